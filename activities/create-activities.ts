@@ -2,7 +2,7 @@
  * All activities: each passes ids to a function of a module and returns ids, counts and kinds only. `jobs/worker/wrap-activities.ts` makes
  * their errors safe for histories when they are registered.
  */
-import { activityInfo, cancellationSignal } from '@temporalio/activity';
+import { activityInfo, Context, cancellationSignal } from '@temporalio/activity';
 import type { Episodes } from '../src/memory/conversations/episodes.ts';
 import type { ErasureSteps } from '../src/memory/erasure/erasure-steps.ts';
 import type { BatchRun } from '../src/memory/learning/replay.ts';
@@ -88,13 +88,27 @@ export interface LearningActivityDeps {
   readonly replayBatches: (projectId: string) => Promise<number>;
 }
 
+/**
+ * Not aborted because the run has ended: its call to the model is paid for, so the response is stored. The run that replaces it waits for
+ * that.
+ */
+function signalUnlessRunEnded(): AbortSignal {
+  const context = Context.current();
+  const controller = new AbortController();
+  context.cancellationSignal.addEventListener('abort', () => {
+    const { notFound = false, cancelRequested = false } = context.cancellationDetails ?? {};
+    if (!notFound && !cancelRequested) controller.abort();
+  });
+  return controller.signal;
+}
+
 export function createLearningActivities(deps: LearningActivityDeps) {
   const currentRun = (batchId: string): BatchRun => ({ batchId, runId: activityInfo().workflowExecution?.runId ?? '' });
   const runStep =
     (step: GroupStep) =>
     ({ batch_id: batchId, position }: LearningGroupInput): Promise<GroupStepResult> =>
       withHeartbeats(async () => {
-        const result = await step({ ...currentRun(batchId), position }, cancellationSignal());
+        const result = await step({ ...currentRun(batchId), position }, signalUnlessRunEnded());
         if (result.kind === 'settled') return { kind: 'settled' };
         const { waitMs, attempts, code, blocked } = result;
         return { kind: 'wait', waitMs: Math.ceil(waitMs), attempts, code, blocked };
@@ -108,7 +122,11 @@ export function createLearningActivities(deps: LearningActivityDeps) {
       }),
     learnGroup: runStep(deps.learnGroup),
     consolidateGroup: runStep(deps.consolidateGroup),
-    finishBatch: ({ batch_id: batchId }) => withHeartbeats(() => deps.finishBatch(currentRun(batchId))),
+    finishBatch: ({ batch_id: batchId }) =>
+      withHeartbeats(async () => {
+        const run = currentRun(batchId);
+        return { ...(await deps.finishBatch(run)), runId: run.runId };
+      }),
     replayBatches: ({ project_id: projectId }) => withHeartbeats(async () => ({ batches: await deps.replayBatches(projectId) })),
   } satisfies Partial<Activities>;
 }

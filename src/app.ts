@@ -22,6 +22,7 @@ import { closeServer, listenOn, trackUnusedConnections } from './http/listen.ts'
 import type { HealthDeps } from './http/routes/health.ts';
 import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
+import { readUiUrl } from './jobs/ui-url.ts';
 import type { JournalFileSystem } from './journal/file-system.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
@@ -137,6 +138,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     clock,
     model: createMemoryModel({ handleCall, planner, catalog, findProject: projects.get, clock }),
     retry: () => current.config.memory.retry,
+    uiUrl: () => readUiUrl(current.config.temporal, dataDir),
     logger,
   });
   const media = createMediaHandlers({ ...callDeps, snapshot, database });

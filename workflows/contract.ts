@@ -82,7 +82,7 @@ export interface EmbedProgress extends Progress {
 
 /** Signal of the learning workflows: something has changed, check again now. */
 export const wakeSignal = 'look';
-/** Signal that replays: of `projectLearning` all failed and stopped batches of the project, of `learningBatch` its own failed groups. */
+/** Signal that replays all failed and stopped batches of a project. A replay sends it to the run of a batch, which it starts if none is open. */
 export const replaySignal = 'replay';
 
 /** Input of `projectLearning`; the member name is that of the outbox row. */
@@ -145,6 +145,11 @@ export type BatchFinish =
       readonly batch: BatchSummary | null;
     };
 
+export interface ExecutedBy {
+  /** The run that executed the activity: in the history of a run that was reset, an earlier one. Absent in histories of older versions. */
+  readonly runId: string;
+}
+
 export interface BatchSummary {
   readonly groups: number;
   /** Groups given up until a replay. */
@@ -197,7 +202,7 @@ export interface Activities {
   /** Merges a group's memories with existing ones, stores facts and writes the page. Skips a group that has passed this step. */
   consolidateGroup(input: LearningGroupInput): Promise<GroupStepResult>;
   /** Closes the batch and signals its project, unless a group is pending. */
-  finishBatch(input: LearningBatchInput): Promise<BatchFinish>;
+  finishBatch(input: LearningBatchInput): Promise<BatchFinish & ExecutedBy>;
   /** Replays the failed and the stopped batches of a project. */
   replayBatches(input: ProjectLearningInput): Promise<{ readonly batches: number }>;
   lookAtErasure(input: SubjectErasureInput): Promise<ErasureStatus>;

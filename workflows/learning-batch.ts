@@ -9,6 +9,7 @@ import {
   condition,
   continueAsNew,
   defineSignal,
+  patched,
   proxyActivities,
   setHandler,
   workflowInfo,
@@ -39,7 +40,10 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
     signals += 1;
   };
   setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
-  setHandler(defineSignal(replaySignal), wake, { description: note('replaySignal') });
+  const wakeForReplay = (): void => {
+    if (patched(replaySignal)) wake(); // Workers of older versions ignored the signal.
+  };
+  setHandler(defineSignal(replaySignal), wakeForReplay, { description: note('replaySignal') });
   const shouldContinueAsNew = (): boolean => workflowInfo().continueAsNewSuggested;
   const waitUnlessSignalled = async (signalsSeen: number, waitMs: number): Promise<void> => {
     const summary = note('nextTry', formatClockTime(timeAfter(waitMs)));
@@ -82,6 +86,8 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
     if (!end.finished || signals !== signalsSeen) continue;
     const { batch } = end;
     if (batch && batch.parked > 0) {
+      // Recorded before a reset to the last point: only a batch activity of this run replays the batch.
+      if (end.runId !== workflowInfo().runId) continue;
       const message = status.parked(batch);
       throw ApplicationFailure.nonRetryable(message, 'LearningGroupParked');
     }

@@ -42,7 +42,7 @@ export const templates = {
   // Descriptions of handlers.
   statusQuery: 'Returns what the run does now.',
   wakeSignal: 'Checks again now instead of at the end of the wait.',
-  replaySignal: 'Retries the failed groups of this batch now.',
+  replaySignal: 'Sent by a replay. To replay a failed batch, reset its run or signal the run of its project.',
   replayProjectSignal: 'Replays all failed and stopped batches of the project.',
 
   // Activities and timers.

@@ -4,7 +4,7 @@
  * The run holds no counts. Its activity checks the tables and starts a batch when one is due; the run then waits for a signal, or until the
  * oldest message has waited long enough. So duplicate signals and reset runs are harmless.
  */
-import { condition, continueAsNew, defineSignal, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
+import { condition, continueAsNew, defineSignal, patched, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
 import { type Activities, type ProjectLearningInput, replaySignal, wakeSignal } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { minWaitMs, recoveringActivity, timeAfter } from './poll-until.ts';
@@ -26,6 +26,7 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
   };
   setHandler(defineSignal(wakeSignal), wake, { description: note('wakeSignal') });
   const requestReplay = (): void => {
+    if (!patched(replaySignal)) return; // Workers of older versions ignored the signal.
     replays += 1;
     wake();
   };

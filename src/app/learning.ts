@@ -4,7 +4,7 @@ import { isUuid } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { ClosedRun } from '../jobs/closed-runs.ts';
-import { createBatches } from '../memory/learning/batches.ts';
+import { type BatchesOptions, createBatches } from '../memory/learning/batches.ts';
 import { createBatchStarter } from '../memory/learning/begin-batch.ts';
 import { createGroups } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
@@ -19,6 +19,7 @@ interface LearningDeps {
   readonly clock: Clock;
   readonly model: MemoryModel;
   readonly retry: () => BackoffPolicy;
+  readonly uiUrl: BatchesOptions['uiUrl'];
   readonly logger: Logger;
 }
 
@@ -33,7 +34,7 @@ export function signalWaitingBatches(database: Database, logger: Logger, project
   );
 }
 
-export function createLearning({ database, clock, model, retry, logger }: LearningDeps) {
+export function createLearning({ database, clock, model, retry, uiUrl, logger }: LearningDeps) {
   const { checkLearning, remember } = createBatchStarter({ database, clock });
   const groups = createGroups({ database, clock, retry, logger });
   const groupDeps = { database, clock, groups, model };
@@ -44,10 +45,10 @@ export function createLearning({ database, clock, model, retry, logger }: Learni
       learnGroup: createLearnGroup(groupDeps),
       consolidateGroup: createConsolidateGroup(groupDeps),
       finishBatch: groups.finish,
-      replayBatches: (projectId: string) => replayProject(database, projectId),
+      replayBatches: async (projectId: string) => (await replayProject(database, projectId)).length,
     },
     remember,
-    batches: createBatches({ database }),
+    batches: createBatches({ database, uiUrl }),
     /** Closes the batches of runs that ended in Temporal without code of the gateway. */
     async closeBatches(runs: readonly ClosedRun[]): Promise<void> {
       const ended = runs.flatMap(({ workflowId, runId, byOperator }) => {

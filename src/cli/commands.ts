@@ -99,6 +99,7 @@ interface Command {
 }
 
 const whichKey = 'which key? name it by its prefix, see gateway keys list';
+const whichBatchToReplay = 'which batch? see gateway batches list, or add --project <project> --state failed';
 const whichBatch = 'which batch? see gateway batches list';
 
 const commands: Readonly<Record<string, Command>> = {
@@ -130,18 +131,22 @@ const commands: Readonly<Record<string, Command>> = {
   calls: { maxArguments: 0, run: listCalls, format: (response) => formatCalls(getRows(response)) },
   'batches list': {
     maxArguments: 0,
-    run: ({ client, options }) => client.send('GET', `${projectPath(options)}/batches${toQuery({ state: options.state })}`),
+    run: ({ client, options: { project, state } }) => client.send('GET', `/provision/batches${toQuery({ project, state })}`),
     format: (response) => formatBatches(getRows(response)),
   },
   'batches show': {
     maxArguments: 1,
-    run: ({ client, options, argument }) => client.send('GET', `${projectPath(options)}/batches/${requireSegment(argument, whichBatch)}`),
+    run: ({ client, options, argument }) => client.send('GET', `${batchesPath(options)}/${requireSegment(argument, whichBatch)}`),
     format: formatBatch,
   },
   'batches replay': {
     maxArguments: 1,
-    run: ({ client, options, argument }) =>
-      client.send('POST', `${projectPath(options)}/batches/${requireSegment(argument, whichBatch)}/replay`),
+    run: ({ client, options, argument }) => {
+      const { project, state } = options;
+      if (argument === undefined && state !== undefined && project !== undefined)
+        return client.send('POST', '/provision/batches/replay', { project, state });
+      return client.send('POST', `${batchesPath(options)}/${requireSegment(argument, whichBatchToReplay)}/replay`);
+    },
     format: formatReplay,
   },
   'leases list': {
@@ -218,6 +223,11 @@ function toQuery(members: Readonly<Record<string, string | undefined>>): string 
 function projectPath({ project }: Options): string {
   if (project === undefined || project === '') throw new CommandError('which project? add --project <project>');
   return `/provision/teams/${encodeURIComponent(project)}`;
+}
+
+/** With a project, a batch of another one is not found. */
+function batchesPath(options: Options): string {
+  return options.project === undefined ? '/provision/batches' : `${projectPath(options)}/batches`;
 }
 
 /** A positional argument as a path segment. Throws `question` when it is missing. */

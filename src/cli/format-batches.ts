@@ -6,8 +6,8 @@ import { formatFacts, formatTable } from './table.ts';
 export function formatBatches(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'No batches.\n';
   return formatTable(
-    ['CREATED', 'KIND', 'STATE', ...progressTitles, 'ID'],
-    rows.map((row) => [row.created_at, row.kind, row.state, ...progressCells(row), row.id]),
+    ['CREATED', 'PROJECT', 'KIND', 'STATE', ...progressTitles, 'ID', 'RUN'],
+    rows.map((row) => [row.created_at, row.project, row.kind, row.state, ...progressCells(row), row.id, row.run_url]),
   );
 }
 
@@ -16,6 +16,7 @@ export function formatBatch(batch: JsonObject): string {
   const groups = asArray(batch.groups).map(asObject);
   const facts = formatFacts([
     ['batch', batch.id],
+    ['project', batch.project],
     ['kind', batch.kind],
     ['state', batch.state],
     ['episode', batch.episode_id],
@@ -23,6 +24,8 @@ export function formatBatch(batch: JsonObject): string {
     ['finished', batch.finished_at],
     ['cost', formatUsd(batch.cost)],
     ['workflow', batch.workflow_id],
+    ['run', batch.run_url],
+    ...(isObject(batch.error) ? [['error', batch.error.message] as const] : []),
   ]);
   if (groups.length === 0) return `${facts}\nThe batch has no groups: it had nothing to read, or its messages were erased.\n`;
   const table = formatTable(
@@ -33,7 +36,13 @@ export function formatBatch(batch: JsonObject): string {
   return `${facts}\n${table}${errors.length === 0 ? '' : `\n${formatFacts(errors)}`}`;
 }
 
+/** Of one batch, or of all of a project in a state. */
 export function formatReplay(batch: JsonObject): string {
+  if (Array.isArray(batch.batches)) {
+    const { project, state, batches } = batch;
+    if (batches.length === 0) return `The project ${String(project)} has no ${String(state)} batches.\n`;
+    return `Retrying ${batches.length} ${batches.length === 1 ? 'batch' : 'batches'} now.\n\n${batches.join('\n')}\n`;
+  }
   return `${batch.state === 'done' ? 'The batch is done; nothing to retry.' : 'Retrying the batch now.'}\n\n${formatBatch(batch)}`;
 }
 

@@ -34,12 +34,14 @@ Options of rotate:
   gateway calls --project <project> [--limit <n>] [--task <id>] [--source <application>] [--before <call id>]
 `,
   batches: `Usage:
-  gateway batches list --project <project> [--state running|waiting|retrying|done|failed]
-  gateway batches show <batch> --project <project>
-  gateway batches replay <batch> --project <project>     retry failed and waiting groups immediately
+  gateway batches list [--project <project>] [--state running|waiting|retrying|done|failed|stopped]
+  gateway batches show <batch>
+  gateway batches replay <batch>                                     retry failed and waiting groups immediately
+  gateway batches replay --project <project> --state failed|stopped  replay all batches of the project in this state
 
 A batch learns memories from conversations. It is waiting while memory is off or no memory tier has a model, retrying between a failure and
-its next attempt, and failed after five unusable model responses; its other groups are done then, and it needs a replay.
+its next attempt, failed after five unusable model responses of a group, and stopped when an operator terminated or cancelled its run in
+Temporal. A failed or stopped batch needs a replay; its groups that are done stay. RUN is the address of its run in Temporal's web UI.
 `,
   leases: `Usage:
   gateway leases list                list the leases that processes hold on ceilings

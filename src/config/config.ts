@@ -122,6 +122,8 @@ export interface TemporalConfig {
   /** Keys of 32 bytes in base64: the first encrypts payloads, all decrypt. Empty: no encryption. */
   readonly payloadKeys: readonly string[];
   readonly workerBuildId: string | null;
+  /** Base address of the web UI of an external server, without a trailing slash. */
+  readonly uiUrl: string | null;
 }
 
 export interface TemporalTls {

@@ -74,6 +74,9 @@ function parseTemporal(
   const address = getText('TEMPORAL_ADDRESS');
   if (address !== null && !/^(?:\[[0-9a-fA-F:]+\]|[^\s:/]+):\d{1,5}$/.test(address)) errors.push('TEMPORAL_ADDRESS: must be host:port');
   const mode = getChoice('GATEWAY_TEMPORAL', 'on', ['on', 'off']) === 'off' ? 'off' : address === null ? 'dev' : 'external';
+  const uiUrl = getText('TEMPORAL_UI_URL');
+  if (uiUrl !== null && !isWebUrl(uiUrl))
+    errors.push('TEMPORAL_UI_URL: must be an address like https://temporal.example.com, without a query');
   const apiKey = getText('TEMPORAL_API_KEY');
   const files: TemporalTls = {
     serverName: getText('TEMPORAL_TLS_SERVER_NAME'),
@@ -102,6 +105,7 @@ function parseTemporal(
     tls: usesTls ? files : null,
     payloadKeys: parsePayloadKeys(getText('TEMPORAL_PAYLOAD_KEY'), errors),
     workerBuildId: getText('TEMPORAL_WORKER_BUILD_ID'),
+    uiUrl: uiUrl?.replace(/\/+$/, '') ?? null,
   };
 }
 
@@ -112,6 +116,10 @@ function parsePayloadKeys(input: string | null, errors: string[]): readonly stri
   if (keys.every(isKey)) return keys;
   errors.push('TEMPORAL_PAYLOAD_KEY: must be 32 random bytes in base64 (openssl rand -base64 32), or several of them separated by commas');
   return [];
+}
+
+function isWebUrl(text: string): boolean {
+  return /^https?:\/\/[^?#@\s]+$/.test(text) && URL.canParse(text);
 }
 
 function isPostgresUrl(text: string): boolean {

@@ -2,6 +2,7 @@
  * Watches for runs that ended in Temporal without code of the gateway: terminated or cancelled by an operator, or failed. Terminating runs no
  * workflow code, so only the visibility store shows it.
  */
+import { WorkflowNotFoundError } from '@temporalio/common';
 import type { WorkflowName } from '../../workflows/contract.ts';
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { Clock } from '../core/time.ts';
@@ -24,7 +25,7 @@ export interface ClosedRunsOptions {
   readonly logger: Logger;
 }
 
-const intervalMs = 20_000;
+const intervalMs = 10_000;
 const timeoutMs = 60_000;
 /** Longer than visibility stores lag and clocks differ. */
 const overlapMs = 5 * 60_000;
@@ -54,11 +55,16 @@ export function watchClosedRuns({ temporal, workflow, onClosed, clock, logger }:
     const closed: ClosedRun[] = [];
     await client.withAbortSignal(AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]), async () => {
       for await (const { workflowId, runId, status } of client.workflow.list({ query })) {
-        const newest = await client.workflow.getHandle(workflowId).describe();
-        if (newest.runId === runId)
+        const newest = await client.workflow.getHandle(workflowId).describe().catch(nullIfNotFound);
+        if (newest?.runId === runId)
           closed.push({ workflowId, runId, byOperator: status.name === 'TERMINATED' || status.name === 'CANCELLED' });
       }
     });
     return closed;
   }
+}
+
+function nullIfNotFound(error: unknown): null {
+  if (error instanceof WorkflowNotFoundError) return null; // Deleted in the meantime.
+  throw error;
 }

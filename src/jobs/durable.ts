@@ -18,6 +18,7 @@ import type { TemporalEnvironment } from './dev-server/install-temporal.ts';
 import { resolveTemporalBinary } from './dev-server/temporal-binary.ts';
 import { type Dispatcher, startDispatcher } from './outbox/dispatcher.ts';
 import { createMissingKeys } from './payloads/missing-keys.ts';
+import { workflowsUrl } from './ui-url.ts';
 import type { RunningWorker } from './worker/temporal-worker.ts';
 import { prepareWorkflowBundle } from './worker/workflow-bundle.ts';
 
@@ -97,7 +98,7 @@ export function startDurable(options: DurableOptions): Durable {
       return phase === 'off' ? [] : [...(connection === null ? [] : [connection]), ...keys];
     },
     lagMs: () => dispatcher?.lagMs() ?? 0,
-    uiUrl: () => (server ? `${server.uiUrl}/namespaces/${server.namespace}/workflows` : null),
+    uiUrl: () => (server ? workflowsUrl(server.uiUrl, server.namespace) : null),
     async deleteRuns(workflowId, recordRuns) {
       if (!temporal) throw new Error('not connected to Temporal yet');
       return temporal.deleteRuns(workflowId, recordRuns);

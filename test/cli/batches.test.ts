@@ -46,7 +46,7 @@ async function say({ call }: TestGateway, text: string): Promise<void> {
 async function findListed(project: string, state: string): Promise<string> {
   const { status, written } = await gateway(`batches list --project ${project} --state ${state}`);
   expect(status).toBe(0);
-  const id = new RegExp(`^\\d{4}-\\S+Z +normal +${state} .* ([0-9a-f-]{36})$`, 'm').exec(written)?.[1];
+  const id = new RegExp(`^\\d{4}-\\S+Z +${project} +normal +${state} .* ([0-9a-f-]{36}) +http\\S+$`, 'm').exec(written)?.[1];
   if (id === undefined) throw new Error(`no batch is ${state}: ${written}`);
   return id;
 }
@@ -59,7 +59,7 @@ test('a completed batch: list, show, --json; a replay reports that there is noth
   const id = await untilListed('cli-done', 'done');
   const listed = await gateway('batches list --project cli-done');
   expect(listed.written.split('\n')[0]).toMatch(
-    /^CREATED +KIND +STATE +MESSAGES +CALLS +COST +WRITTEN +REPEATED +DROPPED +MERGED +FACTS +NEXT TRY +ERROR +ID$/,
+    /^CREATED +PROJECT +KIND +STATE +MESSAGES +CALLS +COST +WRITTEN +REPEATED +DROPPED +MERGED +FACTS +NEXT TRY +ERROR +ID +RUN$/,
   );
   // The cost of the last model call is stored a moment later, with its call.
   const shown = await eventually(async () => {
@@ -69,12 +69,17 @@ test('a completed batch: list, show, --json; a replay reports that there is noth
     return result;
   });
   expect([shown.status, shown.errors]).toEqual([0, '']);
-  expect(shown.written).toMatch(new RegExp(`^batch +${id}\nkind +normal\nstate +done\n`));
+  expect(shown.written).toMatch(new RegExp(`^batch +${id}\nproject +cli-done\nkind +normal\nstate +done\n`));
   expect(shown.written).toMatch(new RegExp(`^workflow +learning/[0-9a-f-]{36}/batch/${id}$`, 'm'));
+  expect(shown.written).toMatch(
+    new RegExp(`^run +http://\\S+/namespaces/gateway-\\w+/workflows/learning%2F[0-9a-f-]{36}%2Fbatch%2F${id}$`, 'm'),
+  );
   // The subject is shown as a hash, and no text of the conversation is shown.
   expect(shown.written).not.toMatch(/ann|Oslo/);
   const requestCount = vendor.requests.length;
-  const replayed = await gateway(`batches replay ${id} --project cli-done`);
+  // A project is not needed.
+  expect(await gateway(`batches show ${id}`)).toEqual(shown);
+  const replayed = await gateway(`batches replay ${id}`);
   expect(replayed).toEqual({ status: 0, written: `The batch is done; nothing to retry.\n\n${shown.written}`, errors: '' });
   const { written } = await gateway(`batches show ${id} --project cli-done --json`);
   expect(JSON.parse(written)).toMatchObject({ id, object: 'memory.batch', state: 'done', groups: [{ position: 0, state: 'done' }] });
@@ -88,7 +93,9 @@ test('a running batch: a replay leaves it running, and it is learned once', asyn
   const id = await untilListed('cli-running', 'running');
   const replayed = await gateway(`batches replay ${id} --project cli-running`);
   expect([replayed.status, replayed.errors]).toEqual([0, '']);
-  expect(replayed.written).toMatch(new RegExp(`^Retrying the batch now\\.\n\nbatch +${id}\nkind +normal\nstate +running$`, 'm'));
+  expect(replayed.written).toMatch(
+    new RegExp(`^Retrying the batch now\\.\n\nbatch +${id}\nproject +cli-running\nkind +normal\nstate +running$`, 'm'),
+  );
   held.release();
   await untilListed('cli-running', 'done');
   expect((await gateway(`batches show ${id} --project cli-running`)).written).toMatch(/^0 +[0-9a-f]{12} +done +2 +\d+ +\S+ +1 +0 /m);
@@ -108,11 +115,14 @@ test('a failed batch: show prints the whole error, and a replay learns it', asyn
   expect(shown.written).toMatch(/^0 +[0-9a-f]{12} +failed +2 +5 .* upstream_refused$/m);
   expect(shown.written).toMatch(/^group 0 +this model will not read that$/m);
   refusing.end();
-  const replayed = await gateway(`batches replay ${id} --project cli-failed`);
-  expect(replayed.status).toBe(0);
-  expect(replayed.written).toMatch(/^Retrying the batch now\./);
+  expect((await gateway('batches list --state failed')).written).toMatch(new RegExp(`^\\S+ +cli-failed +normal +failed .* ${id} `, 'm'));
+  const replayed = await gateway('batches replay --project cli-failed --state failed');
+  expect(replayed).toEqual({ status: 0, written: `Retrying 1 batch now.\n\n${id}\n`, errors: '' });
   await untilListed('cli-failed', 'done');
   expect((await gateway(`batches show ${id} --project cli-failed`)).written).not.toContain('will not read');
+  expect((await gateway('batches replay --project cli-failed --state failed')).written).toBe(
+    'The project cli-failed has no failed batches.\n',
+  );
 }, 300_000);
 
 test.each([
@@ -122,6 +132,8 @@ test.each([
   ['show', '', 'which batch? see gateway batches list'],
   ['list', '--state sleeping', 'state: '],
   ['list', 'extra', '"extra" is an unexpected argument'],
+  ['replay', '', 'which batch? see gateway batches list, or add --project <project> --state failed'],
+  ['replay', '--state running', 'state: '],
 ])('batches %s %s: exit status 1 and one line', async (command, word, sentence) => {
   const line = `batches ${command} ${word} --project acme`.replaceAll('  ', ' ');
   const { status, written, errors } = await gateway(line);
@@ -130,9 +142,9 @@ test.each([
   expect(errors.trimEnd().split('\n')).toHaveLength(1);
 });
 
-test('batches without a project or of an unknown project: exit status 1', async () => {
+test('batches of an unknown project: exit status 1', async () => {
   expect(await gateway('batches list --project nobody')).toEqual({ status: 1, written: '', errors: 'gateway: no such project\n' });
-  expect((await gateway('batches list')).errors).toBe('gateway: which project? add --project <project>\n');
+  expect((await gateway('batches replay --project nobody --state failed')).errors).toBe('gateway: no such project\n');
 });
 
 test("another project's batch does not exist", async () => {

@@ -52,7 +52,7 @@ beforeAll(async () => {
   const projects = createProjects({ database, clock });
   const memorySettings = createMemorySettings({ database, clock });
   const erasures = { listErasures: async () => [], findErasure: async () => null };
-  const batches = createBatches({ database });
+  const batches = createBatches({ database, uiUrl: async () => null });
   const rows = createLeaseStore(database);
   const leases = { leases: rows, listLiveProcesses: async () => [], revokeLeases: rows.revokeAll };
   const listCalls = async () => [callRow];

@@ -15,6 +15,7 @@ test('an empty environment configures the embedded service on the loopback inter
         tls: null,
         payloadKeys: [],
         workerBuildId: null,
+        uiUrl: null,
       },
       adminToken: null,
       journalSync: false,
@@ -32,6 +33,7 @@ test('all invalid variables are reported together, without their values', () => 
     GATEWAY_TEMPORAL: 'maybe',
     TEMPORAL_ADDRESS: 'http://host',
     TEMPORAL_TLS_CLIENT_KEY_PATH: '/key',
+    TEMPORAL_UI_URL: 'temporal.example.com',
     GATEWAY_JOURNAL_SYNC: 'often',
   });
   expect(errors.map((error) => error.split(':', 1)[0]).sort()).toEqual([
@@ -44,6 +46,7 @@ test('all invalid variables are reported together, without their values', () => 
     'PORT',
     'TEMPORAL_ADDRESS',
     'TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH',
+    'TEMPORAL_UI_URL',
   ]);
   expect(errors.join()).not.toMatch(/hunter2|short/);
 });
@@ -82,6 +85,16 @@ test('Temporal: off, external with an API key over TLS, or a dev server', () => 
   });
   expect(temporalOf({ TEMPORAL_NAMESPACE: 'mine' })).toMatchObject({ mode: 'dev', namespace: 'mine', createNamespace: false });
   expect(temporalOf({ TEMPORAL_ADDRESS: 'a:7233', TEMPORAL_CREATE_NAMESPACE: 'true' })).toMatchObject({ createNamespace: true });
+});
+
+test('TEMPORAL_UI_URL is an http address without credentials and query; a trailing slash is removed', () => {
+  const uiUrlOf = (url: string) => {
+    const { settings, errors } = parseEnvironment({ TEMPORAL_UI_URL: url });
+    return errors.length > 0 ? errors : settings.temporal.uiUrl;
+  };
+  expect(uiUrlOf('https://temporal.example.com/ui/')).toBe('https://temporal.example.com/ui');
+  for (const url of ['ftp://host', 'https://user:secret@host', 'https://host/?q=1', 'https://', 'javascript:alert(1)'])
+    expect(uiUrlOf(url)).toEqual(['TEMPORAL_UI_URL: must be an address like https://temporal.example.com, without a query']);
 });
 
 test('TEMPORAL_PAYLOAD_KEY is one key or several; an invalid one is reported without its value', () => {

@@ -30,6 +30,7 @@ export function createTestLearning(database: Database): TestLearning {
       database,
       clock: systemClock,
       retry: () => retry,
+      uiUrl: async () => null,
       logger,
       model: {
         hasRoute: async () => learning.hasRoute,

@@ -23,7 +23,7 @@ describeDatabases('/provision', (database) => {
     const projects = createProjects({ database: database(), clock });
     const keyring = createKeyring({ database: database(), clock });
     const memorySettings = createMemorySettings({ database: database(), clock });
-    const batches = createBatches({ database: database() });
+    const batches = createBatches({ database: database(), uiUrl: async () => null });
     const listCalls = async (projectId: string, filter: CallsFilter) => {
       filters.push({ projectId, ...filter });
       return [{ id: 'row' }];

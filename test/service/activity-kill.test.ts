@@ -6,12 +6,12 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Activities } from '../../workflows/contract.ts';
 import { type CrashService, createCrashService, type Project } from '../support/crash-service.ts';
-import { eventually } from '../support/gateway.ts';
+import { eventually, jsonOf } from '../support/gateway.ts';
 import { describePostgres } from '../support/postgres.ts';
 import { openWorkOf, rowsOf } from '../support/project-rows.ts';
 
 /** Work that a request causes. */
-type Work = 'cleanup' | 'embedding' | 'erasure' | 'learning' | 'replay' | 'video';
+type Work = 'cleanup' | 'embedding' | 'erasure' | 'learning' | 'replay' | 'reset' | 'video';
 
 /** For each activity the work that causes it, and the points at which its worker crashes (test/support/crash-worker.ts). */
 const table: Readonly<Record<keyof Activities, readonly [Work, ...string[]]>> = {
@@ -30,17 +30,28 @@ const table: Readonly<Record<keyof Activities, readonly [Work, ...string[]]>> = 
   replayBatches: ['replay', 'before memory_batches', 'after'],
   pollVideo: ['video', 'before videos', 'after'],
 };
-const works: readonly Work[] = ['cleanup', 'embedding', 'erasure', 'learning', 'replay', 'video'];
-const crashes = Object.entries(table).flatMap(([activity, [work, ...points]]) =>
-  points.map((point) => ({ activity: activity as keyof Activities, point, work })),
-);
+const works: readonly Work[] = ['cleanup', 'embedding', 'erasure', 'learning', 'replay', 'reset', 'video'];
+interface Crash {
+  readonly activity: keyof Activities;
+  readonly point: string;
+  readonly work: Work;
+}
+const crashes: readonly Crash[] = [
+  ...Object.entries(table).flatMap(([activity, [work, ...points]]) =>
+    points.map((point) => ({ activity: activity as keyof Activities, point, work })),
+  ),
+  // Only the first activity after a reset writes there.
+  { activity: 'openBatch', point: 'before memory_batches', work: 'reset' },
+];
 
 /** Creates the data that the work needs: something to erase or clean up, with a run in Temporal, and earlier vectors. */
 async function arrange(service: CrashService, work: Work, slug: string): Promise<Project> {
   const project = await service.addProject(slug, work === 'embedding' ? { tiers: { embed: ['one/vectors'] } } : {});
-  await service.serving.admin('PUT', `/provision/teams/${slug}/memory`, { batch_of: work === 'learning' || work === 'replay' ? 2 : 1_000 });
+  await service.serving.admin('PUT', `/provision/teams/${slug}/memory`, {
+    batch_of: ['learning', 'replay', 'reset'].includes(work) ? 2 : 1_000,
+  });
   if (work === 'learning' || work === 'video') return project;
-  if (work === 'replay') {
+  if (work === 'replay' || work === 'reset') {
     await say(project, `I live in ${project.slug}.`, 'ada');
     return project;
   }
@@ -48,6 +59,16 @@ async function arrange(service: CrashService, work: Work, slug: string): Promise
   if (work !== 'cleanup') return project;
   for (const text of ['to be kept', 'to be removed']) expect((await project.call('/v1/memory/items', { text })).status).toBe(201);
   return project;
+}
+
+/** As if the batch of the project, which had learned before, had been given up. Returns its workflow id. */
+async function giveUp({ database }: CrashService, { id }: Project): Promise<string> {
+  await database.query(`update memory_batch_groups set state = 'failed' where project_id = $1::uuid`, [id]);
+  const [batch] = await database.query<{ id: string }>(
+    `update memory_batches set state = 'failed' where project_id = $1::uuid returning id`,
+    [id],
+  );
+  return `learning/${id}/batch/${batch?.id}`;
 }
 
 const requestWork: Readonly<Record<Work, (service: CrashService, project: Project) => Promise<unknown>>> = {
@@ -68,11 +89,13 @@ const requestWork: Readonly<Record<Work, (service: CrashService, project: Projec
     expect((await erase('ada')).status).toBe(200);
   },
   learning: (_, project) => say(project, `I live in ${project.slug}.`, 'ada'),
-  async replay({ database, temporal }, { id }) {
-    // As if the batch, which had learned before, had been given up.
-    await database.query(`update memory_batch_groups set state = 'failed' where project_id = $1::uuid`, [id]);
-    await database.query(`update memory_batches set state = 'failed' where project_id = $1::uuid`, [id]);
-    await temporal.client.workflow.getHandle(`learning/${id}`).signal('replay');
+  async replay(service, project) {
+    await giveUp(service, project);
+    await service.temporal.client.workflow.getHandle(`learning/${project.id}`).signal('replay');
+  },
+  async reset(service, project) {
+    const workflowId = await giveUp(service, project);
+    await service.resetToStart(workflowId);
   },
   async video(_, { call }) {
     const request = { prompt: 'a cat', model: 'film/clip:video-polls-0', duration_seconds: 4 };
@@ -99,7 +122,7 @@ describePostgres('kill -9 of the worker', () => {
   const passed = new Set<string>();
 
   /** The cleanup belongs to no project: all its crashes share one. */
-  const nameOf = ({ activity, point, work }: (typeof crashes)[number]): string => (work === 'cleanup' ? activity : `${activity} ${point}`);
+  const nameOf = ({ activity, point, work }: Crash): string => (work === 'cleanup' ? activity : `${activity} ${point}`);
   const untilDone = (projects: readonly Project[], limitMs: number): Promise<void> =>
     eventually(async () => {
       await service.skipRetryDelays();
@@ -163,6 +186,26 @@ describePostgres('kill -9 of the worker', () => {
     expect(await idsOf('ExecutionStatus IN ("Failed", "Terminated", "TimedOut", "Canceled")')).toEqual([]);
     expect(await worker.end('SIGTERM')).toBe(0);
   }, 900_000);
+
+  it('a batch that was terminated while no worker ran is stopped once one runs, and a replay learns it', async () => {
+    const { database, serving, temporal } = service;
+    const project = await service.addProject('ended');
+    await say(project, 'I live in ended.', 'ada');
+    const [conversation] = await database.query<{ id: string }>('select id from conversations where project_id = $1::uuid', [project.id]);
+    const { batch_id: batchId } = await jsonOf<{ batch_id: string }>(project.call(`/v1/memory/episodes/${conversation?.id}/remember`, {}));
+    const run = temporal.client.workflow.getHandle(`learning/${project.id}/batch/${batchId}`);
+    await eventually(() => run.terminate(), 60_000); // When the API process has started it.
+    const worker = await service.startWorker();
+    const untilState = (state: string): Promise<void> =>
+      eventually(
+        async () => expect(await jsonOf(serving.admin('GET', `/provision/batches/${batchId}`))).toMatchObject({ state, project: 'ended' }),
+        100_000,
+      );
+    await untilState('stopped');
+    expect((await serving.admin('POST', `/provision/batches/${batchId}/replay`)).status).toBe(202);
+    await untilState('done');
+    expect(await worker.end('SIGTERM')).toBe(0);
+  }, 300_000);
 
   it('sends no request for finished work, and every request is recorded', async () => {
     const { requests: asked, database } = service;

@@ -1,8 +1,9 @@
-/** Operator actions in Temporal (reset, cancel, terminate) do not change the result of learning. */
+/** Operator actions in Temporal (reset, signal, cancel, terminate) and through the API: each message is learned and paid for once. */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import proto from '@temporalio/proto';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
+import { reenqueueLearning } from '../../src/memory/triggers/learning-triggers.ts';
 import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
@@ -16,14 +17,15 @@ interface Batch {
   readonly workflow_id: string;
   readonly attempts: number;
   readonly cost: number;
-  readonly error: { readonly code: string } | null;
+  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly run_url: string;
 }
 
 const vendor = await createMemoryVendor();
 afterAll(() => vendor.close());
 
 describe('with operator actions in Temporal', () => {
-  const shared = shareGateway({ temporal: true, yaml: () => vendor.yaml });
+  const shared = shareGateway({ temporal: true, yaml: () => vendor.yaml.replace('factor: 2', 'factor: 1') });
   let temporal: Temporal;
   let namespace = '';
   beforeAll(async () => {
@@ -94,6 +96,12 @@ describe('with operator actions in Temporal', () => {
     });
     return response.runId;
   }
+  /** Until an activity of the run has run for seconds: its first heartbeat. */
+  const untilActivityRuns = (workflowId: string, runId?: string): Promise<void> =>
+    eventually(async () => {
+      const { raw } = await handleOf(workflowId, runId).describe();
+      expect(raw.pendingActivities).toMatchObject([{ lastHeartbeatTime: expect.anything() }]);
+    }, limitMs);
   /** Ends the current run. */
   async function endRun(workflowId: string, end: 'terminate' | 'cancel'): Promise<void> {
     const run = handleOf(workflowId, await runOf(workflowId));
@@ -121,7 +129,109 @@ describe('with operator actions in Temporal', () => {
     expect(await batchesOf(gateway)).toEqual([batch]);
   }, 300_000);
 
-  it('a batch reset during a model call does not repeat completed steps', async () => {
+  /** Learns each sentence in a separate batch whose requests the vendor rejects, until all batches are given up. */
+  async function park(gateway: TestGateway, sentences: readonly string[]): Promise<readonly Batch[]> {
+    const { call, database, admin, project } = gateway;
+    await admin('PUT', `/provision/teams/${project}/memory`, { batch_of: 1_000 });
+    const failures = sentences.map((text) => vendor.fail('memories', text, () => ({ status: 422, message: `will not read ${text}` })));
+    await Promise.all(sentences.map((text) => say(gateway, text, text)));
+    await call('/usage/me'); // Waits until the calls are stored.
+    const batches = await Promise.all(
+      sentences.map(async (text) => {
+        const [conversation] = await database.query<{ id: string }>('select id from conversations where subject = $1::text', [text]);
+        return jsonOf<{ batch_id: string }>(call(`/v1/memory/episodes/${conversation?.id}/remember`, {}));
+      }),
+    );
+    const parked = await eventually(async () => {
+      const listed = new Map((await batchesOf(gateway)).map((batch) => [batch.id, batch]));
+      const found = batches.flatMap(({ batch_id }) => listed.get(batch_id) ?? []);
+      expect(found.map(({ state }) => state)).toEqual(sentences.map(() => 'failed'));
+      return found;
+    }, limitMs);
+    for (const { workflow_id } of parked)
+      await handleOf(workflow_id)
+        .result()
+        .catch(() => undefined);
+    for (const failure of failures) failure.end();
+    return parked;
+  }
+
+  /** Five rejected requests and one usable response, one consolidation, and each of these calls recorded. */
+  async function expectLearnedOnce(gateway: TestGateway, { id }: Batch, text: string): Promise<void> {
+    await eventually(async () => {
+      const batch = await jsonOf<Batch>(gateway.admin('GET', `/provision/batches/${id}`));
+      expect(batch).toMatchObject({ state: 'done', attempts: 7, error: null, memories: { written: 1, repeated: 0 } });
+      const calls = await gateway.database.query<{ outcome: string }>(
+        `select outcome from calls join memory_batch_groups part on calls.id = any(part.call_ids) where part.batch_id = $1::uuid order by 1`,
+        [id],
+      );
+      expect(calls.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', 'refused', 'refused', 'refused', 'refused', 'refused']);
+    }, limitMs);
+    expect([vendor.count('memories', text), vendor.count('consolidation', text)]).toEqual([6, 1]);
+    expect((await memoriesOf(gateway)).filter((memory) => memory === text)).toEqual([text]);
+  }
+
+  it('a batch that is given up is a failed run; a reset to any of its steps replays it', async () => {
+    const gateway = await lend('reset-parked');
+    const towns = 'ABCDEFGHIJKLMNOP'.split('').map((letter) => `I live in ${letter}ville.`);
+    const parked = await park(gateway, towns);
+    const resetTo = new Set<number>();
+    await Promise.all(
+      parked.map(async (batch, index) => {
+        const id = batch.workflow_id;
+        const { runId, status } = await handleOf(id).describe();
+        expect(status.name).toBe('FAILED');
+        await expect(handleOf(id, runId).result()).rejects.toMatchObject({
+          cause: {
+            type: 'LearningGroupParked',
+            nonRetryable: true,
+            message: `1 of 1 groups parked after 5 unusable responses (upstream_refused); replay: gateway batches replay ${batch.id}`,
+          },
+        });
+        const points = await resetPointsOf(id, runId);
+        expect(points.length).toBeLessThanOrEqual(towns.length);
+        const last = points.length - 1;
+        resetTo.add(Math.min(index, last) - last);
+        await handleOf(id, await reset(id, runId, points[Math.min(index, last)] ?? 0)).result();
+      }),
+    );
+    expect(resetTo).toContain(0);
+    for (const [index, batch] of parked.entries()) await expectLearnedOnce(gateway, batch, towns[index] ?? '');
+    expect(parked[0]?.run_url).toBe(`${shared().app.startDurable().uiUrl()}/${encodeURIComponent(parked[0]?.workflow_id ?? '')}`);
+  }, 300_000);
+
+  type Replay = (gateway: TestGateway & { readonly learningId: string }, batch: Batch) => Promise<unknown>;
+  const replayOne: Replay = ({ admin }, { id }) => admin('POST', `/provision/batches/${id}/replay`);
+  const replayAll: Replay = async ({ admin, project }) =>
+    expect((await admin('POST', '/provision/batches/replay', { project, state: 'failed' })).status).toBe(202);
+  const signalProject: Replay = ({ learningId }) => handleOf(learningId).signal('replay');
+  const resetRun: Replay = async (_, { workflow_id: id }) => {
+    const runId = await runOf(id);
+    await reset(id, runId, (await resetPointsOf(id, runId)).at(-1) ?? 0);
+  };
+  const ways: Readonly<Record<string, readonly Replay[]>> = {
+    'one request': [replayOne],
+    'two requests': [replayOne, replayOne],
+    'a request and a signal': [replayOne, signalProject],
+    'a signal and a request for all failed batches': [signalProject, replayAll],
+    'a reset and a request': [resetRun, replayOne],
+    'a request and two resets': [replayOne, resetRun, resetRun],
+  };
+  it('a failed batch replayed twice at once, by requests, signals and resets, is learned and paid for once', async () => {
+    await Promise.all(
+      Object.entries(ways).map(async ([way, replays]) => {
+        const gateway = await lend(way.replaceAll(' ', '-'));
+        const text = `I was replayed by ${way}!`;
+        await say(gateway, 'kim', 'Hello.'); // Starts the project's run.
+        const [batch] = await park(gateway, [text]);
+        if (!batch) throw new Error('there is no batch');
+        await Promise.all(replays.map((replay) => replay(gateway, batch)));
+        await expectLearnedOnce(gateway, batch, text);
+      }),
+    );
+  }, 180_000);
+
+  it('a batch reset during a model call waits for its response and does not repeat completed steps', async () => {
     const gateway = await lend('reset-running');
     const held = vendor.hold('consolidation', 'Larvik');
     await say(gateway, 'cid', 'I live in Larvik.');
@@ -130,10 +240,10 @@ describe('with operator actions in Temporal', () => {
     const id = batch?.workflow_id ?? '';
     const [first = 0] = await resetPointsOf(id);
     const runId = await reset(id, await runOf(id), first);
-    await untilAsked('consolidation', 'Larvik', 2);
+    await untilActivityRuns(id, runId);
     held.release();
     await handleOf(id, runId).result();
-    expect(vendor.count('memories', 'Larvik')).toBe(1);
+    expect([vendor.count('memories', 'Larvik'), vendor.count('consolidation', 'Larvik')]).toEqual([1, 1]);
     expect(await memoriesOf(gateway)).toEqual(['I live in Larvik.']);
     expect(await untilDone(gateway, 1)).toMatchObject({ memories: { written: 1, repeated: 0 } });
   }, 300_000);
@@ -150,24 +260,42 @@ describe('with operator actions in Temporal', () => {
     expect([vendor.count('memories', 'Hamar'), vendor.count('memories', 'Moss')]).toEqual([1, 1]);
   }, 300_000);
 
-  it.each(['terminate', 'cancel'] as const)(
-    'a batch ended by %s starts again with the next call',
-    async (end) => {
-      const gateway = await lend(`ended-by-${end}`);
-      const [lost, next] = [`I live in Gol, says ${end}.`, `I live in Bodø, says ${end}.`];
-      const held = vendor.hold('memories', lost);
-      await say(gateway, 'fay', lost);
-      await untilAsked('memories', lost, 1);
-      const [batch] = await batchesOf(gateway);
-      const id = batch?.workflow_id ?? '';
-      await endRun(id, end);
-      held.release();
-      await say(gateway, 'gus', next);
-      await untilDone(gateway, 2);
-      expect(await memoriesOf(gateway)).toEqual([lost, next].toSorted());
-    },
-    180_000,
-  );
+  it('a batch whose run was terminated or cancelled is stopped until a replay, which waits for the response under way', async () => {
+    const ended = await Promise.all(
+      (['terminate', 'cancel'] as const).map(async (end) => {
+        const gateway = await lend(`ended-by-${end}`);
+        const [text, next] = [`I live in Gol, says ${end}.`, `I live in Bodø, says ${end}.`];
+        const held = vendor.hold('memories', text);
+        await say(gateway, 'fay', text);
+        await untilAsked('memories', text, 1);
+        const [batch] = await batchesOf(gateway);
+        if (!batch) throw new Error('there is no batch');
+        await endRun(batch.workflow_id, end);
+        return { gateway, batch, text, next, held, runId: await runOf(batch.workflow_id) };
+      }),
+    );
+    await Promise.all(
+      ended.map(async ({ gateway, batch, text, next, held, runId }) => {
+        const { admin, database } = gateway;
+        const show = (): Promise<Batch> => jsonOf(admin('GET', `/provision/batches/${batch.id}`));
+        const stopped = { state: 'stopped', next_try_at: null, error: { code: 'stopped_by_operator', message: 'stopped by an operator' } };
+        await reenqueueLearning(database); // Before and after the gateway notices it.
+        await eventually(async () => expect(await show()).toMatchObject(stopped), limitMs);
+        await reenqueueLearning(database);
+        await say(gateway, 'gus', next);
+        await eventually(async () => expect(await memoriesOf(gateway)).toEqual([next]), limitMs);
+        await eventually(async () => expect(await database.query('select 1 from outbox')).toEqual([]), limitMs);
+        expect([await show(), await runOf(batch.workflow_id)]).toEqual([expect.objectContaining(stopped), runId]);
+        expect((await admin('POST', `/provision/batches/${batch.id}/replay`)).status).toBe(202);
+        await eventually(async () => expect(await runOf(batch.workflow_id)).not.toBe(runId), limitMs);
+        await untilActivityRuns(batch.workflow_id);
+        held.release();
+        await untilDone(gateway, 2);
+        expect(await memoriesOf(gateway)).toEqual([text, next].toSorted());
+        expect([vendor.count('memories', text), vendor.count('consolidation', text)]).toEqual([1, 1]);
+      }),
+    );
+  }, 300_000);
 
   it.each(['terminate', 'cancel'] as const)(
     'the run of a project ended by %s starts again with the next call',

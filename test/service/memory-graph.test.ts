@@ -40,6 +40,7 @@ async function learn(gateway: TestGateway, { subject = null, facts = [], replace
     batchId: newId(Date.now()),
     position: 0,
     focus: null,
+    runId: 'run-1',
     state: 'learned',
   } as const;
   const newFacts = facts.map(([source, relation, target, fact]) => ({ itemId, source, relation, target, fact, replaces }));

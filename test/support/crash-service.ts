@@ -2,6 +2,7 @@
  * A service whose worker crashes and restarts, on one database and one Temporal server: an API process that keeps running, workers that share
  * its data directory, and a vendor that records requests for work that is finished already.
  */
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -45,6 +46,8 @@ export interface CrashService {
   /** Requests of memory and of video polls to the vendor. */
   readonly requests: readonly ObservedRequest[];
   addProject(slug: string, settings?: object): Promise<Project>;
+  /** Resets the latest run of a workflow to its first task, as an operator does. */
+  resetToStart(workflowId: string): Promise<void>;
   /** A worker that keeps running and logs the points that it passes. */
   startObserver(): Promise<GatewayProcess>;
   startWorker(): Promise<GatewayProcess>;
@@ -103,6 +106,19 @@ export async function createCrashService(): Promise<CrashService> {
         erase: (subject) =>
           fetch(`${serving.url}/v1/memory/subjects/${subject}`, { method: 'DELETE', headers: { authorization: `Bearer ${key}` } }),
       };
+    },
+    async resetToStart(workflowId) {
+      const run = temporal.client.workflow.getHandle(workflowId);
+      const { runId } = await run.describe();
+      const { events } = await run.fetchHistory();
+      const firstTask = events?.find((event) => event.workflowTaskCompletedEventAttributes);
+      await temporal.client.workflowService.resetWorkflowExecution({
+        namespace,
+        workflowExecution: { workflowId, runId },
+        reason: 'an operator wants it',
+        workflowTaskFinishEventId: firstTask?.eventId ?? null,
+        requestId: randomUUID(),
+      });
     },
     startObserver: () => startCrashWorker(),
     startWorker: () => processes.start('worker', { home, env }),

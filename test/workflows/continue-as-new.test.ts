@@ -211,7 +211,7 @@ function createLearningBatch(): Scenario {
       openBatch: async () => ({ groups: open().map((position) => ({ position, waitMs: 0, attempts: 0 })), total: waits.size }),
       learnGroup: stepOf('learn'),
       consolidateGroup: stepOf('consolidate'),
-      finishBatch: async () => (open().length === 0 ? { finished: true, batch: null } : { finished: false }),
+      finishBatch: async () => (open().length === 0 ? { finished: true, batch: null, runId: '' } : { finished: false, runId: '' }),
     },
     run: async () => expectRenewed((await start('learningBatch', input)).workflowId),
     check() {

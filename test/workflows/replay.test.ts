@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Worker } from '@temporalio/worker';
 import { installRuntime } from '../../src/jobs/worker/temporal-worker.ts';
-import { workflowNames } from '../../workflows/contract.ts';
+import { replaySignal, wakeSignal, workflowNames } from '../../workflows/contract.ts';
 import { parseHistory, readCommittedHistory } from '../support/histories.ts';
 import { createTestLog, prepareTestBundle } from '../support/temporal.ts';
 
@@ -21,6 +21,13 @@ describe('a committed history', () => {
 
   test.each(names)('is replayed by the current workflows: %s', async (name) => {
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, parseHistory(await readCommittedHistory(name)));
+  });
+
+  test('in which an older version ignored the signal replay is replayed', async () => {
+    const committed = await readCommittedHistory('project-learning');
+    const history = parseHistory(committed.replace(`"signalName": "${wakeSignal}"`, `"signalName": "${replaySignal}"`));
+    expect(history.events[1]?.workflowExecutionSignaledEventAttributes?.signalName).toBe(replaySignal);
+    await Worker.runReplayHistory({ workflowBundle: { codePath } }, history);
   });
 
   test.each(workflowNames)('exists for the workflow %s', async (workflow) => {

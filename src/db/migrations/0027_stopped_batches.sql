@@ -3,3 +3,7 @@
 alter table memory_batches drop constraint memory_batches_state_check;
 alter table memory_batches add constraint memory_batches_state_check check (state in ('running', 'done', 'failed', 'stopped'));
 alter table memory_batches add column run_id text;
+
+-- The run whose call to the memory model is under way. Another run, which replaced it, waits for the response instead of paying for a second one.
+alter table memory_batch_groups add column calling_run text;
+alter table memory_batch_groups add column calling_until timestamptz;

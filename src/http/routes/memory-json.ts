@@ -138,10 +138,12 @@ export function toBatchJson(batch: Batch | BatchWithGroups): Json {
   return {
     id: batch.id,
     object: 'memory.batch',
+    project: batch.project,
     kind: batch.kind,
     state: batch.state,
     episode_id: batch.conversationId,
     workflow_id: batch.workflowId,
+    run_url: batch.runUrl,
     ...toProgressJson(batch),
     created_at: formatTime(batch.createdAt),
     finished_at: formatTimeOrNull(batch.finishedAt),

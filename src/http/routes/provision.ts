@@ -22,6 +22,7 @@ import { readJson, requireToken } from '../admin.ts';
 import { mapDatabaseErrors } from '../database-errors.ts';
 import { sendJson } from '../error-handler.ts';
 import { toBatchJson, toErasureReportJson } from './memory-json.ts';
+import { provisionRequests } from './provision/request-schemas.ts';
 import { createLeaseHandlers, type LeaseHandlerDeps } from './provision-leases.ts';
 
 export interface CallsFilter {
@@ -155,6 +156,30 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
     ofProject(async ({ id }, request) => toBatchJson(await batches.replay(id, parseBatchId(request))), 202),
   );
   router.get(
+    '/batches',
+    route(async (request, response) => {
+      const { project, state = null } = parseOrBadRequest(allBatchesQuery, request.query);
+      const projectId = project === undefined ? null : (await findProject(project)).id;
+      sendJson(response, 200, toListJson(await batches.list(projectId, state), toBatchJson));
+    }),
+  );
+  router.post(
+    '/batches/replay',
+    route(async (request, response) => {
+      const { project, state } = parseOrBadRequest(provisionRequests.BatchReplayBody, request.body);
+      const replayed = await batches.replayAll((await findProject(project)).id, state);
+      sendJson(response, 202, { object: 'memory.batch_replay', project, state, batches: replayed });
+    }),
+  );
+  router.get(
+    '/batches/:id',
+    route(async (request, response) => sendJson(response, 200, toBatchJson(await batches.show(null, parseBatchId(request))))),
+  );
+  router.post(
+    '/batches/:id/replay',
+    route(async (request, response) => sendJson(response, 202, toBatchJson(await batches.replay(null, parseBatchId(request))))),
+  );
+  router.get(
     '/teams/:project/calls',
     ofProject(async ({ id }, { query }) => ({ object: 'list', data: await listCalls(id, parseCallsFilter(query)) })),
   );
@@ -190,6 +215,7 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
 
 const limit = z.coerce.number().int().min(1).max(1_000).default(100);
 const batchesQuery = z.object({ state: z.enum(batchStates).optional() });
+const allBatchesQuery = batchesQuery.extend({ project: z.string().optional() });
 const erasuresQuery = z.object({ limit });
 const callsQuery = z.object({
   limit,

@@ -2,8 +2,8 @@
 import { gatewayError } from '../../core/errors.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Database } from '../../db/database.ts';
-import { batchWorkflowId, signalBatch } from '../triggers/learning-triggers.ts';
-import { reopenBatch } from './replay.ts';
+import { batchWorkflowId } from '../triggers/learning-triggers.ts';
+import { type EndedState, type LockedBatch, replayBatch, replayProject } from './replay.ts';
 
 /**
  * `waiting`: for a route, or for memory to be enabled; `retrying`: failed, next attempt at `next_try_at`; `stopped`: an operator ended its run
@@ -30,10 +30,14 @@ export interface BatchProgress {
 
 export interface Batch extends BatchProgress {
   readonly id: string;
+  /** Slug of the project. */
+  readonly project: string;
   readonly kind: 'normal' | 'remember' | 'page';
   readonly state: BatchState;
   readonly conversationId: string | null;
   readonly workflowId: string;
+  /** Address of its latest run in Temporal's web UI; null when the address of the UI is unknown. */
+  readonly runUrl: string | null;
   readonly createdAt: Date;
   readonly finishedAt: Date | null;
 }
@@ -48,20 +52,36 @@ export interface BatchWithGroups extends Batch {
   readonly groups: readonly BatchGroup[];
 }
 
+/** The other states are shown of batches that are stored as `running`. */
+const isStored = (state: BatchState): boolean => state === 'done' || state === 'failed' || state === 'stopped';
+
+const stoppedByOperator = { error: 'stopped_by_operator', errorMessage: 'stopped by an operator' } as const;
+
+/** Without a run, no attempt follows. */
+const nextTrySql = `case when batch.state = 'running' then part.next_try_at end`;
+
 const costSql = `(select coalesce(sum(call.cost_nanos), 0)::float8 from calls call where call.id = any(part.call_ids))`;
 
 export type Batches = ReturnType<typeof createBatches>;
 
-export function createBatches({ database }: { readonly database: Database }) {
+export interface BatchesOptions {
+  readonly database: Database;
+  /** Address of the list of workflows in Temporal's web UI; null when it is unknown. */
+  readonly uiUrl: () => Promise<string | null>;
+}
+
+/** For all functions, a `projectId` of null means any project. */
+export function createBatches({ database, uiUrl }: BatchesOptions) {
   /** Throws `not_found`. */
-  const findWithGroups = async (projectId: string, id: string): Promise<BatchWithGroups> => {
+  const findWithGroups = async (projectId: string | null, id: string): Promise<BatchWithGroups> => {
     const [batch] = await findBatches(projectId, { id, state: null });
     if (!batch) throw gatewayError('not_found', { message: 'no such batch' });
     const groups = await database.query<BatchProgress & { position: number; subject: string | null; state: string }>(
-      `select part.position, part.subject, part.state, part.messages, part.attempts, part.next_try_at as "nextTryAt", part.error,
+      `select part.position, part.subject, part.state, part.messages, part.attempts, ${nextTrySql} as "nextTryAt", part.error,
               part.error_message as "errorMessage", part.written, part.repeated, part.dropped, part.merged, part.facts,
               ${costSql} as "costNanos"
-         from memory_batch_groups part where part.batch_id = $1::uuid order by part.position`,
+         from memory_batch_groups part join memory_batches batch on batch.id = part.batch_id
+        where part.batch_id = $1::uuid order by part.position`,
       [id],
     );
     return {
@@ -72,47 +92,57 @@ export function createBatches({ database }: { readonly database: Database }) {
 
   return {
     /** Newest first, at most 1,000. */
-    list: (projectId: string, state: BatchState | null) => findBatches(projectId, { id: null, state }),
+    list: (projectId: string | null, state: BatchState | null) => findBatches(projectId, { id: null, state }),
     show: findWithGroups,
     /** Retries failed and waiting groups immediately; finished groups stay. Throws `not_found`. */
-    async replay(projectId: string, id: string): Promise<BatchWithGroups> {
+    async replay(projectId: string | null, id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
-        const [batch] = await tx.query<{ state: string }>(
-          `select state from memory_batches where id = $1::uuid and project_id = $2::uuid for update`,
+        const [batch] = await tx.query<LockedBatch & { state: string }>(
+          `select id, project_id as "projectId", state from memory_batches
+            where id = $1::uuid and ($2::uuid is null or project_id = $2::uuid) for update`,
           [id, projectId],
         );
         if (!batch) throw gatewayError('not_found', { message: 'no such batch' });
-        if (await reopenBatch(tx, id)) await signalBatch(tx, { id, projectId }, 'replay');
+        if (batch.state !== 'done') await replayBatch(tx, batch);
       });
       return findWithGroups(projectId, id);
     },
+    /** Replays all batches of a project in this state; returns their ids. */
+    replayAll: (projectId: string, state: EndedState) => replayProject(database, projectId, [state]),
   };
 
-  async function findBatches(projectId: string, { id, state }: { id: string | null; state: BatchState | null }): Promise<Batch[]> {
-    const rows = await database.query<Omit<Batch, 'workflowId'>>(
+  async function findBatches(projectId: string | null, { id, state }: { id: string | null; state: BatchState | null }): Promise<Batch[]> {
+    const rows = await database.query<Omit<Batch, 'workflowId' | 'runUrl'> & { projectId: string }>(
       `select * from (
-         select batch.id, batch.kind, batch.conversation_id as "conversationId", batch.created_at as "createdAt",
+         select batch.id, batch.project_id as "projectId", project.slug as project, batch.kind, batch.conversation_id as "conversationId", batch.created_at as "createdAt",
                 batch.finished_at as "finishedAt", parts.*,
                 case when batch.state <> 'running' then batch.state
                      when parts.blocked then 'waiting'
                      when parts."nextTryAt" is not null then 'retrying'
                      else 'running' end as state
            from memory_batches batch
+           join projects project on project.id = batch.project_id
            cross join lateral (
              select coalesce(sum(part.messages), 0)::integer as messages, coalesce(sum(part.attempts), 0)::integer as attempts,
-                    min(part.next_try_at) as "nextTryAt", coalesce(bool_or(part.next_try_at is not null and part.error in ('no_route', 'memory_off')), false) as blocked,
+                    min(${nextTrySql}) as "nextTryAt", coalesce(bool_or(part.next_try_at is not null and part.error in ('no_route', 'memory_off')), false) as blocked,
                     (array_agg(part.error order by part.position) filter (where part.error is not null))[1] as error,
                     (array_agg(part.error_message order by part.position) filter (where part.error is not null))[1] as "errorMessage",
                     coalesce(sum(part.written), 0)::integer as written, coalesce(sum(part.repeated), 0)::integer as repeated,
                     coalesce(sum(part.dropped), 0)::integer as dropped, coalesce(sum(part.merged), 0)::integer as merged,
                     coalesce(sum(part.facts), 0)::integer as facts, coalesce(sum(${costSql}), 0)::float8 as "costNanos"
                from memory_batch_groups part where part.batch_id = batch.id) parts
-          where batch.project_id = $1::uuid and ($2::uuid is null or batch.id = $2::uuid)) batches
+          where ($1::uuid is null or batch.project_id = $1::uuid) and ($2::uuid is null or batch.id = $2::uuid)
+            and ($4::text is null or batch.state = $4::text)) batches
         where $3::text is null or state = $3::text
         order by id desc
         limit 1000`,
-      [projectId, id, state],
+      [projectId, id, state, state === null || isStored(state) ? state : 'running'],
     );
-    return rows.map((row) => ({ ...row, workflowId: batchWorkflowId({ id: row.id, projectId }) }));
+    const runsUrl = await uiUrl();
+    return rows.map(({ projectId, ...row }) => {
+      const workflowId = batchWorkflowId({ id: row.id, projectId });
+      const runUrl = runsUrl === null ? null : `${runsUrl}/${encodeURIComponent(workflowId)}`;
+      return { ...row, ...(row.state === 'stopped' && stoppedByOperator), workflowId, runUrl };
+    });
   }
 }

@@ -20,6 +20,8 @@ export interface GroupKey {
 }
 
 export interface Group extends GroupKey {
+  /** The run that executes the step. */
+  readonly runId: string;
   readonly projectId: string;
   readonly subject: string | null;
   readonly focus: string | null;
@@ -39,6 +41,8 @@ export interface GroupFailure {
 
 const maxUnusableResponses = 5;
 const maxErrorMessageLength = 500;
+/** SQL: longer than any call to the memory model. */
+const maxCall = `interval '6 minutes'`;
 /** Retry interval of blocked groups: checking settings is cheap, and a change signals the batch anyway. */
 const blockedRetryMs = 10 * 60_000;
 
@@ -85,21 +89,34 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
              from memory_batch_groups where batch_id = $1::uuid and position = $2::integer`,
           [batchId, position],
         );
-        return row ?? null;
+        return row ? { ...row, runId } : null;
       }),
 
-    /** Records that a model is about to be called. False when the group was erased or settled meanwhile. */
-    async startAttempt({ batchId, position, state }: Group, callId: string): Promise<boolean> {
+    /** Whether a call that another run has started is under way; it ends in `fail` or `settle`, or expires with its worker. */
+    async isCalling({ batchId, position, runId }: Group): Promise<boolean> {
+      const calling = await database.query(
+        `select 1 from memory_batch_groups
+          where batch_id = $1::uuid and position = $2::integer and calling_run <> $3::text and calling_until > now()`,
+        [batchId, position, runId],
+      );
+      return calling.length > 0;
+    },
+
+    /** Records that a model is about to be called. False when the group was erased, settled or claimed by another run meanwhile. */
+    async startAttempt({ batchId, position, state, runId }: Group, callId: string): Promise<boolean> {
       const updated = await database.query(
-        `update memory_batch_groups set attempts = attempts + 1, call_ids = call_ids || $3::uuid, next_try_at = null
+        `update memory_batch_groups
+            set attempts = attempts + 1, call_ids = call_ids || $3::uuid, next_try_at = null,
+                calling_run = $5::text, calling_until = now() + ${maxCall}
           where batch_id = $1::uuid and position = $2::integer and state = $4::text
+            and (calling_run is null or calling_run = $5::text or calling_until <= now())
          returning 1`,
-        [batchId, position, callId, state],
+        [batchId, position, callId, state, runId],
       );
       return updated.length > 0;
     },
 
-    fail: ({ batchId, position }: GroupKey, failure: GroupFailure) =>
+    fail: ({ batchId, position, runId }: Group, failure: GroupFailure) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {
         const [row] = await tx.query<{ attempts: number; failures: number; unusable: number }>(
           `select attempts, failures, unusable from memory_batch_groups
@@ -116,7 +133,8 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         await tx.query(
           `update memory_batch_groups
               set failures = $3::integer, unusable = $4::integer, error = $5::text, error_message = $6::text,
-                  state = case when $7::boolean then 'failed' else state end, next_try_at = $8::timestamptz
+                  state = case when $7::boolean then 'failed' else state end, next_try_at = $8::timestamptz,
+                  calling_run = nullif(calling_run, $9::text)
             where batch_id = $1::uuid and position = $2::integer`,
           [
             batchId,
@@ -127,6 +145,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
             toPostgresText(failure.message, maxErrorMessageLength),
             isParked,
             isParked ? null : new Date(clock.now() + waitMs),
+            runId,
           ],
         );
         return isParked ? { kind: 'settled' } : { kind: 'wait', waitMs, attempts: row.attempts, code, blocked: kind === 'blocked' };
@@ -146,7 +165,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         await tx.query(
           `update memory_batch_groups
               set state = $3::text, failures = 0, unusable = 0, next_try_at = null, error = null, error_message = null,
-                  written = written + $4::integer, repeated = repeated + $5::integer, dropped = dropped + $6::integer,
+                  calling_run = null, written = written + $4::integer, repeated = repeated + $5::integer, dropped = dropped + $6::integer,
                   merged = merged + $7::integer, facts = facts + $8::integer, learned_at = coalesce(learned_at, $9::timestamptz)
             where batch_id = $1::uuid and position = $2::integer`,
           [

@@ -2,6 +2,7 @@
  * The two steps of a group that call the memory model. No transaction is open during the call; the parsed response and the group's new state
  * are committed together, so a received response is never paid for twice.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { GroupStepResult } from '../../../workflows/contract.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -15,6 +16,9 @@ import { loadContext } from './load-context.ts';
 import type { BatchRun } from './replay.ts';
 import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
+
+/** Interval of checking whether the call of another run has ended. */
+const callCheckMs = 1_000;
 
 export type MemoryJob = 'extract' | 'consolidate';
 
@@ -103,7 +107,11 @@ async function runAttempt<Parsed>(
   if (!(await readProjectMemorySettings(database, projectId)).enabled) return groups.fail(group, memoryOff);
   if (!(await model.hasRoute(projectId, job))) return groups.fail(group, noRoute);
   const id = newId(clock.now());
-  if (!(await groups.startAttempt(group, id))) return { kind: 'settled' };
+  while (!(await groups.startAttempt(group, id))) {
+    // A run that was reset or terminated finishes its call.
+    if (!(await groups.isCalling(group))) return { kind: 'settled' };
+    await sleep(callCheckMs, undefined, { signal });
+  }
   const response = await model.complete({ ...prompt, id, projectId, job, batchId, signal });
   if (response.kind === 'failure') return groups.fail(group, response.failure);
   const parsed = parse(response.text);

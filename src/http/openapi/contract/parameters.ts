@@ -57,10 +57,11 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   subject: pathParameter('subject', boundedName, 'the end user, without control characters; a slash in it is written `%2F`'),
   item: pathParameter('id', uuid, 'id of the memory'),
   batch: pathParameter('id', uuid, 'id of the batch'),
+  batch_project: queryParameter('project', { type: 'string', minLength: 1 }, 'only batches of the project with this slug'),
   batch_state: queryParameter(
     'state',
-    { type: 'string', enum: ['running', 'waiting', 'retrying', 'done', 'failed'] },
-    'only batches in this state; `waiting`: for a model or for memory to be enabled; `retrying`: after a failure',
+    { type: 'string', enum: ['running', 'waiting', 'retrying', 'done', 'failed', 'stopped'] },
+    'only batches in this state; `waiting`: for a model or for memory to be enabled; `retrying`: after a failure; `stopped`: an operator ended its run in Temporal',
   ),
   limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'maximum number of rows'),
   before: queryParameter('before', uuid, 'only calls older than the one with this id'),

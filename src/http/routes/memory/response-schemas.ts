@@ -42,10 +42,14 @@ const progress = {
 const batch = z.looseObject({
   id,
   object: z.literal('memory.batch'),
+  project: z.string().describe('slug of the project'),
   kind: z.enum(['normal', 'remember', 'page']).describe('`page`: rebuilds a page after one of its memories was removed or corrected'),
-  state: z.enum(['running', 'waiting', 'retrying', 'done', 'failed']),
+  state: z
+    .enum(['running', 'waiting', 'retrying', 'done', 'failed', 'stopped'])
+    .describe('`stopped`: an operator ended its run in Temporal'),
   episode_id: id.nullable().describe('for `remember`'),
   workflow_id: z.string().describe('the workflow id in Temporal'),
+  run_url: z.string().nullable().describe('the latest run in the web UI of Temporal; null when its address is unknown'),
   ...progress,
   created_at: time,
   finished_at: time.nullable(),
@@ -157,4 +161,10 @@ export const memoryResponses = {
   MemoryRemembered: z.looseObject({ episode_id: id, batch_id: id, status: z.literal('queued'), focus: text }),
   Batch: batch,
   BatchList: listSchema(batch),
+  BatchReplay: z.looseObject({
+    object: z.literal('memory.batch_replay'),
+    project: z.string(),
+    state: z.enum(['failed', 'stopped']),
+    batches: z.array(id).describe('ids of the batches that are replayed'),
+  }),
 };

@@ -115,6 +115,30 @@ export const provisionOperations: OperationSpecs = {
     parameters: ['project', 'batch'],
     responses: { 202: 'Batch' },
   },
+  'get /provision/batches': {
+    ...projectRead,
+    summary: 'Lists the learning batches of all projects, newest first',
+    parameters: ['batch_project', 'batch_state'],
+    responses: { 200: 'BatchList' },
+  },
+  'get /provision/batches/{id}': {
+    ...projectRead,
+    summary: 'Gets a batch of any project with its groups',
+    parameters: ['batch'],
+    responses: { 200: 'Batch' },
+  },
+  'post /provision/batches/{id}/replay': {
+    ...projectRead,
+    summary: 'Retries the failed and waiting groups of a batch of any project at once',
+    parameters: ['batch'],
+    responses: { 202: 'Batch' },
+  },
+  'post /provision/batches/replay': {
+    ...projectWrite,
+    summary: 'Replays all failed or all stopped batches of a project',
+    body: { name: 'BatchReplayBody' },
+    responses: { 202: 'BatchReplay' },
+  },
   [`get ${team}/calls`]: {
     ...projectRead,
     summary: 'Lists calls with their attempts, newest first',

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { keyInput, rotateInput } from '../../../keys/key-input.ts';
+import { endedStates } from '../../../memory/learning/replay.ts';
 import { applicationInput } from '../../../projects/application-settings.ts';
 import { projectInput } from '../../../projects/project-settings.ts';
 import { repriceInput } from '../../../usage/reprice-input.ts';
@@ -21,6 +22,9 @@ export const provisionRequests = {
   KeyBody: keyInput.describe('A new virtual key.'),
   RotateBody: rotateInput.nullable().describe('Without a body the old key is revoked at once.'),
   ApplicationBody: applicationInput.nullable().describe(partial),
+  BatchReplayBody: z
+    .strictObject({ project: z.string().describe('slug'), state: z.enum(endedStates) })
+    .describe('The batches to replay: all of the project in this state.'),
   RulesBody: z
     .strictObject({
       rules: z

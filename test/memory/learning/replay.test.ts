@@ -1,0 +1,102 @@
+/** Which batches a replay opens, and which batches an ended run closes. */
+import { expect, test } from '@jest/globals';
+import { describeDatabases } from '../../db/databases.ts';
+import { createProject, putMemorySettings } from '../calls.ts';
+import { createTestLearning, learnEveryMessage, listItems, storeReadConversation, type TestLearning } from '../learning.ts';
+
+describeDatabases('replay', (database) => {
+  interface Started {
+    readonly projectId: string;
+    readonly id: string;
+    readonly learning: TestLearning;
+    readonly stateOf: () => Promise<string | undefined>;
+    /** Closes the batch because an operator ended this run. */
+    readonly end: (runId: string) => Promise<void>;
+  }
+
+  async function startBatch(): Promise<Started> {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
+    const learning = createTestLearning(database());
+    learning.respond = learnEveryMessage;
+    await learning.activities.checkLearning(projectId);
+    const [batch] = await learning.batches.list(projectId, null);
+    const id = batch?.id ?? '';
+    return {
+      projectId,
+      id,
+      learning,
+      stateOf: async () => (await learning.batches.list(projectId, null))[0]?.state,
+      end: (runId) => learning.closeBatches([{ workflowId: batch?.workflowId ?? '', runId, byOperator: true }]),
+    };
+  }
+  const deliverOutbox = () => database().query('delete from outbox');
+
+  test('a run that ended closes its batch once, and its project is checked again', async () => {
+    const { projectId, stateOf, end } = await startBatch();
+    await deliverOutbox();
+    await end('run-1');
+    expect(await stateOf()).toBe('stopped');
+    expect(await database().query('select workflow from outbox where project_id = $1::uuid', [projectId])).toEqual([
+      { workflow: 'projectLearning' },
+    ]);
+    await deliverOutbox();
+    await end('run-1');
+    expect(await database().query('select workflow from outbox where project_id = $1::uuid', [projectId])).toEqual([]);
+  });
+
+  test('a batch is not closed while its replay is under way', async () => {
+    const { id, learning, stateOf, end } = await startBatch();
+    await deliverOutbox();
+    // Replayed before the end of its run was noticed.
+    await learning.batches.replay(null, id);
+    await end('run-1');
+    expect(await stateOf()).toBe('running');
+    await deliverOutbox();
+    await end('run-2');
+    expect(await stateOf()).toBe('stopped');
+    // Replayed afterwards: the new run has not started yet.
+    await learning.batches.replay(null, id);
+    await deliverOutbox();
+    await end('run-2');
+    expect(await stateOf()).toBe('running');
+    await end('run-3');
+    expect(await stateOf()).toBe('stopped');
+  });
+
+  test('a stopped batch whose groups are done has no next try, and is done after a replay', async () => {
+    const { projectId, id, learning, stateOf, end } = await startBatch();
+    learning.respond = () => ({ kind: 'failure', failure: { kind: 'vendor', code: 'upstream_failed', message: 'away' } });
+    await learning.runBatches(projectId);
+    expect((await learning.batches.show(null, id)).nextTryAt).not.toBeNull();
+    await end('run-1');
+    const stopped = await learning.batches.show(null, id);
+    expect([stopped.nextTryAt, stopped.groups[0]?.nextTryAt, stopped.error]).toEqual([null, null, 'stopped_by_operator']);
+    // What its last call had stored.
+    await database().query(`update memory_batch_groups set state = 'done' where batch_id = $1::uuid`, [id]);
+    expect(await learning.batches.replayAll(projectId, 'failed')).toEqual([]);
+    expect(await learning.batches.replayAll(projectId, 'stopped')).toEqual([id]);
+    await learning.runBatches(projectId, 'run-2');
+    expect(await stateOf()).toBe('done');
+    expect(await learning.activities.replayBatches(projectId)).toBe(0);
+  });
+
+  test('a call whose worker died is repeated by another run once it has expired', async () => {
+    const { projectId, id, learning } = await startBatch();
+    const call = (until: string) =>
+      database().query(
+        `update memory_batch_groups set calling_run = 'run-1', calling_until = now() + $2::interval where batch_id = $1::uuid`,
+        [id, until],
+      );
+    await call('1 hour');
+    const waiting = new AbortController();
+    const step = learning.activities.learnGroup({ batchId: id, position: 0, runId: 'run-2' }, waiting.signal);
+    waiting.abort();
+    await expect(step).rejects.toMatchObject({ name: 'AbortError' });
+    expect(learning.requests).toEqual([]);
+    await call('-1 second');
+    await learning.runBatches(projectId, 'run-2');
+    expect((await listItems(database(), projectId)).map(({ text }) => text)).toEqual(['I am Ann.']);
+  });
+});
