@@ -50,6 +50,8 @@ describe('gateway start, on one data directory', () => {
     gateway = await processes.start('start', { home, env: { GATEWAY_TEMPORAL: '' } });
     expect(gateway.stdout()).toContain(`Address         ${gateway.url}\n`);
     expect(await announced()).toBe(gateway.url);
+    // Calls are served while Temporal starts.
+    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
     key = firstKeyOf(gateway) ?? '';
     expect(gateway.stdout()).toContain(`Virtual key     ${key}\n`);
     const curlLine = /^ *(curl .*)$/m.exec(gateway.stdout())?.[1] ?? '';
@@ -62,6 +64,9 @@ describe('gateway start, on one data directory', () => {
       return address;
     }, 300_000);
     expect((await fetch(pages)).status).toBe(200);
+    await eventually(async () =>
+      expect(await jsonOf(fetch(`${gateway.url}/readyz`))).toEqual({ status: 'ready', reasons: [], degraded: [] }),
+    );
   });
 
   it('generates images and speech with that key without further setup', async () => {

@@ -156,7 +156,7 @@ describe('dailyCleanup', () => {
     expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
-  test('is scheduled anew with the current payload key when the key of the schedule is lost, keeping a pause', async () => {
+  test('gets the current payload key when the key of the schedule is lost, keeping a pause', async () => {
     const { server, temporal } = shared();
     const { logger } = createTestLog();
     const connect = () => createTemporal({ address: server.address, namespace: server.namespace, logger, payloadKeys: [randomBytes(32)] });

@@ -4,7 +4,7 @@ import { gatewayError } from '../../src/core/errors.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import type { Activities } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
-import { createTestLog, prepareTestBundle, sharedTemporal } from '../support/temporal.ts';
+import { createTestLog, prepareTestBundle, sharedTemporal, until } from '../support/temporal.ts';
 
 describe('with TEMPORAL_PAYLOAD_KEY', () => {
   const shared = sharedTemporal();
@@ -39,6 +39,37 @@ describe('with TEMPORAL_PAYLOAD_KEY', () => {
     } finally {
       await worker.stop();
       await Promise.all([temporal.close(), withoutKey.close()]);
+    }
+  });
+
+  test('runs with a memo of another key are listed and deleted', async () => {
+    const { server } = shared();
+    const [writer, eraser] = [randomBytes(32), randomBytes(32)].map((key) =>
+      createTemporal({ address: server.address, namespace: server.namespace, logger: createTestLog().logger, payloadKeys: [key] }),
+    );
+    if (!writer || !eraser) throw new Error('two clients');
+    try {
+      const workflowId = 'conversation/memo/1';
+      await writer.client.workflow.start('conversationIdle', { workflowId, taskQueue: 'none', args: [], memo: { encrypted: { id: 'a' } } });
+      await expect(eraser.client.workflow.getHandle(workflowId).describe()).rejects.toThrow(
+        'TEMPORAL_PAYLOAD_KEY does not contain the key',
+      );
+      const counts: number[] = [];
+      await until('the run is listed', async () => {
+        await eraser.deleteRuns(workflowId, async (count) => void counts.push(count));
+        return counts.includes(1);
+      });
+      await until('it is deleted', () =>
+        writer.client.workflow
+          .getHandle(workflowId)
+          .describe()
+          .then(
+            () => false,
+            () => true,
+          ),
+      );
+    } finally {
+      await Promise.all([writer.close(), eraser.close()]);
     }
   });
 });
