@@ -24,17 +24,17 @@ export function createCleanupActivities({ steps, sliceMs = 60_000 }: CleanupActi
         const index = name === null ? 0 : steps.findIndex((step) => step.name === name);
         const step = steps[index];
         // A step of another gateway version: end here, the next day's run starts from the first step.
-        if (!step) return { next: null, rows: 0 };
+        if (!step) return { step: null, next: null, rows: 0 };
         const endAt = performance.now() + sliceMs;
         let rows = 0;
         for (let more = true; more; ) {
-          if (performance.now() >= endAt) return { next: step.name, rows };
+          if (performance.now() >= endAt) return { step: step.name, next: step.name, rows };
           signal.throwIfAborted();
           const done = await step.run(signal);
           rows += done;
           more = done > 0;
         }
-        return { next: steps[index + 1]?.name ?? null, rows };
+        return { step: step.name, next: steps[index + 1]?.name ?? null, rows };
       }),
   };
 }

@@ -182,6 +182,8 @@ export interface CleanupInput {
 }
 
 export interface CleanupProgress {
+  /** The step that ran; null when this version does not have the requested one. Absent in histories of older versions. */
+  readonly step: string | null;
   /** Null: all steps are done. */
   readonly next: string | null;
   /** Number of rows that the step deleted or changed, for operators. */

@@ -16,14 +16,14 @@ const options = {
 } as const;
 const { cleanUp } = proxyActivities<Activities>(options);
 
-/** The activity begins with it when the input names no step. */
-const firstStep = 'conversations';
-
 export interface CleanupResult {
   readonly outcome: 'done';
   /** Rows that each step deleted or changed. */
   readonly rows: Readonly<Record<string, number>>;
 }
+
+/** With which the activity begins when the input names none; a test holds it to the list of steps. */
+export const firstStep = 'conversations';
 
 export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> {
   const show = createRunStatus({ state: 'running' });
@@ -38,7 +38,8 @@ export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> 
         show({ state: 'failed', step }, [describeStep(step), ...done]);
         throw toStepFailure(step, error);
       });
-    rows[step] = (rows[step] ?? 0) + progress.rows;
+    const ran = progress.step ?? step; // Histories of older versions lack it.
+    rows[ran] = (rows[ran] ?? 0) + progress.rows;
     next = progress.next;
     if (next === null) break;
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof dailyCleanup>({ step: next });

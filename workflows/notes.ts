@@ -109,12 +109,14 @@ type SlotValues<Template extends string> = Template extends `${string}{${string}
 
 const slotPattern = /\{(\w+)\}/g;
 
+const slotMatchers = new Map(Object.entries(slots).map(([slot, pattern]) => [slot, new RegExp(`^${pattern}$`)]));
+
 /** Fills the slots of a template in their order. */
 export function note<Name extends NoteName>(name: Name, ...values: SlotValues<(typeof templates)[Name]>): string {
   const remaining: (string | number)[] = [...values];
-  return templates[name].replace(slotPattern, (_, slot: keyof typeof slots) => {
+  return templates[name].replace(slotPattern, (_, slot: string) => {
     const value = String(remaining.shift());
-    return new RegExp(`^${slots[slot]}$`).test(value) ? value : '?';
+    return slotMatchers.get(slot)?.test(value) ? value : '?';
   });
 }
 

@@ -2,9 +2,9 @@
  * What a run shows while it runs: current details in Temporal's UI, the query `status`, and the search attribute `GatewayState`.
  *
  * None of it may change recorded commands. Details and queries are no commands; an upsert of a search attribute is one, so only runs that
- * were started with the attribute keep it current. Runs of older versions, and of servers where it is not registered, have none.
+ * were started with the attribute and first executed by a version that knows it keep it current.
  */
-import { defineQuery, setCurrentDetails, setHandler, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
+import { defineQuery, patched, setCurrentDetails, setHandler, upsertSearchAttributes, workflowInfo } from '@temporalio/workflow';
 import { searchAttributes } from './contract.ts';
 import { note } from './notes.ts';
 
@@ -24,6 +24,8 @@ export function createRunStatus(initial: RunStatus, details: readonly string[] =
   let status = initial;
   setCurrentDetails(details.join('\n'));
   let shownState = workflowInfo().typedSearchAttributes.get(searchAttributes.state);
+  // During a rolling deployment, a worker of an older version may have executed the first tasks.
+  if (shownState !== undefined && !patched('state-attribute')) shownState = undefined;
   setHandler(defineQuery('status'), () => status, { description: note('statusQuery') });
   return (next, nextDetails) => {
     status = next;

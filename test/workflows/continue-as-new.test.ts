@@ -132,12 +132,12 @@ async function expectDescribed(workflowId: string): Promise<void> {
   expect(others.length).toBeGreaterThan(0);
   expect(await first?.staticSummary()).toBe('acme: compute embeddings, run 2');
   expect(await first?.staticDetails()).toContain('- Project: acme (');
-  for (const { memo } of runs) expect(memo).toEqual({ summary: 'acme: compute embeddings, run 2', kind: 'embedMemory', project: 'acme' });
+  for (const { memo } of runs) expect(memo).toEqual({ summary: 'acme: compute embeddings, run 2' });
 }
 
 function createDailyCleanup(): Scenario {
   const steps = Array.from({ length: 12 }, (_, n) => `step-${n}`);
-  const { inputs, respond } = responding(...[...steps, null].map((next) => ({ next, rows: 1 })));
+  const { inputs, respond } = responding(...[...steps, null].map((next) => ({ step: null, next, rows: 1 })));
   return {
     title: 'dailyCleanup continues with the step that it had reached',
     activities: { cleanUp: respond },

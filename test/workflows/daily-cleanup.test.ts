@@ -2,12 +2,22 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { msToTs } from '@temporalio/common/lib/time.js';
 import { type CleanupStep, createCleanupActivities } from '../../activities/cleanup.ts';
+import { createCleanupSteps } from '../../src/app/cleanup.ts';
+import { systemClock } from '../../src/core/time.ts';
 import { createSchedules } from '../../src/jobs/client/schedules.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
+import { firstStep } from '../../workflows/daily-cleanup.ts';
+import { templates } from '../../workflows/notes.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 
 const planted = 'the patient said she is pregnant';
+
+test('every step of the cleanup has a summary, and the first one is known to the workflow', () => {
+  const names = createCleanupSteps({ database: undefined as never, clock: systemClock }).map(({ name }) => name);
+  expect(names[0]).toBe(firstStep);
+  for (const name of names) expect(Object.keys(templates)).toContain(`cleanup:${name}`);
+});
 
 describe('dailyCleanup', () => {
   const shared = sharedTemporal();
@@ -45,8 +55,8 @@ describe('dailyCleanup', () => {
     const { steps, done } = stepsOf({ conversations: 3, outbox: 0, terms: 1 });
     const history = await run('cleanup/a', steps);
     expect(done).toEqual(['conversations', 'conversations', 'conversations', 'terms']);
-    expect(history).toContain(String.raw`{\"next\":\"outbox\",\"rows\":30}`);
-    expect(history).toContain(String.raw`{\"next\":null,\"rows\":10}`);
+    expect(history).toContain(String.raw`{\"step\":\"conversations\",\"next\":\"outbox\",\"rows\":30}`);
+    expect(history).toContain(String.raw`{\"step\":\"terms\",\"next\":null,\"rows\":10}`);
     expect(history).toContain('cleanup: undeliverable outbox rows');
     const result = await shared().temporal.client.workflow.getHandle('cleanup/a').result();
     expect(result).toEqual({ outcome: 'done', rows: { conversations: 30, outbox: 0, terms: 10 } });
@@ -63,7 +73,7 @@ describe('dailyCleanup', () => {
     }));
     const history = await run('cleanup/b', slow, 10);
     expect(done).toEqual(['conversations', 'terms']);
-    expect(history).toContain(String.raw`{\"next\":\"conversations\",\"rows\":10}`);
+    expect(history).toContain(String.raw`{\"step\":\"conversations\",\"next\":\"conversations\",\"rows\":10}`);
   });
 
   test('fails with the name of a step that fails each time', async () => {
@@ -149,7 +159,7 @@ describe('dailyCleanup', () => {
       workflowType: 'dailyCleanup',
       args: [{ step: null }],
       staticSummary: 'daily cleanup of expired data',
-      memo: { kind: 'cleanup' },
+      memo: { summary: 'daily cleanup of expired data' },
       searchAttributes: { GatewayKind: ['cleanup'], GatewayState: ['running'] },
     });
     await handle.unpause();

@@ -48,7 +48,7 @@ describe('a note', () => {
     for (const workflow of workflowNames) {
       const entry = { workflow, workflowId: `learning/${id}`, projectId: id, projectSlug: 'acme-support', input };
       const { staticSummary, staticDetails, memo } = describeRun(workflow, entry);
-      for (const text of [staticSummary, staticDetails, memo['summary'] ?? '']) {
+      for (const text of [staticSummary, staticDetails, memo.summary]) {
         expect(isNote(text)).toBe(true);
         expect(text).not.toContain('?');
       }

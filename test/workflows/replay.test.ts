@@ -30,6 +30,18 @@ describe('a committed history', () => {
     await Worker.runReplayHistory({ workflowBundle: { codePath } }, history);
   });
 
+  test.each(names)(
+    'is replayed also when a newer version had started it with GatewayState, as in a rolling deployment: %s',
+    async (name) => {
+      const history = parseHistory(await readCommittedHistory(name));
+      const started = history.events[0]?.workflowExecutionStartedEventAttributes;
+      if (!started) throw new Error('the history has no start');
+      const payload = { metadata: { encoding: Buffer.from('json/plain'), type: Buffer.from('Keyword') }, data: Buffer.from('"running"') };
+      started.searchAttributes = { indexedFields: { ...started.searchAttributes?.indexedFields, GatewayState: payload } };
+      await Worker.runReplayHistory({ workflowBundle: { codePath } }, history);
+    },
+  );
+
   test.each(workflowNames)('exists for the workflow %s', async (workflow) => {
     const recorded = await Promise.all(names.map(async (name) => parseHistory(await readCommittedHistory(name))));
     const types = recorded.map(({ events }) => events[0]?.workflowExecutionStartedEventAttributes?.workflowType?.name);

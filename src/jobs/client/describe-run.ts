@@ -13,8 +13,8 @@ export interface RunDescription {
   readonly staticSummary: string;
   /** Markdown. */
   readonly staticDetails: string;
-  /** Values are the summary, ids and slugs. Unlike the static texts, a run that continues as new keeps its memo. */
-  readonly memo: Readonly<Record<string, string>>;
+  /** Repeats the summary: unlike the static texts, a run that continues as new keeps its memo. */
+  readonly memo: { readonly summary: string };
   readonly searchAttributes: readonly SearchAttributePair[];
 }
 
@@ -26,7 +26,7 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
   return {
     staticSummary: summary,
     staticDetails: [...details, ...project].join('\n'),
-    memo: { summary, kind, ...(slug !== '' && { project: slug }), ...(batchId !== undefined && { batch: batchId }) },
+    memo: { summary },
     searchAttributes: [
       { key: searchAttributes.kind, value: kind },
       ...(projectId === undefined ? [] : [{ key: searchAttributes.project, value: projectId }]),

@@ -56,14 +56,14 @@ function checkEncoded({ metadata, data }: Payload): void {
 }
 
 /**
- * Whether a payload stays readable without a key, so that operators can tell runs apart: a bare id, a note, or the workflow metadata, which
- * contains the current details. Only summaries, details, memos and that query have such payloads; inputs and results are objects.
+ * Whether a payload stays readable without a key, so that operators can tell runs apart: a note, or the workflow metadata, which contains the
+ * current details.
  */
 export function isPublic({ metadata, data }: Payload): boolean {
   if (!data || metadata?.[failureMark] || String(metadata?.['encoding'] && Buffer.from(metadata['encoding'])) !== 'json/plain')
     return false;
   const value = parse(Buffer.from(data).toString());
-  return typeof value === 'string' ? idPattern.test(value) || isNote(value) : isWorkflowMetadata(value);
+  return typeof value === 'string' ? isNote(value) : isWorkflowMetadata(value);
 }
 
 /** The mark admits two strings and nothing else. */

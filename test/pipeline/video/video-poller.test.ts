@@ -98,9 +98,9 @@ test.each([
   expect(waits).toEqual([2_000, 2_000, 12_000, 2 * minuteMs, 10 * minuteMs, 10 * minuteMs]);
   expect(endings).toEqual([]);
   clock.move(hourMs);
-  expect(await pollOnce()).toEqual({ kind: 'settled' });
+  expect(await pollOnce()).toEqual({ kind: 'settled', outcome: 'unknown', code: null });
   expect(endings).toEqual([{ kind: 'unknown' }]);
-  expect(await pollOnce()).toEqual({ kind: 'settled' });
+  expect(await pollOnce()).toMatchObject({ kind: 'settled', outcome: 'unknown' });
 });
 
 test('an internal error fails the poll, so that it is retried', async () => {
@@ -116,7 +116,7 @@ test('a finished video is settled with its files, a deleted one is gone', async 
   const { pollOnce, endings, forget } = createPoller({
     poll: async () => ({ kind: 'done', uris: ['https://film.example/v1beta/files/a:download'] }),
   });
-  expect(await pollOnce()).toEqual({ kind: 'settled' });
+  expect(await pollOnce()).toEqual({ kind: 'settled', outcome: 'completed', code: null });
   expect(endings).toEqual([{ kind: 'done', uris: ['https://film.example/v1beta/files/a:download'], fileKeys: ['files/a'] }]);
   forget();
   expect(await pollOnce()).toEqual({ kind: 'gone' });
