@@ -16,13 +16,27 @@ import type { CallUnits, Price, Tokens, UnitPrices, Units } from './pricing.ts';
 export type Dialect = 'chat' | 'messages';
 
 /** The inference routes: vendors of either dialect may serve the first two, the others pass through to the same path. */
-export type TextRoute = Dialect | 'embeddings' | 'moderations' | 'rerank' | 'responses';
+export const textRoutes = ['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'] as const;
+export type TextRoute = (typeof textRoutes)[number];
 
 /** The routes whose calls go to exactly one provider, without cache, failover and deadline. */
 export type MediaRoute = 'images' | 'speech' | 'video';
 
-/** The routes of recorded calls. */
+/** The routes of stored calls. */
+export const routes = [...textRoutes, 'images', 'speech', 'video'] as const;
 export type Route = TextRoute | MediaRoute;
+
+/** The routes with prompts, whose texts are stored and which memory may record. */
+export type PromptRoute = Dialect | 'responses';
+
+/** Whether a route or a provider's dialect is one of the two that are translated into each other. */
+export function isDialect(name: string): name is Dialect {
+  return name === 'chat' || name === 'messages';
+}
+
+export function isPromptRoute(route: Route): route is PromptRoute {
+  return isDialect(route) || route === 'responses';
+}
 
 /** Chains of models by tier name, in order of preference. */
 export type Tiers = Readonly<Record<string, readonly string[]>>;
@@ -55,7 +69,7 @@ export interface MemoryOptions {
 export interface CacheDirectives {
   readonly reads: boolean;
   readonly writes: boolean;
-  /** Maximum age of a cached response; absent: the project's retention decides. */
+  /** Maximum age of a cached response; absent: the project's cache lifetime decides. */
   readonly maxAgeMs?: number;
 }
 

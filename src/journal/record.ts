@@ -3,7 +3,7 @@
  * that does not validate is `unreadable` and goes to the quarantine.
  */
 import { z } from 'zod';
-import type { Attempt, CallMetadata, CallResult, SettledCall } from '../core/call.ts';
+import { type Attempt, type CallMetadata, type CallResult, routes, type SettledCall } from '../core/call.ts';
 import { parseJson } from '../core/json/narrow.ts';
 import { encodeFrame, type Frame } from './frame.ts';
 
@@ -60,7 +60,7 @@ const factsSchema: z.ZodType<CallMetadata> = z.object({
   keyPrefix: z.string(),
   source: z.string(),
   sourceGiven: z.boolean(),
-  route: z.enum(['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses', 'images', 'speech', 'video']),
+  route: z.enum(routes),
   modelAsked: z.string(),
   stream: z.boolean(),
   memory: z.object({ mode: z.enum(['write', 'recall', 'off']), explicitWrite: z.boolean(), subject: textOrNull }),

@@ -58,18 +58,13 @@ const project = { ...bareProject, providers: ['openai', 'azure', 'anthropic'] };
 const plan = (asked: Asked) => planOf({ catalog, catalogFill: true, ...asked, project: { ...project, ...asked.project } });
 const idsOf = (asked: Asked): string[] => idsOfPlan({ catalog, catalogFill: true, ...asked, project: { ...project, ...asked.project } });
 
-const chatModels = ['openai/mini', 'azure/gpt', 'openai/gpt', 'openai/secret'];
+const chatModels = ['openai/mini', 'anthropic/claude', 'azure/gpt', 'openai/gpt', 'openai/secret'];
 
 describe('a tier that no provider of the project serves is filled, cheapest first, unknown prices last', () => {
   test.each<[string, Asked, string[]]>([
     ['with models of its kind', { model: 'standard' }, chatModels],
     ['for auto', { model: 'auto' }, chatModels],
-    ['in the dialect of the caller', { model: 'standard', route: 'messages' }, ['anthropic/claude']],
-    [
-      'in both dialects where they are translated',
-      { model: 'standard', translates: true },
-      ['openai/mini', 'anthropic/claude', 'azure/gpt', 'openai/gpt', 'openai/secret'],
-    ],
+    ['in both dialects', { model: 'standard', route: 'messages' }, chatModels],
     ['with those that serve the route', { model: 'standard', route: 'responses' }, ['openai/mini', 'openai/gpt', 'openai/secret']],
     ['of embeddings', { model: 'embed', route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],
     ['of embeddings for auto', { route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],

@@ -1,6 +1,6 @@
 /** The six inference routes: converts a request to a Call, and sends its response. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Call, Caller, TextRoute } from '../../core/call.ts';
+import { type Call, type Caller, isDialect, isPromptRoute, type TextRoute } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -76,12 +76,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
         cancellation.clearDeadline();
       }
     } catch (error) {
-      sendError(
-        response,
-        route === 'chat' || route === 'messages' ? error : toPlainTextError(error),
-        route === 'messages' ? 'messages' : 'chat',
-        logger,
-      );
+      sendError(response, isDialect(route) ? error : toPlainTextError(error), route === 'messages' ? 'messages' : 'chat', logger);
     }
   };
 
@@ -142,7 +137,7 @@ function parseCall({ id, startedAt, now, codec, caller, project, headers, body }
     maxOutputTokens: summary.maxOutputTokens,
     memory: {
       ...memoryMode,
-      subject: isRecorded(codec.route) ? parseSubject(headers, summary.user, checksSubject && memoryMode.mode !== 'off') : null,
+      subject: isPromptRoute(codec.route) ? parseSubject(headers, summary.user, checksSubject && memoryMode.mode !== 'off') : null,
     },
     cache: parseCacheControl(headers),
     correlation: parseCorrelation(headers),
@@ -150,9 +145,4 @@ function parseCall({ id, startedAt, now, codec, caller, project, headers, body }
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
   };
-}
-
-/** Memory records only these routes (docs/api/reference.md#memory-rules); elsewhere a subject has no meaning. */
-function isRecorded(route: TextRoute): boolean {
-  return route === 'chat' || route === 'messages' || route === 'responses';
 }

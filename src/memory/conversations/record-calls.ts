@@ -6,36 +6,32 @@
  * otherwise two calls of one dialogue, drained concurrently, would each start a conversation. Activities read conversations outside of that
  * lock, so their rows are locked too.
  *
- * Calls with a stored text are skipped, so a batch may be delivered twice. An unreadable request is stored without text; no content makes
- * this fail.
+ * An unreadable request is stored without text; no content makes this fail.
  */
-import type { SettledCall } from '../../core/call.ts';
+import { type CallContent, isPromptRoute, type PromptRoute, type SettledCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
-import { type NormalMessage, normalizeMessage, type PromptRoute, parsePrompt } from '../../dialects/prompt/prompt.ts';
+import { type NormalMessage, normalizeMessage, parsePrompt } from '../../dialects/prompt/prompt.ts';
 import { defaultMemorySettings, isSourceRecorded, type MemorySettings, readMemorySettings } from '../records/settings.ts';
 import { type CredentialMasker, createCredentialMasker } from '../text/credential-masker.ts';
-import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
+import { type CallText, storeTexts } from './call-texts.ts';
 import { chainMessages, hashScope, toScopedKey } from './chain.ts';
 import { loadWorkingSet } from './load-working-set.ts';
 import { matchConversation } from './match-conversation.ts';
 import { saveWorkingSet } from './save-working-set.ts';
 import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
 
-/** Stores the masked texts of `calls`, which the batch newly stored, and assigns the recorded ones to conversations. */
+/** Stores the masked texts of `calls`, none of which was stored before, and assigns the recorded ones to conversations. */
 export async function recordCalls(tx: Queries, calls: readonly SettledCall[], masker = createCredentialMasker()): Promise<void> {
   const candidates = calls.filter(hasText).toSorted(compareByStart);
   if (candidates.length === 0) return;
   const projectIds = [...new Set(candidates.map((call) => call.facts.projectId))];
   await lockConversations(tx, projectIds);
   const settings = await readMemorySettings(tx, projectIds);
-  const ids = candidates.map((call) => call.facts.id);
-  const stored = await findStoredCallIds(tx, ids);
-  const newCalls = candidates.filter((call, index) => !stored.has(call.facts.id) && ids.indexOf(call.facts.id) === index);
-  const extracted = newCalls.map((call) => ({ call, text: extractText(call, masker) }));
+  const extracted = candidates.map((call) => ({ call, text: extractText(call, masker) }));
   const recordedCalls = extracted
     .filter(({ call, text }) => isRecorded(call, text, settings.get(call.facts.projectId) ?? defaultMemorySettings))
     .map(({ call, text }) => toRecordedCall(call, text));
@@ -46,22 +42,14 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
     for (const recorded of recordedCalls) conversationIds.set(recorded.callId, assignConversation(recorded, workingSet).id);
     await saveWorkingSet(tx, workingSet);
   }
-  if (extracted.length > 0)
-    await storeTexts(
-      tx,
-      extracted.map(({ text }) => text),
-      conversationIds,
-    );
+  const texts = extracted.map(({ text }) => text);
+  await storeTexts(tx, texts, conversationIds);
 }
 
-type CallWithText = SettledCall & { readonly content: NonNullable<SettledCall['content']> };
+type CallWithText = SettledCall & { readonly facts: { readonly route: PromptRoute }; readonly content: CallContent };
 
 function hasText(call: SettledCall): call is CallWithText {
-  return call.content !== null && promptRoute(call) !== null;
-}
-
-function promptRoute({ facts: { route } }: SettledCall): PromptRoute | null {
-  return route === 'chat' || route === 'messages' || route === 'responses' ? route : null;
+  return call.content !== null && isPromptRoute(call.facts.route);
 }
 
 function compareByStart(a: SettledCall, b: SettledCall): number {
@@ -70,12 +58,8 @@ function compareByStart(a: SettledCall, b: SettledCall): number {
 
 function extractText(call: CallWithText, masker: CredentialMasker): CallText {
   const { facts, content } = call;
-  const {
-    messages,
-    extras,
-    isPrefilled: answerBegun,
-  } = parsePrompt(promptRoute(call) ?? 'chat', parseJson(content.request.toString('utf8')));
-  const partial = answerBegun ? messages.at(-1) : undefined;
+  const { messages, extras, isPrefilled } = parsePrompt(facts.route, parseJson(content.request.toString('utf8')));
+  const partial = isPrefilled ? messages.at(-1) : undefined;
   const prompt = partial && content.answer ? messages.slice(0, -1) : messages;
   const response = content.answer
     ? normalizeMessage('assistant', { ...content.answer, text: (partial?.text ?? '') + content.answer.text })

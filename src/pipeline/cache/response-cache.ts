@@ -5,7 +5,7 @@
  *
  * Sampled responses are cached like any other; `cache-control: no-cache` requests a new one. See docs/architecture/response-cache.md.
  */
-import type { Call, Dialect } from '../../core/call.ts';
+import { type Call, type Dialect, isDialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Clock } from '../../core/time.ts';
@@ -93,7 +93,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
       const { call, recalledSubjects, settings } = request;
       const { route, caller, cache, stream, memory, startedAt } = call;
       const isUsed = settings.enabled && (cache.reads || cache.writes);
-      if (!isUsed || (route !== 'chat' && route !== 'messages')) return { hit: null, writer: null };
+      if (!isUsed || !isDialect(route)) return { hit: null, writer: null };
       const { projectId } = caller;
       const key = computeCacheKey(projectId, request);
       const format: ResponseFormat = stream ? 'stream' : 'plain';

@@ -2,7 +2,7 @@
  * Adapts a call to the dialect of a candidate. For a vendor of the caller's dialect, only a few members of the body are patched and the
  * response is passed through; for a vendor of the other dialect, request and response are translated.
  */
-import type { Call, Candidate, Dialect } from '../../core/call.ts';
+import { type Call, type Candidate, type Dialect, isDialect } from '../../core/call.ts';
 import { VendorError } from '../../core/errors.ts';
 import { splice } from '../../core/json/spans.ts';
 import type { SseEvent } from '../../core/sse.ts';
@@ -39,7 +39,7 @@ const defaultMaxTokens = 4_096;
 /** Creates the adapter. Throws a VendorError like that of a vendor's 400 when the vendor's dialect cannot express the request. */
 export function adapterFor(call: Call, candidate: Candidate, provider: Provider): DialectAdapter {
   const { route } = call;
-  if ((route !== 'chat' && route !== 'messages') || candidate.dialect === route) {
+  if (!isDialect(route) || candidate.dialect === route) {
     const codec = routeCodecs[route];
     return {
       codec,

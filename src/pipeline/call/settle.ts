@@ -1,6 +1,17 @@
 /** Builds the journal record of a finished call: outcome, tokens and cost. */
 import type { Reservation } from '../../ceilings/reservation.ts';
-import type { AssistantTurn, Attempt, Call, CallContent, CallMetadata, MediaCall, Outcome, SettledCall } from '../../core/call.ts';
+import {
+  type AssistantTurn,
+  type Attempt,
+  type Call,
+  type CallContent,
+  type CallMetadata,
+  isDialect,
+  isPromptRoute,
+  type MediaCall,
+  type Outcome,
+  type SettledCall,
+} from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import type { GatewayError } from '../../core/errors.ts';
 import type { Tokens } from '../../core/pricing.ts';
@@ -145,13 +156,12 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
 
 /** Returns the cache status of a call that was not served from the cache; null on routes without a response cache. */
 export function cacheStatusFor({ route }: Call): 'miss' | null {
-  return route === 'chat' || route === 'messages' ? 'miss' : null;
+  return isDialect(route) ? 'miss' : null;
 }
 
 /** Returns the text to store: prompts of chat, messages and responses, except those of internal calls. */
-function toCallContent({ call: { route, body, isInternal: isOwn }, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
-  if (isOwn) return null;
-  if (route !== 'chat' && route !== 'messages' && route !== 'responses') return null;
+function toCallContent({ call: { route, body, isInternal }, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
+  if (isInternal || !isPromptRoute(route)) return null;
   return { request: body, answer: turn, ...(recalled.length > 0 && { recalled }) };
 }
 

@@ -181,17 +181,6 @@ describeDatabases('recording calls', (database) => {
     expect(await listConversations(database(), projectId)).toMatchObject([{ source: 'ab' }]);
   });
 
-  test('delivering a batch twice, or a call twice in a batch, changes nothing', async () => {
-    const projectId = await createProject(database());
-    const calls = [first, second, third].map((step, index) =>
-      settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }),
-    );
-    await record(database(), [...calls, ...calls]);
-    await record(database(), calls);
-    expect(await listConversations(database(), projectId)).toMatchObject([{ calls: 3, lines: three }]);
-    expect(await listOutboxIds(database(), projectId)).toHaveLength(1);
-  });
-
   test('a message is stored once per project, however often it is sent, and never shared between projects', async () => {
     const [projectId, other] = [await createProject(database()), await createProject(database())];
     const calls = (id: string) =>

@@ -1,6 +1,6 @@
 /** Request headers, path and query parameters, and the response headers of the gateway (docs/api/reference.md#request-headers). */
 
-import type { TextRoute } from '../../../core/call.ts';
+import { isDialect, isPromptRoute, type TextRoute } from '../../../core/call.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 
 const text = { type: 'string' };
@@ -80,9 +80,8 @@ export function parameterRefs(names: readonly string[]): JsonObject[] {
 
 /** Headers that a route reads: the subject only where memory records, `cache-control` only on chat and messages. */
 export function requestHeadersFor(route: TextRoute): string[] {
-  const isRecorded = route === 'chat' || route === 'messages' || route === 'responses';
-  const isCached = route === 'chat' || route === 'messages';
-  const isRead = (name: string): boolean => (name === 'cache-control' ? isCached : isRecorded || name !== 'x-gateway-memory-subject');
+  const isRead = (name: string): boolean =>
+    name === 'cache-control' ? isDialect(route) : isPromptRoute(route) || name !== 'x-gateway-memory-subject';
   return Object.keys(requestHeaders).filter(isRead);
 }
 
