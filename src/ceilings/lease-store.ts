@@ -18,7 +18,7 @@ export interface AcquireRequest {
   readonly need: number;
   /** What all waiting calls need. */
   readonly demand: number;
-  /** How much to grant beyond the demand; at most a tenth of what is left. */
+  /** Usual size of a grant: demand beyond it waits for the next statement; without demand, at most a tenth of what remains is granted. */
   readonly defaultGrant: number;
   /** The process has no reservation: if no other process holds quota either, all that is left is granted, however little. */
   readonly takesRemainder: boolean;

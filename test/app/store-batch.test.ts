@@ -7,6 +7,7 @@ import type { Database, Queries } from '../../src/db/database.ts';
 import { createCredentialMasker } from '../../src/memory/text/credential-masker.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { noon, settledCall, withText } from '../journal/calls.ts';
+import { listConversations } from '../memory/calls.ts';
 import { newVideo, openVideos } from '../videos/new-video.ts';
 
 const request = JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'the tea is oolong' }] });
@@ -83,6 +84,7 @@ describeDatabases('a stored batch', (database) => {
     await store(database(), [call]);
     await store(database(), [call]);
     expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 1 });
+    expect(await listConversations(database(), projectId)).toMatchObject([{ calls: 1 }]);
   });
 
   test('contains no text of a call that started before its subject was erased, but its cost', async () => {

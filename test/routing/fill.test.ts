@@ -117,7 +117,7 @@ describe('no fill', () => {
     ['the project switched it off', { model: 'standard', project: { catalogFill: false } }, none],
     ['neither tier nor model', { model: 'anything' }, none],
     ['no model of the same name', { model: 'away/other' }, none],
-    ['no model of the same name on the route', { model: 'away/mini', route: 'messages' }, none],
+    ['no model of the same name on the route', { model: 'away/gpt', route: 'responses', project: { providers: ['azure'] } }, none],
     ['a model of the same name and another kind', { model: 'nobody/embed-small' }, none],
     ['such a model on another route', { model: 'nobody/rank', route: 'embeddings' }, none],
     ['a bare name without other models', { model: 'judge', project: { providers: ['azure'] } }, none],
@@ -150,6 +150,7 @@ describe("the key's allow-list applies to substitutes", () => {
 
 test('retired substitutes come last', () => {
   expect(idsOf({ model: 'standard', project: { retired: ['openai/mini'] } })).toEqual([
+    'anthropic/claude',
     'azure/gpt',
     'openai/gpt',
     'openai/secret',
@@ -164,6 +165,7 @@ test('the recorded plan has the substitutes, the denied ones, and the reasons fo
     { model: 'nobody/x', skipped: 'unknown_provider' },
     { model: 'y', skipped: 'unknown_provider' },
     { model: 'openai/mini', skipped: 'not_permitted_for_key', filled: true },
+    { model: 'anthropic/claude', skipped: 'not_permitted_for_key', filled: true },
     { model: 'openai/secret', skipped: 'not_permitted_for_key', filled: true },
   ]);
 });

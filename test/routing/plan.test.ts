@@ -24,8 +24,8 @@ describe('resolution of a model name', () => {
   });
 
   test('a chain spans both dialects, and a candidate has that of its vendor', () => {
-    expect(idsOf({ model: 'standard' })).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
-    expect(plan({ model: 'standard', route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
+    expect(idsOf({ model: 'both' })).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
+    expect(plan({ model: 'both', route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
   });
 
   test("a project's tiers override those of the configuration by name", () => {
@@ -69,7 +69,7 @@ describe('an application', () => {
 describe('the routes', () => {
   test.each<[TextRoute, string[]]>([
     ['chat', ['openai/gpt', 'azure/mini']],
-    ['messages', ['anthropic/claude']],
+    ['messages', ['openai/gpt', 'azure/mini']],
     ['responses', ['openai/gpt', 'azure/mini']],
     ['moderations', ['openai/gpt', 'azure/mini']],
     ['rerank', ['openai/gpt', 'azure/mini']],
@@ -99,7 +99,7 @@ describe('the routes', () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['embeddings'] as const } };
     const catalog = buildCatalog({ ...source, providers });
     expect(idsOf({ catalog })).toEqual(['azure/mini']);
-    expect(idsOf({ catalog, route: 'messages' })).toEqual(['anthropic/claude', 'azure/mini']);
+    expect(idsOf({ catalog, model: 'both', route: 'messages' })).toEqual(['anthropic/claude', 'azure/mini']);
     expect(plan({ catalog }).entries).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_served' });
   });
 
@@ -107,7 +107,7 @@ describe('the routes', () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['chat', 'responses'] as const } };
     const models = { ...source.models, 'openai/gpt': { price: null, maxOutputTokens: null, serves: ['responses'] as const } };
     const catalog = buildCatalog({ ...source, providers, models });
-    expect(idsOf({ catalog, route: 'messages' })).toEqual(['anthropic/claude', 'azure/mini']);
+    expect(idsOf({ catalog, model: 'both', route: 'messages' })).toEqual(['anthropic/claude', 'azure/mini']);
     expect(plan({ catalog }).entries).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_for_model' });
     expect(idsOf({ catalog, route: 'responses' })).toEqual(['openai/gpt', 'azure/mini']);
     expect(() => plan({ catalog, model: 'openai/gpt', catalogFill: false })).toThrow('no models available for route');
@@ -161,7 +161,6 @@ describe('400 no_route', () => {
     ['the name of a JavaScript property', { model: 'constructor' }, none],
     ['another such name', { model: '__proto__' }, none],
     ['an empty tier', { model: 'empty' }, none],
-    ['a model of another dialect', { model: 'anthropic/claude' }, none],
     ['a route without a provider', { model: 'router/meta/llama', route: 'rerank' }, none],
     ['a model that serves no text', { model: 'video' }, none],
     ['a project without providers', { project: { providers: [] } }, none],
@@ -309,10 +308,10 @@ describe('the recorded entries', () => {
       },
     });
     expect(lines).toEqual([
+      { model: 'anthropic/claude', skipped: null },
       { model: 'openai/gpt', skipped: null },
       { model: 'nobody/x', skipped: 'unknown_provider' },
       { model: 'unheard', skipped: 'unknown_provider' },
-      { model: 'anthropic/claude', skipped: null },
       { model: 'router/meta/llama', skipped: 'provider_not_in_project' },
       { model: 'azure/mini', skipped: 'not_permitted_for_key' },
     ]);

@@ -30,7 +30,8 @@ export const source: CatalogSource = {
     'gone/gpt': unknown,
   },
   tiers: {
-    standard: ['openai/gpt', 'anthropic/claude', 'azure/mini'],
+    standard: ['openai/gpt', 'azure/mini'],
+    both: ['openai/gpt', 'anthropic/claude', 'azure/mini'],
     strong: ['openai/mini'],
     wide: ['mini', 'meta/llama', 'openai/gpt'],
     repeated: ['openai/gpt', 'azure/mini', 'openai/gpt'],
