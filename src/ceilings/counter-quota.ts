@@ -100,7 +100,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     commit(debit: Debit, generation: number): void {
       if (generation !== lease.generation) return;
       lease.quota.commit(debit);
-      // While the counter and this process both counted the overdraft, calls were denied for it twice.
+      // Until now the overdraft counted twice, here and in the counter; a cached denial may rest on that.
       if (debit.overdraft > 0) queue.clearDenial();
     },
     /** The database will never count the debit. */

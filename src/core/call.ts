@@ -230,7 +230,7 @@ export interface CallResult {
   readonly durationMs: number;
   readonly firstByteMs: number | null;
   readonly attempts: readonly Attempt[];
-  /** What the call has used of the leases of its process, the id of whose journal is `process`. Absent when no ceiling applied. */
+  /** Usage to deduct from the leases of the process whose journal id is `process`. Absent when no ceiling applied. */
   readonly consumed?: {
     readonly process: string;
     /** By row of `limit_counters` and generation of the lease; `owed` is the overdraft: usage beyond the lease. */

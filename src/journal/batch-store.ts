@@ -44,7 +44,7 @@ export interface BatchCounts {
   readonly stored: number;
   /** Records written to the quarantine. */
   readonly quarantined: number;
-  /** Of these, calls that are not in the database at all. */
+  /** Calls that are not in the database at all. */
   readonly rejected: number;
 }
 
@@ -107,13 +107,15 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
     logger.error({ err: cause, ...billingFields(call) }, 'call rejected by database');
   };
 
-  /** Throws connection errors only: a full disk must not stop the drain, which frees disk space. */
-  const addToQuarantine = async (callId: string | null, frame: Frame): Promise<void> => {
-    await quarantine.addRecord(callId, frame.raw).catch((error: unknown) => {
+  /** False when it was not written. Throws connection errors only: a full disk must not stop the drain, which frees disk space. */
+  const addToQuarantine = async (callId: string | null, frame: Frame): Promise<boolean> => {
+    const isWritten = await quarantine.addRecord(callId, frame.raw).catch((error: unknown) => {
       if (isConnectionError(error)) throw error;
       logger.error({ err: error, call: callId }, 'quarantine write failed');
+      return false;
     });
-    quarantined += 1;
+    if (isWritten) quarantined += 1;
+    return isWritten;
   };
 
   const storeEntries = async (entries: readonly BatchEntry[]): Promise<void> => {
@@ -136,9 +138,9 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
         if (record.kind === 'settled') entries.push({ call: record.call, frame });
         else if (record.kind !== 'unreadable') observe(record);
         else {
-          await addToQuarantine(record.callId, frame);
+          const inQuarantine = await addToQuarantine(record.callId, frame);
           rejected += 1;
-          logger.error({ call: record.callId }, 'journal record not readable by this version; it is in the quarantine');
+          logger.error({ call: record.callId, inQuarantine }, 'journal record not readable by this version');
         }
       }
       await storeEntries(entries);

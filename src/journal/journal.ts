@@ -4,8 +4,8 @@
  *
  * Each process has a folder `<dataDir>/journal/<uuid>/` with a lock that the kernel releases when the process dies (then see `recover.ts`).
  *
- * When a write fails (disk full, I/O error), new calls are rejected with `budget_unavailable`; the ballast file is deleted, so that open calls
- * can settle; calls that still cannot be written are parked in memory (`parked-calls.ts`). Every `retryIntervalMs` the journal tries to write
+ * When a write fails (disk full, I/O error), new calls are rejected with `budget_unavailable`; the ballast file is deleted, so that calls in
+ * flight can settle; calls that still cannot be written are parked in memory (`parked-calls.ts`). Every `retryIntervalMs` the journal tries to write
  * the parked calls, a new ballast file and a probe record, and accepts calls again when all succeed. See docs/architecture/journal.md.
  */
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ export interface Journal {
   attempt(callId: string, attempt: AttemptStart): Promise<void>;
   /** Resolves when the record is written, or parked because it cannot be. Also accepts calls that were never opened (cache hits). */
   settle(call: SettledCall): Promise<void>;
-  /** Erasure: matching open calls continue, and settle without text and subject. Returns their number. */
+  /** Erasure: matching calls in flight continue, and settle without text and subject. Returns their number. */
   redactSubject(matches: (facts: CallMetadata) => boolean): number;
   /** Oldest first; the last one may still grow. */
   segments(): readonly Segment[];

@@ -1,7 +1,8 @@
-/** Calls of a dead process without a `settled` record. They are settled as `unknown`, at an estimate of what was requested. */
+/** Calls that were in flight when their process died. They are settled as `unknown`, at an estimate of what was requested. */
 import type { Attempt, CallMetadata, SettledCall } from '../core/call.ts';
 import type { Tokens, Units } from '../core/pricing.ts';
 import { noTokens } from '../core/pricing.ts';
+import { estimateTokens } from '../dialects/contract/token-usage.ts';
 import type { AttemptStart, JournalRecord } from './record.ts';
 
 export type UnfinishedCalls = ReturnType<typeof createUnfinishedCalls>;
@@ -16,11 +17,7 @@ export interface RequestedUsage {
 /** Estimated cost in nano-dollars at `<provider>/<model>`. Null when it has no price. */
 export type EstimateCost = (model: string, requested: RequestedUsage) => number | null;
 
-/** Estimate for a JSON body. */
-const bytesPerToken = 4;
-
 export function createUnfinishedCalls(estimateCost: EstimateCost) {
-  // Bounded by the calls that were in flight when the process died.
   const facts = new Map<string, CallMetadata>();
   // An attempt may precede its call, whose `opened` record may have been copied to a newer segment.
   const attempts = new Map<string, Map<number, AttemptStart>>();
@@ -34,7 +31,7 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
   const settle = (call: CallMetadata): SettledCall => {
     const starts = [...(attempts.get(call.id)?.values() ?? [])].toSorted((one, other) => one.n - other.n);
     const last = starts.at(-1);
-    const tokens = { ...noTokens, input: Math.ceil(call.bodyBytes / bytesPerToken) };
+    const tokens = { ...noTokens, input: estimateTokens(call.bodyBytes) };
     const model = last ? `${last.provider}/${last.model}` : null;
     const searches = call.route === 'rerank' ? 1 : 0;
     const costNanos = model === null ? 0 : estimateCost(model, { tokens, units: call.units ?? {}, searches });
