@@ -254,7 +254,7 @@ export interface CallContent {
 
 /** A settled call, as the journal holds it until the database has stored it. */
 export interface SettledCall {
-  readonly facts: CallMetadata;
+  readonly metadata: CallMetadata;
   readonly result: CallResult;
   /** Null when there is no text to store: the call failed before it reached a vendor, or its text is not recorded. */
   readonly content: CallContent | null;

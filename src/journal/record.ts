@@ -16,7 +16,7 @@ export interface AttemptStart {
 }
 
 export type JournalRecord =
-  | { readonly kind: 'opened'; readonly facts: CallMetadata; readonly attempts: readonly AttemptStart[] }
+  | { readonly kind: 'opened'; readonly metadata: CallMetadata; readonly attempts: readonly AttemptStart[] }
   | { readonly kind: 'attempt'; readonly callId: string; readonly attempt: AttemptStart }
   | { readonly kind: 'settled'; readonly call: SettledCall }
   /** Written to test whether the journal is writable. */
@@ -25,8 +25,13 @@ export type JournalRecord =
 export type DecodedRecord = JournalRecord | { readonly kind: 'unreadable'; readonly callId: string | null };
 
 export function encodeRecord(record: JournalRecord): Buffer[] {
+  // The metadata is stored as `facts`.
+  if (record.kind === 'opened') {
+    const { kind, metadata: facts, attempts } = record;
+    return encodeFrame(JSON.stringify({ kind, facts, attempts }), null);
+  }
   if (record.kind !== 'settled') return encodeFrame(JSON.stringify(record), null);
-  const { facts, result, content } = record.call;
+  const { metadata: facts, result, content } = record.call;
   const meta = {
     kind: record.kind,
     facts,
@@ -41,9 +46,10 @@ export function decodeRecord({ meta, attachment }: Frame): DecodedRecord {
   const parsed = recordSchema.safeParse(json);
   if (!parsed.success) return { kind: 'unreadable', callId: callIdSchema.safeParse(json).data?.facts.id ?? null };
   const record = parsed.data;
+  if (record.kind === 'opened') return { kind: 'opened', metadata: record.facts, attempts: record.attempts };
   if (record.kind !== 'settled') return record;
   const content = record.content === null ? null : { request: attachment, ...record.content };
-  return { kind: 'settled', call: { facts: record.facts, result: record.result, content } };
+  return { kind: 'settled', call: { metadata: record.facts, result: record.result, content } };
 }
 
 const count = z.number();
@@ -52,7 +58,7 @@ const countOrNull = z.number().nullable();
 
 const units = { images: count.exactOptional(), characters: count.exactOptional(), seconds: count.exactOptional() };
 
-const factsSchema: z.ZodType<CallMetadata> = z.object({
+const metadataSchema: z.ZodType<CallMetadata> = z.object({
   id: z.string(),
   startedAt: z.number(),
   projectId: z.string(),
@@ -123,11 +129,11 @@ const resultSchema: z.ZodType<CallResult> = z.object({
 const responseSchema = z.object({ text: z.string(), toolCalls: z.array(z.object({ name: z.string(), arguments: z.string() })) });
 
 const recordSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('opened'), facts: factsSchema, attempts: z.array(attemptStartSchema) }),
+  z.object({ kind: z.literal('opened'), facts: metadataSchema, attempts: z.array(attemptStartSchema) }),
   z.object({ kind: z.literal('attempt'), callId: z.string(), attempt: attemptStartSchema }),
   z.object({
     kind: z.literal('settled'),
-    facts: factsSchema,
+    facts: metadataSchema,
     result: resultSchema,
     content: z.object({ answer: responseSchema.nullable(), recalled: z.array(z.uuid()).exactOptional() }).nullable(),
   }),

@@ -18,7 +18,7 @@ export interface RequestedUsage {
 export type EstimateCost = (model: string, requested: RequestedUsage) => number | null;
 
 export function createUnfinishedCalls(estimateCost: EstimateCost) {
-  const facts = new Map<string, CallMetadata>();
+  const calls = new Map<string, CallMetadata>();
   // An attempt may precede its call, whose `opened` record may have been copied to a newer segment.
   const attempts = new Map<string, Map<number, AttemptStart>>();
 
@@ -37,7 +37,7 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
     const costNanos = model === null ? 0 : estimateCost(model, { tokens, units: call.units ?? {}, searches });
     const units = call.route === 'rerank' ? { searches } : call.units;
     return {
-      facts: call,
+      metadata: call,
       result: {
         outcome: 'unknown',
         status: 500,
@@ -60,18 +60,18 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
   return {
     observe(record: JournalRecord): void {
       if (record.kind === 'opened') {
-        facts.set(record.facts.id, record.facts);
-        addAttempts(record.facts.id, record.attempts);
+        calls.set(record.metadata.id, record.metadata);
+        addAttempts(record.metadata.id, record.attempts);
       } else if (record.kind === 'attempt') {
         addAttempts(record.callId, [record.attempt]);
       }
     },
     settled(callId: string): void {
-      facts.delete(callId);
+      calls.delete(callId);
       attempts.delete(callId);
     },
     /** The remaining calls, settled. They remain until `settled` is called for them, so that a failed store can be retried. */
-    settleAll: (): SettledCall[] => [...facts.values()].map(settle),
+    settleAll: (): SettledCall[] => [...calls.values()].map(settle),
   };
 }
 

@@ -56,7 +56,7 @@ describeDatabases('a stored batch', (database) => {
     const { projectId } = video;
     await insertCostCounter(database(), projectId);
     const withSubject = settledCall({
-      facts: { projectId, memory: { mode: 'write', explicitWrite: false, subject: 'ann' } },
+      metadata: { projectId, memory: { mode: 'write', explicitWrite: false, subject: 'ann' } },
       content: withText(request),
     });
     const tables = await database().transaction(async (tx) => {
@@ -80,7 +80,7 @@ describeDatabases('a stored batch', (database) => {
   test('counts and records a call once when it is stored twice', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
-    const call = settledCall({ facts: { projectId }, content: withText(request) });
+    const call = settledCall({ metadata: { projectId }, content: withText(request) });
     await store(database(), [call]);
     await store(database(), [call]);
     expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 1 });
@@ -96,7 +96,7 @@ describeDatabases('a stored batch', (database) => {
       [randomUUID(), projectId, createHash('sha256').update('ann').digest(), noon + 1],
     );
     const call = settledCall({
-      facts: { projectId, memory: { mode: 'write', explicitWrite: false, subject: 'ann' } },
+      metadata: { projectId, memory: { mode: 'write', explicitWrite: false, subject: 'ann' } },
       content: withText(request),
     });
     await store(database(), [call]);
@@ -111,7 +111,7 @@ describeDatabases('a stored batch', (database) => {
         throw new Error('masking failed');
       }),
     );
-    const call = settledCall({ facts: { projectId }, content: withText(request) });
+    const call = settledCall({ metadata: { projectId }, content: withText(request) });
     await expect(database().transaction((tx) => failing(tx, [call]))).rejects.toThrow('masking failed');
     expect(await readCost(database(), projectId)).toEqual({ settled: 0, calls: 0, texts: 0 });
   });

@@ -17,6 +17,12 @@ export interface CallText {
   readonly recalled: readonly string[];
 }
 
+/** The ids in `callIds` whose text is already stored. */
+export async function findStoredCallIds(tx: Queries, callIds: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await tx.query<{ callId: string }>(`select call_id as "callId" from call_texts where call_id = any($1::uuid[])`, [callIds]);
+  return new Set(rows.map((row) => row.callId));
+}
+
 /** Stores `texts`; `conversationIds` maps recorded calls to their conversation. */
 export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationIds: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);

@@ -53,7 +53,7 @@ export interface ResponseCache {
   lookup(request: LookupRequest): { readonly hit: CacheHit | null; readonly writer: CacheWriter | null };
   /** Deletes responses of calls about a subject and prevents calls in flight from storing theirs; returns the number of deleted entries. */
   invalidateSubject(projectId: string, subjectSha256: string): number;
-  /** For metrics. `evicted` entries were deleted to stay within `maxBytes`. */
+  /** For tests. `evicted` entries were deleted to stay within `maxBytes`. */
   state(): Readonly<Record<'entries' | 'bytes' | 'hits' | 'misses' | 'stored' | 'evicted', number>>;
 }
 

@@ -75,7 +75,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     costNanos,
   };
   return {
-    facts: metadata,
+    metadata,
     result: {
       outcome,
       status: attempt.status,
@@ -112,7 +112,7 @@ export function settleCacheHit(
 ): SettledCall {
   const { call, metadata, endedAt } = callEnd;
   return {
-    facts: metadata,
+    metadata,
     result: {
       outcome,
       status: error?.status ?? 200,
@@ -135,7 +135,7 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
   const { call, metadata, failed, endedAt } = callEnd;
   const cut = outcome === 'unknown' ? failed.at(-1) : undefined;
   return {
-    facts: metadata,
+    metadata,
     result: {
       outcome,
       // 499: the caller closed the connection before a response could be sent, so this status is recorded only.
@@ -181,14 +181,14 @@ function resolveTokens(call: Call, { tokens, isFinal, turn }: ResponseSummary, o
 }
 
 /** Logs a call in one line. Of the text that caller and vendor sent, the line contains only the model name. */
-export function logCall(logger: Logger, { facts, result }: SettledCall): void {
+export function logCall(logger: Logger, { metadata, result }: SettledCall): void {
   logger.info(
     {
-      call: facts.id,
-      key: facts.keyPrefix,
-      project: facts.projectId,
-      route: facts.route,
-      asked: facts.modelAsked,
+      call: metadata.id,
+      key: metadata.keyPrefix,
+      project: metadata.projectId,
+      route: metadata.route,
+      asked: metadata.modelAsked,
       model: result.model,
       outcome: result.outcome,
       status: result.status,

@@ -181,6 +181,17 @@ describeDatabases('recording calls', (database) => {
     expect(await listConversations(database(), projectId)).toMatchObject([{ source: 'ab' }]);
   });
 
+  test('delivering a batch twice, or a call twice in a batch, changes nothing', async () => {
+    const projectId = await createProject(database());
+    const calls = [first, second, third].map((step, index) =>
+      settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines) }),
+    );
+    await record(database(), [...calls, ...calls]);
+    await record(database(), calls);
+    expect(await listConversations(database(), projectId)).toMatchObject([{ calls: 3, lines: three }]);
+    expect(await listOutboxIds(database(), projectId)).toHaveLength(1);
+  });
+
   test('a message is stored once per project, however often it is sent, and never shared between projects', async () => {
     const [projectId, other] = [await createProject(database()), await createProject(database())];
     const calls = (id: string) =>
@@ -237,7 +248,7 @@ describeDatabases('recording calls', (database) => {
       extras: unknown;
       answered: boolean;
     }>(`select last_hash as "lastHash", project_id as "projectId", subject, extras, answered from call_texts where call_id = $1::uuid`, [
-      call?.facts.id,
+      call?.metadata.id,
     ]);
     if (!row) return null;
     const { lastHash, projectId, ...text } = row;

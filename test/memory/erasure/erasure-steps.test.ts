@@ -18,7 +18,7 @@ describeDatabases('the end of an erasure', (database) => {
     const at = erasedAt.getTime();
     const call = (subject: string, startedAt: number): SettledCall => {
       const settled = settledCall({ projectId, subject });
-      return { ...settled, facts: { ...settled.facts, startedAt } };
+      return { ...settled, metadata: { ...settled.metadata, startedAt } };
     };
     const steps = createErasureSteps({ database: database(), listLive: async () => [], deleteRuns: async () => undefined });
     await record(database(), [call('Ada', at), call('Ada', at + 1), call('Bob', at)]);
