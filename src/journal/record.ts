@@ -26,10 +26,8 @@ export type DecodedRecord = JournalRecord | { readonly kind: 'unreadable'; reado
 
 export function encodeRecord(record: JournalRecord): Buffer[] {
   // The metadata is stored as `facts`.
-  if (record.kind === 'opened') {
-    const { kind, metadata: facts, attempts } = record;
-    return encodeFrame(JSON.stringify({ kind, facts, attempts }), null);
-  }
+  if (record.kind === 'opened')
+    return encodeFrame(JSON.stringify({ kind: 'opened', facts: record.metadata, attempts: record.attempts }), null);
   if (record.kind !== 'settled') return encodeFrame(JSON.stringify(record), null);
   const { metadata: facts, result, content } = record.call;
   const meta = {
