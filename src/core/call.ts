@@ -247,7 +247,7 @@ export interface AssistantTurn {
 /** Text of a call: the caller's body, unchanged, and the assistant's turn when there is one. */
 export interface CallContent {
   readonly request: Buffer;
-  readonly answer: AssistantTurn | null;
+  readonly response: AssistantTurn | null;
   /** Ids of the memory items inserted into the prompt, whose text is not in `request`; absent when there were none. */
   readonly recalled?: readonly string[];
 }

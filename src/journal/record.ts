@@ -25,7 +25,7 @@ export type JournalRecord =
 export type DecodedRecord = JournalRecord | { readonly kind: 'unreadable'; readonly callId: string | null };
 
 export function encodeRecord(record: JournalRecord): Buffer[] {
-  // The metadata is stored as `facts`.
+  // Stored names: `facts` for the metadata, `answer` for the response.
   if (record.kind === 'opened')
     return encodeFrame(JSON.stringify({ kind: 'opened', facts: record.metadata, attempts: record.attempts }), null);
   if (record.kind !== 'settled') return encodeFrame(JSON.stringify(record), null);
@@ -34,7 +34,7 @@ export function encodeRecord(record: JournalRecord): Buffer[] {
     kind: record.kind,
     facts,
     result,
-    content: content === null ? null : { answer: content.answer, recalled: content.recalled },
+    content: content === null ? null : { answer: content.response, recalled: content.recalled },
   };
   return encodeFrame(JSON.stringify(meta), content?.request ?? null);
 }
@@ -46,8 +46,9 @@ export function decodeRecord({ meta, attachment }: Frame): DecodedRecord {
   const record = parsed.data;
   if (record.kind === 'opened') return { kind: 'opened', metadata: record.facts, attempts: record.attempts };
   if (record.kind !== 'settled') return record;
-  const content = record.content === null ? null : { request: attachment, ...record.content };
-  return { kind: 'settled', call: { metadata: record.facts, result: record.result, content } };
+  const { facts: metadata, result, content: stored } = record;
+  const content = stored && { request: attachment, response: stored.answer, ...(stored.recalled && { recalled: stored.recalled }) };
+  return { kind: 'settled', call: { metadata, result, content } };
 }
 
 const count = z.number();

@@ -50,8 +50,8 @@ function sanitizeAttempt(attempt: Attempt): Attempt {
   return { ...attempt, provider: toPostgresText(attempt.provider), model: toPostgresText(attempt.model) };
 }
 
-function sanitizeContent({ answer, ...content }: CallContent): CallContent {
-  return { ...content, answer: answer === null ? null : sanitizeResponse(answer) };
+function sanitizeContent({ response, ...content }: CallContent): CallContent {
+  return { ...content, response: response && sanitizeResponse(response) };
 }
 
 function sanitizeResponse({ text, toolCalls }: AssistantTurn): AssistantTurn {

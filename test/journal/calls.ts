@@ -106,7 +106,7 @@ export function settledCall({ metadata = {}, result = {}, content = null }: Call
 }
 
 export function withText(request: string, answer = 'fine'): CallContent {
-  return { request: Buffer.from(request), answer: { text: answer, toolCalls: [] } };
+  return { request: Buffer.from(request), response: { text: answer, toolCalls: [] } };
 }
 
 /** Runs `work` with an empty directory. */

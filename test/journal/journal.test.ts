@@ -65,7 +65,7 @@ function settledIds(records: readonly DecodedRecord[]): string[] {
 describe('writing', () => {
   test('a call is in the journal from before its first attempt until it settles, with its body byte for byte', () =>
     withJournal(async ({ journal, records }) => {
-      const call = settledCall({ content: { request: Buffer.from([123, 0, 255, 125]), answer: null } });
+      const call = settledCall({ content: { request: Buffer.from([123, 0, 255, 125]), response: null } });
       const { id } = call.metadata;
       await journal.open(call.metadata, attemptStart);
       expect(journal.state().openCalls).toBe(1);

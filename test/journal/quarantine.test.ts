@@ -75,13 +75,13 @@ describe('a record that the database rejects', () => {
       const correlation = { ...metadata.correlation, taskId: `\0${'😀'.repeat(300)}`, agentId: 'a\ud800b' };
       const call = settledCall({
         metadata: { ...metadata, source: `${'é'.repeat(300)}`, modelAsked: 'm\0x', correlation },
-        content: { request: Buffer.from('{}'), answer: { text: 'a\0b\udc00', toolCalls: [{ name: 'n\0', arguments: '"\ud83d"' }] } },
+        content: { request: Buffer.from('{}'), response: { text: 'a\0b\udc00', toolCalls: [{ name: 'n\0', arguments: '"\ud83d"' }] } },
       });
       await journal.settle(call);
       await drain.waitUntilDrained();
       expect(batches.flat()[0]).toMatchObject({
         metadata: { source: 'é'.repeat(256), modelAsked: 'mx', correlation: { taskId: '😀'.repeat(256), agentId: 'a\ufffdb' } },
-        content: { answer: { text: 'ab\ufffd', toolCalls: [{ name: 'n', arguments: '"\ufffd"' }] } },
+        content: { response: { text: 'ab\ufffd', toolCalls: [{ name: 'n', arguments: '"\ufffd"' }] } },
       });
     }));
 

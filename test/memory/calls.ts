@@ -64,7 +64,7 @@ export function settledCall(options: CallOptions): SettledCall {
     },
     content: {
       request: Buffer.from(typeof options.body === 'string' ? options.body : JSON.stringify(options.body ?? { messages: [] })),
-      answer: typeof answer === 'string' ? { text: answer, toolCalls: [] } : answer,
+      response: typeof answer === 'string' ? { text: answer, toolCalls: [] } : answer,
     },
   };
 }

@@ -64,9 +64,9 @@ function extractText(call: CallWithText, masker: CredentialMasker): CallText {
   const { metadata, content } = call;
   const { messages, extras, isPrefilled } = parsePrompt(metadata.route, parseJson(content.request.toString('utf8')));
   const partial = isPrefilled ? messages.at(-1) : undefined;
-  const prompt = partial && content.answer ? messages.slice(0, -1) : messages;
-  const response = content.answer
-    ? normalizeMessage('assistant', { ...content.answer, text: (partial?.text ?? '') + content.answer.text })
+  const prompt = partial && content.response ? messages.slice(0, -1) : messages;
+  const response = content.response
+    ? normalizeMessage('assistant', { ...content.response, text: (partial?.text ?? '') + content.response.text })
     : null;
   return {
     callId: metadata.id,

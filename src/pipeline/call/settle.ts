@@ -162,7 +162,7 @@ export function cacheStatusFor({ route }: Call): 'miss' | null {
 /** Returns the text to store: prompts of chat, messages and responses, except those of internal calls. */
 function toCallContent({ call: { route, body, isInternal }, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
   if (isInternal || !isPromptRoute(route)) return null;
-  return { request: body, answer: turn, ...(recalled.length > 0 && { recalled }) };
+  return { request: body, response: turn, ...(recalled.length > 0 && { recalled }) };
 }
 
 /** Returns the vendor's final token counts; without them, an estimate of what was sent and delivered, so that no call is free. */
