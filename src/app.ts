@@ -120,7 +120,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const { journal, admission } = callRecording;
 
   const catalog = (): Catalog => current.catalog;
-  const planner = createPlanner({ catalog, breakers, flags: () => current.routingFlags });
+  const planner = createPlanner({ catalog, breakers, catalogFill: () => current.config.catalogFill });
   const responseCache = createResponseCache({ clock });
   const callDeps = { httpClient, breakers, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
   const handleCall = createCallHandler(snapshot, { ...callDeps, responseCache, recall: (request) => memory.recall(request) });

@@ -32,12 +32,17 @@ test('the module table of CONTRIBUTING.md is current (node scripts/write-module-
   expect(text).toBe(replaceTables(text, { DIRECTIONS, SUBMODULES, RESTRICTED_IMPORTS }));
 });
 
-test('the API reference names every route, error code and member', () => {
+test('the API reference names every route, header, error code and member', () => {
   const page = readFileSync(join(root, 'docs/api/reference.md'), 'utf8');
   const document = JSON.parse(readFileSync(join(root, 'docs/api/openapi.json'), 'utf8'));
   const codes = [...readFileSync(join(root, 'src/core/errors.ts'), 'utf8').matchAll(/^ {2}(\w+): \{/gm)].map((match) => match[1] ?? '');
   expect(codes).toContain('no_route');
   expect(Object.keys(document.paths).filter((path) => !page.includes(path))).toEqual([]);
+  const parameters = Object.values<{ readonly name: string; readonly in: string }>(document.components.parameters);
+  const requestHeaders = parameters.filter((parameter) => parameter.in === 'header').map(({ name }) => name);
+  expect(requestHeaders).toContain('x-gateway-source');
+  const headers = [...requestHeaders, ...Object.keys(document.components.headers)];
+  expect(headers.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
   expect(codes.filter((code) => !page.includes(`\`${code}\``))).toEqual([]);
   const terms = new Set(page.match(/\w+/g));
   // The vendor's own member, which the gateway passes on.

@@ -90,8 +90,8 @@ export function createApi(deps: ApiDeps): Server {
       findCaller,
       findProject: projects.get,
       listModels: (request) => {
-        const { catalog, routingFlags: flags } = snapshot();
-        return listModels({ ...request, catalog, flags, startedAt });
+        const { catalog, config } = snapshot();
+        return listModels({ ...request, catalog, catalogFill: config.catalogFill, startedAt });
       },
     },
     memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, applyErasure: erasures.listener.apply, readStored }),

@@ -15,10 +15,10 @@ export function createCallHandler(snapshot: () => ConfigSnapshot, deps: CallHand
   };
 }
 
-function createForSnapshot({ config, catalog, routingFlags, providers, revision }: ConfigSnapshot, deps: CallHandlerDeps): HandleCall {
+function createForSnapshot({ config, catalog, providers, revision }: ConfigSnapshot, deps: CallHandlerDeps): HandleCall {
   return createHandleCall({
     ...deps,
-    planner: createPlanner({ catalog: () => catalog, breakers: deps.breakers, flags: () => routingFlags }),
+    planner: createPlanner({ catalog: () => catalog, breakers: deps.breakers, catalogFill: () => config.catalogFill }),
     chooseTier: (request) => chooseTier({ catalog, classifier: config.auto.classifier }, request),
     findProvider: (name) => providers.get(name),
     revision,

@@ -13,7 +13,6 @@ export function createSnapshot(config: Config, revision: number) {
     catalog: buildCatalog(config),
     providers: buildProviders(config.providers),
     mediaProviders: buildMediaProviders(config.providers),
-    routingFlags: { translates: true, catalogFill: config.catalogFill },
     revision,
   };
 }

@@ -30,7 +30,7 @@ export function createErasures(deps: ErasureDeps) {
       process: journal.id,
       purgeCache: responseCache.invalidateSubject,
       redactInFlight: journal.redactSubject,
-      async flushJournal(tombstones) {
+      async drainJournals(tombstones) {
         // Journals of dead processes first: their records are older than any tombstone.
         await recovery.recover();
         const isClear = await drain.drainAndDelete();

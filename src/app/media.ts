@@ -43,8 +43,11 @@ export function createMediaHandlers({ snapshot, database, httpClient, ...deps }:
 
   /** Dependencies of one call, which keeps the configuration it started with. */
   function depsOfCall(): MediaRouteDeps {
-    const { catalog, routingFlags, mediaProviders } = snapshot();
-    const { catalogFill } = routingFlags;
+    const {
+      catalog,
+      config: { catalogFill },
+      mediaProviders,
+    } = snapshot();
     return {
       planMedia: (call, project, requiresPrice) =>
         planMedia({ ...call, project, requiresPrice, catalog, catalogFill, ...(call.route !== 'video' && { breakers }) }),

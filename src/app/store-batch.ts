@@ -15,9 +15,9 @@ export function createStoreBatch(masker: CredentialMasker): (tx: Queries, batch:
     // First, so that no later step sees erased data. The caller's shared project lock excludes concurrent erasures.
     const calls = await redactErased(tx, batch);
     const added = await storeCalls(tx, calls);
-    const stored = calls.filter(({ facts }) => added.has(facts.id));
+    const stored = calls.filter(({ metadata }) => added.has(metadata.id));
     // Before the ceilings, which must count the final cost of videos.
-    const videos = stored.flatMap(({ facts }) => (facts.route === 'video' ? [facts.id] : []));
+    const videos = stored.flatMap(({ metadata }) => (metadata.route === 'video' ? [metadata.id] : []));
     await correctCalls(tx, await lockCorrections(tx, videos));
     await applyCalls(tx, stored);
     // Last: locks conversations, which other batches of the project wait for.

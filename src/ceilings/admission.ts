@@ -93,9 +93,9 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
 
   const attachDebits = (result: CallResult, debits: readonly LeaseDebit[]): CallResult => {
     const amounts = debits.flatMap(({ quota, generation, debit: { amount, overdraft } }) => {
-      if (quota.id === null) return [];
-      quotasById.set(quota.id, quota);
-      return [{ counter: quota.id, generation, amount, ...(overdraft > 0 && { owed: overdraft }) }];
+      if (quota.counterId === null) return [];
+      quotasById.set(quota.counterId, quota);
+      return [{ counter: quota.counterId, generation, amount, ...(overdraft > 0 && { owed: overdraft }) }];
     });
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts } };
   };
@@ -103,12 +103,12 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   const maintain = (): void => {
     const now = clock.now();
     for (const [key, quota] of quotas) {
-      if (quota.id !== null) quotasById.set(quota.id, quota);
+      if (quota.counterId !== null) quotasById.set(quota.counterId, quota);
       quota.maintain(now);
       if (quota.isEvictable) quotas.delete(key);
     }
     const current = new Set(quotas.values());
-    for (const [id, quota] of quotasById) if (quota.id !== id || !current.has(quota)) quotasById.delete(id);
+    for (const [id, quota] of quotasById) if (quota.counterId !== id || !current.has(quota)) quotasById.delete(id);
     if (health.isDown) return;
     if (database.kind === 'server') publishing.wake();
     deleteExpired();
@@ -182,7 +182,7 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
   }
 
   function findById(id: number): CounterQuota | undefined {
-    for (const quota of quotas.values()) if (quota.id === id) return quota;
+    for (const quota of quotas.values()) if (quota.counterId === id) return quota;
     return undefined;
   }
 }

@@ -63,15 +63,17 @@ export function createCounterQuota(options: CounterQuotaOptions) {
 
   return {
     /** Row of `limit_counters`; null before the first lease. */
-    get id(): number | null {
-      return lease.id;
+    get counterId(): number | null {
+      return lease.counterId;
     },
     get reserved(): number {
       return lease.quota.reserved;
     },
     /** Nothing is held locally or in the database. */
     get isEvictable(): boolean {
-      return lease.quota.leased === 0 && lease.quota.isIdle && queue.first === undefined && state.current === 'idle' && lease.id === null;
+      return (
+        lease.quota.leased === 0 && lease.quota.isIdle && queue.first === undefined && state.current === 'idle' && lease.counterId === null
+      );
     },
     /** Reserves `bound`, or everything that is left for a call larger than that; a promise only when the database must be asked. */
     reserve(bound: number, currentLimit: number): ReserveResult | Promise<ReserveResult> {
@@ -100,7 +102,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     commit(debit: Debit, generation: number): void {
       if (generation !== lease.generation) return;
       lease.quota.commit(debit);
-      // While the counter and this process both counted the overdraft, calls were denied for it twice.
+      // Until now the overdraft counted twice, here and in the counter; a cached denial may rest on that.
       if (debit.overdraft > 0) queue.clearDenial();
     },
     /** The database will never count the debit. */
@@ -120,7 +122,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     },
     /** To be called every second; `now` is the clock's time. */
     maintain(now: number): void {
-      if (state.current !== 'idle' || lease.id === null) return;
+      if (state.current !== 'idle' || lease.counterId === null) return;
       const { isIdle } = lease.quota;
       const isUnused = performance.now() - usedAt > idleMs;
       if (isIdle && key.window === 'minute' && key.end !== null && now > key.end) lease.abandon();
@@ -174,9 +176,9 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   }
 
   async function requestReturn(): Promise<QuotaTask | 'idle'> {
-    if (lease.id !== null) {
+    if (lease.counterId !== null) {
       policy.contend();
-      await watch(leases.requestReturn(process, lease.id));
+      await watch(leases.requestReturn(process, lease.counterId));
       await new Promise((resolve) => setTimeout(resolve, returnWaitMs));
       hasRequestedReturn = true;
     }
@@ -200,7 +202,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   }
 
   function nextTask(): QuotaTask | 'idle' {
-    const canReturn = mustReturn && lease.id !== null && lease.quota.available > 0;
+    const canReturn = mustReturn && lease.counterId !== null && lease.quota.available > 0;
     if (queue.first === undefined && !canReturn) return 'idle';
     if (mustVerify) return 'verifying';
     return mustReturn ? 'returning' : 'acquiring';

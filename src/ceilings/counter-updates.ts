@@ -11,10 +11,10 @@ import { toBatches } from '../db/row-batches.ts';
 /** Counts `calls`, which `tx` has newly stored, and deducts what they have used from the leases. */
 export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   if (calls.length === 0) return;
-  const ids = calls.map(({ facts }) => facts.id);
+  const ids = calls.map(({ metadata }) => metadata.id);
   const consumed = consumedBy(calls);
   const counters = consumed.map(({ counter }) => counter);
-  await lockCounterCreation(tx, [...new Set(calls.map(({ facts }) => facts.projectId))], 'shared');
+  await lockCounterCreation(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
   // A separate statement: the next one must read the rows as they are once we hold their locks.
   const locked = await tx.query<{ id: number }>(lockCounters, [ids, counters]);
   if (locked.length === 0) return;

@@ -30,7 +30,7 @@ export function createGrantPolicy(window: WindowKind) {
     pausePrefetch(): void {
       prefetchFrom = performance.now() + prefetchPauseMs;
     },
-    /** Whether to lease ahead, with so much still available. */
+    /** Whether to lease ahead when `available` is left. */
     shouldPrefetch: (available: number): boolean => available * 2 < lastGrant && !isContested() && performance.now() >= prefetchFrom,
   };
 }

@@ -18,23 +18,22 @@ export interface AcquireRequest {
   readonly need: number;
   /** What all waiting calls need. */
   readonly demand: number;
-  /** How much to grant beyond the demand; at most a tenth of what is left. */
+  /** Usual size of a grant: demand beyond it waits for the next statement; without demand, at most a tenth of what remains is granted. */
   readonly defaultGrant: number;
   /** The process has no reservation: if no other process holds quota either, all that is left is granted, however little. */
   readonly takesRemainder: boolean;
 }
 
 export interface LeaseGrant {
-  /** Id of the counter. */
-  readonly id: number;
+  readonly counterId: number;
   readonly granted: number;
   readonly heldByOthers: number;
 }
 
-/** A process's lease of a counter, by the counter's id. */
+/** A process's lease of a counter. */
 export interface LeaseKey {
   readonly process: string;
-  readonly id: number;
+  readonly counterId: number;
   readonly generation: number;
 }
 
@@ -54,7 +53,7 @@ export interface LeaseStore {
   /** Publishes what the process's running calls have reserved, by counter id. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
   /** Asks the other processes to return available quota of a counter. */
-  requestReturn(process: string, id: number): Promise<void>;
+  requestReturn(process: string, counterId: number): Promise<void>;
   /** Deletes all leases of a process and returns their number. */
   revokeAll(process: string): Promise<number>;
   list(): Promise<LeaseRow[]>;
@@ -73,7 +72,7 @@ export function createLeaseStore(database: Database): LeaseStore {
       if (second === undefined) throw new Error('a counter that was just created does not exist');
       return second;
     },
-    async release({ process, id, generation }, amount) {
+    async release({ process, counterId, generation }, amount) {
       await database.query(
         `with counter as (
            select id from limit_counters where id = $2::bigint for update
@@ -83,12 +82,12 @@ export function createLeaseStore(database: Database): LeaseStore {
            returning l.counter_id
          )
          update limit_counters c set leased = c.leased - $3::bigint from released where c.id = released.counter_id`,
-        [process, id, amount, generation],
+        [process, counterId, amount, generation],
       );
     },
-    reconcile: ({ process, id, generation }, amount) =>
+    reconcile: ({ process, counterId, generation }, amount) =>
       database.transaction(async (tx) => {
-        await tx.query('select 1 from limit_counters where id = $1::bigint for update', [id]);
+        await tx.query('select 1 from limit_counters where id = $1::bigint for update', [counterId]);
         const rows = await tx.query(
           `with before as (
              select amount from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $4::bigint
@@ -98,19 +97,19 @@ export function createLeaseStore(database: Database): LeaseStore {
            )
            update limit_counters set leased = leased - greatest(0, before.amount - $3::bigint) from before where id = $1::bigint
            returning id`,
-          [id, process, amount, generation],
+          [counterId, process, amount, generation],
         );
         return rows.length > 0;
       }),
-    async remove({ process, id, generation }) {
+    async remove({ process, counterId, generation }) {
       await database.transaction(async (tx) => {
-        await tx.query('select 1 from limit_counters where id = $1::bigint for update', [id]);
+        await tx.query('select 1 from limit_counters where id = $1::bigint for update', [counterId]);
         await tx.query(
           `with deleted as (
              delete from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $3::bigint returning amount
            )
            update limit_counters set leased = leased - deleted.amount from deleted where id = $1::bigint`,
-          [id, process, generation],
+          [counterId, process, generation],
         );
       });
     },
@@ -127,8 +126,8 @@ export function createLeaseStore(database: Database): LeaseStore {
         [process, [...reserved.keys()], [...reserved.values()]],
       );
     },
-    async requestReturn(process, id) {
-      await database.query('select pg_notify($1::text, $2::text)', [quotaReturnChannel, `${process} ${id}`]);
+    async requestReturn(process, counterId) {
+      await database.query('select pg_notify($1::text, $2::text)', [quotaReturnChannel, `${process} ${counterId}`]);
     },
     revokeAll: (process) => database.transaction((tx) => revokeLeases(tx, process)),
     list: () =>
@@ -195,7 +194,7 @@ const acquireLease = `
     select id, $7::uuid, amount, $13::bigint from granted where amount > 0
     on conflict (counter_id, process) do update set amount = limit_leases.amount + excluded.amount, generation = excluded.generation
   )
-  select id, amount as granted, held_by_others as "heldByOthers", lost as "isLost" from granted`;
+  select id as "counterId", amount as granted, held_by_others as "heldByOthers", lost as "isLost" from granted`;
 
 /**
  * A counter starts with the usage of its window's call rows: a ceiling set in mid-month includes the calls before it. The lock keeps journal

@@ -24,18 +24,18 @@ export interface LeaseOptions {
 export function createLease({ key, process, leases, nextGeneration, watch }: LeaseOptions) {
   let quota = createLocalQuota();
   let generation = nextGeneration();
-  let id: number | null = null;
+  let counterId: number | null = null;
 
   const reset = (): void => {
     quota = createLocalQuota();
     generation = nextGeneration();
-    id = null;
+    counterId = null;
   };
 
   return {
     /** Row of `limit_counters`; null while there is no lease. */
-    get id() {
-      return id;
+    get counterId() {
+      return counterId;
     },
     get generation() {
       return generation;
@@ -57,38 +57,38 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
         reset();
         return null;
       }
-      id = grant.id;
+      counterId = grant.counterId;
       quota.grant(grant.granted);
       return grant;
     },
     /** Returns all available quota. */
     async release(): Promise<void> {
       const amount = quota.takeAvailable();
-      if (amount > 0 && id !== null) await watch(leases.release({ process, id, generation }, amount));
+      if (amount > 0 && counterId !== null) await watch(leases.release({ process, counterId, generation }, amount));
     },
     /** Sets the row to what is held here; if the row is missing, nothing is held here either. */
     async reconcile(): Promise<void> {
-      if (id === null) return;
-      const exists = await watch(leases.reconcile({ process, id, generation }, quota.leased));
+      if (counterId === null) return;
+      const exists = await watch(leases.reconcile({ process, counterId, generation }, quota.leased));
       if (!exists) reset();
     },
     /** Deletes an idle lease. */
     async remove(): Promise<void> {
-      if (id === null) return;
-      const lease = { process, id, generation };
+      if (counterId === null) return;
+      const lease = { process, counterId, generation };
       quota.takeAvailable();
-      id = null;
+      counterId = null;
       try {
         await watch(leases.remove(lease));
       } catch (error) {
-        id ??= lease.id;
+        counterId ??= lease.counterId;
         throw error;
       }
     },
     /** Drops an idle lease whose window is over. Its row is deleted with its counter. */
     abandon(): void {
       quota.takeAvailable();
-      id = null;
+      counterId = null;
     },
   };
 }

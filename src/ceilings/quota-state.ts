@@ -16,7 +16,7 @@ export type QuotaState =
   | 'reconciling'
   /** Deletes an unused lease. */
   | 'removing'
-  /** The statement got no response in time or failed; the state before it follows. Waiting calls are not kept waiting. */
+  /** The statement failed or got no response in time. Then the previous state resumes. Waiting calls get `unavailable`. */
   | 'stalled';
 
 /** A state that executes a statement. */

@@ -11,7 +11,7 @@ import { ceilingExceeded, type LimitedCounter } from './counters.ts';
 import type { Debit } from './local-quota.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
-/** The most that a call may cost, and the most tokens it may use. */
+/** What is reserved for a call; an upper bound only when the caller limits the output. */
 export interface UsageBounds {
   readonly costNanos: number;
   readonly tokens: number;

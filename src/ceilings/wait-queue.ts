@@ -44,12 +44,12 @@ export function createWaitQueue() {
       }),
     resolveWhere,
     snapshot: (): ReadonlySet<Waiter> => new Set(waiters),
-    /** Denies those of the waiters `denied` that need as much as `bound`, and later calls that do. */
-    deny(bound: number, denied: ReadonlySet<Waiter>): void {
-      resolveWhere((waiter) => (denied.has(waiter) && waiter.bound >= bound ? { kind: 'denied' } : null));
+    /** Denies the `candidates` that need at least `bound`, and such calls for 100 ms. */
+    deny(bound: number, candidates: ReadonlySet<Waiter>): void {
+      resolveWhere((waiter) => (candidates.has(waiter) && waiter.bound >= bound ? { kind: 'denied' } : null));
       denial = { bound, until: performance.now() + denialMs };
     },
-    /** A call that needs so much has just been denied, and nothing has changed since. */
+    /** A call with this bound or a smaller one was just denied, and nothing has changed since. */
     isDenied: (bound: number): boolean => denial !== null && bound >= denial.bound && performance.now() < denial.until,
     clearDenial(): void {
       denial = null;

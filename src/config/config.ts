@@ -2,13 +2,11 @@
  * The configuration: one validated, frozen object. Modules receive the part they need as an argument; most may not import `config` and declare
  * that part themselves with the same names.
  */
-import type { ModelTraits, Tiers } from '../core/call.ts';
+import type { Dialect, ModelTraits, Route, Tiers } from '../core/call.ts';
 import type { Price } from '../core/pricing.ts';
 
-export type ProviderDialect = 'chat' | 'messages' | 'gemini';
+export type ProviderDialect = Dialect | 'gemini';
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';
-/** What a provider can serve; `chat` and `messages` are the text routes of the two dialects. */
-export type Served = 'chat' | 'messages' | 'embeddings' | 'responses' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';
 
 export interface ProviderConfig {
   readonly name: string;
@@ -16,7 +14,7 @@ export interface ProviderConfig {
   readonly baseUrl: string;
   readonly apiKey: string | null;
   readonly dialect: ProviderDialect;
-  readonly serves: readonly Served[];
+  readonly serves: readonly Route[];
   /** Header of the API key, and the scheme before the key (`Bearer`), if any. */
   readonly auth: { readonly header: string; readonly scheme: string | null };
   readonly headers: Readonly<Record<string, string>>;
@@ -56,7 +54,7 @@ export interface CatalogRow {
   readonly maxInputTokens: number | null;
   readonly traits: ModelTraits;
   /** Routes of a chat model. Null: all that its provider serves. */
-  readonly serves: readonly Served[] | null;
+  readonly serves: readonly Route[] | null;
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
   readonly perSecondNanos: bigint | null;

@@ -1,5 +1,6 @@
 /** Schema of gateway.yaml: keys, types and ranges. `load.ts` checks references between its parts. */
 import { z } from 'zod';
+import { routes } from '../core/call.ts';
 
 export const adminTokenPattern = /^[\x21-\x7e]{16,}$/;
 
@@ -29,7 +30,7 @@ const provider = z.strictObject({
   base_url: z.string(),
   api_key: apiKey.nullable().optional(),
   dialect: z.enum(['chat', 'messages', 'gemini']),
-  serves: z.array(z.enum(['chat', 'messages', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'video'])).optional(),
+  serves: z.array(z.enum(routes)).optional(),
   auth: z.strictObject({ header: fixedHeader, scheme: headerValue.min(1).nullable().optional() }).optional(),
   headers: z.record(fixedHeader, headerValue).optional(),
   connect_timeout_ms: milliseconds.optional(),

@@ -4,11 +4,11 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import type { z } from 'zod';
-import type { Tiers } from '../core/call.ts';
+import type { Route, Tiers } from '../core/call.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
 import { buildCatalogRows, type CatalogOptions, getProviderName } from './catalog.ts';
-import { type Config, ConfigError, type ProviderConfig, type Served } from './config.ts';
+import { type Config, ConfigError, type ProviderConfig } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
 import { type Command, type Environment, parseEnvironment } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
@@ -176,7 +176,7 @@ function buildSections(values: FileValues, origin: Origin): CatalogSections {
   };
 }
 
-function firstServing(providers: Readonly<Record<string, ProviderConfig>>, served: Served): string | null {
+function firstServing(providers: Readonly<Record<string, ProviderConfig>>, served: Route): string | null {
   return Object.values(providers).find((provider) => provider.serves.includes(served))?.name ?? null;
 }
 
@@ -212,7 +212,7 @@ function checkNames(values: FileValues, isProvider: (name: string) => boolean, a
 
 /** Default providers and the providers in chains of media tiers must serve the route. */
 function checkMedia({ providers, defaults, imageTiers, speechTiers }: CatalogSections, addError: AddError): void {
-  const check = (path: Path, name: string | null, served: Served): void => {
+  const check = (path: Path, name: string | null, served: Route): void => {
     const provider = name === null ? undefined : providers[name];
     if (provider && !provider.serves.includes(served)) addError(path, `the provider ${provider.name} does not serve ${served}`);
   };

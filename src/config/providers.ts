@@ -1,5 +1,6 @@
 /** Builds providers from the rows of the file: applies the dialect's defaults and checks URLs. */
-import type { ProviderConfig, ProviderDialect, Served } from './config.ts';
+import type { Route } from '../core/call.ts';
+import type { ProviderConfig, ProviderDialect } from './config.ts';
 import type { ProviderValues } from './file-schema.ts';
 import type { Path } from './yaml-file.ts';
 
@@ -7,14 +8,14 @@ import type { Path } from './yaml-file.ts';
 export type AddError = (path: Path, message: string) => void;
 
 /** What a provider of each dialect serves unless its row sets `serves`. */
-const servedByDefault: Readonly<Record<ProviderDialect, readonly Served[]>> = {
+const servedByDefault: Readonly<Record<ProviderDialect, readonly Route[]>> = {
   chat: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech'],
   messages: ['messages'],
   gemini: ['video'],
 };
 
 /** What a provider of each dialect may serve at most. */
-const servable: Readonly<Record<ProviderDialect, readonly Served[]>> = {
+const servable: Readonly<Record<ProviderDialect, readonly Route[]>> = {
   chat: [...servedByDefault.chat, 'video'],
   messages: ['messages'],
   gemini: ['video'],

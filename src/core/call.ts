@@ -16,13 +16,27 @@ import type { CallUnits, Price, Tokens, UnitPrices, Units } from './pricing.ts';
 export type Dialect = 'chat' | 'messages';
 
 /** The inference routes: vendors of either dialect may serve the first two, the others pass through to the same path. */
-export type TextRoute = Dialect | 'embeddings' | 'moderations' | 'rerank' | 'responses';
+export const textRoutes = ['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'] as const;
+export type TextRoute = (typeof textRoutes)[number];
 
 /** The routes whose calls go to exactly one provider, without cache, failover and deadline. */
 export type MediaRoute = 'images' | 'speech' | 'video';
 
-/** The routes of recorded calls. */
+/** The routes of stored calls. */
+export const routes = [...textRoutes, 'images', 'speech', 'video'] as const;
 export type Route = TextRoute | MediaRoute;
+
+/** The routes with prompts, whose texts are stored and which memory may record. */
+export type PromptRoute = Dialect | 'responses';
+
+/** Whether a route or a provider's dialect is one of the two that are translated into each other. */
+export function isDialect(name: string): name is Dialect {
+  return name === 'chat' || name === 'messages';
+}
+
+export function isPromptRoute(route: Route): route is PromptRoute {
+  return isDialect(route) || route === 'responses';
+}
 
 /** Chains of models by tier name, in order of preference. */
 export type Tiers = Readonly<Record<string, readonly string[]>>;
@@ -55,7 +69,7 @@ export interface MemoryOptions {
 export interface CacheDirectives {
   readonly reads: boolean;
   readonly writes: boolean;
-  /** Maximum age of a cached response; absent: the project's retention decides. */
+  /** Maximum age of a cached response; absent: the project's cache lifetime decides. */
   readonly maxAgeMs?: number;
 }
 
@@ -217,7 +231,7 @@ export interface CallResult {
   readonly durationMs: number;
   readonly firstByteMs: number | null;
   readonly attempts: readonly Attempt[];
-  /** What the call has used of the leases of its process, the id of whose journal is `process`. Absent when no ceiling applied. */
+  /** Usage to deduct from the leases of the process whose journal id is `process`. Absent when no ceiling applied. */
   readonly consumed?: {
     readonly process: string;
     /** By row of `limit_counters` and generation of the lease; `owed` is the overdraft: usage beyond the lease. */
@@ -234,14 +248,14 @@ export interface AssistantTurn {
 /** Text of a call: the caller's body, unchanged, and the assistant's turn when there is one. */
 export interface CallContent {
   readonly request: Buffer;
-  readonly answer: AssistantTurn | null;
+  readonly response: AssistantTurn | null;
   /** Ids of the memory items inserted into the prompt, whose text is not in `request`; absent when there were none. */
   readonly recalled?: readonly string[];
 }
 
 /** A settled call, as the journal holds it until the database has stored it. */
 export interface SettledCall {
-  readonly facts: CallMetadata;
+  readonly metadata: CallMetadata;
   readonly result: CallResult;
   /** Null when there is no text to store: the call failed before it reached a vendor, or its text is not recorded. */
   readonly content: CallContent | null;

@@ -2,15 +2,15 @@
 import type { CallMetadata, SettledCall } from './call.ts';
 import { noCorrelation } from './call.ts';
 
-export function redactSubject({ facts, result }: SettledCall): SettledCall {
-  return { facts: redactSubjectMetadata(facts), result, content: null };
+export function redactSubject({ metadata, result }: SettledCall): SettledCall {
+  return { metadata: redactSubjectMetadata(metadata), result, content: null };
 }
 
-export function redactSubjectMetadata(facts: CallMetadata): CallMetadata {
-  const { iteration, distilSaved } = facts.correlation;
+export function redactSubjectMetadata(metadata: CallMetadata): CallMetadata {
+  const { iteration, distilSaved } = metadata.correlation;
   return {
-    ...facts,
-    memory: { ...facts.memory, subject: null },
+    ...metadata,
+    memory: { ...metadata.memory, subject: null },
     correlation: { ...noCorrelation, iteration, distilSaved },
   };
 }

@@ -1,5 +1,6 @@
 /** Transactional outbox: a row is written with its cause; `jobs/outbox/dispatcher.ts` delivers it as a workflow start or signal. */
-import type { Queries } from './database.ts';
+import type { Database, Queries } from './database.ts';
+import { batchSize } from './row-batches.ts';
 
 export interface OutboxEntry {
   /** Workflow type to start (see `workflows/contract.ts`). */
@@ -32,6 +33,28 @@ export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Pro
     ],
   );
   await tx.query(`select pg_notify('gateway_outbox', '')`);
+}
+
+/**
+ * Enqueues an entry for each row of the query `text`, in one transaction per page. `text` selects rows with an id after $1, in their order, at
+ * most $2.
+ */
+export async function enqueueInPages<Row extends { readonly id: string }>(
+  database: Database,
+  text: string,
+  toEntry: (row: Row) => OutboxEntry,
+): Promise<void> {
+  let after = '00000000-0000-0000-0000-000000000000';
+  for (;;) {
+    const rows = await database.transaction(async (tx) => {
+      const page = await tx.query<Row>(text, [after, batchSize]);
+      await enqueue(tx, page.map(toEntry));
+      return page;
+    });
+    const last = rows.at(-1);
+    if (!last || rows.length < batchSize) return;
+    after = last.id;
+  }
 }
 
 /**

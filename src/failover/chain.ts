@@ -1,7 +1,7 @@
 /**
  * Tries the candidates of a plan in order until one succeeds, as `classify-failure.ts` judges their failures.
  *
- * After a vendor's 429 the candidates of other vendors come first. When none remains, the same model is retried once after the delay that the
+ * After a vendor's 429 the candidates of other providers come first. When none remains, the same model is retried once after the delay that the
  * vendor requests, then the next one is tried.
  *
  * @see docs/architecture/routing-and-failover.md
@@ -16,7 +16,7 @@ export interface AttemptFailure {
 }
 
 export type ChainResult<Success> =
-  | { readonly kind: 'answered'; readonly response: Success }
+  | { readonly kind: 'responded'; readonly response: Success }
   /** All candidates failed; `failures` are in the order of the attempts. */
   | { readonly kind: 'exhausted'; readonly failures: readonly AttemptFailure[] }
   /** The deadline passed, the caller disconnected or the service is stopping. `cut` is the attempt that was in progress. */
@@ -50,7 +50,7 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
     const { candidate, waitMs, isRetry } = next;
     try {
       if (isRetry) await chain.pause(waitMs);
-      return { kind: 'answered', response: await chain.attempt(candidate, waitMs) };
+      return { kind: 'responded', response: await chain.attempt(candidate, waitMs) };
     } catch (error) {
       if (!(error instanceof VendorError)) throw error;
       const kind = classifyFailure(error);

@@ -37,7 +37,7 @@ const defaultRetryDelayMs = 1000;
 const maxRetryDelayMs = 60_000;
 
 /**
- * Delay before the same model is retried after its 429, when the plan has no other vendor left; null when a retry is useless or would miss the
+ * Delay before the same model is retried after its 429, when the plan has no other provider left; null when a retry is useless or would miss the
  * deadline. `remainingMs` is the time until the call's deadline, null without one.
  */
 export function retryDelay(error: VendorError, remainingMs: number | null): number | null {

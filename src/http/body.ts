@@ -67,7 +67,7 @@ export async function readOptionalBody(request: IncomingMessage, limitBytes?: nu
 export class ClientDisconnectedError extends Error {
   constructor() {
     super('the caller closed the connection');
-    this.name = 'CallerGone';
+    this.name = 'ClientDisconnectedError';
   }
 }
 

@@ -13,7 +13,7 @@ export function allowHalfOpen(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true });
 }
 
-/** A closed peer fails the second write, so the first probes are sent early; later ones back off. */
+/** After the peer has closed, only the second write fails, so the first probes are sent early; later ones back off. */
 const initialBackoffMs = 100;
 const maxBackoffMs = 10_000;
 

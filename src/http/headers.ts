@@ -5,6 +5,7 @@ import type { CacheDirectives, Correlation, MemoryOptions } from '../core/call.t
 import { gatewayError } from '../core/errors.ts';
 import { isSubject } from '../core/subject.ts';
 
+const subjectHeader = 'x-gateway-memory-subject';
 const maxTimeoutMs = 120_000;
 const forwardedNames = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'idempotency-key'] as const;
 
@@ -24,7 +25,7 @@ export function parseTimeoutMs(headers: IncomingHttpHeaders): number | null {
   return timeoutMs > 0 ? Math.min(timeoutMs, maxTimeoutMs) : null;
 }
 
-/** `x-gateway-memory`. An empty value means `write`, but not an explicit one. Throws `invalid_memory_mode`. */
+/** `x-gateway-memory`. An empty value acts as `write` not sent explicitly. Throws `invalid_memory_mode`. */
 export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
   const value = headers['x-gateway-memory'];
   if (value === undefined || value === '') return { mode: 'write', explicitWrite: false };
@@ -34,17 +35,20 @@ export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOption
 }
 
 /**
- * The end user from the header, else from the body. An invalid header throws `invalid_memory_subject` when the call is recorded; otherwise,
- * like an invalid body value, it counts as absent. Calls with `off` keep their subject, so that an erasure finds their prompts.
+ * The end user from the header, else from the body. Null when absent or invalid. Calls with `off` keep their subject, so that an erasure finds
+ * their prompts.
  */
-export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | null, isRecorded: boolean): string | null {
-  const value = headers['x-gateway-memory-subject'];
+export function parseSubject(headers: IncomingHttpHeaders, bodyUser: string | null): string | null {
+  const value = headers[subjectHeader];
   if (value === undefined || value === '') return bodyUser !== null && isSubject(bodyUser) ? bodyUser : null;
   const bytes = Buffer.from(typeof value === 'string' ? value : '', 'latin1');
   const subject = bytes.toString('utf8');
-  if (isUtf8(bytes) && isSubject(subject)) return subject;
-  if (isRecorded) throw gatewayError('invalid_memory_subject');
-  return null;
+  return isUtf8(bytes) && isSubject(subject) ? subject : null;
+}
+
+/** Whether the header names a subject; when `parseSubject` returns null for it, the header is invalid. */
+export function hasSubjectHeader(headers: IncomingHttpHeaders): boolean {
+  return (headers[subjectHeader] ?? '') !== '';
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Registers every URL of the gateway, one line each, and creates the HTTP server. */
+/** Registers every URL of the gateway except those under `/provision`, one line each, and creates the HTTP server. */
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Express, NextFunction, Request, Response, Router } from 'express';
 import express from 'express';

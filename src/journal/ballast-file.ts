@@ -1,5 +1,5 @@
 /**
- * Ballast file: disk space that is released when the disk is full, so that open calls can still be settled. Filled with random bytes, since
+ * Ballast file: disk space that is released when the disk is full, so that calls in flight can still be settled. Filled with random bytes, since
  * a sparse file, or zeros on a compressing file system, would reserve nothing.
  */
 import { randomBytes } from 'node:crypto';

@@ -44,7 +44,7 @@ export interface BatchCounts {
   readonly stored: number;
   /** Records written to the quarantine. */
   readonly quarantined: number;
-  /** Of these, calls that are not in the database at all. */
+  /** Calls that are not in the database at all. */
   readonly rejected: number;
 }
 
@@ -60,11 +60,11 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
 
   const commit = async (calls: readonly SettledCall[]): Promise<void> => {
     await database.transaction(async (tx) => {
-      await lockProject(tx, [...new Set(calls.map(({ facts }) => facts.projectId))], 'shared');
+      await lockProject(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
       await store(tx, calls);
       failpoint('before commit');
     });
-    for (const { facts } of calls) done.add(facts.id);
+    for (const { metadata } of calls) done.add(metadata.id);
     onStored?.(calls);
   };
 
@@ -88,12 +88,12 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
   /** Stores a rejected record without its prompt and response, then without any text, or gives it up. */
   const isolate = async (entry: BatchEntry, cause: unknown): Promise<void> => {
     const { call } = entry;
-    if (entry.frame) await addToQuarantine(call.facts.id, entry.frame);
+    if (entry.frame) await addToQuarantine(call.metadata.id, entry.frame);
     for (const smaller of [{ ...call, content: null }, stripText(call)]) {
       try {
         await commit([smaller]);
         stored += 1;
-        logger.error({ err: cause, call: call.facts.id }, 'call stored without its text: rejected by database');
+        logger.error({ err: cause, call: call.metadata.id }, 'call stored without its text: rejected by database');
         return;
       } catch (error) {
         if (!isDataError(error)) throw error;
@@ -102,24 +102,26 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
     // A crashed database engine rejects everything without an SQLSTATE: then this query throws, and the record is kept.
     await database.query('select 1');
     rejected += 1;
-    done.add(call.facts.id);
+    done.add(call.metadata.id);
     onRejected?.(call);
     logger.error({ err: cause, ...billingFields(call) }, 'call rejected by database');
   };
 
-  /** Throws connection errors only: a full disk must not stop the drain, which frees disk space. */
-  const addToQuarantine = async (callId: string | null, frame: Frame): Promise<void> => {
-    await quarantine.addRecord(callId, frame.raw).catch((error: unknown) => {
+  /** False when it was not written. Throws connection errors only: a full disk must not stop the drain, which frees disk space. */
+  const addToQuarantine = async (callId: string | null, frame: Frame): Promise<boolean> => {
+    const isWritten = await quarantine.addRecord(callId, frame.raw).catch((error: unknown) => {
       if (isConnectionError(error)) throw error;
       logger.error({ err: error, call: callId }, 'quarantine write failed');
+      return false;
     });
-    quarantined += 1;
+    if (isWritten) quarantined += 1;
+    return isWritten;
   };
 
   const storeEntries = async (entries: readonly BatchEntry[]): Promise<void> => {
     // A journal may contain a record twice, when its write was retried; the copies are equal.
-    const unique = new Map(entries.toReversed().map((entry) => [entry.call.facts.id, { ...entry, call: sanitizeCall(entry.call) }]));
-    const inOrder = [...unique.values()].toReversed().filter(({ call }) => !done.has(call.facts.id));
+    const unique = new Map(entries.toReversed().map((entry) => [entry.call.metadata.id, { ...entry, call: sanitizeCall(entry.call) }]));
+    const inOrder = [...unique.values()].toReversed().filter(({ call }) => !done.has(call.metadata.id));
     for (const batch of toBatches(inOrder, textBytes, maxBatchBytes)) await storeBatch(batch);
     done.clear();
   };
@@ -136,9 +138,9 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
         if (record.kind === 'settled') entries.push({ call: record.call, frame });
         else if (record.kind !== 'unreadable') observe(record);
         else {
-          await addToQuarantine(record.callId, frame);
+          const inQuarantine = await addToQuarantine(record.callId, frame);
           rejected += 1;
-          logger.error({ call: record.callId }, 'journal record not readable by this version; it is in the quarantine');
+          logger.error({ call: record.callId, inQuarantine }, 'journal record not readable by this version');
         }
       }
       await storeEntries(entries);

@@ -127,8 +127,8 @@ export function createDrain(options: DrainOptions): Drain {
       position = { segment: segment.number, offset: window.nextOffset };
       if (window.end === 'more' || window.nextOffset === endOffset) continue;
       // Bytes that were written successfully cannot be read back: the disk is damaged.
-      logger.error({ segment: segment.number, offset: window.nextOffset }, 'journal segment damaged; a copy is in the quarantine');
-      await quarantine.addSegment(journal.id, segment.number, segment.file);
+      const inQuarantine = await quarantine.addSegment(journal.id, segment.number, segment.file);
+      logger.error({ segment: segment.number, offset: window.nextOffset, inQuarantine }, 'journal segment damaged');
       position = { segment: segment.number, offset: endOffset };
     }
   };

@@ -8,12 +8,12 @@ import { redactSubjectMetadata } from '../core/redact-subject.ts';
 import type { AttemptStart } from './record.ts';
 
 export interface InFlightCall {
-  readonly facts: CallMetadata;
+  readonly metadata: CallMetadata;
   readonly attempts: readonly AttemptStart[];
 }
 
 interface Entry extends InFlightCall {
-  facts: CallMetadata;
+  metadata: CallMetadata;
   readonly attempts: AttemptStart[];
   /** Segment of the `opened` record. Null while it is being written. */
   segment: number | null;
@@ -30,8 +30,8 @@ export function createInFlightCalls() {
     get size(): number {
       return entries.size;
     },
-    add(facts: CallMetadata, first: AttemptStart): void {
-      entries.set(facts.id, { facts, attempts: [first], segment: null, isSettling: false, isRedacted: false });
+    add(metadata: CallMetadata, first: AttemptStart): void {
+      entries.set(metadata.id, { metadata, attempts: [first], segment: null, isSettling: false, isRedacted: false });
     },
     setSegment(callId: string, segment: number): void {
       const entry = entries.get(callId);
@@ -49,10 +49,10 @@ export function createInFlightCalls() {
       entries.delete(callId);
     },
     /** Erasure: removes the subject from what is written about matching calls from now on. Returns their number. */
-    redactSubject(matches: (facts: CallMetadata) => boolean): number {
-      const matching = [...entries.values()].filter(({ facts }) => matches(facts));
+    redactSubject(matches: (call: CallMetadata) => boolean): number {
+      const matching = [...entries.values()].filter(({ metadata }) => matches(metadata));
       for (const entry of matching) {
-        entry.facts = redactSubjectMetadata(entry.facts);
+        entry.metadata = redactSubjectMetadata(entry.metadata);
         entry.isRedacted = true;
       }
       return matching.length;

@@ -4,8 +4,8 @@
  *
  * Each process has a folder `<dataDir>/journal/<uuid>/` with a lock that the kernel releases when the process dies (then see `recover.ts`).
  *
- * When a write fails (disk full, I/O error), new calls are rejected with `budget_unavailable`; the ballast file is deleted, so that open calls
- * can settle; calls that still cannot be written are parked in memory (`parked-calls.ts`). Every `retryIntervalMs` the journal tries to write
+ * When a write fails (disk full, I/O error), new calls are rejected with `budget_unavailable`; the ballast file is deleted, so that calls in
+ * flight can settle; calls that still cannot be written are parked in memory (`parked-calls.ts`). Every `retryIntervalMs` the journal tries to write
  * the parked calls, a new ballast file and a probe record, and accepts calls again when all succeed. See docs/architecture/journal.md.
  */
 import { join } from 'node:path';
@@ -32,13 +32,13 @@ export interface Journal {
   readonly id: string;
   readonly folder: string;
   /** Call it before the first attempt. Throws `budget_unavailable` when it cannot be written: then the call must not be sent. */
-  open(facts: CallMetadata, first: AttemptStart): Promise<void>;
+  open(metadata: CallMetadata, first: AttemptStart): Promise<void>;
   /** Call it before each further attempt. Throws `budget_unavailable`, as `open` does. */
   attempt(callId: string, attempt: AttemptStart): Promise<void>;
   /** Resolves when the record is written, or parked because it cannot be. Also accepts calls that were never opened (cache hits). */
   settle(call: SettledCall): Promise<void>;
-  /** Erasure: matching open calls continue, and settle without text and subject. Returns their number. */
-  redactSubject(matches: (facts: CallMetadata) => boolean): number;
+  /** Erasure: matching calls in flight continue, and settle without text and subject. Returns their number. */
+  redactSubject(matches: (call: CallMetadata) => boolean): number;
   /** Oldest first; the last one may still grow. */
   segments(): readonly Segment[];
   /** Calls `listener` after each write; returns a function that stops this. */
@@ -137,7 +137,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     for (let next = parked.first(); next; next = parked.first()) {
       const entry = next;
       await writer.append(entry.buffers, () => {
-        inFlight.remove(entry.call.facts.id);
+        inFlight.remove(entry.call.metadata.id);
         parked.remove(entry);
       });
     }
@@ -153,23 +153,23 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     }
   };
 
-  const copyForward = ({ facts, attempts }: InFlightCall): Promise<void> =>
-    appendUsingBallast(encodeRecord({ kind: 'opened', facts, attempts }), (newest) => inFlight.setSegment(facts.id, newest));
+  const copyForward = ({ metadata, attempts }: InFlightCall): Promise<void> =>
+    appendUsingBallast(encodeRecord({ kind: 'opened', metadata, attempts }), (newest) => inFlight.setSegment(metadata.id, newest));
 
   await ballast.create(0).catch(onWriteFailure);
 
   return {
     id,
     folder,
-    async open(facts, first) {
+    async open(metadata, first) {
       if (!isAccepting) throw gatewayError('budget_unavailable');
-      inFlight.add(facts, first);
+      inFlight.add(metadata, first);
       try {
-        await writer.append(encodeRecord({ kind: 'opened', facts, attempts: [first] }), (segment) =>
-          inFlight.setSegment(facts.id, segment),
+        await writer.append(encodeRecord({ kind: 'opened', metadata, attempts: [first] }), (segment) =>
+          inFlight.setSegment(metadata.id, segment),
         );
       } catch (cause) {
-        inFlight.remove(facts.id);
+        inFlight.remove(metadata.id);
         await onWriteFailure(cause).catch((err: unknown) => logger.warn({ err }, 'ballast file not deleted'));
         throw gatewayError('budget_unavailable', { cause });
       }
@@ -183,7 +183,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       }
     },
     async settle(input) {
-      const { id: callId } = input.facts;
+      const { id: callId } = input.metadata;
       const call = inFlight.isRedacted(callId) ? redactSubject(input) : input;
       if (isClosed) return logger.warn({ call: callId }, 'call settled after the journal was closed; recovery records it as unknown');
       inFlight.markSettling(callId);

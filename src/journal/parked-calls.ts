@@ -18,12 +18,12 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
   let lost = 0;
 
   const insert = (call: SettledCall, buffers: readonly Buffer[]): void => {
-    parked.set(call.facts.id, { call, buffers });
+    parked.set(call.metadata.id, { call, buffers });
     bytes += sizeOf(buffers);
   };
 
   const remove = (entry: ParkedCall): void => {
-    if (parked.delete(entry.call.facts.id)) bytes -= sizeOf(entry.buffers);
+    if (parked.delete(entry.call.metadata.id)) bytes -= sizeOf(entry.buffers);
   };
 
   const dropContents = (): void => {
@@ -44,7 +44,7 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
     },
     add(call: SettledCall): void {
       insert(call, encodeRecord({ kind: 'settled', call }));
-      logger.error({ call: call.facts.id, parked: parked.size }, 'journal not writable; settled call parked in memory');
+      logger.error({ call: call.metadata.id, parked: parked.size }, 'journal not writable; settled call parked in memory');
       if (bytes > maxBytes) dropContents();
       for (const entry of parked.values()) {
         if (bytes <= maxBytes) break;
@@ -60,11 +60,11 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
 }
 
 /** Log fields needed to charge a call manually; without text and subject. */
-export function billingFields({ facts, result }: SettledCall): Record<string, unknown> {
+export function billingFields({ metadata, result }: SettledCall): Record<string, unknown> {
   return {
-    call: facts.id,
-    projectId: facts.projectId,
-    key: facts.keyPrefix,
+    call: metadata.id,
+    projectId: metadata.projectId,
+    key: metadata.keyPrefix,
     model: result.model,
     tokens: result.tokens,
     costNanos: result.costNanos,

@@ -21,10 +21,10 @@ export interface SubjectCall {
 export type IsErased = (calls: readonly SubjectCall[]) => Promise<boolean>;
 
 export interface Quarantine {
-  /** Writes the bytes of a record to a file, replacing one of the same record. Rejects as `IsErased` does. */
-  addRecord(callId: string | null, raw: Buffer): Promise<void>;
-  /** Copies a segment that cannot be read to its end. */
-  addSegment(journalId: string, segment: number, file: string): Promise<void>;
+  /** Writes the bytes of a record to a file, replacing one of the same record. False when it may not be kept. Rejects as `IsErased` does. */
+  addRecord(callId: string | null, raw: Buffer): Promise<boolean>;
+  /** Copies a segment that cannot be read to its end. False and rejects as `addRecord`. */
+  addSegment(journalId: string, segment: number, file: string): Promise<boolean>;
 }
 
 /** Erasure: deletes the files with a call of this project about one of these subjects (SHA-256, hexadecimal). Returns the number of files. */
@@ -74,16 +74,18 @@ export function createQuarantine(dataDir: string, isErased: IsErased = async () 
   };
   return {
     async addRecord(callId, raw) {
-      if (!(await isAllowed(raw.toString('utf8')))) return;
+      if (!(await isAllowed(raw.toString('utf8')))) return false;
       await ensureFolder();
       // The id comes from the rejected record and may itself be invalid.
       const name = callId !== null && isUuid(callId) ? callId : createHash('sha256').update(raw).digest('hex');
       await writeFile(join(folder, `${name}.record`), raw, { mode: 0o600 });
+      return true;
     },
     async addSegment(journalId, segment, file) {
-      if (!(await isAllowed(await readFile(file, 'utf8')))) return;
+      if (!(await isAllowed(await readFile(file, 'utf8')))) return false;
       await ensureFolder();
       await copyFile(file, join(folder, `${journalId}-${segment}.segment`));
+      return true;
     },
   };
 }

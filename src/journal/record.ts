@@ -3,7 +3,7 @@
  * that does not validate is `unreadable` and goes to the quarantine.
  */
 import { z } from 'zod';
-import type { Attempt, CallMetadata, CallResult, SettledCall } from '../core/call.ts';
+import { type Attempt, type CallMetadata, type CallResult, routes, type SettledCall } from '../core/call.ts';
 import { parseJson } from '../core/json/narrow.ts';
 import { encodeFrame, type Frame } from './frame.ts';
 
@@ -16,7 +16,7 @@ export interface AttemptStart {
 }
 
 export type JournalRecord =
-  | { readonly kind: 'opened'; readonly facts: CallMetadata; readonly attempts: readonly AttemptStart[] }
+  | { readonly kind: 'opened'; readonly metadata: CallMetadata; readonly attempts: readonly AttemptStart[] }
   | { readonly kind: 'attempt'; readonly callId: string; readonly attempt: AttemptStart }
   | { readonly kind: 'settled'; readonly call: SettledCall }
   /** Written to test whether the journal is writable. */
@@ -25,13 +25,16 @@ export type JournalRecord =
 export type DecodedRecord = JournalRecord | { readonly kind: 'unreadable'; readonly callId: string | null };
 
 export function encodeRecord(record: JournalRecord): Buffer[] {
+  // Stored names: `facts` for the metadata, `answer` for the response.
+  if (record.kind === 'opened')
+    return encodeFrame(JSON.stringify({ kind: 'opened', facts: record.metadata, attempts: record.attempts }), null);
   if (record.kind !== 'settled') return encodeFrame(JSON.stringify(record), null);
-  const { facts, result, content } = record.call;
+  const { metadata: facts, result, content } = record.call;
   const meta = {
     kind: record.kind,
     facts,
     result,
-    content: content === null ? null : { answer: content.answer, recalled: content.recalled },
+    content: content === null ? null : { answer: content.response, recalled: content.recalled },
   };
   return encodeFrame(JSON.stringify(meta), content?.request ?? null);
 }
@@ -41,9 +44,11 @@ export function decodeRecord({ meta, attachment }: Frame): DecodedRecord {
   const parsed = recordSchema.safeParse(json);
   if (!parsed.success) return { kind: 'unreadable', callId: callIdSchema.safeParse(json).data?.facts.id ?? null };
   const record = parsed.data;
+  if (record.kind === 'opened') return { kind: 'opened', metadata: record.facts, attempts: record.attempts };
   if (record.kind !== 'settled') return record;
-  const content = record.content === null ? null : { request: attachment, ...record.content };
-  return { kind: 'settled', call: { facts: record.facts, result: record.result, content } };
+  const { facts: metadata, result, content: stored } = record;
+  const content = stored && { request: attachment, response: stored.answer, ...(stored.recalled && { recalled: stored.recalled }) };
+  return { kind: 'settled', call: { metadata, result, content } };
 }
 
 const count = z.number();
@@ -52,7 +57,7 @@ const countOrNull = z.number().nullable();
 
 const units = { images: count.exactOptional(), characters: count.exactOptional(), seconds: count.exactOptional() };
 
-const factsSchema: z.ZodType<CallMetadata> = z.object({
+const metadataSchema: z.ZodType<CallMetadata> = z.object({
   id: z.string(),
   startedAt: z.number(),
   projectId: z.string(),
@@ -60,7 +65,7 @@ const factsSchema: z.ZodType<CallMetadata> = z.object({
   keyPrefix: z.string(),
   source: z.string(),
   sourceGiven: z.boolean(),
-  route: z.enum(['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses', 'images', 'speech', 'video']),
+  route: z.enum(routes),
   modelAsked: z.string(),
   stream: z.boolean(),
   memory: z.object({ mode: z.enum(['write', 'recall', 'off']), explicitWrite: z.boolean(), subject: textOrNull }),
@@ -123,11 +128,11 @@ const resultSchema: z.ZodType<CallResult> = z.object({
 const responseSchema = z.object({ text: z.string(), toolCalls: z.array(z.object({ name: z.string(), arguments: z.string() })) });
 
 const recordSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('opened'), facts: factsSchema, attempts: z.array(attemptStartSchema) }),
+  z.object({ kind: z.literal('opened'), facts: metadataSchema, attempts: z.array(attemptStartSchema) }),
   z.object({ kind: z.literal('attempt'), callId: z.string(), attempt: attemptStartSchema }),
   z.object({
     kind: z.literal('settled'),
-    facts: factsSchema,
+    facts: metadataSchema,
     result: resultSchema,
     content: z.object({ answer: responseSchema.nullable(), recalled: z.array(z.uuid()).exactOptional() }).nullable(),
   }),

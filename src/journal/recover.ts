@@ -163,7 +163,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
       failpoint('before read');
       const window = await readWindow(file, takeover.offset, size);
       const stored = await batches.storeFrames(window.frames, takeover.unfinished.observe);
-      for (const { facts } of stored) takeover.unfinished.settled(facts.id);
+      for (const { metadata } of stored) takeover.unfinished.settled(metadata.id);
       takeover.offset = window.nextOffset;
       if (window.end === 'more' || window.end === 'end') continue;
       // A crash leaves a truncated record, whose write was never confirmed. Damaged data is kept for inspection.

@@ -7,9 +7,9 @@ import { toPostgresText } from '../core/postgres-text.ts';
 const maxCodePoints = 256;
 
 /** Sanitizes all texts except the bytes of the request; memory sanitizes what it extracts from these. */
-export function sanitizeCall({ facts, result, content }: SettledCall): SettledCall {
+export function sanitizeCall({ metadata, result, content }: SettledCall): SettledCall {
   return {
-    facts: sanitizeMetadata(facts),
+    metadata: sanitizeMetadata(metadata),
     result: {
       ...result,
       code: sanitizeOrNull(result.code),
@@ -21,18 +21,18 @@ export function sanitizeCall({ facts, result, content }: SettledCall): SettledCa
 }
 
 /** Keeps ids, models and numbers; removes the content and all free text of the caller. */
-export function stripText({ facts, result }: SettledCall): SettledCall {
-  const memory = { ...facts.memory, subject: null };
-  return { facts: { ...facts, memory, correlation: noCorrelation, plan: [] }, result, content: null };
+export function stripText({ metadata, result }: SettledCall): SettledCall {
+  const memory = { ...metadata.memory, subject: null };
+  return { metadata: { ...metadata, memory, correlation: noCorrelation, plan: [] }, result, content: null };
 }
 
-function sanitizeMetadata(facts: CallMetadata): CallMetadata {
-  const { memory, correlation } = facts;
+function sanitizeMetadata(metadata: CallMetadata): CallMetadata {
+  const { memory, correlation } = metadata;
   return {
-    ...facts,
-    keyPrefix: toPostgresText(facts.keyPrefix),
-    source: toPostgresText(facts.source, maxCodePoints),
-    modelAsked: toPostgresText(facts.modelAsked),
+    ...metadata,
+    keyPrefix: toPostgresText(metadata.keyPrefix),
+    source: toPostgresText(metadata.source, maxCodePoints),
+    modelAsked: toPostgresText(metadata.modelAsked),
     memory: { ...memory, subject: sanitizeOrNull(memory.subject) },
     correlation: {
       ...correlation,
@@ -42,7 +42,7 @@ function sanitizeMetadata(facts: CallMetadata): CallMetadata {
       triggerKind: truncateOrNull(correlation.triggerKind),
       triggerDetail: truncateOrNull(correlation.triggerDetail),
     },
-    plan: facts.plan.map((line) => ({ ...line, model: toPostgresText(line.model), skipped: sanitizeOrNull(line.skipped) })),
+    plan: metadata.plan.map((line) => ({ ...line, model: toPostgresText(line.model), skipped: sanitizeOrNull(line.skipped) })),
   };
 }
 
@@ -50,8 +50,8 @@ function sanitizeAttempt(attempt: Attempt): Attempt {
   return { ...attempt, provider: toPostgresText(attempt.provider), model: toPostgresText(attempt.model) };
 }
 
-function sanitizeContent({ answer, ...content }: CallContent): CallContent {
-  return { ...content, answer: answer === null ? null : sanitizeResponse(answer) };
+function sanitizeContent({ response, ...content }: CallContent): CallContent {
+  return { ...content, response: response && sanitizeResponse(response) };
 }
 
 function sanitizeResponse({ text, toolCalls }: AssistantTurn): AssistantTurn {

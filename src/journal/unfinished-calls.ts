@@ -1,7 +1,8 @@
-/** Calls of a dead process without a `settled` record. They are settled as `unknown`, at an estimate of what was requested. */
+/** Calls that were in flight when their process died. They are settled as `unknown`, at an estimate of what was requested. */
 import type { Attempt, CallMetadata, SettledCall } from '../core/call.ts';
 import type { Tokens, Units } from '../core/pricing.ts';
 import { noTokens } from '../core/pricing.ts';
+import { estimateTokens } from '../dialects/contract/token-usage.ts';
 import type { AttemptStart, JournalRecord } from './record.ts';
 
 export type UnfinishedCalls = ReturnType<typeof createUnfinishedCalls>;
@@ -16,12 +17,8 @@ export interface RequestedUsage {
 /** Estimated cost in nano-dollars at `<provider>/<model>`. Null when it has no price. */
 export type EstimateCost = (model: string, requested: RequestedUsage) => number | null;
 
-/** Estimate for a JSON body. */
-const bytesPerToken = 4;
-
 export function createUnfinishedCalls(estimateCost: EstimateCost) {
-  // Bounded by the calls that were in flight when the process died.
-  const facts = new Map<string, CallMetadata>();
+  const calls = new Map<string, CallMetadata>();
   // An attempt may precede its call, whose `opened` record may have been copied to a newer segment.
   const attempts = new Map<string, Map<number, AttemptStart>>();
 
@@ -34,13 +31,13 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
   const settle = (call: CallMetadata): SettledCall => {
     const starts = [...(attempts.get(call.id)?.values() ?? [])].toSorted((one, other) => one.n - other.n);
     const last = starts.at(-1);
-    const tokens = { ...noTokens, input: Math.ceil(call.bodyBytes / bytesPerToken) };
+    const tokens = { ...noTokens, input: estimateTokens(call.bodyBytes) };
     const model = last ? `${last.provider}/${last.model}` : null;
     const searches = call.route === 'rerank' ? 1 : 0;
     const costNanos = model === null ? 0 : estimateCost(model, { tokens, units: call.units ?? {}, searches });
     const units = call.route === 'rerank' ? { searches } : call.units;
     return {
-      facts: call,
+      metadata: call,
       result: {
         outcome: 'unknown',
         status: 500,
@@ -63,18 +60,18 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
   return {
     observe(record: JournalRecord): void {
       if (record.kind === 'opened') {
-        facts.set(record.facts.id, record.facts);
-        addAttempts(record.facts.id, record.attempts);
+        calls.set(record.metadata.id, record.metadata);
+        addAttempts(record.metadata.id, record.attempts);
       } else if (record.kind === 'attempt') {
         addAttempts(record.callId, [record.attempt]);
       }
     },
     settled(callId: string): void {
-      facts.delete(callId);
+      calls.delete(callId);
       attempts.delete(callId);
     },
     /** The remaining calls, settled. They remain until `settled` is called for them, so that a failed store can be retried. */
-    settleAll: (): SettledCall[] => [...facts.values()].map(settle),
+    settleAll: (): SettledCall[] => [...calls.values()].map(settle),
   };
 }
 

@@ -1,5 +1,5 @@
 /** The providers, models with prices, and tiers of the deployment. Built from the configuration, and replaced as a whole at reload. */
-import type { Dialect, MediaRoute, ModelTraits, Route, Tiers } from '../core/call.ts';
+import { type Dialect, isDialect, type MediaRoute, type ModelTraits, type Route, type Tiers } from '../core/call.ts';
 import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
 
 /** Purpose of a model. */
@@ -80,7 +80,7 @@ export interface Catalog {
 export function buildCatalog({ providers, models, tiers, imageTiers = {}, speechTiers = {}, defaults }: CatalogSource): Catalog {
   const inferenceProviders = new Map<string, CatalogProvider>();
   for (const [name, { dialect, serves }] of Object.entries(providers)) {
-    if (dialect === 'chat' || dialect === 'messages') inferenceProviders.set(name, { dialect, serves });
+    if (isDialect(dialect)) inferenceProviders.set(name, { dialect, serves });
   }
   const catalogModels = new Map<string, CatalogModel>();
   const idsByBareName = new Map<string, string[]>();

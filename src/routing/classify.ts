@@ -4,7 +4,7 @@
  * It never fails and never delays a call for long: on any error, and on every other route, it chooses the route's default tier. If the chosen
  * tier has no model that the key may use, the planner returns to the default tier.
  */
-import type { TextRoute } from '../core/call.ts';
+import { isDialect, type TextRoute } from '../core/call.ts';
 import type { BodySpans } from '../core/json/spans.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import { parseLastUserText } from '../dialects/prompt/last-user-text.ts';
@@ -57,7 +57,7 @@ export function chooseTier(
 ): string | Promise<string> {
   const { route, modelAsked, body, spans, remainingMs, complete } = request;
   const defaultName = defaultTier(route);
-  if (deps.classifier === 'off' || modelAsked !== 'auto' || (route !== 'chat' && route !== 'messages')) return defaultName;
+  if (deps.classifier === 'off' || modelAsked !== 'auto' || !isDialect(route)) return defaultName;
   const tiers = availableTiers({ catalog: deps.catalog, project: request.project, source: request.source });
   if (tiers.length === 1) return defaultName;
   const features = detectFeatures(body, spans);

@@ -1,5 +1,5 @@
 /** The models and tiers that a key may use: `GET /v1/models` (docs/api/reference.md#models). */
-import type { Caller, Route, TextRoute } from '../core/call.ts';
+import { type Caller, type Route, type TextRoute, textRoutes } from '../core/call.ts';
 import type { Catalog, CatalogModel } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import type { MediaPlanRequest } from './media-plan.ts';
@@ -7,7 +7,7 @@ import { mediaTierNames, planMedia } from './media-plan.ts';
 import { defaultTier } from './plan.ts';
 import type { ProjectRouting } from './rules.ts';
 import { isPermitted } from './rules.ts';
-import type { RoutingFlags, SelectRequest } from './select.ts';
+import type { SelectRequest } from './select.ts';
 import { selectModels } from './select.ts';
 
 export interface ModelsRequest {
@@ -16,7 +16,8 @@ export interface ModelsRequest {
   /** The application that calls. */
   readonly source: string;
   readonly caller: Caller;
-  readonly flags: RoutingFlags;
+  /** For projects without their own setting. */
+  readonly catalogFill: boolean;
   /** Time of the last catalog change, used as the date of every model. */
   readonly startedAt: number;
 }
@@ -28,8 +29,6 @@ export interface ModelRow {
   readonly created: number;
   readonly owned_by: string;
 }
-
-const textRoutes: readonly TextRoute[] = ['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'];
 
 /** Models of the catalog, then tiers, then `auto`: those that at least one route would serve to this key. */
 export function listModels(request: ModelsRequest): ModelRow[] {
@@ -59,9 +58,8 @@ export function listModels(request: ModelsRequest): ModelRow[] {
 
 /** May overlap with the names of text tiers. */
 function openMediaTiers(request: ModelsRequest): string[] {
-  const { catalogFill } = request.flags;
   return (['images', 'speech'] as const).flatMap((route) => {
-    const view = { ...request, route, catalogFill };
+    const view = { ...request, route };
     return mediaTierNames(view).filter((name) => isOpenForMedia({ ...view, modelAsked: name }));
   });
 }

@@ -6,7 +6,7 @@ import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import type { ProjectRouting } from './rules.ts';
 import { isRetired } from './rules.ts';
-import type { RoutingFlags, Selection, SelectRequest } from './select.ts';
+import type { Selection, SelectRequest } from './select.ts';
 import { selectModels } from './select.ts';
 
 export interface Plan {
@@ -30,7 +30,8 @@ export interface PlanRequest {
 export interface PlannerDeps {
   readonly catalog: () => Catalog;
   readonly breakers: Breakers;
-  readonly flags: () => RoutingFlags;
+  /** For projects without their own setting. */
+  readonly catalogFill: () => boolean;
 }
 
 export interface Planner {
@@ -40,10 +41,10 @@ export interface Planner {
   order(plan: Plan, request: Pick<PlanRequest, 'caller' | 'project'>): Plan;
 }
 
-export function createPlanner({ catalog, breakers, flags }: PlannerDeps): Planner {
+export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): Planner {
   return {
     plan(request) {
-      const view: SelectRequest = { ...request, catalog: catalog(), flags: flags() };
+      const view: SelectRequest = { ...request, catalog: catalog(), catalogFill: catalogFill() };
       if (view.catalog.providers.size === 0) throw gatewayError('no_route', { message: 'no providers configured' });
       const { open, skipped, isFilled, isDeniedByKey } = selectFor(view, request);
       if (open.length === 0) {

@@ -1,5 +1,5 @@
 /** Which models a call may use: pure functions of the catalog, the project and the key. See docs/architecture/routing-and-failover.md. */
-import type { TextRoute, Tiers } from '../core/call.ts';
+import { isDialect, type TextRoute, type Tiers } from '../core/call.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 
@@ -74,15 +74,13 @@ function findIds(catalog: Catalog, name: string): readonly string[] {
 }
 
 /** Why a model cannot serve `route`; null when it can. Reasons are recorded with the call. */
-export function findSkipReason({ catalog, project }: RoutingView, route: TextRoute, translates: boolean, id: string): string | null {
+export function findSkipReason({ catalog, project }: RoutingView, route: TextRoute, id: string): string | null {
   const name = splitModelId(id)?.provider;
   const provider = name === undefined ? undefined : catalog.providers.get(name);
   if (name === undefined || provider === undefined) return 'unknown_provider';
   if (project.providers !== null && !project.providers.includes(name)) return 'provider_not_in_project';
-  const isTranslatable = route === 'chat' || route === 'messages';
-  if (isTranslatable && provider.dialect !== route && !translates) return 'other_dialect';
   // A vendor of the other dialect serves the call on its own route.
-  const vendorRoute = isTranslatable ? provider.dialect : route;
+  const vendorRoute = isDialect(route) ? provider.dialect : route;
   if (!provider.serves.includes(vendorRoute)) return 'route_not_served';
   return catalog.models.get(id)?.serves?.includes(vendorRoute) === false ? 'route_not_for_model' : null;
 }

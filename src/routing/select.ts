@@ -4,18 +4,11 @@ import { findFill } from './fill.ts';
 import type { RoutingView } from './rules.ts';
 import { findSkipReason, isPermitted, resolveModel } from './rules.ts';
 
-/** Routing settings of the deployment. */
-export interface RoutingFlags {
-  /** Vendors of the messages dialect may serve chat calls, and the reverse. */
-  readonly translates: boolean;
-  /** For projects without their own setting. */
-  readonly catalogFill: boolean;
-}
-
 export interface SelectRequest extends RoutingView {
   readonly caller: Caller;
   readonly route: TextRoute;
-  readonly flags: RoutingFlags;
+  /** For projects without their own setting. */
+  readonly catalogFill: boolean;
   /** A cost ceiling applies: models of unknown cost are skipped. */
   readonly requiresPrice?: boolean;
 }
@@ -35,7 +28,7 @@ const maxFill = 20;
 
 /** Models for the name `requested`; for a call to `auto`, that is the tier it was resolved to. */
 export function selectModels(request: SelectRequest, requested: string, isAuto: boolean): Selection {
-  const { caller, route, flags, catalog, project } = request;
+  const { caller, route, catalogFill, catalog, project } = request;
   const resolved = resolveModel(request, requested);
   // `auto` can be filled even if its tier is not configured.
   const resolution = isAuto && resolved.kind === 'unknown' ? ({ kind: 'tier', ids: [] } as const) : resolved;
@@ -47,7 +40,7 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
   let isServed = false;
   const isUnpriced = (id: string): boolean => request.requiresPrice === true && !catalog.models.get(id)?.price;
   for (const id of new Set(resolution.ids)) {
-    const unserved = findSkipReason(request, route, flags.translates, id);
+    const unserved = findSkipReason(request, route, id);
     const forbidden = unserved ?? (isPermitted(caller.models, names, id) ? null : 'not_permitted_for_key');
     const reason = forbidden ?? (isUnpriced(id) ? 'price_unknown' : null);
     if (reason === null) open.push(id);
@@ -55,12 +48,12 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
     isServed ||= unserved === null;
     isDeniedByKey ||= unserved === null && forbidden !== null;
   }
-  if (isServed || !(project.catalogFill ?? flags.catalogFill)) return { open, skipped, isDeniedByKey, isFilled: false };
+  if (isServed || !(project.catalogFill ?? catalogFill)) return { open, skipped, isDeniedByKey, isFilled: false };
 
   // A substitute does not have the requested model's name: only tier names permit it to a key.
   const permitting = resolution.kind === 'tier' ? names : [];
   for (const id of findFill({ catalog, route, resolution, isAuto })) {
-    if (findSkipReason(request, route, flags.translates, id) !== null) continue;
+    if (findSkipReason(request, route, id) !== null) continue;
     if (isUnpriced(id)) continue;
     if (isPermitted(caller.models, permitting, id)) open.push(id);
     else if (skipped.length < maxFill) skipped.push({ model: id, skipped: 'not_permitted_for_key', filled: true });

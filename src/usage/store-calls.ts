@@ -10,8 +10,8 @@ export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   const rows = await tx.query<{ id: string }>(insertCalls, toArrays(callColumns, calls));
   const stored = new Set(rows.map(({ id }) => id));
   const attempts = calls
-    .filter(({ facts }) => stored.has(facts.id))
-    .flatMap(({ facts, result }) => result.attempts.map((attempt) => ({ callId: facts.id, attempt })));
+    .filter(({ metadata }) => stored.has(metadata.id))
+    .flatMap(({ metadata, result }) => result.attempts.map((attempt) => ({ callId: metadata.id, attempt })));
   if (attempts.length > 0) await tx.query(insertAttempts, toArrays(attemptColumns, attempts));
   return stored;
 }
@@ -19,15 +19,15 @@ export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Pr
 type Column<Item> = readonly [name: string, sqlType: string, toValue: (item: Item) => unknown];
 
 const callColumns: readonly Column<SettledCall>[] = [
-  ['id', 'uuid', ({ facts }) => facts.id],
-  ['project_id', 'uuid', ({ facts }) => facts.projectId],
-  ['key_id', 'uuid', ({ facts }) => facts.keyId],
-  ['key_prefix', 'text', ({ facts }) => facts.keyPrefix],
-  ['source', 'text', ({ facts }) => facts.source],
-  ['route', 'text', ({ facts }) => facts.route],
-  ['model_asked', 'text', ({ facts }) => facts.modelAsked],
+  ['id', 'uuid', ({ metadata }) => metadata.id],
+  ['project_id', 'uuid', ({ metadata }) => metadata.projectId],
+  ['key_id', 'uuid', ({ metadata }) => metadata.keyId],
+  ['key_prefix', 'text', ({ metadata }) => metadata.keyPrefix],
+  ['source', 'text', ({ metadata }) => metadata.source],
+  ['route', 'text', ({ metadata }) => metadata.route],
+  ['model_asked', 'text', ({ metadata }) => metadata.modelAsked],
   ['model', 'text', ({ result }) => result.model],
-  ['stream', 'boolean', ({ facts }) => facts.stream],
+  ['stream', 'boolean', ({ metadata }) => metadata.stream],
   ['status', 'integer', ({ result }) => result.status],
   ['code', 'text', ({ result }) => result.code],
   ['outcome', 'text', ({ result }) => result.outcome],
@@ -41,18 +41,18 @@ const callColumns: readonly Column<SettledCall>[] = [
   ['estimated', 'boolean', ({ result }) => result.estimated],
   ['duration_ms', 'integer', ({ result }) => toMilliseconds(result.durationMs)],
   ['first_byte_ms', 'integer', ({ result }) => toMillisecondsOrNull(result.firstByteMs)],
-  ['task_id', 'text', ({ facts }) => facts.correlation.taskId],
-  ['turn_id', 'text', ({ facts }) => facts.correlation.turnId],
-  ['agent_id', 'text', ({ facts }) => facts.correlation.agentId],
-  ['trigger_kind', 'text', ({ facts }) => facts.correlation.triggerKind],
-  ['trigger_detail', 'text', ({ facts }) => facts.correlation.triggerDetail],
-  ['iteration', 'bigint', ({ facts }) => toIntegerOrNull(facts.correlation.iteration)],
-  ['distil_saved', 'bigint', ({ facts }) => toIntegerOrNull(facts.correlation.distilSaved)],
-  ['subject_sha256', 'bytea', ({ facts: { memory } }) => (memory.subject === null ? null : hashSubject(memory.subject))],
-  ['plan', 'jsonb', ({ facts }) => JSON.stringify(facts.plan)],
-  ['started_at', 'timestamptz', ({ facts }) => new Date(facts.startedAt)],
+  ['task_id', 'text', ({ metadata }) => metadata.correlation.taskId],
+  ['turn_id', 'text', ({ metadata }) => metadata.correlation.turnId],
+  ['agent_id', 'text', ({ metadata }) => metadata.correlation.agentId],
+  ['trigger_kind', 'text', ({ metadata }) => metadata.correlation.triggerKind],
+  ['trigger_detail', 'text', ({ metadata }) => metadata.correlation.triggerDetail],
+  ['iteration', 'bigint', ({ metadata }) => toIntegerOrNull(metadata.correlation.iteration)],
+  ['distil_saved', 'bigint', ({ metadata }) => toIntegerOrNull(metadata.correlation.distilSaved)],
+  ['subject_sha256', 'bytea', ({ metadata: { memory } }) => (memory.subject === null ? null : hashSubject(memory.subject))],
+  ['plan', 'jsonb', ({ metadata }) => JSON.stringify(metadata.plan)],
+  ['started_at', 'timestamptz', ({ metadata }) => new Date(metadata.startedAt)],
   ['vendor_called', 'boolean', ({ result }) => reachedVendor(result)],
-  ['unmetered', 'boolean', ({ facts }) => facts.unmetered === true],
+  ['unmetered', 'boolean', ({ metadata }) => metadata.unmetered === true],
   ['units', 'jsonb', ({ result }) => (result.units === undefined ? null : JSON.stringify(result.units))],
 ];
 

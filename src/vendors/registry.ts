@@ -1,5 +1,5 @@
 /** Builds the connections of configured providers. Rebuilt completely at each reload. */
-import type { Dialect } from '../core/call.ts';
+import { isDialect } from '../core/call.ts';
 import { collectSecrets } from './strip-secrets.ts';
 import type { Provider, ProviderConnection } from './vendor.ts';
 
@@ -16,13 +16,9 @@ export function buildProviders(sources: Readonly<Record<string, ProviderSource>>
   const providers = new Map<string, Provider>();
   for (const [name, source] of Object.entries(sources)) {
     const { dialect } = source;
-    if (isTextDialect(dialect)) providers.set(name, { ...source, dialect, headers: buildHeaders(source), secrets: collectSecrets(source) });
+    if (isDialect(dialect)) providers.set(name, { ...source, dialect, headers: buildHeaders(source), secrets: collectSecrets(source) });
   }
   return providers;
-}
-
-function isTextDialect(dialect: string): dialect is Dialect {
-  return dialect === 'chat' || dialect === 'messages';
 }
 
 /** Returns the headers of every request to the provider, including its key. */

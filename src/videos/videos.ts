@@ -8,9 +8,8 @@ import { unitsCost } from '../core/cost.ts';
 import { gatewayError } from '../core/errors.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database, Queries } from '../db/database.ts';
-import { enqueue, type OutboxEntry } from '../db/outbox.ts';
+import { enqueue, enqueueInPages, type OutboxEntry } from '../db/outbox.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
-import { batchSize } from '../db/row-batches.ts';
 
 export interface NewVideo {
   readonly callId: string;
@@ -158,21 +157,10 @@ export async function lockCorrections(tx: Queries, callIds: readonly string[]): 
 }
 
 /** Enqueues the polling workflows of all running videos again, since Temporal may have lost its state. A workflow that runs is not started twice. */
-export async function reenqueueVideoPolls(database: Database): Promise<void> {
-  let after = '00000000-0000-0000-0000-000000000000';
-  for (;;) {
-    const last = await database.transaction(async (tx) => {
-      const rows = await tx.query<VideoKey>(
-        `select call_id as "callId", project_id as "projectId", provider, operation from videos
-          where state = 'running' and call_id > $1::uuid order by call_id limit $2::integer`,
-        [after, batchSize],
-      );
-      await enqueue(tx, rows.map(toOutboxEntry));
-      return rows.length < batchSize ? null : (rows.at(-1)?.callId ?? null);
-    });
-    if (last === null) return;
-    after = last;
-  }
+export function reenqueueVideoPolls(database: Database): Promise<void> {
+  const text = `select call_id as id, call_id as "callId", project_id as "projectId", provider, operation from videos
+                 where state = 'running' and call_id > $1::uuid order by call_id limit $2::integer`;
+  return enqueueInPages<VideoKey & { readonly id: string }>(database, text, toOutboxEntry);
 }
 
 /** Nano-dollars of `samples` videos, rounded once. */

@@ -7,6 +7,7 @@ import type { Database, Queries } from '../../src/db/database.ts';
 import { createCredentialMasker } from '../../src/memory/text/credential-masker.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { noon, settledCall, withText } from '../journal/calls.ts';
+import { listConversations } from '../memory/calls.ts';
 import { newVideo, openVideos } from '../videos/new-video.ts';
 
 const request = JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'the tea is oolong' }] });
@@ -55,7 +56,7 @@ describeDatabases('a stored batch', (database) => {
     const { projectId } = video;
     await insertCostCounter(database(), projectId);
     const withSubject = settledCall({
-      facts: { projectId, memory: { mode: 'write', explicitWrite: false, subject: 'ann' } },
+      metadata: { projectId, memory: { mode: 'write', explicitWrite: false, subject: 'ann' } },
       content: withText(request),
     });
     const tables = await database().transaction(async (tx) => {
@@ -79,10 +80,11 @@ describeDatabases('a stored batch', (database) => {
   test('counts and records a call once when it is stored twice', async () => {
     const projectId = await insertProject(database());
     await insertCostCounter(database(), projectId);
-    const call = settledCall({ facts: { projectId }, content: withText(request) });
+    const call = settledCall({ metadata: { projectId }, content: withText(request) });
     await store(database(), [call]);
     await store(database(), [call]);
     expect(await readCost(database(), projectId)).toEqual({ settled: call.result.costNanos, calls: 1, texts: 1 });
+    expect(await listConversations(database(), projectId)).toMatchObject([{ calls: 1 }]);
   });
 
   test('contains no text of a call that started before its subject was erased, but its cost', async () => {
@@ -94,7 +96,7 @@ describeDatabases('a stored batch', (database) => {
       [randomUUID(), projectId, createHash('sha256').update('ann').digest(), noon + 1],
     );
     const call = settledCall({
-      facts: { projectId, memory: { mode: 'write', explicitWrite: false, subject: 'ann' } },
+      metadata: { projectId, memory: { mode: 'write', explicitWrite: false, subject: 'ann' } },
       content: withText(request),
     });
     await store(database(), [call]);
@@ -109,7 +111,7 @@ describeDatabases('a stored batch', (database) => {
         throw new Error('masking failed');
       }),
     );
-    const call = settledCall({ facts: { projectId }, content: withText(request) });
+    const call = settledCall({ metadata: { projectId }, content: withText(request) });
     await expect(database().transaction((tx) => failing(tx, [call]))).rejects.toThrow('masking failed');
     expect(await readCost(database(), projectId)).toEqual({ settled: 0, calls: 0, texts: 0 });
   });

@@ -99,7 +99,7 @@ export function createTestProcess({
 function settledCallOf(limits: Limits, startedAt: number, { costNanos, tokens }: Required<Bounds>): SettledCall {
   const { projectId, keyId, source } = limits;
   return settledCall({
-    facts: { id: newId(startedAt), startedAt, projectId, keyId, source },
+    metadata: { id: newId(startedAt), startedAt, projectId, keyId, source },
     result: { costNanos, tokens: { ...noTokens, output: tokens } },
   });
 }
@@ -109,7 +109,7 @@ export async function storeAndCount(database: Database, calls: readonly SettledC
     const added = await storeCalls(tx, calls);
     await applyCalls(
       tx,
-      calls.filter(({ facts }) => added.has(facts.id)),
+      calls.filter(({ metadata }) => added.has(metadata.id)),
     );
   });
 }

@@ -72,7 +72,7 @@ function createTestQuota() {
   };
   const end = async (name: StatementName, result?: unknown): Promise<void> => (await inProgress(name)).resolve(result);
   const fail = async (name: StatementName): Promise<void> => (await inProgress(name)).reject();
-  const grant = (granted: number, heldByOthers = 0): LeaseGrant => ({ id: 7, granted, heldByOthers });
+  const grant = (granted: number, heldByOthers = 0): LeaseGrant => ({ counterId: 7, granted, heldByOthers });
   const reserve = async (bound: number): Promise<QuotaGrant> => {
     const result = await quota.reserve(bound, limit);
     if (result.kind !== 'granted') throw new Error(result.kind);

@@ -63,38 +63,38 @@ async function run({ plan, replies, deadlineMs, attemptMs = 10, stopsInPause = f
 }
 
 function failuresOf({ result }: Outcome): string[] {
-  return result.kind === 'answered' ? [] : result.failures.map(({ candidate }) => candidate.model);
+  return result.kind === 'responded' ? [] : result.failures.map(({ candidate }) => candidate.model);
 }
 
 describe('the order of attempts', () => {
   test.each<[string, Script, string, string]>([
-    ['the first that answers ends the chain', { plan: 'a1 b1', replies: {} }, 'a1', 'answered'],
-    ['a failed one is followed by the next', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [unreachable] } }, 'a1 a2 b1', 'answered'],
-    ['a refusal is followed by the next', { plan: 'a1 b1', replies: { a1: [refuses] } }, 'a1 b1', 'answered'],
+    ['the first that answers ends the chain', { plan: 'a1 b1', replies: {} }, 'a1', 'responded'],
+    ['a failed one is followed by the next', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [unreachable] } }, 'a1 a2 b1', 'responded'],
+    ['a refusal is followed by the next', { plan: 'a1 b1', replies: { a1: [refuses] } }, 'a1 b1', 'responded'],
     ['all refuse', { plan: 'a1 b1', replies: { a1: [refuses], b1: [refuses] } }, 'a1 b1', 'exhausted'],
     ['all fail, and each is tried once', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [fails], b1: [fails] } }, 'a1 a2 b1', 'exhausted'],
     ['no candidates', { plan: '', replies: {} }, '', 'exhausted'],
 
-    ['after a 429 another vendor is tried at once', { plan: 'a1 a2 b1', replies: { a1: [limited] } }, 'a1 b1', 'answered'],
+    ['after a 429 another vendor is tried at once', { plan: 'a1 a2 b1', replies: { a1: [limited] } }, 'a1 b1', 'responded'],
     [
       'other models of its vendor come after those of other vendors',
       { plan: 'a1 a2 b1 a3 c1', replies: { a1: [limited], b1: [fails], c1: [fails] } },
       'a1 b1 c1 a2',
-      'answered',
+      'responded',
     ],
-    ['they keep their order', { plan: 'a1 a2 b1 a3', replies: { a1: [limited], b1: [fails], a2: [fails] } }, 'a1 b1 a2 a3', 'answered'],
-    ['two vendors with 429', { plan: 'a1 a2 b1 b2', replies: { a1: [limited], b1: [limited] } }, 'a1 b1 a2', 'answered'],
+    ['they keep their order', { plan: 'a1 a2 b1 a3', replies: { a1: [limited], b1: [fails], a2: [fails] } }, 'a1 b1 a2 a3', 'responded'],
+    ['two vendors with 429', { plan: 'a1 a2 b1 b2', replies: { a1: [limited], b1: [limited] } }, 'a1 b1 a2', 'responded'],
     [
       'the second comes after the first',
       { plan: 'a1 a2 b1 b2 c1', replies: { a1: [limited], b1: [limited], c1: [fails], a2: [fails] } },
       'a1 b1 c1 a2 b2',
-      'answered',
+      'responded',
     ],
     [
       'a 429 of the last vendor in the plan',
       { plan: 'a1 b1', replies: { a1: [fails], b1: [limitedFor(300), answers] } },
       'a1 b1 +300 b1(300)',
-      'answered',
+      'responded',
     ],
     [
       'a model with a 429 is not retried when another vendor remained',
@@ -107,12 +107,12 @@ describe('the order of attempts', () => {
       'with a single vendor: a delay, then one retry',
       { plan: 'a1', replies: { a1: [limitedFor(700), answers] } },
       'a1 +700 a1(700)',
-      'answered',
+      'responded',
     ],
-    ['one second without Retry-After', { plan: 'a1', replies: { a1: [limited, answers] } }, 'a1 +1000 a1(1000)', 'answered'],
-    ['a Retry-After of zero', { plan: 'a1', replies: { a1: [limitedFor(0), answers] } }, 'a1 +0 a1', 'answered'],
-    ['one retry, then the next model', { plan: 'a1 a2', replies: { a1: [limited] } }, 'a1 +1000 a1(1000) a2', 'answered'],
-    ['the retry may fail differently', { plan: 'a1 a2', replies: { a1: [limited, refuses] } }, 'a1 +1000 a1(1000) a2', 'answered'],
+    ['one second without Retry-After', { plan: 'a1', replies: { a1: [limited, answers] } }, 'a1 +1000 a1(1000)', 'responded'],
+    ['a Retry-After of zero', { plan: 'a1', replies: { a1: [limitedFor(0), answers] } }, 'a1 +0 a1', 'responded'],
+    ['one retry, then the next model', { plan: 'a1 a2', replies: { a1: [limited] } }, 'a1 +1000 a1(1000) a2', 'responded'],
+    ['the retry may fail differently', { plan: 'a1 a2', replies: { a1: [limited, refuses] } }, 'a1 +1000 a1(1000) a2', 'responded'],
     [
       'each model is retried once',
       { plan: 'a1 a2', replies: { a1: [limitedFor(5)], a2: [limitedFor(7)] } },
@@ -123,22 +123,22 @@ describe('the order of attempts', () => {
       'the last remaining vendor is retried after a delay',
       { plan: 'a1 a2 b1', replies: { a1: [limited], b1: [fails], a2: [limitedFor(9), answers] } },
       'a1 b1 a2 +9 a2(9)',
-      'answered',
+      'responded',
     ],
-    ['an exhausted quota: the next model at once', { plan: 'a1 a2', replies: { a1: [limitedFor(null)] } }, 'a1 a2', 'answered'],
+    ['an exhausted quota: the next model at once', { plan: 'a1 a2', replies: { a1: [limitedFor(null)] } }, 'a1 a2', 'responded'],
     ['an exhausted quota of the only model', { plan: 'a1', replies: { a1: [limitedFor(null)] } }, 'a1', 'exhausted'],
 
     [
       'no delay beyond the deadline: the next model',
       { plan: 'a1 a2', replies: { a1: [limitedFor(5000)] }, deadlineMs: 1000 },
       'a1 a2',
-      'answered',
+      'responded',
     ],
     [
       'a delay within the deadline',
       { plan: 'a1', replies: { a1: [limitedFor(900), answers] }, deadlineMs: 1000 },
       'a1 +900 a1(900)',
-      'answered',
+      'responded',
     ],
     ['no attempt after the deadline', { plan: 'a1 b1 c1', replies: { a1: [fails], b1: [fails] }, deadlineMs: 20 }, 'a1 b1', 'aborted'],
     ['a deadline in the past', { plan: 'a1', replies: {}, deadlineMs: 0 }, '', 'aborted'],
@@ -185,7 +185,7 @@ test('for any replies the chain ends: each model is tried at most twice, and twi
           expect(times).toBeLessThanOrEqual(script[name]?.[0] instanceof VendorError && script[name]?.[0].status === 429 ? 2 : 1);
           if (result.kind === 'exhausted') expect(times).toBeGreaterThanOrEqual(1);
         }
-        if (result.kind === 'answered') expect(result.response).toBe(attempts.at(-1));
+        if (result.kind === 'responded') expect(result.response).toBe(attempts.at(-1));
         else expect(result).toMatchObject({ kind: 'exhausted', failures: attempts.map((model) => ({ candidate: { model } })) });
       },
     ),

@@ -15,7 +15,7 @@ test('a batch has at most 500 calls and 4 MiB of text; a longer text forms a bat
     failpoint: () => undefined,
   });
   const calls = (count: number, bytes: number) =>
-    Array.from({ length: count }, () => settledCall({ content: { request: Buffer.alloc(bytes), answer: null } }));
+    Array.from({ length: count }, () => settledCall({ content: { request: Buffer.alloc(bytes), response: null } }));
   await store.storeAll([...calls(1_001, 10), ...calls(1, 5_000_000), ...calls(5, 2_000_000), ...calls(1, 1)]);
   expect(batches).toEqual([500, 500, 1, 1, 2, 2, 2]);
 });

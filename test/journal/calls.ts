@@ -62,14 +62,14 @@ export function factsOf(changes: Partial<CallMetadata> = {}): CallMetadata {
 }
 
 export interface CallChanges {
-  facts?: Partial<CallMetadata>;
+  metadata?: Partial<CallMetadata>;
   result?: Partial<CallResult>;
   content?: CallContent | null;
 }
 
 /** A call that cost 1,000 nano-dollars and 15 tokens. */
-export function settledCall({ facts = {}, result = {}, content = null }: CallChanges = {}): SettledCall {
-  const callFacts = factsOf(facts);
+export function settledCall({ metadata = {}, result = {}, content = null }: CallChanges = {}): SettledCall {
+  const callFacts = factsOf(metadata);
   const tokens: Tokens = result.tokens ?? { input: 10, cachedInput: 2, cacheWrite: 0, cacheWrite1h: 0, output: 3 };
   const costNanos = result.costNanos === undefined ? 1_000 : result.costNanos;
   const attempt: Attempt = {
@@ -86,7 +86,7 @@ export function settledCall({ facts = {}, result = {}, content = null }: CallCha
     costNanos,
   };
   return {
-    facts: callFacts,
+    metadata: callFacts,
     result: {
       outcome: 'ok',
       status: 200,
@@ -106,7 +106,7 @@ export function settledCall({ facts = {}, result = {}, content = null }: CallCha
 }
 
 export function withText(request: string, answer = 'fine'): CallContent {
-  return { request: Buffer.from(request), answer: { text: answer, toolCalls: [] } };
+  return { request: Buffer.from(request), response: { text: answer, toolCalls: [] } };
 }
 
 /** Runs `work` with an empty directory. */

@@ -40,12 +40,12 @@ async function serve(): Promise<void> {
       number += 1;
       const isUnsettled = number % 10 === 0;
       const startedAt = systemClock.now();
-      const facts = factsOf({ startedAt });
-      await journal.open(facts, { ...attemptStart, startedAt });
-      report(`opened ${facts.id}`);
+      const metadata = factsOf({ startedAt });
+      await journal.open(metadata, { ...attemptStart, startedAt });
+      report(`opened ${metadata.id}`);
       if (isUnsettled) continue;
-      await journal.settle(settledCall({ facts, content: withText('x'.repeat(500)) }));
-      report(`settled ${facts.id}`);
+      await journal.settle(settledCall({ metadata, content: withText('x'.repeat(500)) }));
+      report(`settled ${metadata.id}`);
     }
   };
   await Promise.all(Array.from({ length: 8 }, callForever));

@@ -48,4 +48,4 @@ export function withDrain(
   });
 }
 
-export const idsOf = (batches: readonly (readonly SettledCall[])[]): string[] => batches.flat().map(({ facts }) => facts.id);
+export const idsOf = (batches: readonly (readonly SettledCall[])[]): string[] => batches.flat().map(({ metadata }) => metadata.id);

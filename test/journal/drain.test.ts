@@ -38,7 +38,7 @@ describe('draining', () => {
         const calls = Array.from({ length: 1_200 }, () => settledCall());
         await Promise.all(calls.map((call) => journal.settle(call)));
         await drain.waitUntilDrained();
-        expect(idsOf(batches)).toEqual(calls.map(({ facts }) => facts.id));
+        expect(idsOf(batches)).toEqual(calls.map(({ metadata }) => metadata.id));
         expect(Math.max(...batches.map((batch) => batch.length))).toBe(500);
       },
       { intervalMs: 60_000, segmentBytes: 10_000_000 },
@@ -65,7 +65,7 @@ describe('draining', () => {
       expect(journal.segments()[0]?.number).toBeGreaterThan(3);
       expect(journal.state().openCalls).toBe(1);
       expect((await readFile(journal.segments()[0]?.file ?? '')).toString('latin1')).toContain(open.id);
-      await journal.settle(settledCall({ facts: open }));
+      await journal.settle(settledCall({ metadata: open }));
     }));
 
   test('an idle journal deletes its last segment, so that texts do not stay on disk', () =>
@@ -123,7 +123,7 @@ describe('draining', () => {
       await journal.settle(after);
       await truncate(journal.segments()[0]?.file ?? '', good + 10);
       await drain.waitUntilDrained();
-      expect(idsOf(batches)).toEqual([before, after].map(({ facts }) => facts.id));
+      expect(idsOf(batches)).toEqual([before, after].map(({ metadata }) => metadata.id));
       expect(await readdir(join(dataDir, 'journal', 'quarantine'))).toEqual([`${journal.id}-1.segment`]);
       expect(logger.lines.map(({ level }) => level)).toContain('error');
     }));
@@ -140,7 +140,7 @@ describe('during a database outage', () => {
       expect(journal.segments().length).toBeGreaterThan(5);
       database.fail(null);
       await until(() => idsOf(batches).length === calls.length, 'all calls are stored');
-      expect(idsOf(batches)).toEqual(calls.map(({ facts }) => facts.id));
+      expect(idsOf(batches)).toEqual(calls.map(({ metadata }) => metadata.id));
       expect(logger.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
       expect(drain.counts()).toMatchObject({ quarantined: 0, rejected: 0 });
     }));
@@ -155,7 +155,7 @@ describe('during a database outage', () => {
         drain.start();
         await until(() => idsOf(reported).length >= calls.length, 'all calls are stored');
         await drain.waitUntilDrained();
-        expect(idsOf(reported)).toEqual(calls.map(({ facts }) => facts.id));
+        expect(idsOf(reported)).toEqual(calls.map(({ metadata }) => metadata.id));
         expect(drain.counts()).toMatchObject({ stored: 1_200 });
         expect(batchCount).toBeGreaterThan(3);
       },
@@ -225,8 +225,8 @@ describeDatabases('journal to tables', (database) => {
 
   test('each call is stored once with its attempts, whatever text the caller sent', () =>
     withStore(async ({ journal, drain }) => {
-      const facts = factsOf();
-      const odd = settledCall({ facts: { ...facts, source: 'a\0b\ud800', plan: [{ model: 'x\0\udfff', skipped: 'no \0' }] } });
+      const metadata = factsOf();
+      const odd = settledCall({ metadata: { ...metadata, source: 'a\0b\ud800', plan: [{ model: 'x\0\udfff', skipped: 'no \0' }] } });
       const calls = [odd, ...Array.from({ length: 700 }, () => settledCall())];
       await Promise.all(calls.map((call) => journal.settle(call)));
       await drain.waitUntilDrained(60_000);
@@ -237,7 +237,7 @@ describeDatabases('journal to tables', (database) => {
   test('a record that SQL rejects does not affect the others', () =>
     withStore(async ({ journal, drain }) => {
       const good = [settledCall(), settledCall()];
-      const bad = settledCall({ facts: { keyId: 'not a uuid' } });
+      const bad = settledCall({ metadata: { keyId: 'not a uuid' } });
       await Promise.all([good[0], bad, good[1]].map((call) => call && journal.settle(call)));
       await drain.waitUntilDrained(60_000);
       expect(await countRows(database(), good)).toMatchObject({ calls: 2 });
@@ -250,7 +250,7 @@ async function countRows(database: Database, calls: readonly SettledCall[]): Pro
     `select (select count(*) from calls where id = any ($1::uuid[])) as calls,
             (select count(*) from attempts where call_id = any ($1::uuid[])) as attempts,
             (select sum(cost_nanos)::bigint from calls where id = any ($1::uuid[])) as cost`,
-    [calls.map(({ facts }) => facts.id)],
+    [calls.map(({ metadata }) => metadata.id)],
   );
   return row;
 }

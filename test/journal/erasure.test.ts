@@ -21,7 +21,7 @@ async function textOf(folder: string): Promise<string> {
 test('an open call whose subject is erased continues, and is recorded without subject and text', () =>
   withDrain(async ({ journal, drain, batches }) => {
     const [ada, bob] = [factsOf({ ...about('Ada'), correlation }), factsOf(about('Bob'))];
-    for (const facts of [ada, bob]) await journal.open(facts, attemptStart);
+    for (const metadata of [ada, bob]) await journal.open(metadata, attemptStart);
     expect(journal.redactSubject(({ memory }) => memory.subject === 'Ada')).toBe(1);
     expect(await textOf(journal.folder)).toContain('Ada');
     drain.start();
@@ -31,11 +31,11 @@ test('an open call whose subject is erased continues, and is recorded without su
     expect(remaining).toContain(ada.id);
     expect(remaining).toContain('Bob');
     expect(remaining).not.toContain('Ada');
-    for (const facts of [ada, bob]) await journal.settle(settledCall({ facts, content: withText('text of Ada') }));
+    for (const metadata of [ada, bob]) await journal.settle(settledCall({ metadata, content: withText('text of Ada') }));
     await drain.waitUntilDrained();
     const [first, second] = batches.flat();
-    expect(first).toMatchObject({ facts: { memory: { subject: null }, correlation: { taskId: null, iteration: 3 } }, content: null });
-    expect(second).toMatchObject({ facts: { memory: { subject: 'Bob' } }, content: { request: Buffer.from('text of Ada') } });
+    expect(first).toMatchObject({ metadata: { memory: { subject: null }, correlation: { taskId: null, iteration: 3 } }, content: null });
+    expect(second).toMatchObject({ metadata: { memory: { subject: 'Bob' } }, content: { request: Buffer.from('text of Ada') } });
   }));
 
 test('drainAndDelete() is true when everything is stored and deleted, including writes in progress', () =>
@@ -67,7 +67,7 @@ test('erasure deletes the quarantined files that name the subject in this projec
     expect(await deleteQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(0);
     await mkdir(folder, { recursive: true });
     const record = (projectId: string, subject: string | null): string =>
-      `\u0000\u0001${JSON.stringify({ facts: { projectId, memory: { subject } } })}\u0002 cut`;
+      `\u0000\u0001${JSON.stringify({ metadata: { projectId, memory: { subject } } })}\u0002 cut`;
     await writeFile(join(folder, 'a.record'), record('p1', 'Ada "the" ünique'));
     await writeFile(join(folder, 'b.record'), record('p1', 'Bob'));
     await writeFile(join(folder, 'c.record'), record('p2', 'Ada "the" ünique'));
@@ -83,7 +83,7 @@ test('the quarantine rejects records from before an erasure, and keeps later cal
       calls.some(({ projectId, subject, startedAt }) => projectId === ours && subject === 'Ada "the"' && startedAt <= 1_000),
     );
     const record = (projectId: string, subject: string | null, startedAt: number): Buffer =>
-      Buffer.from(`\u0001${JSON.stringify({ facts: { id: 'x', startedAt, projectId, memory: { subject } } })}\u0002 cut`);
+      Buffer.from(`\u0001${JSON.stringify({ metadata: { id: 'x', startedAt, projectId, memory: { subject } } })}\u0002 cut`);
     const kept = [record(ours, 'Ada "the"', 1_001), record(ours, 'Bob', 5), record(other, 'Ada "the"', 5), record(ours, null, 5)];
     for (const raw of [...kept, record(ours, 'Ada "the"', 1_000)]) await quarantine.addRecord(null, raw);
     const [clean, damaged] = [join(dataDir, 'clean'), join(dataDir, 'damaged')];

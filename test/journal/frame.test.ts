@@ -49,10 +49,10 @@ describe('records', () => {
   const response = { text: 'yes \ud800', toolCalls: [{ name: 'search', arguments: '{}' }] };
 
   test.each<[string, JournalRecord]>([
-    ['opened', { kind: 'opened', facts: factsOf(), attempts: [attemptStart] }],
+    ['opened', { kind: 'opened', metadata: factsOf(), attempts: [attemptStart] }],
     ['attempt', { kind: 'attempt', callId: factsOf().id, attempt: { ...attemptStart, n: 2 } }],
-    ['settled with text', { kind: 'settled', call: settledCall({ content: { request: Buffer.from([0, 255, 10]), answer: response } }) }],
-    ['settled with an empty body', { kind: 'settled', call: settledCall({ content: { request: Buffer.alloc(0), answer: null } }) }],
+    ['settled with text', { kind: 'settled', call: settledCall({ content: { request: Buffer.from([0, 255, 10]), response } }) }],
+    ['settled with an empty body', { kind: 'settled', call: settledCall({ content: { request: Buffer.alloc(0), response: null } }) }],
     ['settled without text', { kind: 'settled', call: settledCall() }],
     ['probe', { kind: 'probe' }],
   ])('%s decodes as it was encoded', (_name, record) => {

@@ -59,21 +59,21 @@ async function readRecords(journal: Journal): Promise<DecodedRecord[]> {
 }
 
 function settledIds(records: readonly DecodedRecord[]): string[] {
-  return records.flatMap((record) => (record.kind === 'settled' ? [record.call.facts.id] : []));
+  return records.flatMap((record) => (record.kind === 'settled' ? [record.call.metadata.id] : []));
 }
 
 describe('writing', () => {
   test('a call is in the journal from before its first attempt until it settles, with its body byte for byte', () =>
     withJournal(async ({ journal, records }) => {
-      const call = settledCall({ content: { request: Buffer.from([123, 0, 255, 125]), answer: null } });
-      const { id } = call.facts;
-      await journal.open(call.facts, attemptStart);
+      const call = settledCall({ content: { request: Buffer.from([123, 0, 255, 125]), response: null } });
+      const { id } = call.metadata;
+      await journal.open(call.metadata, attemptStart);
       expect(journal.state().openCalls).toBe(1);
       await journal.attempt(id, { ...attemptStart, n: 2 });
       await journal.settle(call);
       expect(journal.state()).toMatchObject({ accepting: true, openCalls: 0, parkedCalls: 0, lostCalls: 0 });
       expect(await records()).toEqual([
-        { kind: 'opened', facts: call.facts, attempts: [attemptStart] },
+        { kind: 'opened', metadata: call.metadata, attempts: [attemptStart] },
         { kind: 'attempt', callId: id, attempt: { ...attemptStart, n: 2 } },
         { kind: 'settled', call },
       ]);
@@ -91,7 +91,7 @@ describe('writing', () => {
       const calls = Array.from({ length: 10 }, () => settledCall());
       await Promise.all(calls.map((call) => journal.settle(call)));
       expect(writes()).toBe(1);
-      expect(settledIds(await records())).toEqual(calls.map((call) => call.facts.id));
+      expect(settledIds(await records())).toEqual(calls.map((call) => call.metadata.id));
     }));
 
   test('five thousand calls with bodies are written in order', () =>
@@ -101,7 +101,7 @@ describe('writing', () => {
         for (let at = 0; at < calls.length; at += 100) {
           await Promise.all(calls.slice(at, at + 100).map((call) => journal.settle(call)));
         }
-        expect(settledIds(await records())).toEqual(calls.map((call) => call.facts.id));
+        expect(settledIds(await records())).toEqual(calls.map((call) => call.metadata.id));
         expect(writes()).toBeLessThan(calls.length / 10);
       },
       { segmentBytes: 500_000 },
@@ -133,12 +133,12 @@ describe('segments', () => {
 
   test('an open call is copied forward to the newest segment with all its attempts', () =>
     withJournal(async ({ journal, records }) => {
-      const facts = factsOf();
-      await journal.open(facts, attemptStart);
-      await journal.attempt(facts.id, { ...attemptStart, n: 2 });
+      const metadata = factsOf();
+      await journal.open(metadata, attemptStart);
+      await journal.attempt(metadata.id, { ...attemptStart, n: 2 });
       await journal.seal();
       expect(await journal.deleteSegment(1)).toBe(true);
-      expect(await records()).toEqual([{ kind: 'opened', facts, attempts: [attemptStart, { ...attemptStart, n: 2 }] }]);
+      expect(await records()).toEqual([{ kind: 'opened', metadata, attempts: [attemptStart, { ...attemptStart, n: 2 }] }]);
       expect(journal.segments().map(({ number }) => number)).toEqual([2]);
     }));
 
@@ -164,7 +164,7 @@ describe('when the disk fails', () => {
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
       expect(await readdir(journal.folder)).not.toContain('reserve');
       await journal.attempt(open.id, { ...attemptStart, n: 2 });
-      await journal.settle(settledCall({ facts: open, content: withText('a prompt') }));
+      await journal.settle(settledCall({ metadata: open, content: withText('a prompt') }));
       expect(settledIds(await records())).toEqual([open.id]);
       await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
       expect(journal.state()).toMatchObject({ accepting: false, parkedCalls: 0, openCalls: 0 });
@@ -226,7 +226,7 @@ describe('when the disk fails', () => {
       disk.fail(null);
       await until(() => journal.state().accepting, 'the journal accepts calls again');
       await journal.settle(after);
-      expect(settledIds(await records())).toEqual([before, during, after].map(({ facts }) => facts.id));
+      expect(settledIds(await records())).toEqual([before, during, after].map(({ metadata }) => metadata.id));
       expect(journal.state()).toMatchObject({ parkedCalls: 0, lostCalls: 0 });
     }),
   );
@@ -240,7 +240,7 @@ describe('when the disk fails', () => {
       await journal.settle(during);
       disk.fail(null);
       await until(() => journal.state().accepting, 'the journal accepts calls again');
-      expect(settledIds(await records())).toEqual([before.facts.id, during.facts.id]);
+      expect(settledIds(await records())).toEqual([before.metadata.id, during.metadata.id]);
       expect(journal.segments().length).toBeGreaterThan(1);
     }));
 
@@ -258,7 +258,7 @@ describe('when the disk fails', () => {
         expect(parkedCalls + lostCalls).toBe(12);
         expect(logger.lines.filter(({ message }) => message.startsWith('settled call lost'))).toHaveLength(lostCalls);
         expect(logger.lines.find(({ message }) => message.startsWith('settled call lost'))?.fields).toMatchObject({
-          call: texts[0]?.facts.id,
+          call: texts[0]?.metadata.id,
           costNanos: 1_000,
         });
         disk.fail(null);

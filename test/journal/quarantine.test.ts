@@ -16,14 +16,14 @@ describe('a record that the database rejects', () => {
         const poison = calls[77];
         await Promise.all(calls.map((call) => journal.settle(call)));
         await drain.waitUntilDrained();
-        expect(idsOf(batches).sort()).toEqual(calls.map(({ facts }) => facts.id).sort());
-        const stored = batches.flat().find(({ facts }) => facts.id === poison?.facts.id);
+        expect(idsOf(batches).sort()).toEqual(calls.map(({ metadata }) => metadata.id).sort());
+        const stored = batches.flat().find(({ metadata }) => metadata.id === poison?.metadata.id);
         expect(stored).toEqual({ ...poison, content: null });
         expect(batches.flat().filter(({ content }) => content === null)).toHaveLength(1);
         expect(drain.counts()).toMatchObject({ stored: 300, quarantined: 1, rejected: 0 });
         const quarantine = join(dataDir, 'journal', 'quarantine');
-        expect(await readdir(quarantine)).toEqual([`${poison?.facts.id}.record`]);
-        expect((await readFile(join(quarantine, `${poison?.facts.id}.record`))).includes('poison')).toBe(true);
+        expect(await readdir(quarantine)).toEqual([`${poison?.metadata.id}.record`]);
+        expect((await readFile(join(quarantine, `${poison?.metadata.id}.record`))).includes('poison')).toBe(true);
       },
       { rejects: isPoison },
     ));
@@ -31,30 +31,30 @@ describe('a record that the database rejects', () => {
   test('is stored without any text of its caller when even that is rejected', () =>
     withDrain(
       async ({ journal, drain, batches }) => {
-        const facts = factsOf();
-        const call = settledCall({ facts: { ...facts, correlation: { ...facts.correlation, taskId: 'poison' } } });
+        const metadata = factsOf();
+        const call = settledCall({ metadata: { ...metadata, correlation: { ...metadata.correlation, taskId: 'poison' } } });
         await journal.settle(call);
         await drain.waitUntilDrained();
-        expect(batches.flat()).toEqual([{ ...call, facts: { ...facts, plan: [] } }]);
+        expect(batches.flat()).toEqual([{ ...call, metadata: { ...metadata, plan: [] } }]);
         expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, rejected: 0 });
       },
-      { rejects: ({ facts }) => facts.correlation.taskId === 'poison' },
+      { rejects: ({ metadata }) => metadata.correlation.taskId === 'poison' },
     ));
 
   test('is kept in the quarantine, and its cost in the log, when it is rejected in every form', () => {
     const rejected: SettledCall[] = [];
     return withDrain(
       async ({ journal, drain, batches, logger }) => {
-        const [bad, good] = [settledCall({ facts: { keyId: 'not a uuid' } }), settledCall()];
+        const [bad, good] = [settledCall({ metadata: { keyId: 'not a uuid' } }), settledCall()];
         await Promise.all([journal.settle(bad), journal.settle(good)]);
         await drain.waitUntilDrained();
-        expect(idsOf(batches)).toEqual([good.facts.id]);
+        expect(idsOf(batches)).toEqual([good.metadata.id]);
         expect(drain.counts()).toMatchObject({ stored: 1, quarantined: 1, rejected: 1 });
         const line = logger.lines.find(({ message }) => message === 'call rejected by database');
-        expect(line?.fields).toMatchObject({ call: bad.facts.id, costNanos: 1_000 });
-        expect(idsOf([rejected])).toEqual([bad.facts.id]);
+        expect(line?.fields).toMatchObject({ call: bad.metadata.id, costNanos: 1_000 });
+        expect(idsOf([rejected])).toEqual([bad.metadata.id]);
       },
-      { rejects: ({ facts }) => facts.keyId === 'not a uuid', onRejected: (call) => void rejected.push(call) },
+      { rejects: ({ metadata }) => metadata.keyId === 'not a uuid', onRejected: (call) => void rejected.push(call) },
     );
   });
 
@@ -71,17 +71,17 @@ describe('a record that the database rejects', () => {
 
   test('texts are sanitized before they are stored', () =>
     withDrain(async ({ journal, drain, batches }) => {
-      const facts = factsOf();
-      const correlation = { ...facts.correlation, taskId: `\0${'😀'.repeat(300)}`, agentId: 'a\ud800b' };
+      const metadata = factsOf();
+      const correlation = { ...metadata.correlation, taskId: `\0${'😀'.repeat(300)}`, agentId: 'a\ud800b' };
       const call = settledCall({
-        facts: { ...facts, source: `${'é'.repeat(300)}`, modelAsked: 'm\0x', correlation },
-        content: { request: Buffer.from('{}'), answer: { text: 'a\0b\udc00', toolCalls: [{ name: 'n\0', arguments: '"\ud83d"' }] } },
+        metadata: { ...metadata, source: `${'é'.repeat(300)}`, modelAsked: 'm\0x', correlation },
+        content: { request: Buffer.from('{}'), response: { text: 'a\0b\udc00', toolCalls: [{ name: 'n\0', arguments: '"\ud83d"' }] } },
       });
       await journal.settle(call);
       await drain.waitUntilDrained();
       expect(batches.flat()[0]).toMatchObject({
-        facts: { source: 'é'.repeat(256), modelAsked: 'mx', correlation: { taskId: '😀'.repeat(256), agentId: 'a\ufffdb' } },
-        content: { answer: { text: 'ab\ufffd', toolCalls: [{ name: 'n', arguments: '"\ufffd"' }] } },
+        metadata: { source: 'é'.repeat(256), modelAsked: 'mx', correlation: { taskId: '😀'.repeat(256), agentId: 'a\ufffdb' } },
+        content: { response: { text: 'ab\ufffd', toolCalls: [{ name: 'n', arguments: '"\ufffd"' }] } },
       });
     }));
 

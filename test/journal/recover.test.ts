@@ -60,12 +60,12 @@ function withRecovery(
 describe('recovery', () => {
   test('a call without a settled record is settled as unknown at an estimated cost, with its attempts', () =>
     withFolder(async (dataDir) => {
-      const facts = factsOf({ bodyBytes: 1_001 });
+      const metadata = factsOf({ bodyBytes: 1_001 });
       const [ended, second] = [settledCall(), { n: 2, provider: 'anthropic', model: 'claude', startedAt: noon + 30 }];
       await createDeadJournal(dataDir, async (journal) => {
-        await journal.open(ended.facts, attemptStart);
-        await journal.open(facts, attemptStart);
-        await journal.attempt(facts.id, second);
+        await journal.open(ended.metadata, attemptStart);
+        await journal.open(metadata, attemptStart);
+        await journal.attempt(metadata.id, second);
         await journal.settle(ended);
       });
       const estimates: unknown[] = [];
@@ -79,7 +79,7 @@ describe('recovery', () => {
           expect(stored).toEqual([
             ended,
             {
-              facts,
+              metadata,
               result: {
                 outcome: 'unknown',
                 status: 500,
@@ -227,7 +227,7 @@ describeDatabases('recovery to tables', (database) => {
       const calls = Array.from({ length: 5 }, () => settledCall());
       const open = factsOf();
       const folder = await createDeadJournal(dataDir, async (journal) => {
-        for (const call of calls) await journal.open(call.facts, attemptStart);
+        for (const call of calls) await journal.open(call.metadata, attemptStart);
         for (const call of calls) await journal.settle(call);
         await journal.open(open, attemptStart);
       });
@@ -237,7 +237,7 @@ describeDatabases('recovery to tables', (database) => {
       await recovery.stop();
       const rows = await database().query(
         `select outcome, count(*) as calls, sum(cost_nanos)::bigint as cost from calls where id = any ($1::uuid[]) group by outcome order by outcome`,
-        [[open.id, ...calls.map(({ facts }) => facts.id)]],
+        [[open.id, ...calls.map(({ metadata }) => metadata.id)]],
       );
       expect(rows).toEqual([
         { outcome: 'ok', calls: 5, cost: 5_000 },

@@ -30,7 +30,7 @@ export interface CallOptions {
 /** A successful chat call of one second. */
 export function settledCall(options: CallOptions): SettledCall {
   const startedAt = baseTime + (options.at ?? 0) * 1_000;
-  const facts: CallMetadata = {
+  const metadata: CallMetadata = {
     id: newId(startedAt),
     startedAt,
     projectId: options.projectId,
@@ -48,7 +48,7 @@ export function settledCall(options: CallOptions): SettledCall {
   };
   const { answer = null } = options;
   return {
-    facts,
+    metadata,
     result: {
       outcome: options.outcome ?? 'ok',
       status: 200,
@@ -64,7 +64,7 @@ export function settledCall(options: CallOptions): SettledCall {
     },
     content: {
       request: Buffer.from(typeof options.body === 'string' ? options.body : JSON.stringify(options.body ?? { messages: [] })),
-      answer: typeof answer === 'string' ? { text: answer, toolCalls: [] } : answer,
+      response: typeof answer === 'string' ? { text: answer, toolCalls: [] } : answer,
     },
   };
 }
@@ -143,8 +143,8 @@ export async function listOutboxIds(database: Database, projectId: string): Prom
 export async function listConversationIds(database: Database, calls: readonly SettledCall[]): Promise<(string | null)[]> {
   const rows = await database.query<{ callId: string; conversationId: string | null }>(
     `select call_id as "callId", conversation_id as "conversationId" from call_texts where call_id = any($1::uuid[])`,
-    [calls.map((call) => call.facts.id)],
+    [calls.map((call) => call.metadata.id)],
   );
   const filed = new Map(rows.map((row) => [row.callId, row.conversationId]));
-  return calls.map((call) => filed.get(call.facts.id) ?? null);
+  return calls.map((call) => filed.get(call.metadata.id) ?? null);
 }

@@ -58,18 +58,13 @@ const project = { ...bareProject, providers: ['openai', 'azure', 'anthropic'] };
 const plan = (asked: Asked) => planOf({ catalog, catalogFill: true, ...asked, project: { ...project, ...asked.project } });
 const idsOf = (asked: Asked): string[] => idsOfPlan({ catalog, catalogFill: true, ...asked, project: { ...project, ...asked.project } });
 
-const chatModels = ['openai/mini', 'azure/gpt', 'openai/gpt', 'openai/secret'];
+const chatModels = ['openai/mini', 'anthropic/claude', 'azure/gpt', 'openai/gpt', 'openai/secret'];
 
 describe('a tier that no provider of the project serves is filled, cheapest first, unknown prices last', () => {
   test.each<[string, Asked, string[]]>([
     ['with models of its kind', { model: 'standard' }, chatModels],
     ['for auto', { model: 'auto' }, chatModels],
-    ['in the dialect of the caller', { model: 'standard', route: 'messages' }, ['anthropic/claude']],
-    [
-      'in both dialects where they are translated',
-      { model: 'standard', translates: true },
-      ['openai/mini', 'anthropic/claude', 'azure/gpt', 'openai/gpt', 'openai/secret'],
-    ],
+    ['in both dialects', { model: 'standard', route: 'messages' }, chatModels],
     ['with those that serve the route', { model: 'standard', route: 'responses' }, ['openai/mini', 'openai/gpt', 'openai/secret']],
     ['of embeddings', { model: 'embed', route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],
     ['of embeddings for auto', { route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],
@@ -122,7 +117,7 @@ describe('no fill', () => {
     ['the project switched it off', { model: 'standard', project: { catalogFill: false } }, none],
     ['neither tier nor model', { model: 'anything' }, none],
     ['no model of the same name', { model: 'away/other' }, none],
-    ['no model of the same name on the route', { model: 'away/mini', route: 'messages' }, none],
+    ['no model of the same name on the route', { model: 'away/gpt', route: 'responses', project: { providers: ['azure'] } }, none],
     ['a model of the same name and another kind', { model: 'nobody/embed-small' }, none],
     ['such a model on another route', { model: 'nobody/rank', route: 'embeddings' }, none],
     ['a bare name without other models', { model: 'judge', project: { providers: ['azure'] } }, none],
@@ -155,6 +150,7 @@ describe("the key's allow-list applies to substitutes", () => {
 
 test('retired substitutes come last', () => {
   expect(idsOf({ model: 'standard', project: { retired: ['openai/mini'] } })).toEqual([
+    'anthropic/claude',
     'azure/gpt',
     'openai/gpt',
     'openai/secret',
@@ -169,6 +165,7 @@ test('the recorded plan has the substitutes, the denied ones, and the reasons fo
     { model: 'nobody/x', skipped: 'unknown_provider' },
     { model: 'y', skipped: 'unknown_provider' },
     { model: 'openai/mini', skipped: 'not_permitted_for_key', filled: true },
+    { model: 'anthropic/claude', skipped: 'not_permitted_for_key', filled: true },
     { model: 'openai/secret', skipped: 'not_permitted_for_key', filled: true },
   ]);
 });

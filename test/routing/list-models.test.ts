@@ -34,7 +34,7 @@ const list = (asked: Asked = {}) =>
     project: { ...project, ...asked.project },
     source: asked.source ?? 'acme',
     caller: callerWith(asked.keyModels ?? null),
-    flags: { translates: false, catalogFill: asked.catalogFill ?? false },
+    catalogFill: asked.catalogFill ?? false,
     startedAt: 1_715_367_049_999,
   });
 const idsOf = (asked: Asked): string[] => list(asked).map(({ id }) => id);

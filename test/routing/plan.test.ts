@@ -23,14 +23,9 @@ describe('resolution of a model name', () => {
     expect(idsOf({ model })).toEqual(ids);
   });
 
-  test('without translation only models of the same dialect are candidates', () => {
-    expect(idsOf({ model: 'standard', route: 'messages' })).toEqual(['anthropic/claude']);
-  });
-
-  test('with translation a chain spans both dialects, and a candidate has that of its vendor', () => {
-    const translated = { model: 'standard', translates: true } as const;
-    expect(idsOf(translated)).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
-    expect(plan({ ...translated, route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
+  test('a chain spans both dialects, and a candidate has that of its vendor', () => {
+    expect(idsOf({ model: 'both' })).toEqual(['openai/gpt', 'anthropic/claude', 'azure/mini']);
+    expect(plan({ model: 'both', route: 'messages' }).candidates.map(({ dialect }) => dialect)).toEqual(['chat', 'messages', 'chat']);
   });
 
   test("a project's tiers override those of the configuration by name", () => {
@@ -74,7 +69,7 @@ describe('an application', () => {
 describe('the routes', () => {
   test.each<[TextRoute, string[]]>([
     ['chat', ['openai/gpt', 'azure/mini']],
-    ['messages', ['anthropic/claude']],
+    ['messages', ['openai/gpt', 'azure/mini']],
     ['responses', ['openai/gpt', 'azure/mini']],
     ['moderations', ['openai/gpt', 'azure/mini']],
     ['rerank', ['openai/gpt', 'azure/mini']],
@@ -104,7 +99,7 @@ describe('the routes', () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['embeddings'] as const } };
     const catalog = buildCatalog({ ...source, providers });
     expect(idsOf({ catalog })).toEqual(['azure/mini']);
-    expect(idsOf({ catalog, route: 'messages', translates: true })).toEqual(['anthropic/claude', 'azure/mini']);
+    expect(idsOf({ catalog, model: 'both', route: 'messages' })).toEqual(['anthropic/claude', 'azure/mini']);
     expect(plan({ catalog }).entries).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_served' });
   });
 
@@ -112,7 +107,7 @@ describe('the routes', () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['chat', 'responses'] as const } };
     const models = { ...source.models, 'openai/gpt': { price: null, maxOutputTokens: null, serves: ['responses'] as const } };
     const catalog = buildCatalog({ ...source, providers, models });
-    expect(idsOf({ catalog, route: 'messages', translates: true })).toEqual(['anthropic/claude', 'azure/mini']);
+    expect(idsOf({ catalog, model: 'both', route: 'messages' })).toEqual(['anthropic/claude', 'azure/mini']);
     expect(plan({ catalog }).entries).toContainEqual({ model: 'openai/gpt', skipped: 'route_not_for_model' });
     expect(idsOf({ catalog, route: 'responses' })).toEqual(['openai/gpt', 'azure/mini']);
     expect(() => plan({ catalog, model: 'openai/gpt', catalogFill: false })).toThrow('no models available for route');
@@ -166,7 +161,6 @@ describe('400 no_route', () => {
     ['the name of a JavaScript property', { model: 'constructor' }, none],
     ['another such name', { model: '__proto__' }, none],
     ['an empty tier', { model: 'empty' }, none],
-    ['a model of another dialect', { model: 'anthropic/claude' }, none],
     ['a route without a provider', { model: 'router/meta/llama', route: 'rerank' }, none],
     ['a model that serves no text', { model: 'video' }, none],
     ['a project without providers', { project: { providers: [] } }, none],
@@ -314,10 +308,10 @@ describe('the recorded entries', () => {
       },
     });
     expect(lines).toEqual([
+      { model: 'anthropic/claude', skipped: null },
       { model: 'openai/gpt', skipped: null },
       { model: 'nobody/x', skipped: 'unknown_provider' },
       { model: 'unheard', skipped: 'unknown_provider' },
-      { model: 'anthropic/claude', skipped: 'other_dialect' },
       { model: 'router/meta/llama', skipped: 'provider_not_in_project' },
       { model: 'azure/mini', skipped: 'not_permitted_for_key' },
     ]);
@@ -328,8 +322,7 @@ test('an unordered plan assumes healthy vendors and takes no probe slot; orderin
   let now = 0;
   const breakers = createBreakers({ now: () => now });
   for (let n = 0; n < 5; n += 1) breakers.recordFailure('acme', 'openai');
-  const switches = () => ({ translates: false, catalogFill: true });
-  const planner = createPlanner({ catalog: () => buildCatalog(source), breakers, flags: switches });
+  const planner = createPlanner({ catalog: () => buildCatalog(source), breakers, catalogFill: () => true });
   const own = { ...project, tiers: { mixed: ['openai/gpt', 'nobody/x', 'azure/mini'] } };
   const mixed = { caller: callerWith(null), project: own, source: 'acme', route: 'chat', modelAsked: 'mixed' } as const;
   const linesOf = ({ entries: lines }: Plan) => lines.map(({ model, skipped }) => [model, skipped]);
@@ -346,8 +339,7 @@ test('an unordered plan assumes healthy vendors and takes no probe slot; orderin
 
 test('uses the current catalog', () => {
   let catalog = buildCatalog(source);
-  const switches = () => ({ translates: false, catalogFill: false });
-  const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), flags: switches });
+  const planner = createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), catalogFill: () => false });
   const request = { caller: callerWith(null), project, source: 'acme', route: 'chat', modelAsked: 'auto' } as const;
   expect(planner.plan(request).candidates).toHaveLength(2);
   catalog = buildCatalog({ ...source, tiers: { standard: ['azure/mini'] } });

@@ -30,7 +30,8 @@ export const source: CatalogSource = {
     'gone/gpt': unknown,
   },
   tiers: {
-    standard: ['openai/gpt', 'anthropic/claude', 'azure/mini'],
+    standard: ['openai/gpt', 'azure/mini'],
+    both: ['openai/gpt', 'anthropic/claude', 'azure/mini'],
     strong: ['openai/mini'],
     wide: ['mini', 'meta/llama', 'openai/gpt'],
     repeated: ['openai/gpt', 'azure/mini', 'openai/gpt'],
@@ -53,7 +54,6 @@ export interface Asked {
   readonly project?: Partial<ProjectRouting>;
   readonly catalog?: Catalog;
   readonly breakers?: Breakers;
-  readonly translates?: boolean;
   readonly catalogFill?: boolean;
 }
 
@@ -61,13 +61,13 @@ export function callerWith(models: readonly string[] | null): Caller {
   return { keyId: 'k', keyPrefix: 'p', quotaKeyId: 'k', projectId: 'acme', models, expiresAt: null };
 }
 
-/** The ordered plan of a call; by default a chat call to `auto` without translation and catalog fill. */
+/** The ordered plan of a call; by default a chat call to `auto` without catalog fill. */
 export function plan(asked: Asked): Plan {
   const catalog = asked.catalog ?? buildCatalog(source);
   const planner = createPlanner({
     catalog: () => catalog,
     breakers: asked.breakers ?? createBreakers({ now: () => 0 }),
-    flags: () => ({ translates: asked.translates ?? false, catalogFill: asked.catalogFill ?? false }),
+    catalogFill: () => asked.catalogFill ?? false,
   });
   const request = {
     caller: callerWith(asked.keyModels ?? null),

@@ -9,7 +9,7 @@ export interface SourceFile {
   text: string;
 }
 
-const DATA_MODULES = ['keys', 'projects', 'people', 'ceilings', 'journal', 'usage', 'videos'];
+const DATA_MODULES = ['keys', 'projects', 'ceilings', 'journal', 'usage', 'videos'];
 const FOUNDATION = ['db', 'core', 'observability'];
 const WORKFLOW_CONTRACT = 'workflows/contract.ts';
 /** Sentences that both workflows and their starter write. Like the contract, it imports nothing. */
@@ -29,21 +29,7 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   app: 'everything',
   cli: ['config', 'core', 'jobs', 'observability'],
   'codec-server': ['config', 'core', 'jobs', 'observability'],
-  http: ['pipeline', 'routing', 'keys', 'projects', 'people', 'ceilings', 'usage', 'memory', 'jobs', 'dialects', 'failover', ...FOUNDATION],
-  console: [
-    'pipeline',
-    'routing',
-    'keys',
-    'projects',
-    'people',
-    'ceilings',
-    'usage',
-    'memory',
-    'jobs',
-    'dialects',
-    'failover',
-    ...FOUNDATION,
-  ],
+  http: ['pipeline', 'routing', 'keys', 'projects', 'ceilings', 'usage', 'memory', 'jobs', 'dialects', 'failover', ...FOUNDATION],
   activities: [
     'pipeline',
     'routing',
@@ -156,7 +142,7 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
   { name: 'node:cluster', packages: ['node:cluster'], allowed: ['src/service/'] },
   { name: 'undici', packages: ['undici'], allowed: ['src/vendors/http-client.ts'] },
   { name: 'pg', packages: ['pg', '@electric-sql/'], allowed: ['src/db/'] },
-  { name: 'express', packages: ['express'], allowed: ['src/http/', 'src/console/', 'src/demo-vendor/'] },
+  { name: 'express', packages: ['express'], allowed: ['src/http/', 'src/demo-vendor/'] },
   {
     name: 'Temporal client and worker',
     packages: ['@temporalio/client', '@temporalio/worker'],

@@ -6,9 +6,9 @@ import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon, settledCall } from '../journal/calls.ts';
 
 const storeAt = async (database: Database, startedAt: number): Promise<string> => {
-  const call = settledCall({ facts: { startedAt } });
+  const call = settledCall({ metadata: { startedAt } });
   await database.transaction((tx) => storeCalls(tx, [call]));
-  return call.facts.id;
+  return call.metadata.id;
 };
 
 const tablesOf = async (database: Database, id: string): Promise<unknown[]> => {

@@ -14,7 +14,8 @@ const store = (database: Database, calls: readonly SettledCall[]): Promise<Reado
 /** A separate project and key per test; `call` creates their calls. */
 function newOwner() {
   const owner = { projectId: randomUUID(), keyId: randomUUID() };
-  const call = ({ facts = {}, ...changes }: CallChanges = {}): SettledCall => settledCall({ ...changes, facts: { ...owner, ...facts } });
+  const call = ({ metadata = {}, ...changes }: CallChanges = {}): SettledCall =>
+    settledCall({ ...changes, metadata: { ...owner, ...metadata } });
   return { ...owner, call };
 }
 
@@ -28,12 +29,12 @@ describeDatabases('storing calls', (database) => {
   test('each call is stored once, and only new ids are returned', async () => {
     const { call } = newOwner();
     const [one, two, three] = [call(), call(), call()];
-    expect(await store(database(), [one, two])).toEqual(new Set([one.facts.id, two.facts.id]));
-    expect(await store(database(), [two, three, three])).toEqual(new Set([three.facts.id]));
+    expect(await store(database(), [one, two])).toEqual(new Set([one.metadata.id, two.metadata.id]));
+    expect(await store(database(), [two, three, three])).toEqual(new Set([three.metadata.id]));
     expect(await store(database(), [one, two, three])).toEqual(new Set());
     expect(await store(database(), [])).toEqual(new Set());
     const [row] = await database().query(`select count(*) as attempts from attempts where call_id = any ($1::uuid[])`, [
-      [one, two, three].map(({ facts }) => facts.id),
+      [one, two, three].map(({ metadata }) => metadata.id),
     ]);
     expect(row).toEqual({ attempts: 3 });
   });
@@ -41,13 +42,13 @@ describeDatabases('storing calls', (database) => {
   test('a call without attempts (a cache hit) is stored', async () => {
     const { call } = newOwner();
     const hit = call({ result: { cache: 'hit', attempts: [], costNanos: 0 } });
-    expect(await store(database(), [hit])).toEqual(new Set([hit.facts.id]));
+    expect(await store(database(), [hit])).toEqual(new Set([hit.metadata.id]));
   });
 
   test('numbers out of range become the nearest that the column accepts', async () => {
     const { call, projectId } = newOwner();
     const odd = call({
-      facts: { correlation: correlated({ iteration: 1e300, distilSaved: -1.6 }) },
+      metadata: { correlation: correlated({ iteration: 1e300, distilSaved: -1.6 }) },
       result: { durationMs: -5, firstByteMs: 1e12, tokens: { ...tokensOf(2.5), output: Number.NaN } },
     });
     await store(database(), [odd]);
@@ -75,7 +76,7 @@ describeDatabases('call rows', (database) => {
       distilSaved: 40,
     };
     const stored = call({
-      facts: {
+      metadata: {
         correlation,
         memory: { mode: 'write', explicitWrite: false, subject: 'user-42' },
         plan: [
@@ -88,7 +89,7 @@ describeDatabases('call rows', (database) => {
     await store(database(), [stored]);
     expect(await listCalls(database(), projectId)).toEqual([
       {
-        id: stored.facts.id,
+        id: stored.metadata.id,
         created_at: '2026-11-20T12:00:00Z',
         key: 'k7f3a9c2',
         source: 'acme',
@@ -142,7 +143,7 @@ describeDatabases('call rows', (database) => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 110 }, (_value, index) =>
       call({
-        facts: {
+        metadata: {
           startedAt: noon + index,
           source: index % 2 === 0 ? 'even' : 'odd',
           correlation: correlated({ taskId: index < 3 ? 't-1' : null }),
@@ -150,7 +151,7 @@ describeDatabases('call rows', (database) => {
       }),
     );
     await store(database(), [...calls, newOwner().call()]);
-    const ids = calls.map(({ facts }) => facts.id).toReversed();
+    const ids = calls.map(({ metadata }) => metadata.id).toReversed();
     const idsOf = async (...[options]: [Parameters<typeof listCalls>[2]?]) =>
       (await listCalls(database(), projectId, options)).map(({ id }) => id);
     expect(await idsOf()).toEqual(ids.slice(0, 100));
@@ -166,9 +167,9 @@ describeDatabases('call rows', (database) => {
 describeDatabases('many call rows', (database) => {
   test('up to a thousand are returned at once, each with its attempts', async () => {
     const { call, projectId } = newOwner();
-    const calls = Array.from({ length: 1_010 }, (_value, index) => call({ facts: { startedAt: noon + index } }));
+    const calls = Array.from({ length: 1_010 }, (_value, index) => call({ metadata: { startedAt: noon + index } }));
     for (let at = 0; at < calls.length; at += 500) await store(database(), calls.slice(at, at + 500));
-    const ids = calls.map(({ facts }) => facts.id).toReversed();
+    const ids = calls.map(({ metadata }) => metadata.id).toReversed();
     for (const limit of [1_000, 250, 251, 749]) {
       const rows = await listCalls(database(), projectId, { limit });
       expect(rows.map(({ id }) => id)).toEqual(ids.slice(0, limit));
@@ -188,10 +189,10 @@ describeDatabases('usage of a project', (database) => {
     await store(database(), [
       call({ result: { costNanos: 1_000_000_000, tokens: tokensOf(90) } }),
       call({
-        facts: { ...task, source: 'gateway-memory' },
+        metadata: { ...task, source: 'gateway-memory' },
         result: { costNanos: 2_500_000_000, model: 'anthropic/claude', tokens: tokensOf(10) },
       }),
-      call({ facts: task, result: { costNanos: 1, tokens: tokensOf(0) } }),
+      call({ metadata: task, result: { costNanos: 1, tokens: tokensOf(0) } }),
       newOwner().call(),
     ]);
     expect(await usageOf(projectId, 50_000_000_000)).toEqual({
@@ -234,7 +235,7 @@ describeDatabases('usage of a project', (database) => {
     const [start, end] = [Date.UTC(2026, 10, 1), Date.UTC(2026, 11, 1)];
     await store(
       database(),
-      [start - 1, start, end - 1, end].map((startedAt) => call({ facts: { startedAt } })),
+      [start - 1, start, end - 1, end].map((startedAt) => call({ metadata: { startedAt } })),
     );
     expect(await usageOf(projectId)).toMatchObject({ spend: 0.000002, by_source: [{ calls: 2 }] });
     expect(await usageOf(projectId, null, end)).toMatchObject({ month: '2026-12', by_source: [{ calls: 1 }] });
@@ -246,7 +247,7 @@ describeDatabases('usage of a project', (database) => {
   test('lists have at most a thousand rows, and the total includes all calls', async () => {
     const { call, projectId } = newOwner();
     const calls = Array.from({ length: 1_010 }, (_value, index) =>
-      call({ facts: { correlation: correlated({ taskId: `t-${index}` }) }, result: { costNanos: index } }),
+      call({ metadata: { correlation: correlated({ taskId: `t-${index}` }) }, result: { costNanos: index } }),
     );
     for (let at = 0; at < calls.length; at += 500) await store(database(), calls.slice(at, at + 500));
     const usage = await usageOf(projectId);
@@ -261,7 +262,7 @@ describeDatabases('use of a key', (database) => {
     const { call, keyId } = newOwner();
     const [minuteAgo, yesterday, lastMonth] = [noon - 60_001, noon - 86_400_000, Date.UTC(2026, 9, 31)];
     await store(database(), [
-      ...[noon, noon + 5_000, minuteAgo, yesterday, lastMonth].map((startedAt) => call({ facts: { startedAt } })),
+      ...[noon, noon + 5_000, minuteAgo, yesterday, lastMonth].map((startedAt) => call({ metadata: { startedAt } })),
       call({ result: { cache: 'hit', costNanos: 0, attempts: [] } }),
       newOwner().call(),
     ]);

@@ -47,9 +47,9 @@ const auditOf = (database: Database) =>
 
 /** A call with a single attempt, at the model of `result`. */
 function callOf(projectId: string, changes: Parameters<typeof settledCall>[0] & { tokens?: Partial<Tokens> } = {}): SettledCall {
-  const { facts, result = {}, tokens = { output: 1_000 } } = changes;
+  const { metadata, result = {}, tokens = { output: 1_000 } } = changes;
   const settled = settledCall({
-    facts: { projectId, ...facts },
+    metadata: { projectId, ...metadata },
     result: { ...result, tokens: { ...noTokens, ...tokens } },
   });
   const [provider = '', name = ''] = (settled.result.model ?? model).split('/');
@@ -158,14 +158,14 @@ describeDatabases('reprice', (database) => {
     ]);
     const projectId = randomUUID();
     const call = (name: string | null, route: 'chat' | 'images' | 'speech' | 'rerank' | 'video', costNanos: number | null, more = {}) =>
-      callOf(projectId, { facts: { route, startedAt: noon + 5 }, result: { model: name, costNanos, ...more } });
+      callOf(projectId, { metadata: { route, startedAt: noon + 5 }, result: { model: name, costNanos, ...more } });
     const calls: [SettledCall, number | null][] = [
       [call(model, 'chat', null, { estimated: true }), 2_000_000],
       [call('openai/late', 'chat', 77), 77],
       [call('openai/unheard-of', 'chat', null), null],
       [call('openai/image', 'images', 78), 78],
       [call('openai/drawn', 'images', 79), 4_000_000],
-      [callOf(projectId, { facts: { route: 'images' }, result: { model: 'openai/drawn', costNanos: 80 }, tokens: {} }), 80],
+      [callOf(projectId, { metadata: { route: 'images' }, result: { model: 'openai/drawn', costNanos: 80 }, tokens: {} }), 80],
       [call('cohere/rank', 'rerank', 81), 81],
       [call('openai/image', 'images', 85, { units: { images: 3 } }), 15],
       [call('openai/voice', 'speech', 86, { units: { characters: 2_000_000 } }), 14],
@@ -173,11 +173,11 @@ describeDatabases('reprice', (database) => {
       [call('openai/movie', 'video', 82), 82],
       [callOf(projectId, { result: { cache: 'hit', costNanos: 0, attempts: [] }, tokens: {} }), 0],
       [callOf(projectId, { result: { model: null, outcome: 'failed', costNanos: 0, attempts: [] }, tokens: {} }), 0],
-      [callOf(projectId, { facts: { startedAt: noon + hourMs }, result: { costNanos: 83 } }), 83],
-      [callOf(projectId, { facts: { startedAt: noon - 1 }, result: { costNanos: 84 } }), 84],
+      [callOf(projectId, { metadata: { startedAt: noon + hourMs }, result: { costNanos: 83 } }), 83],
+      [callOf(projectId, { metadata: { startedAt: noon - 1 }, result: { costNanos: 84 } }), 84],
     ];
-    const ordered = calls.map(([{ facts, ...rest }, cost]): [SettledCall, number | null] => [
-      { ...rest, facts: { ...facts, id: newId(facts.startedAt) } },
+    const ordered = calls.map(([{ metadata, ...rest }, cost]): [SettledCall, number | null] => [
+      { ...rest, metadata: { ...metadata, id: newId(metadata.startedAt) } },
       cost,
     ]);
     await storeAndCount(
@@ -192,9 +192,9 @@ describeDatabases('reprice', (database) => {
       left: { price_unknown: 2, units_not_kept: 3, video: 1 },
     });
     const rows = new Map((await costsOf(database(), projectId)).map((row) => [row.id, row]));
-    for (const [{ facts, result }, cost] of ordered) {
-      const row = rows.get(facts.id);
-      expect([facts.route, result.model, row?.cost, row?.estimated]).toEqual([facts.route, result.model, cost, result.estimated]);
+    for (const [{ metadata, result }, cost] of ordered) {
+      const row = rows.get(metadata.id);
+      expect([metadata.route, result.model, row?.cost, row?.estimated]).toEqual([metadata.route, result.model, cost, result.estimated]);
       if (result.attempts.length > 0) expect(row?.attempt).toBe(cost);
     }
   });
@@ -213,8 +213,8 @@ describeDatabases('reprice', (database) => {
     await storeAndCount(
       database(),
       at.flatMap((startedAt) => [
-        callOf(projectId, { facts: { startedAt }, result: { costNanos: 1 } }),
-        callOf(projectId, { facts: { startedAt }, result: { costNanos: 1, model: 'openai/other' } }),
+        callOf(projectId, { metadata: { startedAt }, result: { costNanos: 1 } }),
+        callOf(projectId, { metadata: { startedAt }, result: { costNanos: 1, model: 'openai/other' } }),
       ]),
     );
     const everything = { projectId, from: noon - hourMs, to: later + 1 };

@@ -32,7 +32,7 @@ export async function newVideo(database: Database, changes: Partial<NewVideo> = 
     ...changes,
   };
   const call = settledCall({
-    facts: { id: callId, projectId: video.projectId, route: 'video' },
+    metadata: { id: callId, projectId: video.projectId, route: 'video' },
     result: { outcome: 'ok', costNanos: estimateNanos },
   });
   await openVideos(database).add(video);

@@ -14,7 +14,9 @@ import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 const planted = 'the patient said she is pregnant';
 
 test('every step of the cleanup has a summary, and the first one is known to the workflow', () => {
-  const names = createCleanupSteps({ database: undefined as never, clock: systemClock }).map(({ name }) => name);
+  const names = createCleanupSteps({ database: undefined as never, clock: systemClock, logger: createTestLog().logger }).map(
+    ({ name }) => name,
+  );
   expect(names[0]).toBe(firstStep);
   for (const name of names) expect(Object.keys(templates)).toContain(`cleanup:${name}`);
 });

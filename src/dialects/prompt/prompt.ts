@@ -9,7 +9,7 @@
  * Responses are normalized by the same rules, so that a response equals its repetition in the next request: text parts of the assistant
  * are joined without a separator (vendors split them for citations and tools), parts of the user by line feeds.
  */
-import type { AssistantTurn } from '../../core/call.ts';
+import type { AssistantTurn, PromptRoute } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { foldDataUrls } from '../json/data-url.ts';
@@ -33,8 +33,6 @@ export interface Prompt {
   /** The last message is a prefill (messages dialect): the response continues it. */
   readonly isPrefilled: boolean;
 }
-
-export type PromptRoute = 'chat' | 'messages' | 'responses';
 
 /** One step of a prompt. A `pause` separates two responses of the assistant. Extras are evaluated only when they are stored. */
 type Step = ({ readonly kind: 'message' } & NormalMessage) | ExtraStep | { readonly kind: 'pause' };

@@ -23,28 +23,29 @@ export function extractRequestTexts(body: unknown): string[] {
   return extractTexts(requestMembers.map((name) => request[name]));
 }
 
-export function extractResponseTexts(route: TextRoute, answer: unknown): string[] {
-  const members = asObject(answer);
+export function extractResponseTexts(route: TextRoute, response: unknown): string[] {
+  const members = asObject(response);
   return extractTexts(responseMembers[route].map((name) => members[name]));
 }
 
 /** Members that describe a block or are encrypted, and hold no text. */
 const skippedMembers: ReadonlySet<string> = new Set([
-  ...[
-    'type',
-    'role',
-    'id',
-    'object',
-    'status',
-    'model',
-    'finish_reason',
-    'stop_reason',
-    'media_type',
-    'tool_call_id',
-    'tool_use_id',
-    'call_id',
-  ],
-  ...['signature', 'thought_signature', 'encrypted_content', 'logprobs'],
+  'type',
+  'role',
+  'id',
+  'object',
+  'status',
+  'model',
+  'finish_reason',
+  'stop_reason',
+  'media_type',
+  'tool_call_id',
+  'tool_use_id',
+  'call_id',
+  'signature',
+  'thought_signature',
+  'encrypted_content',
+  'logprobs',
 ]);
 
 /** Without recursion: a body may be nested deeper than the stack. */

@@ -2,9 +2,9 @@
  * Translates chat to messages: the request of a chat caller for a messages vendor, and the JSON response of a chat vendor for a messages
  * caller. Pure. Bodies come from `parseLossless`.
  *
- * A member that changes the meaning and has no equivalent makes the request untranslatable. Dropped are only parameters that do not change
- * what is asked for: `seed`, `logprobs`, `logit_bias`, penalties, `store`, `service_tier`, `metadata`, `verbosity`, `prediction`, the `name`
- * of a message, and unknown ones.
+ * A member that changes the meaning and has no equivalent makes the request untranslatable. Only `seed`, `logprobs`, `logit_bias`, penalties,
+ * `store`, `service_tier`, `metadata`, `verbosity`, `prediction`, the `name` of a message and unknown parameters are dropped, and with thinking
+ * `temperature` and `top_p`. A `temperature` above 1 becomes 1.
  */
 import type { ModelTraits } from '../../core/call.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';

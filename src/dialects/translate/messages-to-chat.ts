@@ -2,8 +2,8 @@
  * Translates messages to chat: the request of a messages caller for a chat vendor, and the JSON response of a messages vendor for a chat
  * caller. Pure. Bodies come from `parseLossless`.
  *
- * A member that changes the meaning and has no equivalent makes the request untranslatable. Dropped are only thinking and cache breakpoints,
- * which are bound to their vendor, and parameters: `top_k`, `service_tier`, `context_management`, and unknown ones.
+ * A member that changes the meaning and has no equivalent makes the request untranslatable. Only thinking and cache breakpoints, which are
+ * bound to their vendor, and the parameters `top_k`, `service_tier`, `context_management` and unknown ones are dropped.
  */
 import type { ModelTraits } from '../../core/call.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';

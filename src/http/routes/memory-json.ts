@@ -1,4 +1,5 @@
 /** Maps records of the memory module to the JSON of the API (docs/api/reference.md#memory). */
+import { toUsd } from '../../core/cost.ts';
 import { formatTime, formatTimeOrNull } from '../../core/time.ts';
 import type { Episode } from '../../memory/conversations/episodes.ts';
 import type { ErasureReport, ErasureSummary } from '../../memory/erasure/erasure-report.ts';
@@ -163,7 +164,7 @@ function toProgressJson(progress: BatchProgress): Json {
     attempts,
     next_try_at: formatTimeOrNull(nextTryAt),
     error: error === null ? null : { code: error, message: errorMessage },
-    cost: costNanos / 1e9,
+    cost: toUsd(costNanos),
     memories: { written, repeated, dropped, merged },
     facts,
   };

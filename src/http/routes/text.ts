@@ -1,7 +1,7 @@
 /** The six inference routes: converts a request to a Call, and sends its response. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Call, Caller, TextRoute } from '../../core/call.ts';
-import { GatewayError, gatewayError } from '../../core/errors.ts';
+import { type Call, type Caller, isDialect, isPromptRoute, type TextRoute } from '../../core/call.ts';
+import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
@@ -17,6 +17,7 @@ import { checkContentType, readBody, scanJson, toPlainTextError } from '../body.
 import { sendError } from '../error-handler.ts';
 import { detectAbandonedStream, keepAliveComment, onClientDisconnect } from '../half-close.ts';
 import {
+  hasSubjectHeader,
   parseCacheControl,
   parseCorrelation,
   parseMemoryMode,
@@ -76,30 +77,22 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
         cancellation.clearDeadline();
       }
     } catch (error) {
-      sendError(
-        response,
-        route === 'chat' || route === 'messages' ? error : toPlainTextError(error),
-        route === 'messages' ? 'messages' : 'chat',
-        logger,
-      );
+      sendError(response, isDialect(route) ? error : toPlainTextError(error), route === 'messages' ? 'messages' : 'chat', logger);
     }
   };
 
-  /** An invalid subject header is an error only when the call is recorded or recall would use it. */
   function parseCheckedCall(source: CallSource): Call | Promise<Call> {
-    try {
-      return parseCall(source, true);
-    } catch (error) {
-      if (error instanceof GatewayError && error.code === 'invalid_memory_subject') return parseWithoutSubject(source, error);
-      throw error;
-    }
+    const call = parseCall(source);
+    const { mode, subject } = call.memory;
+    const isInvalid = subject === null && mode !== 'off' && isPromptRoute(route) && hasSubjectHeader(source.headers);
+    return isInvalid ? checkWithoutSubject(call) : call;
   }
 
-  async function parseWithoutSubject(source: CallSource, error: GatewayError): Promise<Call> {
-    const settings = await memorySettings(source.caller.projectId);
-    const call = parseCall(source, false);
+  /** Throws `invalid_memory_subject` when the call is recorded or recall would use the subject. */
+  async function checkWithoutSubject(call: Call): Promise<Call> {
+    const settings = await memorySettings(call.caller.projectId);
     const needsSubject = isSourceRecorded(settings, call) || (settings.enabled && call.memory.mode === 'recall');
-    if (needsSubject) throw error;
+    if (needsSubject) throw gatewayError('invalid_memory_subject');
     return call;
   }
 }
@@ -120,7 +113,7 @@ interface CallSource {
 }
 
 /** Builds the Call from headers and body. Throws the 400 codes of the route. */
-function parseCall({ id, startedAt, now, codec, caller, project, headers, body }: CallSource, checksSubject: boolean): Call {
+function parseCall({ id, startedAt, now, codec, caller, project, headers, body }: CallSource): Call {
   const memoryMode = parseMemoryMode(headers);
   const timeoutMs = parseTimeoutMs(headers);
   const source = parseTextHeader(headers, 'x-gateway-source');
@@ -142,7 +135,7 @@ function parseCall({ id, startedAt, now, codec, caller, project, headers, body }
     maxOutputTokens: summary.maxOutputTokens,
     memory: {
       ...memoryMode,
-      subject: isRecorded(codec.route) ? parseSubject(headers, summary.user, checksSubject && memoryMode.mode !== 'off') : null,
+      subject: isPromptRoute(codec.route) ? parseSubject(headers, summary.user) : null,
     },
     cache: parseCacheControl(headers),
     correlation: parseCorrelation(headers),
@@ -150,9 +143,4 @@ function parseCall({ id, startedAt, now, codec, caller, project, headers, body }
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
   };
-}
-
-/** Memory records only these routes (docs/api/reference.md#memory-rules); elsewhere a subject has no meaning. */
-function isRecorded(route: TextRoute): boolean {
-  return route === 'chat' || route === 'messages' || route === 'responses';
 }

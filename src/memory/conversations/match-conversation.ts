@@ -3,7 +3,7 @@
  *
  * Only an assistant message ties a call to a conversation of the same source and subject. The first matching rule wins:
  *
- * 1. Late call: its response is so far known only from a later request of the conversation.
+ * 1. Late call: a later request already contains its response.
  * 2. Continuation of the tip of an open conversation, the one with the longest common history.
  * 3. Repeat: the whole call is already part of an open conversation.
  * 4. Continuation of the tip of a read conversation, which is reopened.
@@ -112,7 +112,7 @@ function matchTrimmed(call: RecordedCall, workingSet: ConversationWorkingSet): (
   return { kind: 'continues', conversation: best.conversation, from: best.from };
 }
 
-/** The run of the request that ends with the conversation's last message: its end in the request and its length. */
+/** Returns the longest run of request messages that ends with the conversation's last message: its end in the request, and its length. */
 function findSharedRun(call: RecordedCall, conversation: Conversation): { from: number; length: number } | null {
   const { messages } = conversation;
   const request = call.parts.slice(0, call.promptLength);

@@ -9,13 +9,13 @@
  * Calls with a stored text are skipped, so a batch may be delivered twice. An unreadable request is stored without text; no content makes
  * this fail.
  */
-import type { SettledCall } from '../../core/call.ts';
+import { type CallContent, isPromptRoute, type PromptRoute, type SettledCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
-import { type NormalMessage, normalizeMessage, type PromptRoute, parsePrompt } from '../../dialects/prompt/prompt.ts';
+import { type NormalMessage, normalizeMessage, parsePrompt } from '../../dialects/prompt/prompt.ts';
 import { defaultMemorySettings, isSourceRecorded, type MemorySettings, readMemorySettings } from '../records/settings.ts';
 import { type CredentialMasker, createCredentialMasker } from '../text/credential-masker.ts';
 import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
@@ -29,15 +29,15 @@ import type { Conversation, ConversationWorkingSet, RecordedCall } from './worki
 export async function recordCalls(tx: Queries, calls: readonly SettledCall[], masker = createCredentialMasker()): Promise<void> {
   const candidates = calls.filter(hasText).toSorted(compareByStart);
   if (candidates.length === 0) return;
-  const projectIds = [...new Set(candidates.map((call) => call.facts.projectId))];
+  const projectIds = [...new Set(candidates.map((call) => call.metadata.projectId))];
   await lockConversations(tx, projectIds);
   const settings = await readMemorySettings(tx, projectIds);
-  const ids = candidates.map((call) => call.facts.id);
+  const ids = candidates.map((call) => call.metadata.id);
   const stored = await findStoredCallIds(tx, ids);
-  const newCalls = candidates.filter((call, index) => !stored.has(call.facts.id) && ids.indexOf(call.facts.id) === index);
+  const newCalls = candidates.filter((call, index) => !stored.has(call.metadata.id) && ids.indexOf(call.metadata.id) === index);
   const extracted = newCalls.map((call) => ({ call, text: extractText(call, masker) }));
   const recordedCalls = extracted
-    .filter(({ call, text }) => isRecorded(call, text, settings.get(call.facts.projectId) ?? defaultMemorySettings))
+    .filter(({ call, text }) => isRecorded(call, text, settings.get(call.metadata.projectId) ?? defaultMemorySettings))
     .map(({ call, text }) => toRecordedCall(call, text));
 
   const conversationIds = new Map<string, string>();
@@ -46,45 +46,33 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
     for (const recorded of recordedCalls) conversationIds.set(recorded.callId, assignConversation(recorded, workingSet).id);
     await saveWorkingSet(tx, workingSet);
   }
-  if (extracted.length > 0)
-    await storeTexts(
-      tx,
-      extracted.map(({ text }) => text),
-      conversationIds,
-    );
+  const texts = extracted.map(({ text }) => text);
+  await storeTexts(tx, texts, conversationIds);
 }
 
-type CallWithText = SettledCall & { readonly content: NonNullable<SettledCall['content']> };
+type CallWithText = SettledCall & { readonly metadata: { readonly route: PromptRoute }; readonly content: CallContent };
 
 function hasText(call: SettledCall): call is CallWithText {
-  return call.content !== null && promptRoute(call) !== null;
-}
-
-function promptRoute({ facts: { route } }: SettledCall): PromptRoute | null {
-  return route === 'chat' || route === 'messages' || route === 'responses' ? route : null;
+  return call.content !== null && isPromptRoute(call.metadata.route);
 }
 
 function compareByStart(a: SettledCall, b: SettledCall): number {
-  return a.facts.startedAt - b.facts.startedAt || (a.facts.id < b.facts.id ? -1 : 1);
+  return a.metadata.startedAt - b.metadata.startedAt || (a.metadata.id < b.metadata.id ? -1 : 1);
 }
 
 function extractText(call: CallWithText, masker: CredentialMasker): CallText {
-  const { facts, content } = call;
-  const {
-    messages,
-    extras,
-    isPrefilled: answerBegun,
-  } = parsePrompt(promptRoute(call) ?? 'chat', parseJson(content.request.toString('utf8')));
-  const partial = answerBegun ? messages.at(-1) : undefined;
-  const prompt = partial && content.answer ? messages.slice(0, -1) : messages;
-  const response = content.answer
-    ? normalizeMessage('assistant', { ...content.answer, text: (partial?.text ?? '') + content.answer.text })
+  const { metadata, content } = call;
+  const { messages, extras, isPrefilled } = parsePrompt(metadata.route, parseJson(content.request.toString('utf8')));
+  const partial = isPrefilled ? messages.at(-1) : undefined;
+  const prompt = partial && content.response ? messages.slice(0, -1) : messages;
+  const response = content.response
+    ? normalizeMessage('assistant', { ...content.response, text: (partial?.text ?? '') + content.response.text })
     : null;
   return {
-    callId: facts.id,
-    projectId: facts.projectId,
-    subject: facts.memory.subject === null ? null : toPostgresText(facts.memory.subject),
-    startedAt: facts.startedAt,
+    callId: metadata.id,
+    projectId: metadata.projectId,
+    subject: metadata.memory.subject === null ? null : toPostgresText(metadata.memory.subject),
+    startedAt: metadata.startedAt,
     extras: extras.map(masker.maskExtra),
     parts: chainMessages([...prompt, ...(response ? [response] : [])].map(masker.maskMessage)),
     promptLength: prompt.length,
@@ -93,24 +81,24 @@ function extractText(call: CallWithText, masker: CredentialMasker): CallText {
 }
 
 /** Whether the call becomes part of a conversation (docs/api/reference.md#memory-rules). */
-function isRecorded({ facts, result }: SettledCall, text: CallText, settings: MemorySettings): boolean {
-  if (result.outcome !== 'ok' || facts.memory.mode === 'off' || text.parts.length === 0) return false;
-  return isSourceRecorded(settings, facts);
+function isRecorded({ metadata, result }: SettledCall, text: CallText, settings: MemorySettings): boolean {
+  if (result.outcome !== 'ok' || metadata.memory.mode === 'off' || text.parts.length === 0) return false;
+  return isSourceRecorded(settings, metadata);
 }
 
-function toRecordedCall({ facts, result }: SettledCall, { parts, promptLength, subject }: CallText): RecordedCall {
-  const source = toPostgresText(facts.source);
-  const scope = hashScope(facts.projectId, source, subject);
+function toRecordedCall({ metadata, result }: SettledCall, { parts, promptLength, subject }: CallText): RecordedCall {
+  const source = toPostgresText(metadata.source);
+  const scope = hashScope(metadata.projectId, source, subject);
   const isAssistant = ({ message }: { message: NormalMessage }): boolean => message.role === 'assistant';
   return {
-    callId: facts.id,
-    projectId: facts.projectId,
+    callId: metadata.id,
+    projectId: metadata.projectId,
     source,
     subject,
     scope,
-    explicitWrite: facts.memory.explicitWrite,
-    startedAt: facts.startedAt,
-    endedAt: facts.startedAt + result.durationMs,
+    explicitWrite: metadata.memory.explicitWrite,
+    startedAt: metadata.startedAt,
+    endedAt: metadata.startedAt + result.durationMs,
     parts,
     scopedKeys: parts.map((part) => toScopedKey(scope, part.hash)),
     promptLength,

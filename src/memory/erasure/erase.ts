@@ -14,7 +14,7 @@ import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
 import { batchSize } from '../../db/row-batches.ts';
 import { hashKey } from '../conversations/chain.ts';
 import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
-import { type ErasedCount, type SubjectTable, subjectTables } from './subject-tables.ts';
+import { bySubject, type ErasedCount, type SubjectTable, subjectTables } from './subject-tables.ts';
 
 export type ErasedCounts = Readonly<Record<ErasedCount, number>>;
 
@@ -110,7 +110,7 @@ async function eraseTable(tx: Queries, { table, key, where, set }: SubjectTable,
   let count = 0;
   for (;;) {
     const rows = await tx.query(
-      `${verb} where (${key}) in (select ${key} from ${table} where ${where} order by ${key} limit ${batchSize}) returning 1`,
+      `${verb} where (${key}) in (select ${key} from ${table} where ${where(bySubject)} order by ${key} limit ${batchSize}) returning 1`,
       values,
     );
     if (rows.length === 0) return count;

@@ -1,5 +1,5 @@
 /**
- * Applies erasures in one process: purges its caches and redacts calls in flight immediately, then flushes its journal and reports that in
+ * Applies erasures in one process: purges its caches and redacts calls in flight immediately, then drains its journals and reports that in
  * `erasure_processes`, where the workflow waits for it.
  *
  * Erasures arrive by NOTIFY; unfinished ones are read at the start and after a lost connection. Failures are retried; every step may run
@@ -22,14 +22,14 @@ export interface ErasureListenerOptions {
   readonly purgeCache: (projectId: string, subjectSha256: string) => number;
   /** Redacts subject and text of matching calls in flight; returns how many. */
   readonly redactInFlight: (matches: (call: CallMetadata) => boolean) => number;
-  /** Drains all journals on this machine and deletes their records. False when records are left. */
-  readonly flushJournal: (tombstones: readonly Tombstone[]) => Promise<boolean>;
+  /** Drains all journals on this host and deletes their records. False when records are left. */
+  readonly drainJournals: (tombstones: readonly Tombstone[]) => Promise<boolean>;
   readonly logger: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
   readonly retryMs?: number;
 }
 
 export function createErasureListener(options: ErasureListenerOptions) {
-  const { database, process, purgeCache, redactInFlight, flushJournal, logger, retryMs = 1_000 } = options;
+  const { database, process, purgeCache, redactInFlight, drainJournals, logger, retryMs = 1_000 } = options;
   /** Erasures that this process has not finished. */
   const pending = new Map<string, { readonly tombstone: Tombstone; readonly purged: LocalPurge }>();
   let mustReload = true;
@@ -60,7 +60,7 @@ export function createErasureListener(options: ErasureListenerOptions) {
     const batch = [...pending.values()];
     if (batch.length === 0) return 'idle';
     await recordPurges(batch.map(({ tombstone: { id }, purged }) => ({ id, ...purged })));
-    if (!(await flushJournal(batch.map(({ tombstone }) => tombstone)))) return retryMs;
+    if (!(await drainJournals(batch.map(({ tombstone }) => tombstone)))) return retryMs;
     await database.query(
       `update erasure_processes set drained_at = now() where process = $1::uuid and erasure_id = any ($2::uuid[]) and drained_at is null`,
       [process, batch.map(({ tombstone }) => tombstone.id)],
@@ -104,7 +104,7 @@ export function createErasureListener(options: ErasureListenerOptions) {
   };
 
   return {
-    /** Purges memory immediately; the journal is flushed in the background. */
+    /** Purges memory immediately; the journals are drained in the background. */
     apply(tombstone: Tombstone): LocalPurge {
       const purged = purge(tombstone);
       loop.wake();

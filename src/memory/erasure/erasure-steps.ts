@@ -1,12 +1,12 @@
 /**
- * Activities of the workflow `subjectErasure`: wait until every live process has applied the tombstone and flushed its journal, delete the
+ * Activities of the workflow `subjectErasure`: wait until every live process has applied the tombstone and drained its journals, delete the
  * workflow runs of the subject, and verify that nothing is left. Each step may run twice.
  */
 import type { ErasureStatus, Progress } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
 import { toErasureEntry } from './erase.ts';
-import { subjectTables, whereBySha256 } from './subject-tables.ts';
+import { bySubjectSha256, subjectTables } from './subject-tables.ts';
 
 export interface ErasureStepsOptions {
   readonly database: Database;
@@ -20,7 +20,7 @@ export type ErasureSteps = ReturnType<typeof createErasureSteps>;
 
 /** A process that stops responding is no longer live after a minute, which bounds the polling. */
 const pollIntervalMs = 2_000;
-const batchSize = 200;
+const runsPerStep = 200;
 
 export function createErasureSteps({ database, listLive, deleteRuns }: ErasureStepsOptions) {
   return {
@@ -43,7 +43,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
     /** Deletes runs for about a minute; `more` when some are left. */
     async purgeRuns(erasureId: string, signal: AbortSignal): Promise<Progress> {
       const rows = await database.query<{ workflowId: string }>(
-        `select workflow_id as "workflowId" from erasure_runs where erasure_id = $1::uuid order by workflow_id limit ${batchSize}`,
+        `select workflow_id as "workflowId" from erasure_runs where erasure_id = $1::uuid order by workflow_id limit ${runsPerStep}`,
         [erasureId],
       );
       for (const { workflowId } of rows) {
@@ -61,7 +61,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
           [erasureId, workflowId],
         );
       }
-      return { kind: rows.length === batchSize ? 'more' : 'done' };
+      return { kind: rows.length === runsPerStep ? 'more' : 'done' };
     },
 
     /** Throws when data of the subject is left. */
@@ -92,7 +92,7 @@ async function findResidue(queries: Queries, erasureId: string): Promise<string[
   for (const table of subjectTables) {
     if (table.since === undefined) continue;
     const [row] = await queries.query(
-      `select 1 from ${table.table} where ${whereBySha256(table)} and ${table.since} <= $3::timestamptz limit 1`,
+      `select 1 from ${table.table} where ${table.where(bySubjectSha256)} and ${table.since} <= $3::timestamptz limit 1`,
       [erasure.projectId, erasure.sha256, erasure.erasedAt],
     );
     if (row) residue.push(table.table);

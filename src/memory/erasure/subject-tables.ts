@@ -1,6 +1,7 @@
 /**
  * Every table that can hold data of a subject, in the order of deletion. As data, so that `test/memory/erasure/subject-tables.test.ts`
- * compares it with the schema: a table with a subject, or a text column that no list mentions, fails the test.
+ * compares it with the schema: a table with a subject, or a text column that no list mentions, fails the test. Missing are `parts` and
+ * `memory_words`, which have no subject: `erase.ts` deletes what nothing else refers to.
  *
  * Includes tables of other modules (calls, outbox): completeness is checked on one list, and atomicity needs one transaction.
  */
@@ -12,8 +13,8 @@ export interface SubjectTable {
   readonly table: string;
   /** Identifies a row, so that rows are deleted in batches. */
   readonly key: string;
-  /** Parameters: $1 project (uuid), $2 subject (text) or, with `bySha256`, its SHA-256 (bytea). Every condition names both. */
-  readonly where: string;
+  /** Parameters: $1 project (uuid), $2 as in `bySubject` or, with `bySha256`, the subject's SHA-256 (bytea). Every condition names both. */
+  readonly where: (condition: string) => string;
   readonly bySha256?: true;
   /** Assignments for tables whose rows stay. */
   readonly set?: string;
@@ -22,13 +23,20 @@ export interface SubjectTable {
   readonly since?: string;
 }
 
-const ofSubject = 'project_id = $1::uuid and subject = $2::text';
+export const bySubject = 'subject = $2::text';
+/** For the final check: the subject itself is no longer known then. */
+export const bySubjectSha256 = `sha256(convert_to(subject, 'UTF8')) = $2::bytea`;
+
+const ofSubject = (condition: string): string => `project_id = $1::uuid and ${condition}`;
 
 export const subjectTables: readonly SubjectTable[] = [
+  // Its rows are already deleted, with their parts (`erase.ts`).
+  { table: 'call_texts', key: 'call_id', where: ofSubject, since: 'created_at' },
   {
     table: 'outbox',
     key: 'id',
-    where: `workflow = 'conversationIdle' and input ->> 'conversation_id' in (select id::text from conversations where ${ofSubject})`,
+    where: (condition) =>
+      `workflow = 'conversationIdle' and input ->> 'conversation_id' in (select id::text from conversations where ${ofSubject(condition)})`,
   },
   { table: 'memory_passages', key: 'id', where: ofSubject },
   { table: 'memory_facts', key: 'id', where: ofSubject, count: 'graph_facts', since: 'created_at' },
@@ -38,7 +46,7 @@ export const subjectTables: readonly SubjectTable[] = [
   {
     table: 'conversation_parts',
     key: 'conversation_id, position',
-    where: `conversation_id in (select id from conversations where ${ofSubject})`,
+    where: (condition) => `conversation_id in (select id from conversations where ${ofSubject(condition)})`,
   },
   { table: 'conversations', key: 'id', where: ofSubject, count: 'episodes', since: 'started_at' },
   // After the conversations, whose rows a starting batch locks.
@@ -51,15 +59,10 @@ export const subjectTables: readonly SubjectTable[] = [
   {
     table: 'calls',
     key: 'id',
-    where: 'project_id = $1::uuid and subject_sha256 = $2::bytea',
+    where: () => 'project_id = $1::uuid and subject_sha256 = $2::bytea',
     bySha256: true,
     set: 'subject_sha256 = null, task_id = null, turn_id = null, agent_id = null, trigger_kind = null, trigger_detail = null',
     count: 'calls',
     since: 'started_at',
   },
 ];
-
-/** The condition by SHA-256 alone, for the final check: the subject itself is no longer known then. */
-export function whereBySha256({ where }: SubjectTable): string {
-  return where.replaceAll('subject = $2::text', `sha256(convert_to(subject, 'UTF8')) = $2::bytea`);
-}

@@ -11,14 +11,14 @@ import type { Queries } from '../../db/database.ts';
 
 /** Returns the calls to store: those rejected by a tombstone lose text and subject, and are counted on their erasure. */
 export async function redactErased(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
-  const subjects = calls.flatMap(({ facts: { projectId, memory } }) =>
+  const subjects = calls.flatMap(({ metadata: { projectId, memory } }) =>
     memory.subject === null ? [] : { projectId, subject: memory.subject },
   );
   const tombstones = await findTombstones(tx, subjects);
   if (tombstones.size === 0) return calls;
   const discarded = new Map<string, number>();
   const redacted = calls.map((call) => {
-    const { projectId, memory, startedAt } = call.facts;
+    const { projectId, memory, startedAt } = call.metadata;
     const tombstone = memory.subject === null ? undefined : tombstones.get(subjectKey({ projectId, subject: memory.subject }));
     if (!tombstone || startedAt > tombstone.erasedAt.getTime()) return call;
     discarded.set(tombstone.id, (discarded.get(tombstone.id) ?? 0) + 1);

@@ -5,7 +5,7 @@
  *
  * Sampled responses are cached like any other; `cache-control: no-cache` requests a new one. See docs/architecture/response-cache.md.
  */
-import type { Call, Dialect } from '../../core/call.ts';
+import { type Call, type Dialect, isDialect } from '../../core/call.ts';
 import { createSseParser } from '../../core/sse.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Clock } from '../../core/time.ts';
@@ -53,7 +53,7 @@ export interface ResponseCache {
   lookup(request: LookupRequest): { readonly hit: CacheHit | null; readonly writer: CacheWriter | null };
   /** Deletes responses of calls about a subject and prevents calls in flight from storing theirs; returns the number of deleted entries. */
   invalidateSubject(projectId: string, subjectSha256: string): number;
-  /** For metrics. `evicted` entries were deleted to stay within `maxBytes`. */
+  /** For tests. `evicted` entries were deleted to stay within `maxBytes`. */
   state(): Readonly<Record<'entries' | 'bytes' | 'hits' | 'misses' | 'stored' | 'evicted', number>>;
 }
 
@@ -93,7 +93,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
       const { call, recalledSubjects, settings } = request;
       const { route, caller, cache, stream, memory, startedAt } = call;
       const isUsed = settings.enabled && (cache.reads || cache.writes);
-      if (!isUsed || (route !== 'chat' && route !== 'messages')) return { hit: null, writer: null };
+      if (!isUsed || !isDialect(route)) return { hit: null, writer: null };
       const { projectId } = caller;
       const key = computeCacheKey(projectId, request);
       const format: ResponseFormat = stream ? 'stream' : 'plain';

@@ -1,5 +1,5 @@
 /**
- * Sends a call to its candidates in order until one responds. Each attempt is journalled before it is sent. The only place where the text
+ * Sends a call to its candidates in order until one responds. Each attempt is journaled before it is sent. The only place where the text
  * routes turn a VendorError into a gateway error.
  */
 import type { Attempt, Call, CallMetadata, Candidate, Outcome } from '../../core/call.ts';
@@ -64,7 +64,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     const failed: Attempt[] = [];
     const headersFor = createIdempotencyKeyFilter();
     let n = 0;
-    let isJournalled = false;
+    let isJournaled = false;
     const report = ({ provider }: Candidate, error: VendorError | null): void =>
       reportAttempt(breakers, { projectId: call.caller.projectId, provider, error, now: clock.now() });
 
@@ -72,8 +72,8 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       n += 1;
       const startedAt = clock.now();
       const record = { n, provider: candidate.provider, model: candidate.model, startedAt };
-      await (isJournalled ? journal.attempt(call.id, record) : journal.open(metadata, record));
-      isJournalled = true;
+      await (isJournaled ? journal.attempt(call.id, record) : journal.open(metadata, record));
+      isJournaled = true;
       try {
         const provider = findProvider(candidate.provider);
         if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
@@ -111,7 +111,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
 
     const result = await runChain({ candidates, attempt, remainingMs: cancellation.remainingMs, pause: cancellation.pause }).catch(
       (error: unknown) => {
-        if (!isJournalled) throw error;
+        if (!isJournaled) throw error;
         // The call is already in the journal, so it is settled like any other failure.
         return {
           kind: 'faulted' as const,
@@ -121,16 +121,15 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     );
     cancellation.clearDeadline();
     switch (result.kind) {
-      case 'answered':
+      case 'responded':
         return { kind: 'responded', ...result.response, failed };
       case 'faulted':
         return { kind: 'failed', error: result.error, outcome: 'failed', failed };
-      case 'exhausted':
-        return {
-          kind: 'failed',
-          ...(deadlineForbidsRetry(result.failures, cancellation) ? cancelledError : exhaustedError)(result.failures, cancellation),
-          failed,
-        };
+      case 'exhausted': {
+        const { failures } = result;
+        const failure = deadlineForbidsRetry(failures, cancellation) ? cancelledError(failures, cancellation) : exhaustedError(failures);
+        return { kind: 'failed', ...failure, failed };
+      }
       case 'aborted':
         return { kind: 'failed', ...(interruptedByShutdown(result.cut) ?? cancelledError(result.failures, cancellation)), failed };
     }

@@ -2,7 +2,7 @@
  * Adapts a call to the dialect of a candidate. For a vendor of the caller's dialect, only a few members of the body are patched and the
  * response is passed through; for a vendor of the other dialect, request and response are translated.
  */
-import type { Call, Candidate, Dialect } from '../../core/call.ts';
+import { type Call, type Candidate, type Dialect, isDialect } from '../../core/call.ts';
 import { VendorError } from '../../core/errors.ts';
 import { splice } from '../../core/json/spans.ts';
 import type { SseEvent } from '../../core/sse.ts';
@@ -33,13 +33,13 @@ export interface DialectAdapter {
   toCallerResponse(response: VendorResponse): VendorResponse;
 }
 
-/** Used when neither the caller nor the catalog sets a limit; messages vendors require one (docs/vendors.md). */
+/** Sent when neither caller nor catalog sets a limit, because messages vendors require one. `usage-bounds.ts` never reserves more than this. */
 const defaultMaxTokens = 4_096;
 
 /** Creates the adapter. Throws a VendorError like that of a vendor's 400 when the vendor's dialect cannot express the request. */
 export function adapterFor(call: Call, candidate: Candidate, provider: Provider): DialectAdapter {
   const { route } = call;
-  if ((route !== 'chat' && route !== 'messages') || candidate.dialect === route) {
+  if (!isDialect(route) || candidate.dialect === route) {
     const codec = routeCodecs[route];
     return {
       codec,

@@ -189,7 +189,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 }
 
-/** Returns the candidates of a plan; none when the default tier is closed to a call for which another tier will be chosen. */
+/** Returns the candidates of a plan. Empty when the default tier has no candidate; the classifier may choose another tier. */
 function candidatesOrNone(plan: () => Plan): readonly Candidate[] {
   try {
     return plan().candidates;

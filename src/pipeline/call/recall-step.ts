@@ -1,5 +1,5 @@
 /** Inserts recalled memories into the body of a call; all other bytes stay unchanged. */
-import type { Call, Candidate } from '../../core/call.ts';
+import { type Call, type Candidate, isDialect } from '../../core/call.ts';
 import { scanObject, splice } from '../../core/json/spans.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { findRecallInsertion } from '../../dialects/prompt/recall-insertion.ts';
@@ -26,7 +26,7 @@ export async function recallIntoCall({
   candidates,
 }: RecallStepOptions): Promise<{ call: Call; recalled: Recalled } | null> {
   const { route, body, spans, caller, projectSlug, memory } = call;
-  if (route !== 'chat' && route !== 'messages') return null;
+  if (!isDialect(route)) return null;
   const insertion = findRecallInsertion(route, body, spans);
   if (!insertion) return null;
   const mayEmbed = await budget.reserveEarly(call, candidates);

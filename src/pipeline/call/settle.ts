@@ -1,6 +1,17 @@
 /** Builds the journal record of a finished call: outcome, tokens and cost. */
 import type { Reservation } from '../../ceilings/reservation.ts';
-import type { AssistantTurn, Attempt, Call, CallContent, CallMetadata, MediaCall, Outcome, SettledCall } from '../../core/call.ts';
+import {
+  type AssistantTurn,
+  type Attempt,
+  type Call,
+  type CallContent,
+  type CallMetadata,
+  isDialect,
+  isPromptRoute,
+  type MediaCall,
+  type Outcome,
+  type SettledCall,
+} from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import type { GatewayError } from '../../core/errors.ts';
 import type { Tokens } from '../../core/pricing.ts';
@@ -64,7 +75,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     costNanos,
   };
   return {
-    facts: metadata,
+    metadata,
     result: {
       outcome,
       status: attempt.status,
@@ -101,7 +112,7 @@ export function settleCacheHit(
 ): SettledCall {
   const { call, metadata, endedAt } = callEnd;
   return {
-    facts: metadata,
+    metadata,
     result: {
       outcome,
       status: error?.status ?? 200,
@@ -124,7 +135,7 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
   const { call, metadata, failed, endedAt } = callEnd;
   const cut = outcome === 'unknown' ? failed.at(-1) : undefined;
   return {
-    facts: metadata,
+    metadata,
     result: {
       outcome,
       // 499: the caller closed the connection before a response could be sent, so this status is recorded only.
@@ -145,14 +156,13 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
 
 /** Returns the cache status of a call that was not served from the cache; null on routes without a response cache. */
 export function cacheStatusFor({ route }: Call): 'miss' | null {
-  return route === 'chat' || route === 'messages' ? 'miss' : null;
+  return isDialect(route) ? 'miss' : null;
 }
 
 /** Returns the text to store: prompts of chat, messages and responses, except those of internal calls. */
-function toCallContent({ call: { route, body, isInternal: isOwn }, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
-  if (isOwn) return null;
-  if (route !== 'chat' && route !== 'messages' && route !== 'responses') return null;
-  return { request: body, answer: turn, ...(recalled.length > 0 && { recalled }) };
+function toCallContent({ call: { route, body, isInternal }, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
+  if (isInternal || !isPromptRoute(route)) return null;
+  return { request: body, response: turn, ...(recalled.length > 0 && { recalled }) };
 }
 
 /** Returns the vendor's final token counts; without them, an estimate of what was sent and delivered, so that no call is free. */
@@ -171,14 +181,14 @@ function resolveTokens(call: Call, { tokens, isFinal, turn }: ResponseSummary, o
 }
 
 /** Logs a call in one line. Of the text that caller and vendor sent, the line contains only the model name. */
-export function logCall(logger: Logger, { projectSlug }: Pick<Call, 'projectSlug'>, { facts, result }: SettledCall): void {
+export function logCall(logger: Logger, { projectSlug }: Pick<Call, 'projectSlug'>, { metadata, result }: SettledCall): void {
   logger.info(
     {
-      call: facts.id,
-      key: facts.keyPrefix,
+      call: metadata.id,
+      key: metadata.keyPrefix,
       project: projectSlug,
-      route: facts.route,
-      asked: facts.modelAsked,
+      route: metadata.route,
+      asked: metadata.modelAsked,
       model: result.model,
       outcome: result.outcome,
       status: result.status,

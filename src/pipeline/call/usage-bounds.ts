@@ -9,7 +9,7 @@ import { estimateSearches } from './estimate.ts';
 
 /** Tokens of an image that is referenced by URL; the bytes of an inline image are counted as part of the body. */
 const tokensPerImage = 2_000;
-/** Used when the caller sets no limit and the catalog has no smaller one. */
+/** Reserved when the caller sets no limit and the catalog has no smaller one: a model's maximum would deny calls that use little of it. */
 const defaultOutputTokens = 4_096;
 /** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;

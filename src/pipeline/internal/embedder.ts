@@ -41,7 +41,7 @@ export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps) {
     const view = { catalog: catalog(), project, source: memoryApplication };
     const tier = findTierWithChain(view, tiers);
     if (tier === null) return null;
-    const first = resolveModel(view, tier).ids.find((id) => findSkipReason(view, 'embeddings', true, id) === null);
+    const first = resolveModel(view, tier).ids.find((id) => findSkipReason(view, 'embeddings', id) === null);
     return first === undefined ? null : { tier, model: modelName(first) };
   };
 

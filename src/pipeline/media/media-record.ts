@@ -68,7 +68,7 @@ export function settleMediaCall({ request, metadata, start, status, firstByteMs 
       { ...start, status: vendorStatus, outcome, waitMs: 0, firstByteMs, durationMs: endedAt - start.startedAt, tokens, costNanos },
     ],
   };
-  return { facts: metadata, result, content: null };
+  return { metadata, result, content: null };
 }
 
 /** Reports whether the call ended without a response, so that nothing is charged. */

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { normalizeMessage, type PromptRoute, parsePrompt } from '../../../src/dialects/prompt/prompt.ts';
+import type { PromptRoute } from '../../../src/core/call.ts';
+import { normalizeMessage, parsePrompt } from '../../../src/dialects/prompt/prompt.ts';
 
 const user = (text: string) => ({ role: 'user', text, toolCalls: [] });
 const assistant = (text: string, ...toolCalls: { name: string; arguments: string }[]) => ({ role: 'assistant', text, toolCalls });

@@ -138,7 +138,8 @@ describeDatabases('random dialogues', (database) => {
           if (known && next(4) === 0) queue.push(known);
           // Repeated as a new call. Without a history it would be a new conversation.
           const earlier = made[next(made.length)]?.calls.slice(1).find((sent) => queue.includes(sent));
-          if (earlier && next(4) === 0) queue.push({ ...earlier, facts: { ...earlier.facts, id: newId(earlier.facts.startedAt) } });
+          if (earlier && next(4) === 0)
+            queue.push({ ...earlier, metadata: { ...earlier.metadata, id: newId(earlier.metadata.startedAt) } });
         }
         while (queue.length > 0) await record(database(), queue.splice(0, 1 + next(4)));
 

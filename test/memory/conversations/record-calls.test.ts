@@ -248,7 +248,7 @@ describeDatabases('recording calls', (database) => {
       extras: unknown;
       answered: boolean;
     }>(`select last_hash as "lastHash", project_id as "projectId", subject, extras, answered from call_texts where call_id = $1::uuid`, [
-      call?.facts.id,
+      call?.metadata.id,
     ]);
     if (!row) return null;
     const { lastHash, projectId, ...text } = row;

@@ -1,6 +1,6 @@
 /** Request headers, path and query parameters, and the response headers of the gateway (docs/api/reference.md#request-headers). */
 
-import type { TextRoute } from '../../../core/call.ts';
+import { isDialect, isPromptRoute, type TextRoute } from '../../../core/call.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 
 const text = { type: 'string' };
@@ -12,6 +12,22 @@ interface Header {
   readonly schema: JsonObject;
   readonly description: string;
 }
+
+/** They are stored with a call, on every route that makes one. */
+const correlation: Readonly<Record<string, Header>> = {
+  'x-gateway-task-id': { schema: text, description: 'Recorded with the call; `GET /usage/me` groups cost by it.' },
+  'x-gateway-turn-id': { schema: text, description: 'Recorded with the call.' },
+  'x-gateway-agent-id': { schema: text, description: 'Recorded with the call.' },
+  'x-gateway-trigger-kind': { schema: text, description: 'Recorded with the call.' },
+  'x-gateway-trigger-detail': { schema: text, description: 'Recorded with the call.' },
+  'x-gateway-iteration': { schema: integer, description: 'Recorded with the call. Ignored when not an integer.' },
+  'x-gateway-distil-saved': {
+    schema: integer,
+    description: 'Tokens that the client removed from the prompt; recorded with the call. Ignored when not an integer.',
+  },
+};
+
+export const correlationHeaders: readonly string[] = Object.keys(correlation);
 
 const requestHeaders: Readonly<Record<string, Header>> = {
   'x-gateway-source': {
@@ -33,18 +49,10 @@ const requestHeaders: Readonly<Record<string, Header>> = {
   },
   'cache-control': {
     schema: text,
-    description: '`no-cache`: bypasses the response cache and stores the response. `no-store`: bypasses it and stores nothing.',
+    description:
+      '`no-cache`: bypasses the response cache and stores the response. `no-store`: bypasses it and stores nothing. `max-age=<seconds>`: limits the age of a cached response.',
   },
-  'x-gateway-task-id': { schema: text, description: 'Recorded with the call; `GET /usage/me` groups cost by it.' },
-  'x-gateway-turn-id': { schema: text, description: 'Recorded with the call.' },
-  'x-gateway-agent-id': { schema: text, description: 'Recorded with the call.' },
-  'x-gateway-trigger-kind': { schema: text, description: 'Recorded with the call.' },
-  'x-gateway-trigger-detail': { schema: text, description: 'Recorded with the call.' },
-  'x-gateway-iteration': { schema: integer, description: 'Recorded with the call. Ignored when not an integer.' },
-  'x-gateway-distil-saved': {
-    schema: integer,
-    description: 'Tokens that the client removed from the prompt; recorded with the call. Ignored when not an integer.',
-  },
+  ...correlation,
 };
 
 const otherParameters: Readonly<Record<string, JsonObject>> = {
@@ -81,16 +89,10 @@ export function parameterRefs(names: readonly string[]): JsonObject[] {
 
 /** Headers that a route reads: the subject only where memory records, `cache-control` only on chat and messages. */
 export function requestHeadersFor(route: TextRoute): string[] {
-  const isRecorded = route === 'chat' || route === 'messages' || route === 'responses';
-  const isCached = route === 'chat' || route === 'messages';
-  const isRead = (name: string): boolean => (name === 'cache-control' ? isCached : isRecorded || name !== 'x-gateway-memory-subject');
+  const isRead = (name: string): boolean =>
+    name === 'cache-control' ? isDialect(route) : isPromptRoute(route) || name !== 'x-gateway-memory-subject';
   return Object.keys(requestHeaders).filter(isRead);
 }
-
-/** Headers that are stored with a call, on every route that makes one. */
-export const correlationHeaders: readonly string[] = Object.keys(requestHeaders).filter(
-  (name) => !/^x-gateway-(?:source|timeout-ms|memory.*)$/.test(name),
-);
 
 /** `components.headers` of the document. */
 export const responseHeaders = {

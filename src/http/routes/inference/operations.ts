@@ -5,7 +5,7 @@
  * `dialects` validate byte ranges, since bodies are never parsed completely on the path of a call. A property test compares both.
  */
 import { z } from 'zod';
-import type { TextRoute } from '../../../core/call.ts';
+import { isDialect, type TextRoute, textRoutes } from '../../../core/call.ts';
 import type { ErrorCode } from '../../../core/errors.ts';
 import { callCodes, type OperationSpec, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 import { requestHeadersFor } from '../../openapi/contract/parameters.ts';
@@ -68,15 +68,11 @@ export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = 
 };
 
 export const inferenceOperations: OperationSpecs = Object.fromEntries(
-  (['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'] as const).map((route) => [
-    `post ${inferenceRoutes[route].path}`,
-    operationOf(route),
-  ]),
+  textRoutes.map((route) => [`post ${inferenceRoutes[route].path}`, operationOf(route)]),
 );
 
 function operationOf(route: TextRoute): OperationSpec {
   const { summary, body, response, streams } = inferenceRoutes[route];
-  const isDialect = route === 'chat' || route === 'messages';
   return {
     tag: 'inference',
     summary,
@@ -88,12 +84,12 @@ function operationOf(route: TextRoute): OperationSpec {
     headers: [
       'x-gateway-call-id',
       'x-gateway-model',
-      ...(isDialect ? ['x-gateway-cache' as const] : []),
+      ...(isDialect(route) ? ['x-gateway-cache' as const] : []),
       'cache-control',
       ...(streams ? ['x-accel-buffering' as const] : []),
     ],
     codes: [...routeCodes(route), ...callCodes, 'invalid_memory_mode', 'upstream_refused'],
-    plain: isDialect ? [413] : [400, 413, 415],
+    plain: isDialect(route) ? [413] : [400, 413, 415],
   };
 }
 
