@@ -150,7 +150,7 @@ describe('with Temporal, a conversation', () => {
   });
 
   it('is visible in workflows and the Temporal web UI, whose history contains neither its text nor its subject', async () => {
-    const gateway = await shared().withProject('private');
+    const gateway = await shared().withProject('acme-clinic');
     const subject = 'ada.lovelace@example.org';
     const options = { headers: { 'x-gateway-memory-subject': subject, 'x-gateway-source': 'hospital-desk' } };
     const first = await say(gateway, chat, 'The patient said that she is pregnant.', options);
@@ -175,7 +175,9 @@ describe('with Temporal, a conversation', () => {
     // Proves that the history was read and payloads were decoded.
     expect(history).toContain('readConversation');
     expect(history).toContain(`"conversation_id":"${id}"`);
-    for (const planted of ['patient', 'pregnant', 'Nobody', 'You said', subject, 'lovelace', 'hospital', 'private'])
+    // The slug of the project is visible to operators.
+    expect(history).toContain('acme-clinic: read a conversation when it is idle');
+    for (const planted of ['patient', 'pregnant', 'Nobody', 'You said', subject, 'lovelace', 'hospital'])
       expect(history.toLowerCase()).not.toContain(planted.toLowerCase());
   });
 
