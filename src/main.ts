@@ -4,12 +4,13 @@
  * Exits with 0 after an orderly stop and with 1 after an error; each error is one plain line on standard error.
  */
 import { readFileSync } from 'node:fs';
-import { type ParseArgsConfig, parseArgs } from 'node:util';
+import type { ParseArgsConfig } from 'node:util';
 import { runCommand } from './cli/commands.ts';
 import { overview } from './cli/help.ts';
 import { runPayloadKeyCommand } from './cli/payload-key-command.ts';
 import { runCodecServer } from './codec-server/run-codec-server.ts';
 import { ConfigError } from './config/config.ts';
+import { parseOptions } from './config/parse-options.ts';
 import { errorCode, errorMessage } from './core/error-messages.ts';
 import { asObject, parseJson } from './core/json/narrow.ts';
 import { untilAborted } from './core/time-limit.ts';
@@ -103,14 +104,9 @@ function loadService(): Promise<typeof import('./service.ts')> {
 
 type OptionTypes = NonNullable<ParseArgsConfig['options']>;
 
-/** Parses the options of a command, and `--help`. Throws StartError for an unknown argument. */
+/** Parses the options of a command, and `--help`. Throws ConfigError for an unknown argument. */
 function readOptions(args: string[], options: OptionTypes): Readonly<Record<string, unknown>> {
-  try {
-    return parseArgs({ args, options: { ...options, help: { type: 'boolean', short: 'h' } } }).values;
-  } catch (cause) {
-    // Only the first sentence of Node's message says what is wrong; advice about "--" follows.
-    throw new StartError(errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read', { cause });
-  }
+  return parseOptions({ args, options: { ...options, help: { type: 'boolean', short: 'h' } } }).values;
 }
 
 function printHelpIfRequested({ help }: Readonly<Record<string, unknown>>): boolean {

@@ -3,11 +3,11 @@
  * It reads Temporal with the service's own settings and changes nothing. Only `rotate` prints keys, on standard output.
  */
 import { randomBytes } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import { ConfigError } from '../config/config.ts';
 import { type Environment, type EnvironmentSettings, parseEnvironment } from '../config/environment.ts';
+import { parseOptions } from '../config/parse-options.ts';
 import { readTemporalConnection } from '../config/temporal-settings.ts';
-import { errorMessage, errorSummary } from '../core/error-messages.ts';
+import { errorSummary } from '../core/error-messages.ts';
 import { type PayloadKeyUsage, readPayloadKeyUsage } from '../jobs/client/payload-key-usage.ts';
 import { readRecord } from '../jobs/dev-server/dev-server-files.ts';
 import { keyFingerprint } from '../jobs/payloads/encryption.ts';
@@ -30,7 +30,7 @@ development server of the data directory.
 
 /** Runs the command; returns the exit status. Throws ConfigError. */
 export async function runPayloadKeyCommand(args: readonly string[], env: Environment, output: CommandOutput): Promise<number> {
-  const { positionals, values } = parseOptions(args);
+  const { positionals, values } = readOptions(args);
   if (values.help === true) {
     output.write(usage);
     return 0;
@@ -48,24 +48,19 @@ export async function runPayloadKeyCommand(args: readonly string[], env: Environ
   }
 }
 
-type Options = ReturnType<typeof parseOptions>['values'];
+type Options = ReturnType<typeof readOptions>['values'];
 
-function parseOptions(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        promote: { type: 'boolean' },
-        remove: { type: 'boolean' },
-        json: { type: 'boolean' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    });
-  } catch (cause) {
-    // Only the first sentence of Node's message says what is wrong; advice about "--" follows.
-    throw new ConfigError([errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read']);
-  }
+function readOptions(args: readonly string[]) {
+  return parseOptions({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      promote: { type: 'boolean' },
+      remove: { type: 'boolean' },
+      json: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  });
 }
 
 function findMistakes([action, ...rest]: readonly string[], { promote, remove, json }: Options): string[] {
@@ -109,7 +104,7 @@ async function rotate(settings: EnvironmentSettings, { promote, remove }: Option
     const next = [last, first, ...others.slice(0, -1)];
     return print(
       next,
-      `The key ${keyIdsOf([last]).join()} encrypts from now on. Set this value in all processes and restart them. Then: gateway payload-key rotate --remove`,
+      `The key ${keyIdsOf([last]).join()} is first now and encrypts; before, ${ids[0]} was first. Set this value in all processes and restart them. Then: gateway payload-key rotate --remove`,
     );
   }
   const report = describeKeyUsage(await readUsage(settings), ids);

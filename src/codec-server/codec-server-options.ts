@@ -1,10 +1,9 @@
 /** The options and settings of `gateway codec-server`, validated together: all mistakes are reported at once. */
 import { isIP } from 'node:net';
-import { parseArgs } from 'node:util';
 import { findAdminToken } from '../config/admin-token.ts';
 import { ConfigError } from '../config/config.ts';
 import { type Environment, parseEnvironment } from '../config/environment.ts';
-import { errorMessage } from '../core/error-messages.ts';
+import { parseOptions } from '../config/parse-options.ts';
 import type { LogLevel } from '../observability/logger.ts';
 
 export const codecServerUsage = `Usage:
@@ -37,7 +36,7 @@ export async function readCodecServerSettings(
   args: readonly string[],
   env: Environment,
 ): Promise<(CodecServerSettings & { readonly logLevel: LogLevel }) | null> {
-  const values = parseOptions(args);
+  const values = readOptions(args);
   if (values.help === true) return null;
   const { settings, errors } = parseEnvironment(env, 'codec-server');
   const port = /^\d{1,5}$/.test(values.port) ? Number(values.port) : Number.NaN;
@@ -67,22 +66,17 @@ export async function readCodecServerSettings(
   };
 }
 
-function parseOptions(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        'ui-origin': { type: 'string', multiple: true },
-        'public-url': { type: 'string' },
-        host: { type: 'string', default: '127.0.0.1' },
-        port: { type: 'string', default: '8234' },
-        help: { type: 'boolean', short: 'h' },
-      },
-    }).values;
-  } catch (cause) {
-    // Only the first sentence of Node's message says what is wrong; advice about "--" follows.
-    throw new ConfigError([errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read']);
-  }
+function readOptions(args: readonly string[]) {
+  return parseOptions({
+    args: [...args],
+    options: {
+      'ui-origin': { type: 'string', multiple: true },
+      'public-url': { type: 'string' },
+      host: { type: 'string', default: '127.0.0.1' },
+      port: { type: 'string', default: '8234' },
+      help: { type: 'boolean', short: 'h' },
+    },
+  }).values;
 }
 
 function checkPublicUrl(text: string | undefined, uiOrigins: readonly string[], errors: string[]): string | null {

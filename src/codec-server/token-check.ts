@@ -10,17 +10,20 @@ export const failureWindowMs = 60_000;
 /** Bounds memory. With more addresses than this, an attacker still has to guess a random token. */
 const maxAddresses = 10_000;
 
-/** Returns a function that checks a token. After ten failures of an address within a minute it answers `limited` until the minute is over. */
+/**
+ * Returns a function that checks a token. After ten wrong tokens of an address within a minute it answers `limited` to further wrong ones until
+ * the minute is over. The right one is always accepted: all clients of a reverse proxy have one address.
+ */
 export function createTokenCheck(adminToken: string, clock: Clock): (token: string, address: string) => TokenCheck {
   const expected = hash(adminToken);
   const failures = new LRUCache<string, { readonly since: number; readonly count: number }>({ max: maxAddresses });
   return (token, address) => {
+    // Compares hashes, so that timing reveals neither length nor content.
+    if (timingSafeEqual(hash(token), expected)) return 'valid';
     const now = clock.now();
     const recorded = failures.get(address);
     const recent = recorded !== undefined && now - recorded.since < failureWindowMs ? recorded : { since: now, count: 0 };
     if (recent.count >= maxFailures) return 'limited';
-    // Compares hashes, so that timing reveals neither length nor content.
-    if (timingSafeEqual(hash(token), expected)) return 'valid';
     failures.set(address, { since: recent.since, count: recent.count + 1 });
     return 'invalid';
   };

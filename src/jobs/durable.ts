@@ -94,7 +94,11 @@ export function startDurable(options: DurableOptions): Durable {
     state: () => (phase === 'ready' && worker?.isPolling() === false ? 'connecting' : phase),
     waitReasons() {
       const connection = describeConnection(durable.state());
-      const keys = missingKeys.ids().map((id) => `payload key ${id} is missing from TEMPORAL_PAYLOAD_KEY: append it`);
+      const keys = missingKeys
+        .ids()
+        .map(
+          (id) => `payload key ${id} is missing from TEMPORAL_PAYLOAD_KEY: append it, or terminate the runs that need it (ids in the log)`,
+        );
       return phase === 'off' ? [] : [...(connection === null ? [] : [connection]), ...keys];
     },
     lagMs: () => dispatcher?.lagMs() ?? 0,
@@ -165,7 +169,7 @@ export function startDurable(options: DurableOptions): Durable {
       start: (row) => connected.start(row, { delayMs: (options.startDelayMs?.(row.workflow) ?? 0) - row.waitedMs }),
       probe: () => probe(connected),
       reenqueueUnfinished: options.reenqueueUnfinished,
-      ensureSchedules: createSchedules(connected, logger),
+      schedules: createSchedules(connected, logger),
       logger,
       onChange,
     });

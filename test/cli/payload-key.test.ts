@@ -135,6 +135,8 @@ test('rotate appends a new key, then --promote puts it first; keys are on standa
 
   expect(await payloadKey(['rotate', '--promote'], { TEMPORAL_PAYLOAD_KEY: appended })).toBe(0);
   expect(written).toBe(`TEMPORAL_PAYLOAD_KEY=${added},${settingOf(oldKey)}\n`);
+  const addedId = keyFingerprint(Buffer.from(added, 'base64'));
+  expect(errors).toContain(`The key ${addedId} is first now and encrypts; before, ${oldId} was first.`);
   expect(errors).not.toContain(added);
 
   expect(await payloadKey(['rotate'], { TEMPORAL_PAYLOAD_KEY: appended })).toBe(1);

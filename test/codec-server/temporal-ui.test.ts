@@ -105,4 +105,5 @@ test('the CLI with the admin token decodes a run and sends an encrypted signal',
   const history = rawHistory(await temporal.client.workflow.getHandle(workflowId).fetchHistory());
   expect(history).toContain('workflowExecutionSignaledEventAttributes');
   expect(history).not.toContain('planted-signal');
+  expect(history.slice(history.indexOf('workflowExecutionSignaledEventAttributes'))).toContain('binary/encrypted');
 });

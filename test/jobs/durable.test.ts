@@ -178,12 +178,14 @@ describe('durable work', () => {
     await until('deliveries and runs of the present key go on', () => read.includes('other'));
     await until('the missing key is reported', () => after.waitReasons().length > 0);
     expect(after.waitReasons()).toEqual([
-      expect.stringMatching(/^payload key [0-9a-f]{16} is missing from TEMPORAL_PAYLOAD_KEY: append it$/),
+      expect.stringMatching(
+        /^payload key [0-9a-f]{16} is missing from TEMPORAL_PAYLOAD_KEY: append it, or terminate the runs that need it/,
+      ),
     ]);
     const errors = lines.filter(({ level }) => level === 'error');
     expect(errors).toMatchObject([
       {
-        message: 'payload key missing; runs wait until it is appended to TEMPORAL_PAYLOAD_KEY',
+        message: 'payload key missing; append it to TEMPORAL_PAYLOAD_KEY, or terminate the runs that need it',
         fields: { workflowIds: ['conversation/waiting/1'] },
       },
     ]);

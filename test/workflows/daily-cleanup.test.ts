@@ -6,6 +6,7 @@ import { createCleanupSteps } from '../../src/app/cleanup.ts';
 import { systemClock } from '../../src/core/time.ts';
 import { createSchedules } from '../../src/jobs/client/schedules.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
+import { searchAttributes } from '../../workflows/contract.ts';
 import { firstStep } from '../../workflows/daily-cleanup.ts';
 import { templates } from '../../workflows/notes.ts';
 import { rawHistory } from '../support/histories.ts';
@@ -145,14 +146,17 @@ describe('dailyCleanup', () => {
   test("is scheduled once a day without overlap; reconnects keep the schedule and an operator's pause", async () => {
     const { temporal } = shared();
     const { logger, lines } = createTestLog();
-    const ensureSchedules = createSchedules(temporal, logger);
+    const schedules = createSchedules(temporal, logger);
+    const handle = temporal.client.schedule.getHandle('daily-cleanup');
     await until('it is created with its attributes', async () => {
       await temporal.probe();
-      return ensureSchedules();
+      if (!(await schedules.put())) return false;
+      const { action } = await handle.describe();
+      return 'searchAttributes' in action && Object.hasOwn(action.searchAttributes ?? {}, searchAttributes.state.name);
     });
-    const handle = temporal.client.schedule.getHandle('daily-cleanup');
+    expect(schedules.lackAttributes()).toBe(false);
     await handle.pause('investigating');
-    expect(await ensureSchedules()).toBe(true);
+    expect(await schedules.put()).toBe(true);
     const { state, policies, spec, action } = await handle.describe();
     expect(state).toMatchObject({ paused: true, note: 'investigating' });
     expect(policies.overlap).toBe('SKIP');
@@ -174,13 +178,13 @@ describe('dailyCleanup', () => {
     const connect = () => createTemporal({ address: server.address, namespace: server.namespace, logger, payloadKeys: [randomBytes(32)] });
     const [lost, current] = [connect(), connect()];
     try {
-      await createSchedules(lost, logger)();
+      await createSchedules(lost, logger).put();
       const described = lost.client.schedule.getHandle('daily-cleanup');
       await described.pause('investigating');
       await until('it is paused', async () => (await described.describe()).state.paused);
       const handle = current.client.schedule.getHandle('daily-cleanup');
       await expect(handle.describe()).rejects.toThrow('TEMPORAL_PAYLOAD_KEY does not contain the key');
-      await createSchedules(current, logger)();
+      await createSchedules(current, logger).put();
       expect(await handle.describe()).toMatchObject({
         state: { paused: true, note: 'investigating' },
         action: { args: [{ step: null }] },
@@ -194,7 +198,7 @@ describe('dailyCleanup', () => {
   test('is skipped by the schedule while a run is open', async () => {
     const { temporal } = shared();
     await temporal.probe();
-    await createSchedules(temporal, createTestLog().logger)();
+    await createSchedules(temporal, createTestLog().logger).put();
     const handle = temporal.client.schedule.getHandle('daily-cleanup');
     // Without a worker the first of three nights stays open. Without a policy in the call the schedule's own applies.
     await handle.backfill({ start: new Date('2026-11-01T00:00:00Z'), end: new Date('2026-11-03T23:00:00Z') });

@@ -1,5 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
+import { msToTs } from '@temporalio/common/lib/time.js';
+import { createSchedules } from '../../src/jobs/client/schedules.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
+import { searchAttributes } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 
@@ -23,11 +26,8 @@ describe('search attributes', () => {
       const id = `find-${n++}`;
       await temporal.probe();
       await temporal.start(entryOf(id));
-      const { searchAttributes } = await temporal.client.workflow.getHandle(`conversation/${id}/1`).describe();
-      return (
-        JSON.stringify(searchAttributes) ===
-        JSON.stringify({ ...searchAttributes, GatewayKind: ['conversation'], GatewayProject: [projectId] })
-      );
+      const { searchAttributes: found } = await temporal.client.workflow.getHandle(`conversation/${id}/1`).describe();
+      return JSON.stringify(found) === JSON.stringify({ ...found, GatewayKind: ['conversation'], GatewayProject: [projectId] });
     });
     await until('they are found', async () => {
       const found: string[] = [];
@@ -64,6 +64,59 @@ describe('search attributes', () => {
       expect(lines.filter(({ level }) => level === 'error')).toEqual([]);
     } finally {
       await other.close();
+    }
+  });
+
+  test('that cannot be registered are omitted alone: saved filters on the others continue to work', async () => {
+    const { server } = shared();
+    const namespace = 'model-gateway-full';
+    const { logger, lines } = createTestLog();
+    const temporal = createTemporal({ address: server.address, namespace, createNamespace: true, logger });
+    const { operatorService, workflowService } = temporal.client.connection;
+    try {
+      await workflowService.registerNamespace({ namespace, workflowExecutionRetentionPeriod: msToTs('1 day') });
+      // The server's limit is ten keywords.
+      const foreign = Array.from({ length: 8 }, (_, index) => `Foreign${index}`);
+      const names = [...foreign, 'GatewayProject', 'GatewayKind'];
+      const keywords = Object.fromEntries(names.map((name) => [name, 2]));
+      await until('the namespace has its attributes', () =>
+        operatorService.addSearchAttributes({ namespace, searchAttributes: keywords }).then(
+          () => true,
+          (error: { code?: unknown }) => (error.code === 5 ? false : Promise.reject(error)),
+        ),
+      );
+      const schedules = createSchedules(temporal, logger);
+      const scheduled = temporal.client.schedule.getHandle('daily-cleanup');
+      let n = 0;
+      await until('a start has the attributes that are registered', async () => {
+        await temporal.probe();
+        const id = `full-${n++}`;
+        await temporal.start(entryOf(id)).catch(() => undefined); // The server has not propagated the namespace yet.
+        const run = await temporal.client.workflow
+          .getHandle(`conversation/${id}/1`)
+          .describe()
+          .catch(() => null);
+        return run?.typedSearchAttributes.get(searchAttributes.project) === projectId;
+      });
+      await until('the saved filter finds it', async () => {
+        const found = await Array.fromAsync(temporal.client.workflow.list({ query: `GatewayProject="${projectId}"` }));
+        return found.some(({ workflowId }) => workflowId === `conversation/full-${n - 1}/1`);
+      });
+      expect(await schedules.put()).toBe(true);
+      expect(schedules.lackAttributes()).toBe(false);
+      expect((await scheduled.describe()).action).toMatchObject({ searchAttributes: { GatewayKind: ['cleanup'] } });
+      const warnings = lines.filter(({ level }) => level === 'warn');
+      expect(warnings.map(({ fields }) => fields['searchAttributes'])).toEqual([['GatewayProjectSlug', 'GatewayState', 'GatewayBatch']]);
+
+      await operatorService.removeSearchAttributes({ namespace, searchAttributes: foreign.slice(0, 3) });
+      await until('the schedule gets the attributes that have become available', async () => {
+        await temporal.probe();
+        if (!schedules.lackAttributes()) return false;
+        return schedules.put();
+      });
+      expect(schedules.lackAttributes()).toBe(false);
+    } finally {
+      await temporal.close();
     }
   });
 

@@ -3,7 +3,14 @@
  * history has payloads of two keys: so every event is read, undecoded.
  */
 import { backoffDelays, retry } from '../../core/backoff.ts';
-import { connect, grpcCodeOf, type TemporalOptions, withRequestTimeout } from '../connection/temporal-connection.ts';
+import {
+  connect,
+  grpcCodeOf,
+  grpcStatus,
+  isUnavailable,
+  type TemporalOptions,
+  withRequestTimeout,
+} from '../connection/temporal-connection.ts';
 import { encryptionKeyIdOf } from '../payloads/encryption.ts';
 
 export interface PayloadKeyUsage {
@@ -31,9 +38,6 @@ const historiesAtOnce = 8;
 const maxExamples = 5;
 const retryDelays = { initialMs: 200, maxMs: 2_000 };
 const maxRetries = 4;
-/** gRPC codes of a server that is busy or restarting: CANCELLED (by the request timeout), DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE. */
-const retryableCodes: readonly unknown[] = [1, 4, 8, 14];
-const notFound = 5;
 
 /** Throws when the server is unavailable, or rejects the requests. */
 export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKeyUsage> {
@@ -75,7 +79,7 @@ export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKe
   function send<Result>(request: () => Promise<Result>): Promise<Result> {
     return retry(() => withRequestTimeout(connection, request), {
       delays: backoffDelays(retryDelays, maxRetries),
-      isRetryable: (error) => retryableCodes.includes(grpcCodeOf(error)),
+      isRetryable: isUnavailable,
     });
   }
 
@@ -112,7 +116,7 @@ export async function readPayloadKeyUsage(endpoint: Endpoint): Promise<PayloadKe
         nextPageToken = page.nextPageToken;
       } while (nextPageToken.length > 0);
     } catch (error) {
-      if (grpcCodeOf(error) === notFound) return null;
+      if (grpcCodeOf(error) === grpcStatus.notFound) return null;
       throw error;
     }
     return keyIds;

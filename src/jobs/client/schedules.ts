@@ -3,6 +3,7 @@ import { memoryQueue } from '../../../workflows/contract.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { isUnavailable } from '../connection/temporal-connection.ts';
+import type { Schedules } from '../outbox/dispatcher.ts';
 import { describeRun } from './describe-run.ts';
 import type { Temporal } from './temporal.ts';
 
@@ -10,32 +11,37 @@ const scheduleId = 'daily-cleanup';
 const requestTimeoutMs = 5_000;
 
 type ScheduleOptions = Parameters<Temporal['client']['schedule']['create']>[0];
-type ScheduleClient = Pick<Temporal, 'writeOnlyClient' | 'areAttributesUsable'>;
+type Definition = Omit<ScheduleOptions, 'scheduleId' | 'memo'>;
+type FilterAttributes = Temporal['filterAttributes'];
+type ScheduleClient = Pick<Temporal, 'writeOnlyClient' | 'filterAttributes'>;
 
-/**
- * Returns a function that creates or updates the schedules. It resolves to whether they are as they should be; a server may reject them, or
- * not know the search attributes yet. Rejects only when Temporal is unavailable.
- */
-export function createSchedules({ writeOnlyClient, areAttributesUsable }: ScheduleClient, logger: Logger): () => Promise<boolean> {
+export function createSchedules({ writeOnlyClient, filterAttributes }: ScheduleClient, logger: Logger): Schedules {
+  const countAttributes = (): number => describeDailyCleanup(filterAttributes).action.typedSearchAttributes.length;
   let isLogged = false;
-  return async () => {
-    const withAttributes = areAttributesUsable();
-    try {
-      await writeOnlyClient.withAbortSignal(AbortSignal.timeout(requestTimeoutMs), () => putDailyCleanup(writeOnlyClient, withAttributes));
-      isLogged = false;
-      return withAttributes;
-    } catch (error) {
-      if (isUnavailable(error)) throw error;
-      if (!isLogged) logger.warn({ err: error, schedule: scheduleId }, 'schedule rejected; retrying');
-      isLogged = true;
-      return false;
-    }
+  /** Of the last update; infinite while there is none. */
+  let attributeCount = Number.POSITIVE_INFINITY;
+  return {
+    async put() {
+      const schedule = describeDailyCleanup(filterAttributes);
+      try {
+        await writeOnlyClient.withAbortSignal(AbortSignal.timeout(requestTimeoutMs), () => putDailyCleanup(writeOnlyClient, schedule));
+        attributeCount = schedule.action.typedSearchAttributes.length;
+        isLogged = false;
+        return true;
+      } catch (error) {
+        if (isUnavailable(error)) throw error;
+        if (!isLogged) logger.warn({ err: error, schedule: scheduleId }, 'schedule rejected; retrying');
+        isLogged = true;
+        attributeCount = Number.POSITIVE_INFINITY;
+        return false;
+      }
+    },
+    lackAttributes: () => attributeCount < countAttributes(),
   };
 }
 
 /** An update does not read the action, whose payload key may be lost. It keeps what an operator has set, such as a pause. */
-async function putDailyCleanup({ schedule: schedules }: Temporal['writeOnlyClient'], withAttributes: boolean): Promise<void> {
-  const schedule = describeDailyCleanup(withAttributes);
+async function putDailyCleanup({ schedule: schedules }: Temporal['writeOnlyClient'], schedule: Definition): Promise<void> {
   try {
     await schedules.create({ scheduleId, ...schedule });
   } catch (error) {
@@ -44,7 +50,7 @@ async function putDailyCleanup({ schedule: schedules }: Temporal['writeOnlyClien
   }
 }
 
-function describeDailyCleanup(withAttributes: boolean): Omit<ScheduleOptions, 'scheduleId' | 'memo'> {
+function describeDailyCleanup(filterAttributes: FilterAttributes) {
   const workflowType = 'dailyCleanup';
   const workflowId = 'cleanup/daily';
   const input = { step: null };
@@ -60,7 +66,7 @@ function describeDailyCleanup(withAttributes: boolean): Omit<ScheduleOptions, 's
       taskQueue: memoryQueue,
       args: [input],
       ...description,
-      ...(withAttributes && { typedSearchAttributes: [...searchAttributes] }),
+      typedSearchAttributes: filterAttributes(searchAttributes),
     },
-  };
+  } satisfies Definition;
 }

@@ -31,8 +31,8 @@ export interface Temporal {
   readonly client: Client;
   /** Decodes every payload as undefined, so it lists, describes and updates what needs a payload key that this process lacks. */
   readonly writeOnlyClient: Client;
-  /** Whether starts may have the gateway's search attributes. */
-  readonly areAttributesUsable: () => boolean;
+  /** Those of the gateway's search attributes that the server has, so that starts may have them. */
+  readonly filterAttributes: SearchAttributes['filter'];
   /** Resolves when the server responds and has the namespace, which is created if the options say so. Throws `MissingNamespaceError`. */
   probe(): Promise<void>;
   /**
@@ -60,6 +60,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
   const writeOnlyClient = new Client({ connection, namespace, dataConverter: createWriteOnlyDataConverter(payloadKeys) });
 
   const attributes = createSearchAttributes(
+    attributeNames,
     () => withRequestTimeout(connection, () => registerSearchAttributes(connection, namespace, attributeNames)),
     logger,
   );
@@ -67,7 +68,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
   return {
     client,
     writeOnlyClient,
-    areAttributesUsable: attributes.areUsable,
+    filterAttributes: attributes.filter,
     async probe() {
       try {
         await withRequestTimeout(connection, () => ensureNamespace(connection, options));
@@ -106,7 +107,7 @@ async function startEntry(
       workflowIdReusePolicy: mayStartAgain(entry) ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: 'USE_EXISTING',
       ...description,
-      ...(withAttributes && { typedSearchAttributes: [...typedSearchAttributes] }),
+      ...(withAttributes && { typedSearchAttributes: attributes.filter(typedSearchAttributes) }),
     } as const;
     if (signal) await client.workflow.signalWithStart(workflow, { ...options, signal: signal.name, signalArgs: [signal.input] });
     else await client.workflow.start(workflow, { ...options, ...(delayMs > 0 && { startDelay: Math.ceil(delayMs) }) });

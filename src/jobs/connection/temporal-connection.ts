@@ -113,23 +113,36 @@ export async function ensureNamespace(
   }
 }
 
-/** Registers search attributes, which are per namespace; skips those that exist. */
+export interface SearchAttributeRegistration {
+  /** Names that the namespace has. */
+  readonly registered: readonly string[];
+  /** Why the others are missing. */
+  readonly rejection?: unknown;
+}
+
+/**
+ * Registers search attributes of the type Keyword, which are per namespace; skips those that exist. One at a time, because the server's limit
+ * may leave out only some of them.
+ */
 export async function registerSearchAttributes(
   { operatorService }: Connection,
   namespace: string,
   names: readonly string[],
-): Promise<void> {
+): Promise<SearchAttributeRegistration> {
   const { customAttributes } = await operatorService.listSearchAttributes({ namespace });
-  const missing = names.filter((name) => !Object.hasOwn(customAttributes, name));
-  if (missing.length === 0) return;
-  try {
-    await operatorService.addSearchAttributes({
-      namespace,
-      searchAttributes: Object.fromEntries(missing.map((name) => [name, keywordType])),
-    });
-  } catch (error) {
-    if (grpcCodeOf(error) !== grpcStatus.alreadyExists) throw error; // Another gateway process registered them first.
+  const registered = names.filter((name) => customAttributes[name] === keywordType);
+  let rejection: unknown;
+  for (const name of names.filter((each) => !registered.includes(each))) {
+    try {
+      await operatorService.addSearchAttributes({ namespace, searchAttributes: { [name]: keywordType } });
+      registered.push(name);
+    } catch (error) {
+      // Another gateway process registered it first, unless it is listed with another type.
+      if (grpcCodeOf(error) === grpcStatus.alreadyExists && !Object.hasOwn(customAttributes, name)) registered.push(name);
+      else rejection ??= error;
+    }
   }
+  return { registered, rejection };
 }
 
 function isMissingNamespace(error: unknown): boolean {

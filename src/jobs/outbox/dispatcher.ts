@@ -22,13 +22,21 @@ export interface DispatcherOptions {
   readonly probe: () => Promise<void>;
   /** Writes outbox rows for everything the tables show as unfinished. */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** Creates or updates Temporal's schedules; called at each (re)connection, daily, and soon again if it resolves to false. Rejects when Temporal is unavailable. */
-  readonly ensureSchedules?: () => Promise<boolean>;
+  /** Updated at each (re)connection, daily, soon again if they are rejected, and when they lack attributes. */
+  readonly schedules?: Schedules;
   readonly logger: Logger;
   /** Called at each change of Temporal's reachability. */
   readonly onChange?: (reachable: boolean) => void;
   /** Longest time without a notification until the table is read anyway. */
   readonly pollIntervalMs?: number;
+}
+
+/** Temporal's schedules. */
+export interface Schedules {
+  /** Creates or updates them. Resolves to false when the server rejects them. Rejects only when Temporal is unavailable. */
+  put(): Promise<boolean>;
+  /** Whether the server has search attributes now that the schedules lack. */
+  lackAttributes(): boolean;
 }
 
 export interface Dispatcher {
@@ -104,9 +112,9 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
       await withDependency('Temporal', options.probe);
       probedAt = now;
     }
-    if (now >= schedulesDueAt) {
-      const areCurrent = await withDependency('Temporal', async () => (await options.ensureSchedules?.()) ?? true);
-      schedulesDueAt = now + (areCurrent ? reenqueueIntervalMs : scheduleRetryMs);
+    if (now >= schedulesDueAt || options.schedules?.lackAttributes()) {
+      const areAccepted = await withDependency('Temporal', async () => (await options.schedules?.put()) ?? true);
+      schedulesDueAt = now + (areAccepted ? reenqueueIntervalMs : scheduleRetryMs);
     }
     if (now - reenqueuedAt >= reenqueueIntervalMs) {
       await withDependency('database', options.reenqueueUnfinished);

@@ -35,7 +35,10 @@ export function createMissingKeys({ clock, logger }: { readonly clock: Clock; re
       if (workflowId !== undefined && key.workflowIds.size < maxWorkflowIds) key.workflowIds.add(workflowId);
       if (now - key.loggedAt < logIntervalMs) return;
       const workflowIds = [...key.workflowIds];
-      logger.error({ payloadKey: keyId, workflowIds }, 'payload key missing; runs wait until it is appended to TEMPORAL_PAYLOAD_KEY');
+      logger.error(
+        { payloadKey: keyId, workflowIds },
+        'payload key missing; append it to TEMPORAL_PAYLOAD_KEY, or terminate the runs that need it',
+      );
       key.loggedAt = now;
       key.workflowIds.clear();
     },
