@@ -84,22 +84,24 @@ export interface LearningActivityDeps {
   readonly learnGroup: GroupStep;
   readonly consolidateGroup: GroupStep;
   readonly finishBatch: (run: BatchRun) => Promise<BatchFinish>;
-  /** Returns the number of replayed batches. */
+  /** Replays the failed batches of a project; returns their number. */
   readonly replayBatches: (projectId: string) => Promise<number>;
+  /** Aborted when activities must end because the worker stops. */
+  readonly stopping: AbortSignal;
 }
 
 /**
- * Not aborted because the run has ended: its call to the model is paid for, so the response is stored. The run that replaces it waits for
- * that.
+ * Aborted when the worker stops. Not because the run has ended: its call to the model is paid for, so the response is stored, and the run that
+ * replaces it waits for that. The SDK cancels an activity once, so a stop after that arrives by `stopping` only.
  */
-function signalUnlessRunEnded(): AbortSignal {
+function signalOfStep(stopping: AbortSignal): AbortSignal {
   const context = Context.current();
   const controller = new AbortController();
   context.cancellationSignal.addEventListener('abort', () => {
     const { notFound = false, cancelRequested = false } = context.cancellationDetails ?? {};
     if (!notFound && !cancelRequested) controller.abort();
   });
-  return controller.signal;
+  return AbortSignal.any([controller.signal, stopping]);
 }
 
 export function createLearningActivities(deps: LearningActivityDeps) {
@@ -108,7 +110,7 @@ export function createLearningActivities(deps: LearningActivityDeps) {
     (step: GroupStep) =>
     ({ batch_id: batchId, position }: LearningGroupInput): Promise<GroupStepResult> =>
       withHeartbeats(async () => {
-        const result = await step({ ...currentRun(batchId), position }, signalUnlessRunEnded());
+        const result = await step({ ...currentRun(batchId), position }, signalOfStep(deps.stopping));
         if (result.kind === 'settled') return { kind: 'settled' };
         const { waitMs, attempts, code, blocked } = result;
         return { kind: 'wait', waitMs: Math.ceil(waitMs), attempts, code, blocked };

@@ -1,5 +1,5 @@
 /** What a batch shows of its groups while it runs. */
-import type { BatchSummary, GroupWait } from './contract.ts';
+import { type BatchSummary, callUnderWay, type GroupWait } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { timeAfter } from './poll-until.ts';
 import { createRunStatus, type RunState } from './run-status.ts';
@@ -53,12 +53,10 @@ export function createBatchStatus(batchId: string): BatchStatus {
     },
     waits(step, position, { waitMs, attempts = 0, code = 'unknown', blocked = false }) {
       const next = formatClockTime(timeAfter(waitMs));
-      groups.set(
-        position,
-        blocked
-          ? { state: 'waiting', line: note('groupBlocked', position + 1, code, next) }
-          : { state: 'retrying', line: note('groupWaits', position + 1, step, code, attempts, next) },
-      );
+      const isWaiting = blocked || code === callUnderWay;
+      const waiting = blocked ? note('groupBlocked', position + 1, code, next) : note('groupAwaitsCall', position + 1, next);
+      const line = isWaiting ? waiting : note('groupWaits', position + 1, step, code, attempts, next);
+      groups.set(position, { state: isWaiting ? 'waiting' : 'retrying', line });
       showGroups();
     },
     settled(position) {

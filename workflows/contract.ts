@@ -82,7 +82,7 @@ export interface EmbedProgress extends Progress {
 
 /** Signal of the learning workflows: something has changed, check again now. */
 export const wakeSignal = 'look';
-/** Signal that replays all failed and stopped batches of a project. A replay sends it to the run of a batch, which it starts if none is open. */
+/** Signal that replays the failed batches of a project. A replay sends it to the run of a batch, which it starts if none is open. */
 export const replaySignal = 'replay';
 
 /** Input of `projectLearning`; the member name is that of the outbox row. */
@@ -126,11 +126,14 @@ export type GroupStepResult =
   | { readonly kind: 'settled' } // done now or before, failed or erased: the step has no work left
   | (Wait & GroupWait); // failed, or no tier has a chain: retry after this time or at a signal
 
+/** Code of a wait for the model call of an earlier run of the batch, which was reset, terminated or cancelled. */
+export const callUnderWay = 'call_under_way';
+
 /** Absent in histories of older versions. */
 export interface GroupWait {
   /** Attempts so far. */
   readonly attempts: number;
-  /** Error code of the last attempt. */
+  /** Error code of the last attempt, or `callUnderWay`. */
   readonly code: string;
   /** Not attempted: the project's settings do not allow it. */
   readonly blocked: boolean;
@@ -205,7 +208,7 @@ export interface Activities {
   consolidateGroup(input: LearningGroupInput): Promise<GroupStepResult>;
   /** Closes the batch and signals its project, unless a group is pending. */
   finishBatch(input: LearningBatchInput): Promise<BatchFinish & ExecutedBy>;
-  /** Replays the failed and the stopped batches of a project. */
+  /** Replays the failed batches of a project. Not the stopped ones: a reset of the project's run delivers old signals again. */
   replayBatches(input: ProjectLearningInput): Promise<{ readonly batches: number }>;
   lookAtErasure(input: SubjectErasureInput): Promise<ErasureStatus>;
   /** Deletes Temporal runs that concern the subject. */

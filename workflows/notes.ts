@@ -43,7 +43,7 @@ export const templates = {
   statusQuery: 'Returns what the run does now.',
   wakeSignal: 'Checks again now instead of at the end of the wait.',
   replaySignal: 'Sent by a replay. To replay a failed batch, reset its run or signal the run of its project.',
-  replayProjectSignal: 'Replays all failed and stopped batches of the project.',
+  replayProjectSignal: 'Replays all failed batches of the project.',
 
   // Activities and timers.
   readIfIdle: 'read the conversation if it is idle',
@@ -58,7 +58,7 @@ export const templates = {
   openBatch: 'read the state of the batch',
   finishBatch: 'close the batch unless a group is pending',
   checkLearning: 'start a batch if one is due',
-  replayBatches: 'replay the failed and stopped batches of the project',
+  replayBatches: 'replay the failed batches of the project',
   learnGroup: 'learn group {count} of {count}, try {count}',
   consolidateGroup: 'consolidate group {count} of {count}, try {count}',
   nextTry: 'next try at {time}',
@@ -82,6 +82,7 @@ export const templates = {
   batchProgress: '{count} of {count} groups settled.',
   groupRuns: '- Group {count}: {code}, try {count}, runs.',
   groupWaits: '- Group {count}: {code} failed ({code}), tries: {count}; next try at {time}.',
+  groupAwaitsCall: '- Group {count}: waits for the model call of an earlier run; next check at {time}.',
   groupBlocked: '- Group {count}: waits for the settings of the project ({code}); next check at {time}.',
   groupsParked: '{count} of {count} groups parked after {count} unusable responses ({code}); replay: gateway batches replay {id}',
 

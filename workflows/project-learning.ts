@@ -2,7 +2,8 @@
  * One run per project: starts learning batches for waiting messages, one normal batch at a time.
  *
  * The run holds no counts. Its activity checks the tables and starts a batch when one is due; the run then waits for a signal, or until the
- * oldest message has waited long enough. So duplicate signals and reset runs are harmless.
+ * oldest message has waited long enough. So duplicate signals and reset runs are harmless. A reset delivers old signals `replay` again,
+ * therefore they replay failed batches only, not those that an operator has stopped.
  */
 import { condition, continueAsNew, defineSignal, patched, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
 import { type Activities, type ProjectLearningInput, replaySignal, wakeSignal } from './contract.ts';

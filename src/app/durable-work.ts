@@ -6,6 +6,7 @@ import type { Environment } from '../config/environment.ts';
 import { readTemporalConnection } from '../config/temporal-settings.ts';
 import type { Clock } from '../core/time.ts';
 import { type Durable, type DurableOptions, startDurable } from '../jobs/durable.ts';
+import { shutdownGraceMs } from '../jobs/worker/worker-options.ts';
 import { reenqueueIdleTimers } from '../memory/conversations/idle-timer.ts';
 import { reenqueueErasures } from '../memory/erasure/erasure-steps.ts';
 import { reenqueueEmbeddings } from '../memory/triggers/embedding-runs.ts';
@@ -29,16 +30,17 @@ interface DurableWorkDeps
 
 export function startDurableWork(deps: DurableWorkDeps): Durable {
   const { snapshot, environment, clock, memory, erasures, learning, videos, interceptActivities, database, ...options } = deps;
+  const stopping = new AbortController();
   const idleMs = (): number => snapshot().config.memory.idleMs;
   const activities = createActivities({
     cleanup: { steps: createCleanupSteps({ database, clock, logger: options.logger }) },
     memory: { idleMs, readConversation: memory.episodes.readConversation },
     embeddings: { embedPassages: memory.embedPassages },
     erasures,
-    learning: learning.activities,
+    learning: { ...learning.activities, stopping: stopping.signal },
     videos,
   });
-  return startDurable({
+  const durable = startDurable({
     ...options,
     database,
     clock,
@@ -55,4 +57,11 @@ export function startDurableWork(deps: DurableWorkDeps): Durable {
     },
     startDelayMs: (workflow) => (workflow === 'conversationIdle' ? idleMs() : 0),
   });
+  return {
+    ...durable,
+    async stop() {
+      const timer = setTimeout(() => stopping.abort(), shutdownGraceMs);
+      await durable.stop().finally(() => clearTimeout(timer));
+    },
+  };
 }

@@ -45,7 +45,7 @@ export function createLearning({ database, clock, model, retry, uiUrl, logger }:
       learnGroup: createLearnGroup(groupDeps),
       consolidateGroup: createConsolidateGroup(groupDeps),
       finishBatch: groups.finish,
-      replayBatches: async (projectId: string) => (await replayProject(database, projectId)).length,
+      replayBatches: async (projectId: string) => (await replayProject(database, projectId, 'failed')).length,
     },
     remember,
     batches: createBatches({ database, uiUrl }),

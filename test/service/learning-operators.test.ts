@@ -96,11 +96,11 @@ describe('with operator actions in Temporal', () => {
     });
     return response.runId;
   }
-  /** Until an activity of the run has run for seconds: its first heartbeat. */
-  const untilActivityRuns = (workflowId: string, runId?: string): Promise<void> =>
+  /** Until the run has a timer: it waits for the call of the run before it. */
+  const untilRunWaits = (workflowId: string, runId?: string): Promise<void> =>
     eventually(async () => {
-      const { raw } = await handleOf(workflowId, runId).describe();
-      expect(raw.pendingActivities).toMatchObject([{ lastHeartbeatTime: expect.anything() }]);
+      const { events } = await handleOf(workflowId, runId).fetchHistory();
+      expect(events?.some(({ timerStartedEventAttributes: timer }) => timer)).toBe(true);
     }, limitMs);
   /** Ends the current run. */
   async function endRun(workflowId: string, end: 'terminate' | 'cancel'): Promise<void> {
@@ -245,7 +245,8 @@ describe('with operator actions in Temporal', () => {
     const id = batch?.workflow_id ?? '';
     const [first = 0] = await resetPointsOf(id);
     const runId = await reset(id, await runOf(id), first);
-    await untilActivityRuns(id, runId);
+    await untilRunWaits(id, runId);
+    expect(await handleOf(id, runId).query('status')).toMatchObject({ state: 'waiting' });
     held.release();
     await handleOf(id, runId).result();
     expect([vendor.count('memories', 'Larvik'), vendor.count('consolidation', 'Larvik')]).toEqual([1, 1]);
@@ -293,7 +294,7 @@ describe('with operator actions in Temporal', () => {
         expect([await show(), await runOf(batch.workflow_id)]).toEqual([expect.objectContaining(stopped), runId]);
         expect((await admin('POST', `/provision/batches/${batch.id}/replay`)).status).toBe(202);
         await eventually(async () => expect(await runOf(batch.workflow_id)).not.toBe(runId), limitMs);
-        await untilActivityRuns(batch.workflow_id);
+        await untilRunWaits(batch.workflow_id);
         held.release();
         await untilDone(gateway, 2);
         expect(await memoriesOf(gateway)).toEqual([text, next].toSorted());

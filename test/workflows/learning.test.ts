@@ -1,6 +1,7 @@
 /** The learning workflows on a real Temporal server, with dependencies that a test scripts. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { Context } from '@temporalio/activity';
 import { createLearningActivities, type LearningActivityDeps } from '../../activities/create-activities.ts';
 import type { OutboxEntry } from '../../src/db/outbox.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
@@ -46,6 +47,7 @@ function createDeps(groups: number): { deps: LearningActivityDeps; steps: string
         return { kind: 'settled' };
       },
       replayBatches: async () => 0,
+      stopping: new AbortController().signal,
       finishBatch: async () => (open.size === 0 ? finished : { finished: false }),
     },
   };
@@ -196,6 +198,30 @@ describe('learning', () => {
     workers.push(shared().work(createLearningActivities(deps)));
     await handleOf(first.id).result();
     expect(steps).toEqual(['learn 0', 'consolidate 0']);
+  });
+
+  test('a step of a terminated run continues until the worker stops', async () => {
+    const stopping = new AbortController();
+    let step: AbortSignal | undefined;
+    let isToldOfEnd = false;
+    const { id } = await startBatch({
+      ...createDeps(1).deps,
+      stopping: stopping.signal,
+      learnGroup: (_group, signal) =>
+        new Promise((_resolve, reject) => {
+          step = signal;
+          Context.current().cancellationSignal.addEventListener('abort', () => {
+            isToldOfEnd = true;
+          });
+          signal.addEventListener('abort', () => reject(signal.reason));
+        }),
+    });
+    await until('the model is called', () => step !== undefined);
+    await handleOf(id).terminate();
+    await until('a heartbeat is rejected', () => isToldOfEnd);
+    expect(step?.aborted).toBe(false);
+    stopping.abort();
+    expect(step?.aborted).toBe(true);
   });
 
   test('a project checks on a signal and at the end of a wait, and a signal ends a wait', async () => {

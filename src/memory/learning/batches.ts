@@ -108,7 +108,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
       return findWithGroups(projectId, id);
     },
     /** Replays all batches of a project in this state; returns their ids. */
-    replayAll: (projectId: string, state: EndedState) => replayProject(database, projectId, [state]),
+    replayAll: (projectId: string, state: EndedState) => replayProject(database, projectId, state),
   };
 
   async function findBatches(projectId: string | null, { id, state }: { id: string | null; state: BatchState | null }): Promise<Batch[]> {

@@ -4,7 +4,14 @@
  * An erasure deletes the groups of its subject under the project's exclusive lock. Writers of a group hold the lock shared and read the group
  * first; a deleted group counts as settled.
  */
-import type { BatchFinish, BatchSummary, GroupStepResult, PendingGroup, PendingGroups } from '../../../workflows/contract.ts';
+import {
+  type BatchFinish,
+  type BatchSummary,
+  callUnderWay,
+  type GroupStepResult,
+  type PendingGroup,
+  type PendingGroups,
+} from '../../../workflows/contract.ts';
 import { type BackoffPolicy, backoffMs } from '../../core/backoff.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Clock } from '../../core/time.ts';
@@ -43,6 +50,8 @@ const maxUnusableResponses = 5;
 const maxErrorMessageLength = 500;
 /** SQL: longer than any call to the memory model. */
 const maxCall = `interval '6 minutes'`;
+/** Interval of checking whether another run's call has ended. */
+const callCheckMs = 10_000;
 /** Retry interval of blocked groups: checking settings is cheap, and a change signals the batch anyway. */
 const blockedRetryMs = 10 * 60_000;
 
@@ -92,17 +101,10 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         return row ? { ...row, runId } : null;
       }),
 
-    /** Whether a call that another run has started is under way; it ends in `fail` or `settle`, or expires with its worker. */
-    async isCalling({ batchId, position, runId }: Group): Promise<boolean> {
-      const calling = await database.query(
-        `select 1 from memory_batch_groups
-          where batch_id = $1::uuid and position = $2::integer and calling_run <> $3::text and calling_until > now()`,
-        [batchId, position, runId],
-      );
-      return calling.length > 0;
-    },
-
-    /** Records that a model is about to be called. False when the group was erased, settled or claimed by another run meanwhile. */
+    /**
+     * Records that a model is about to be called. False when the group was erased or settled, its batch was closed, or another run's call is
+     * under way. An earlier call of the same run does not count: its activity was given up.
+     */
     async startAttempt({ batchId, position, state, runId }: Group, callId: string): Promise<boolean> {
       const updated = await database.query(
         `update memory_batch_groups
@@ -110,13 +112,39 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
                 calling_run = $5::text, calling_until = now() + ${maxCall}
           where batch_id = $1::uuid and position = $2::integer and state = $4::text
             and (calling_run is null or calling_run = $5::text or calling_until <= now())
+            and exists (select 1 from memory_batches where id = $1::uuid and state = 'running')
          returning 1`,
         [batchId, position, callId, state, runId],
       );
       return updated.length > 0;
     },
 
-    fail: ({ batchId, position, runId }: Group, failure: GroupFailure) =>
+    /** Asks to wait while another run's call is under way; it ends in `fail` or `settle`, or expires with its worker. */
+    async awaitCall({ batchId, position, state, runId }: Group): Promise<GroupStepResult> {
+      const [call] = await database.query<{ attempts: number; remainingMs: number }>(
+        `select attempts, (extract(epoch from calling_until - now()) * 1000)::float8 as "remainingMs"
+           from memory_batch_groups part
+          where batch_id = $1::uuid and position = $2::integer and state = $4::text and calling_run <> $3::text and calling_until > now()
+            and exists (select 1 from memory_batches where id = $1::uuid and state = 'running')`,
+        [batchId, position, runId, state],
+      );
+      if (!call) return { kind: 'settled' };
+      const waitMs = Math.min(call.remainingMs, callCheckMs);
+      return { kind: 'wait', waitMs, attempts: call.attempts, code: callUnderWay, blocked: false };
+    },
+
+    /** Whether a newer call of the group has started. */
+    async isReplaced({ batchId, position }: Group, callId: string): Promise<boolean> {
+      const replaced = await database.query(
+        `select 1 from memory_batch_groups
+          where batch_id = $1::uuid and position = $2::integer and call_ids[cardinality(call_ids)] <> $3::uuid`,
+        [batchId, position, callId],
+      );
+      return replaced.length > 0;
+    },
+
+    /** `callId`: the call that failed; null when none was made. */
+    fail: ({ batchId, position }: Group, failure: GroupFailure, callId: string | null = null) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {
         const [row] = await tx.query<{ attempts: number; failures: number; unusable: number }>(
           `select attempts, failures, unusable from memory_batch_groups
@@ -134,7 +162,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
           `update memory_batch_groups
               set failures = $3::integer, unusable = $4::integer, error = $5::text, error_message = $6::text,
                   state = case when $7::boolean then 'failed' else state end, next_try_at = $8::timestamptz,
-                  calling_run = nullif(calling_run, $9::text)
+                  calling_run = case when call_ids[cardinality(call_ids)] = $9::uuid then null else calling_run end
             where batch_id = $1::uuid and position = $2::integer`,
           [
             batchId,
@@ -145,7 +173,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
             toPostgresText(failure.message, maxErrorMessageLength),
             isParked,
             isParked ? null : new Date(clock.now() + waitMs),
-            runId,
+            callId,
           ],
         );
         return isParked ? { kind: 'settled' } : { kind: 'wait', waitMs, attempts: row.attempts, code, blocked: kind === 'blocked' };

@@ -2,7 +2,6 @@
  * The two steps of a group that call the memory model. No transaction is open during the call; the parsed response and the group's new state
  * are committed together, so a received response is never paid for twice.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { GroupStepResult } from '../../../workflows/contract.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -17,8 +16,8 @@ import type { BatchRun } from './replay.ts';
 import { storeConsolidation } from './store-consolidation.ts';
 import { storeStatements } from './store-statements.ts';
 
-/** Interval of checking whether the call of another run has ended. */
-const callCheckMs = 1_000;
+/** Interval of checking whether another call of the group has replaced this one. */
+const replacedCheckMs = 4_000;
 
 export type MemoryJob = 'extract' | 'consolidate';
 
@@ -107,15 +106,38 @@ async function runAttempt<Parsed>(
   if (!(await readProjectMemorySettings(database, projectId)).enabled) return groups.fail(group, memoryOff);
   if (!(await model.hasRoute(projectId, job))) return groups.fail(group, noRoute);
   const id = newId(clock.now());
-  while (!(await groups.startAttempt(group, id))) {
-    // A run that was reset or terminated finishes its call.
-    if (!(await groups.isCalling(group))) return { kind: 'settled' };
-    await sleep(callCheckMs, undefined, { signal });
-  }
-  const response = await model.complete({ ...prompt, id, projectId, job, batchId, signal });
-  if (response.kind === 'failure') return groups.fail(group, response.failure);
+  if (!(await groups.startAttempt(group, id))) return groups.awaitCall(group);
+  const response = await unlessReplaced({ groups, group, id, signal }, (callSignal) =>
+    model.complete({ ...prompt, id, projectId, job, batchId, signal: callSignal }),
+  );
+  if (response.kind === 'failure') return groups.fail(group, response.failure, id);
   const parsed = parse(response.text);
-  return parsed === null ? groups.fail(group, unusableResponse) : groups.settle(group, (tx) => store(tx, parsed));
+  return parsed === null ? groups.fail(group, unusableResponse, id) : groups.settle(group, (tx) => store(tx, parsed));
+}
+
+interface StartedCall {
+  readonly groups: Groups;
+  readonly group: Group;
+  readonly id: string;
+  readonly signal: AbortSignal;
+}
+
+/** Aborts the call when a newer one of the group has started: Temporal repeats an activity that missed its heartbeats but still runs. */
+async function unlessReplaced<Result>(
+  { groups, group, id, signal }: StartedCall,
+  call: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const replaced = new AbortController();
+  const check = async (): Promise<void> => {
+    if (await groups.isReplaced(group, id)) replaced.abort();
+  };
+  // A failed check is repeated by the next one.
+  const timer = setInterval(() => void check().catch(() => undefined), replacedCheckMs);
+  try {
+    return await call(AbortSignal.any([signal, replaced.signal]));
+  } finally {
+    clearInterval(timer);
+  }
 }
 
 const memoryOff: GroupFailure = {

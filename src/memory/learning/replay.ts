@@ -1,5 +1,6 @@
 /**
- * Replay of failed and stopped batches: by an operator through the API, by the signal `replay`, and by a reset of a batch's run. All of them
+ * Replay of failed and stopped batches: by an operator through the API, by the signal `replay` (failed ones only), and by a reset of a
+ * batch's run. All of them
  * lock the batch's row first, so concurrent replays are one.
  */
 import type { Clock } from '../../core/time.ts';
@@ -50,12 +51,12 @@ export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun
 export const endedStates = ['failed', 'stopped'] as const;
 export type EndedState = (typeof endedStates)[number];
 
-/** Replays the batches of a project in these states; returns their ids. */
-export function replayProject(database: Database, projectId: string, states: readonly EndedState[] = endedStates): Promise<string[]> {
+/** Replays the batches of a project in this state; returns their ids. */
+export function replayProject(database: Database, projectId: string, state: EndedState): Promise<string[]> {
   return database.transaction(async (tx) => {
     const batches = await tx.query<{ id: string }>(
-      `select id from memory_batches where project_id = $1::uuid and state = any($2::text[]) order by id for update`,
-      [projectId, states],
+      `select id from memory_batches where project_id = $1::uuid and state = $2::text order by id for update`,
+      [projectId, state],
     );
     for (const { id } of batches) await replayBatch(tx, { id, projectId });
     return batches.map(({ id }) => id);

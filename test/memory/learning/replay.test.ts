@@ -75,6 +75,7 @@ describeDatabases('replay', (database) => {
     expect([stopped.nextTryAt, stopped.groups[0]?.nextTryAt, stopped.error]).toEqual([null, null, 'stopped_by_operator']);
     // What its last call had stored.
     await database().query(`update memory_batch_groups set state = 'done' where batch_id = $1::uuid`, [id]);
+    expect(await learning.activities.replayBatches(projectId)).toBe(0);
     expect(await learning.batches.replayAll(projectId, 'failed')).toEqual([]);
     expect(await learning.batches.replayAll(projectId, 'stopped')).toEqual([id]);
     await learning.runBatches(projectId, 'run-2');
@@ -82,21 +83,55 @@ describeDatabases('replay', (database) => {
     expect(await learning.activities.replayBatches(projectId)).toBe(0);
   });
 
+  /** As if this run were calling the model for the first group of the batch. */
+  const callFrom = (runId: string, id: string, until: string) =>
+    database().query(
+      `update memory_batch_groups set calling_run = $3::text, calling_until = now() + $2::interval where batch_id = $1::uuid`,
+      [id, until, runId],
+    );
+  const learn = (learning: TestLearning, id: string, runId: string) =>
+    learning.activities.learnGroup({ batchId: id, position: 0, runId }, new AbortController().signal);
+
   test('a call whose worker died is repeated by another run once it has expired', async () => {
     const { projectId, id, learning } = await startBatch();
-    const call = (until: string) =>
-      database().query(
-        `update memory_batch_groups set calling_run = 'run-1', calling_until = now() + $2::interval where batch_id = $1::uuid`,
-        [id, until],
-      );
-    await call('1 hour');
-    const waiting = new AbortController();
-    const step = learning.activities.learnGroup({ batchId: id, position: 0, runId: 'run-2' }, waiting.signal);
-    waiting.abort();
-    await expect(step).rejects.toMatchObject({ name: 'AbortError' });
+    await callFrom('run-1', id, '1 hour');
+    expect(await learn(learning, id, 'run-2')).toMatchObject({ kind: 'wait', waitMs: 10_000, code: 'call_under_way', blocked: false });
     expect(learning.requests).toEqual([]);
-    await call('-1 second');
+    await callFrom('run-1', id, '-1 second');
     await learning.runBatches(projectId, 'run-2');
+    expect((await listItems(database(), projectId)).map(({ text }) => text)).toEqual(['I am Ann.']);
+  });
+
+  test('a run that ended while it waited for the call of another run makes no call', async () => {
+    const { id, learning, stateOf, end } = await startBatch();
+    await callFrom('run-1', id, '1 hour');
+    expect(await learn(learning, id, 'run-2')).toMatchObject({ kind: 'wait' });
+    await deliverOutbox();
+    await end('run-2');
+    await callFrom('run-1', id, '-1 second');
+    expect([await learn(learning, id, 'run-2'), learning.requests, await stateOf()]).toEqual([{ kind: 'settled' }, [], 'stopped']);
+  });
+
+  test('a call is aborted once its run has started another one for the group, which keeps its claim', async () => {
+    const { projectId, id, learning } = await startBatch();
+    const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    learning.respond = async (call) => {
+      const isFirst = learning.requests.length === 1;
+      (isFirst ? first : second).resolve();
+      if (isFirst) await new Promise((resolve) => call.signal.addEventListener('abort', resolve));
+      if (!isFirst) await released.promise;
+      return isFirst ? { kind: 'failure', failure: { kind: 'vendor', code: 'upstream_failed', message: 'away' } } : learnEveryMessage(call);
+    };
+    const released = Promise.withResolvers<void>();
+    const missed = learn(learning, id, 'run-1');
+    await first.promise;
+    const repeated = learn(learning, id, 'run-1');
+    await second.promise;
+    expect(await missed).toMatchObject({ kind: 'wait', code: 'upstream_failed' });
+    expect(learning.requests.map(({ signal }) => signal.aborted)).toEqual([true, false]);
+    expect(await learn(learning, id, 'run-2')).toMatchObject({ kind: 'wait', code: 'call_under_way' });
+    released.resolve();
+    expect(await repeated).toEqual({ kind: 'settled' });
     expect((await listItems(database(), projectId)).map(({ text }) => text)).toEqual(['I am Ann.']);
   });
 });
