@@ -221,6 +221,30 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
     await until('unfinished work is re-enqueued', () => temporal.repairs === 2);
   });
 
+  test('schedules are updated once, and once more when the server has attributes that they lack', async () => {
+    const temporal = createFakeTemporal();
+    let [lacking, puts, checks] = [false, 0, 0];
+    const schedules = {
+      put: async () => {
+        puts++;
+        lacking = false;
+        return true;
+      },
+      lackAttributes: () => {
+        checks++;
+        return lacking;
+      },
+    };
+    dispatch(database, { ...temporal, schedules, pollIntervalMs: 10 });
+    await until('the table was read several times', () => checks > 5);
+    expect(puts).toBe(1);
+    lacking = true;
+    await until('they are updated', () => puts === 2);
+    const before = checks;
+    await until('the table was read several times more', () => checks > before + 5);
+    expect(puts).toBe(2);
+  });
+
   test('an entry that Temporal rejects is kept and logged, and does not delay others', async () => {
     const temporal = createFakeTemporal();
     const start: typeof temporal.start = async (row) => {
