@@ -223,7 +223,7 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
 
   test('schedules are updated once, and once more when the server has attributes that they lack', async () => {
     const temporal = createFakeTemporal();
-    let [lacking, puts, looks] = [false, 0, 0];
+    let [lacking, puts, checks] = [false, 0, 0];
     const schedules = {
       put: async () => {
         puts++;
@@ -231,17 +231,17 @@ function promises(open: () => Promise<{ connections: readonly [Database, Databas
         return true;
       },
       lackAttributes: () => {
-        looks++;
+        checks++;
         return lacking;
       },
     };
     dispatch(database, { ...temporal, schedules, pollIntervalMs: 10 });
-    await until('the table was read several times', () => looks > 5);
+    await until('the table was read several times', () => checks > 5);
     expect(puts).toBe(1);
     lacking = true;
     await until('they are updated', () => puts === 2);
-    const before = looks;
-    await until('the table was read several times more', () => looks > before + 5);
+    const before = checks;
+    await until('the table was read several times more', () => checks > before + 5);
     expect(puts).toBe(2);
   });
 
