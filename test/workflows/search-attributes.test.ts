@@ -67,6 +67,17 @@ describe('search attributes', () => {
     }
   });
 
+  test('are kept when the server rejects a start for another reason', async () => {
+    const { temporal } = shared();
+    await until('they are usable', async () => {
+      await temporal.probe();
+      return temporal.areAttributesUsable();
+    });
+    const start = temporal.start({ ...entryOf('nameless'), signal: { name: '', input: {} } });
+    await expect(start).rejects.toMatchObject({ name: 'PermanentStartError' });
+    expect(temporal.areAttributesUsable()).toBe(true);
+  });
+
   test('a signal starts a workflow that does not run, and its payload is checked', async () => {
     const { temporal } = shared();
     await temporal.probe();
