@@ -87,7 +87,7 @@ try {
       lookAtLearning: async () => ({ kind: 'idle' }),
       embedPassages: async () => ({ kind: 'done', passages: 0 }),
     },
-    onClosedBatchRuns: async () => {},
+    batches: { filterOpen: async () => [], close: async () => {}, isOpen: async () => false },
     clock: systemClock,
     reenqueueUnfinished: async () => {},
     startDelayMs: (workflow) => (workflow === 'conversationIdle' ? idleMs : 0),

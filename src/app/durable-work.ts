@@ -24,7 +24,7 @@ interface DurableWorkDeps
   readonly environment: Environment;
   readonly clock: Clock;
   readonly memory: Memory;
-  readonly learning: Pick<Learning, 'activities' | 'closeBatches'>;
+  readonly learning: Pick<Learning, 'activities' | 'batchRuns'>;
   readonly interceptActivities: (activities: Activities) => Activities;
 }
 
@@ -44,7 +44,7 @@ export function startDurableWork(deps: DurableWorkDeps): Durable {
     ...options,
     database,
     clock,
-    onClosedBatchRuns: learning.closeBatches,
+    batches: learning.batchRuns,
     temporal: readTemporalConnection(snapshot().config.temporal),
     environment: { path: environment.PATH ?? '', cacheDir: cacheDirectory(environment), variables: environment },
     activities: interceptActivities(activities),

@@ -3,12 +3,12 @@ import type { BackoffPolicy } from '../core/backoff.ts';
 import { isUuid } from '../core/ids.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import type { ClosedRun } from '../jobs/closed-runs.ts';
+import type { WorkOfRuns } from '../jobs/closed-runs.ts';
 import { type BatchesOptions, createBatches } from '../memory/learning/batches.ts';
 import { createBatchStarter } from '../memory/learning/begin-batch.ts';
 import { createGroups } from '../memory/learning/groups.ts';
 import { createConsolidateGroup, createLearnGroup, type MemoryModel } from '../memory/learning/learn-group.ts';
-import { closeEndedBatches, replayProject } from '../memory/learning/replay.ts';
+import { closeEndedBatch, findOpenBatches, replayProject } from '../memory/learning/replay.ts';
 import { signalAllBatches, signalBatches } from '../memory/triggers/learning-triggers.ts';
 import type { Logger } from '../observability/logger.ts';
 
@@ -49,14 +49,37 @@ export function createLearning({ database, clock, model, retry, uiUrl, logger }:
     },
     remember,
     batches: createBatches({ database, uiUrl }),
-    /** Closes the batches of runs that ended in Temporal without code of the gateway. */
-    async closeBatches(runs: readonly ClosedRun[]): Promise<void> {
-      const ended = runs.flatMap(({ workflowId, runId, byOperator }) => {
-        const batchId = workflowId.slice(workflowId.lastIndexOf('/') + 1);
-        return isUuid(batchId) ? [{ batchId, runId, state: byOperator ? ('stopped' as const) : ('failed' as const) }] : [];
+    /** The batches of runs that ended in Temporal. */
+    batchRuns: createBatchRuns({ database, clock, logger }),
+  };
+}
+
+function createBatchRuns({ database, clock, logger }: Pick<LearningDeps, 'database' | 'clock' | 'logger'>): WorkOfRuns {
+  return {
+    async filterOpen(runs) {
+      const batches = runs.flatMap(({ workflowId, runId }) => {
+        const batchId = batchIdOf(workflowId);
+        return batchId === null ? [] : [{ batchId, runId }];
       });
-      const closed = await closeEndedBatches({ database, clock }, ended);
-      if (closed.length > 0) logger.warn({ batches: closed }, 'learning batches closed because their runs ended in Temporal');
+      const open = new Set((await findOpenBatches(database, batches)).map(({ runId }) => runId));
+      return runs.filter(({ runId }) => open.has(runId));
+    },
+    async close({ workflowId, runId, byOperator }) {
+      const batchId = batchIdOf(workflowId);
+      if (batchId === null) return;
+      const state = byOperator ? 'stopped' : 'failed';
+      const closed = await closeEndedBatch({ database, clock }, { batchId, runId, state });
+      if (closed)
+        logger.warn({ batch: batchId, project: closed.project, runId, state }, 'learning batch closed because its run ended in Temporal');
+    },
+    async isOpen(workflowId) {
+      const batchId = batchIdOf(workflowId);
+      return batchId !== null && (await findOpenBatches(database, [{ batchId, runId: null }])).length > 0;
     },
   };
+}
+
+function batchIdOf(workflowId: string): string | null {
+  const id = workflowId.slice(workflowId.lastIndexOf('/') + 1);
+  return isUuid(id) ? id : null;
 }

@@ -1,13 +1,14 @@
 /**
- * Watches for runs that ended in Temporal without code of the gateway: terminated or cancelled by an operator, or failed. Terminating runs no
- * workflow code, so only the visibility store shows it.
+ * Runs that ended in Temporal without code of the gateway: terminated or cancelled by an operator, or failed. Terminating runs no workflow
+ * code, so only the visibility store, or a refused start, shows it.
  */
 import { WorkflowNotFoundError } from '@temporalio/common';
 import type { WorkflowName } from '../../workflows/contract.ts';
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { Clock } from '../core/time.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { Temporal } from './client/temporal.ts';
+import type { StartEntry } from './client/describe-run.ts';
+import type { StartOptions, Temporal } from './client/temporal.ts';
 
 export interface ClosedRun {
   readonly workflowId: string;
@@ -16,52 +17,98 @@ export interface ClosedRun {
   readonly byOperator: boolean;
 }
 
+/** What the tables say about the work of runs. */
+export interface WorkOfRuns {
+  /** Those whose work is open and may not have been closed by this run. */
+  filterOpen(runs: readonly ClosedRun[]): Promise<readonly ClosedRun[]>;
+  /** Closes the work of a run that no newer run of its workflow id follows; may get a run repeatedly. */
+  close(run: ClosedRun): Promise<void>;
+  /** Whether the work of the workflow id is open. */
+  isOpen(workflowId: string): Promise<boolean>;
+}
+
+type RunClient = Pick<Temporal, 'writeOnlyClient'>;
+
 export interface ClosedRunsOptions {
-  readonly temporal: Pick<Temporal, 'writeOnlyClient'>;
+  readonly temporal: RunClient;
   readonly workflow: WorkflowName;
-  /** Gets closed runs that no newer run of their workflow id follows; may get a run repeatedly. */
-  readonly onClosed: (runs: readonly ClosedRun[]) => Promise<void>;
+  readonly work: WorkOfRuns;
   readonly clock: Clock;
   readonly logger: Logger;
 }
 
 const intervalMs = 10_000;
-const timeoutMs = 60_000;
+const requestTimeoutMs = 10_000;
 /** Longer than visibility stores lag and clocks differ. */
 const overlapMs = 5 * 60_000;
 /** The retention of namespaces that the gateway creates. */
 const initialRangeMs = 3 * 24 * 3_600_000;
 
 /** Begins at once. */
-export function watchClosedRuns({ temporal, workflow, onClosed, clock, logger }: ClosedRunsOptions): { stop(): Promise<void> } {
-  const { writeOnlyClient: client } = temporal;
+export function watchClosedRuns({ temporal, workflow, work, clock, logger }: ClosedRunsOptions): { stop(): Promise<void> } {
   let since = clock.now() - initialRangeMs;
   const loop = createBackgroundLoop({
     async run(signal) {
       const startedAt = clock.now();
       const closed = await listClosed(new Date(since), signal);
-      if (closed.length > 0) await onClosed(closed);
+      for (const { workflowId, runId } of closed.length > 0 ? await work.filterOpen(closed) : []) {
+        const newest = await findNewestRun(temporal, workflowId, signal);
+        if (newest?.runId === runId && newest.isClosed) await work.close(newest);
+      }
       since = startedAt - overlapMs;
       return 'idle';
     },
     intervalMs,
-    onFirstFailure: (error) => logger.debug({ err: error }, 'closed runs unavailable; retrying'),
+    onFirstFailure: (error) => logger.warn({ err: error }, 'closed runs unavailable; retrying'),
   });
   loop.start();
   return loop;
 
   async function listClosed(from: Date, signal: AbortSignal): Promise<ClosedRun[]> {
     const query = `WorkflowType = "${workflow}" and ExecutionStatus in ("Terminated", "Canceled", "Failed", "TimedOut") and CloseTime > "${from.toISOString()}"`;
+    const runs = temporal.writeOnlyClient.workflow.list({ query })[Symbol.asyncIterator]();
     const closed: ClosedRun[] = [];
-    await client.withAbortSignal(AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]), async () => {
-      for await (const { workflowId, runId, status } of client.workflow.list({ query })) {
-        const newest = await client.workflow.getHandle(workflowId).describe().catch(nullIfNotFound);
-        if (newest?.runId === runId)
-          closed.push({ workflowId, runId, byOperator: status.name === 'TERMINATED' || status.name === 'CANCELLED' });
-      }
-    });
-    return closed;
+    for (;;) {
+      const { value, done } = await withTimeout(temporal, () => runs.next(), signal);
+      if (done) return closed;
+      closed.push({ workflowId: value.workflowId, runId: value.runId, byOperator: isByOperator(value.status.name) });
+    }
   }
+}
+
+/**
+ * Starts the entry's workflow. When that is refused because its newest run has ended, the tables decide: work that an operator ended is
+ * closed; other work that is open is started again, because Temporal or the tables have lost a part of their state.
+ */
+export async function startOpenWork(
+  temporal: RunClient & Pick<Temporal, 'start'>,
+  entry: StartEntry,
+  { work, ...options }: StartOptions & { readonly work: Pick<WorkOfRuns, 'close' | 'isOpen'> },
+): Promise<void> {
+  if (await temporal.start(entry, options)) return;
+  const newest = await findNewestRun(temporal, entry.workflowId);
+  if (newest?.isClosed && newest.byOperator) await work.close(newest);
+  if (await work.isOpen(entry.workflowId)) await temporal.start(entry, { ...options, again: true });
+}
+
+async function findNewestRun(
+  temporal: RunClient,
+  workflowId: string,
+  signal?: AbortSignal,
+): Promise<(ClosedRun & { readonly isClosed: boolean }) | null> {
+  const handle = temporal.writeOnlyClient.workflow.getHandle(workflowId);
+  const run = await withTimeout(temporal, () => handle.describe().catch(nullIfNotFound), signal);
+  if (!run) return null;
+  return { workflowId, runId: run.runId, byOperator: isByOperator(run.status.name), isClosed: run.status.name !== 'RUNNING' };
+}
+
+function isByOperator(status: string): boolean {
+  return status === 'TERMINATED' || status === 'CANCELLED';
+}
+
+function withTimeout<Result>({ writeOnlyClient }: RunClient, request: () => Promise<Result>, signal?: AbortSignal): Promise<Result> {
+  const timeout = AbortSignal.timeout(requestTimeoutMs);
+  return writeOnlyClient.withAbortSignal(signal ? AbortSignal.any([signal, timeout]) : timeout, request);
 }
 
 function nullIfNotFound(error: unknown): null {

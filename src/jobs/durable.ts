@@ -11,7 +11,7 @@ import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { createSchedules } from './client/schedules.ts';
 import { createTemporal, type Temporal } from './client/temporal.ts';
-import { type ClosedRun, watchClosedRuns } from './closed-runs.ts';
+import { startOpenWork, type WorkOfRuns, watchClosedRuns } from './closed-runs.ts';
 import { MissingNamespaceError, servesNamespace, type TemporalOptions } from './connection/temporal-connection.ts';
 import { type DevServer, startDevServer } from './dev-server/dev-server.ts';
 import type { TemporalEnvironment } from './dev-server/install-temporal.ts';
@@ -48,8 +48,8 @@ export interface DurableOptions {
   readonly activities: object;
   /** Writes outbox rows for everything the tables show as unfinished; called after each (re)connection and daily. */
   readonly reenqueueUnfinished: () => Promise<void>;
-  /** Gets runs of `learningBatch` that ended without code of the gateway; only called in workers. May get a run repeatedly. */
-  readonly onClosedBatchRuns: (runs: readonly ClosedRun[]) => Promise<void>;
+  /** The work of runs of `learningBatch`. */
+  readonly batches: WorkOfRuns;
   readonly clock: Clock;
   /** How long after its outbox row was written a workflow of this name has its first work. The server delays the start until then. */
   readonly startDelayMs?: (workflow: string) => number;
@@ -155,18 +155,14 @@ export function startDurable(options: DurableOptions): Durable {
     if (options.role === 'worker') {
       const bundle = (bundleSignal: AbortSignal): Promise<string> => prepareWorkflowBundle({ dataDir, logger, signal: bundleSignal });
       worker = temporal.startWorker({ activities: options.activities, bundle, buildId: settings.buildId });
-      closedRuns = watchClosedRuns({
-        temporal,
-        workflow: 'learningBatch',
-        onClosed: options.onClosedBatchRuns,
-        clock: options.clock,
-        logger,
-      });
     }
     const connected = temporal;
     dispatcher = startDispatcher({
       database: options.database,
-      start: (row) => connected.start(row, { delayMs: (options.startDelayMs?.(row.workflow) ?? 0) - row.waitedMs }),
+      start(row) {
+        const delayMs = (options.startDelayMs?.(row.workflow) ?? 0) - row.waitedMs;
+        return startOpenWork(connected, row, { delayMs, work: options.batches });
+      },
       probe: () => probe(connected),
       reenqueueUnfinished: options.reenqueueUnfinished,
       schedules: createSchedules(connected, logger),
@@ -203,6 +199,10 @@ export function startDurable(options: DurableOptions): Durable {
     phase = reachable ? 'ready' : 'down';
     if (!reachable || hasBeenReady) return;
     hasBeenReady = true;
+    if (temporal && worker && !signal.aborted) {
+      const { batches, clock } = options;
+      closedRuns = watchClosedRuns({ temporal, workflow: 'learningBatch', work: batches, clock, logger });
+    }
     options.onReady?.(durable);
   }
 }

@@ -46,7 +46,7 @@ describe('with runs of several keys', () => {
       await temporal.probe();
       return temporal;
     };
-    const start = (temporal: Temporal, name: string): Promise<void> =>
+    const start = (temporal: Temporal, name: string): Promise<unknown> =>
       temporal.start({ workflow: 'projectLearning', workflowId: `learning/${name}`, input: { project_id: name } });
     const [before, after, lost, plain] = await Promise.all([connect(oldKey), connect(newKey), connect(lostKey), connect()]);
     await Promise.all([start(before, 'old-1'), start(before, 'old-2'), start(after, 'new'), start(after, 'both'), start(plain, 'plain')]);

@@ -12,6 +12,9 @@ import { migrate } from '../../src/db/migrate.ts';
 import { enqueue } from '../../src/db/outbox.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { type Durable, type DurableOptions, startDurable } from '../../src/jobs/durable.ts';
+import { reenqueueLearning } from '../../src/memory/triggers/learning-triggers.ts';
+import { createProject, putMemorySettings } from '../memory/calls.ts';
+import { createTestLearning, storeReadConversation } from '../memory/learning.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 import { createTestLog, prepareTestBundle, sharedTemporal, until } from '../support/temporal.ts';
 import { temporalEnvironment } from '../support/temporal-program.ts';
@@ -40,7 +43,7 @@ describe('durable work', () => {
       dataDir,
       database,
       activities: createConversationActivities(memory),
-      onClosedBatchRuns: async () => undefined,
+      batches: createTestLearning(database).batchRuns,
       clock: systemClock,
       reenqueueUnfinished: async () => {
         repairs++;
@@ -136,6 +139,36 @@ describe('durable work', () => {
     const observer = createTemporal({ address: server.address, namespace: 'model-gateway', logger });
     const handle = observer.client.workflow.getHandle('conversation/e/1');
     await until('the workflow has ended', async () => (await handle.describe()).status.name === 'COMPLETED');
+    await observer.close();
+  });
+
+  test('a batch whose start is refused is stopped if an operator ended its run, and else starts again', async () => {
+    const { server } = shared();
+    const temporal = { mode: 'external', address: server.address, namespace: 'batches', createNamespace: true } as const;
+    start({ temporal, role: 'client' });
+    const observer = createTemporal({ ...temporal, logger });
+    const learning = createTestLearning(database);
+    const projectId = await createProject(database);
+    await putMemorySettings(database, projectId, { batch_of: 1 });
+    await storeReadConversation(database, { projectId, subject: 'ann', texts: ['I am Ann.'] });
+    await learning.activities.checkLearning(projectId);
+    const delivered = () => until('the rows are delivered', async () => (await waiting()) === 0);
+    await delivered();
+    const [batch] = await learning.batches.list(projectId, null);
+    const handle = observer.client.workflow.getHandle(batch?.workflowId ?? '');
+    const { runId } = await handle.describe();
+    await handle.terminate();
+    await reenqueueLearning(database);
+    await delivered();
+    expect(await learning.batches.list(projectId, null)).toMatchObject([{ state: 'stopped', error: 'stopped_by_operator' }]);
+    expect((await handle.describe()).runId).toBe(runId);
+    // As a replay by the previous version, whose signal is not `replay`.
+    await database.query(`update memory_batches set state = 'running'`);
+    await reenqueueLearning(database);
+    await delivered();
+    expect(await learning.batches.list(projectId, null)).toMatchObject([{ state: 'running', error: null }]);
+    const again = await handle.describe();
+    expect([again.runId === runId, again.status.name]).toEqual([false, 'RUNNING']);
     await observer.close();
   });
 

@@ -129,6 +129,20 @@ describe('with operator actions in Temporal', () => {
     expect(await batchesOf(gateway)).toEqual([batch]);
   }, 300_000);
 
+  it('a finished batch that counts as running again is finished by a new run, without a request', async () => {
+    const gateway = await lend('restored');
+    await say(gateway, 'ole', 'I live in Narvik.');
+    const { id, workflow_id: workflowId } = await untilDone(gateway, 1);
+    const runId = await findWorkingRun(workflowId);
+    // As after the restore of a backup.
+    await gateway.database.query(`update memory_batches set state = 'running', run_id = null where id = $1::uuid`, [id]);
+    await reenqueueLearning(gateway.database);
+    await untilDone(gateway, 1);
+    expect(await runOf(workflowId)).not.toBe(runId);
+    expect([vendor.count('memories', 'Narvik'), vendor.count('consolidation', 'Narvik')]).toEqual([1, 1]);
+    expect(await memoriesOf(gateway)).toEqual(['I live in Narvik.']);
+  }, 180_000);
+
   /** Learns each sentence in a separate batch whose requests the vendor rejects, until all batches are given up. */
   async function park(gateway: TestGateway, sentences: readonly string[]): Promise<readonly Batch[]> {
     const { call, database, admin, project } = gateway;

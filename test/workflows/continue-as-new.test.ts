@@ -33,7 +33,7 @@ interface Scenario {
 
 interface Started {
   readonly workflowId: string;
-  readonly signalAgain: () => Promise<void>;
+  readonly signalAgain: () => Promise<unknown>;
 }
 
 async function start(

@@ -56,7 +56,7 @@ function createDeps(groups: number): { deps: LearningActivityDeps; steps: string
 interface Started {
   readonly id: string;
   readonly worker: RunningWorker;
-  readonly signalAgain: () => Promise<void>;
+  readonly signalAgain: () => Promise<unknown>;
 }
 
 describe('learning', () => {

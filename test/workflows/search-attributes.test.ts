@@ -120,6 +120,18 @@ describe('search attributes', () => {
     }
   });
 
+  test('are kept when the server rejects a start for another reason', async () => {
+    const { temporal } = shared();
+    const areUsable = () => temporal.filterAttributes([{ key: searchAttributes.project, value: projectId }]).length > 0;
+    await until('they are usable', async () => {
+      await temporal.probe();
+      return areUsable();
+    });
+    const start = temporal.start({ ...entryOf('nameless'), signal: { name: '', input: {} } });
+    await expect(start).rejects.toMatchObject({ name: 'PermanentStartError' });
+    expect(areUsable()).toBe(true);
+  });
+
   test('a signal starts a workflow that does not run, and its payload is checked', async () => {
     const { temporal } = shared();
     await temporal.probe();

@@ -37,15 +37,22 @@ export interface Temporal {
   probe(): Promise<void>;
   /**
    * Starts the entry's workflow unless it runs, and sends its signal if any. Without a signal, the server delays the first workflow task by
-   * `delayMs`. Throws `PermanentStartError` when retrying cannot succeed, any other error when Temporal is unavailable.
+   * `delayMs`. False: refused, because the newest run has ended and neither the entry is a replay nor `again` is set. Throws
+   * `PermanentStartError` when retrying cannot succeed, any other error when Temporal is unavailable.
    */
-  start(entry: StartEntry, options?: { readonly delayMs: number }): Promise<void>;
+  start(entry: StartEntry, options?: StartOptions): Promise<boolean>;
   /** Deletes all runs of this workflow id with their histories, after `recordRuns` has stored their number. */
   deleteRuns(workflowId: string, recordRuns: (count: number) => Promise<void>): Promise<void>;
   /** Runs a worker in the background until it is stopped. */
   startWorker(spec: WorkerSpec): RunningWorker;
   /** Closes the client; stop workers first. */
   close(): Promise<void>;
+}
+
+export interface StartOptions {
+  readonly delayMs?: number;
+  /** Starts a batch although a run of it has ended. */
+  readonly again?: boolean;
 }
 
 const attributeNames = Object.values(searchAttributes).map(({ name }) => name);
@@ -78,8 +85,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
       }
       await attributes.ensureRegistered();
     },
-    start: (entry, { delayMs } = { delayMs: 0 }) =>
-      withRequestTimeout(connection, () => startEntry(client, entry, { attributes, delayMs })),
+    start: (entry, startOptions = {}) => withRequestTimeout(connection, () => startEntry(client, entry, { ...startOptions, attributes })),
     deleteRuns: (workflowId, recordRuns) => withRequestTimeout(connection, () => deleteRuns(writeOnlyClient, workflowId, recordRuns)),
     startWorker: (spec) => runWorker(options, spec),
     close: () => connection.close(),
@@ -94,8 +100,8 @@ function retryWhileClosing(start: () => Promise<void>): Promise<void> {
 async function startEntry(
   client: Client,
   entry: StartEntry,
-  { attributes, delayMs }: { attributes: SearchAttributes; delayMs: number },
-): Promise<void> {
+  { attributes, delayMs = 0, again = false }: StartOptions & { readonly attributes: SearchAttributes },
+): Promise<boolean> {
   const { workflow, workflowId, input, signal } = entry;
   if (!isWorkflowName(workflow)) throw new PermanentStartError(`unknown workflow ${workflow}`);
   const { searchAttributes: typedSearchAttributes, ...description } = describeRun(workflow, entry);
@@ -104,7 +110,7 @@ async function startEntry(
       workflowId,
       taskQueue: memoryQueue,
       args: [input],
-      workflowIdReusePolicy: mayStartAgain(entry) ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
+      workflowIdReusePolicy: again || mayStartAgain(entry) ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: 'USE_EXISTING',
       ...description,
       ...(withAttributes && { typedSearchAttributes: attributes.filter(typedSearchAttributes) }),
@@ -121,19 +127,19 @@ async function startEntry(
       await retryWhileClosing(() => start(withAttributes));
     } catch (error) {
       if (!withAttributes || !permanentCodes.includes(grpcCodeOf(error))) throw error;
-      // The server may have rejected the search attributes.
-      attributes.disable();
-      await start(false);
+      await retryWhileClosing(() => start(false));
+      attributes.disable(); // The server has rejected the search attributes.
     }
+    return true;
   } catch (error) {
-    if (error instanceof WorkflowExecutionAlreadyStartedError) return;
+    if (error instanceof WorkflowExecutionAlreadyStartedError) return false;
     if (error instanceof PayloadRejectedError || permanentCodes.includes(grpcCodeOf(error)))
       throw new PermanentStartError(errorSummary(error), { cause: error });
     throw error;
   }
 }
 
-/** Only a replay starts a batch again: an operator who terminated its run wants it to stay ended. */
+/** Unless the tables show that work is left, only a replay starts a batch again: an operator who terminated its run wants it to stay ended. */
 function mayStartAgain({ workflow, signal }: StartEntry): boolean {
   return workflow !== 'learningBatch' || signal?.name === replaySignal;
 }

@@ -56,6 +56,7 @@ export interface BatchWithGroups extends Batch {
 const isStored = (state: BatchState): boolean => state === 'done' || state === 'failed' || state === 'stopped';
 
 const stoppedByOperator = { error: 'stopped_by_operator', errorMessage: 'stopped by an operator' } as const;
+const runFailed = { error: 'run_failed', errorMessage: 'its Temporal run failed' } as const;
 
 /** Without a run, no attempt follows. */
 const nextTrySql = `case when batch.state = 'running' then part.next_try_at end`;
@@ -112,7 +113,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
   };
 
   async function findBatches(projectId: string | null, { id, state }: { id: string | null; state: BatchState | null }): Promise<Batch[]> {
-    const rows = await database.query<Omit<Batch, 'workflowId' | 'runUrl'> & { projectId: string }>(
+    const rows = await database.query<Omit<Batch, 'workflowId' | 'runUrl'> & { projectId: string; isPending: boolean }>(
       `select * from (
          select batch.id, batch.project_id as "projectId", project.slug as project, batch.kind, batch.conversation_id as "conversationId", batch.created_at as "createdAt",
                 batch.finished_at as "finishedAt", parts.*,
@@ -124,6 +125,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
            join projects project on project.id = batch.project_id
            cross join lateral (
              select coalesce(sum(part.messages), 0)::integer as messages, coalesce(sum(part.attempts), 0)::integer as attempts,
+                    coalesce(bool_or(part.state in ('waiting', 'learned')), false) as "isPending",
                     min(${nextTrySql}) as "nextTryAt", coalesce(bool_or(part.next_try_at is not null and part.error in ('no_route', 'memory_off')), false) as blocked,
                     (array_agg(part.error order by part.position) filter (where part.error is not null))[1] as error,
                     (array_agg(part.error_message order by part.position) filter (where part.error is not null))[1] as "errorMessage",
@@ -139,10 +141,12 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
       [projectId, id, state, state === null || isStored(state) ? state : 'running'],
     );
     const runsUrl = await uiUrl();
-    return rows.map(({ projectId, ...row }) => {
+    return rows.map(({ projectId, isPending, ...row }) => {
       const workflowId = batchWorkflowId({ id: row.id, projectId });
       const runUrl = runsUrl === null ? null : `${runsUrl}/${encodeURIComponent(workflowId)}`;
-      return { ...row, ...(row.state === 'stopped' && stoppedByOperator), workflowId, runUrl };
+      // A batch that its own run gives up has no pending group.
+      const end = row.state === 'stopped' ? stoppedByOperator : row.state === 'failed' && isPending ? runFailed : {};
+      return { ...row, ...end, workflowId, runUrl };
     });
   }
 }

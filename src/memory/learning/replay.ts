@@ -38,10 +38,13 @@ export async function replayBatch(tx: Queries, batch: LockedBatch): Promise<void
   await signalBatch(tx, batch, 'replay');
 }
 
-/** Reopens a failed or stopped batch when another run than this one closed it: this one was reset. */
+/**
+ * Reopens a failed or stopped batch when another run than this one closed it: this one was reset. Without a run id, a worker of an older version
+ * closed it, possibly for this run.
+ */
 export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun): Promise<void> {
   const [closed] = await tx.query(
-    `select 1 from memory_batches where id = $1::uuid and state in ('failed', 'stopped') and run_id is distinct from $2::text for update`,
+    `select 1 from memory_batches where id = $1::uuid and state in ('failed', 'stopped') and run_id <> $2::text for update`,
     [batchId, runId],
   );
   if (closed) await reopenBatch(tx, batchId);
@@ -63,6 +66,20 @@ export function replayProject(database: Database, projectId: string, state: Ende
   });
 }
 
+/** Those of which the batch runs and was not closed by this run before; a `runId` of null means any run. */
+export function findOpenBatches(
+  database: Database,
+  runs: readonly { readonly batchId: string; readonly runId: string | null }[],
+): Promise<{ runId: string | null }[]> {
+  return database.query<{ runId: string | null }>(
+    `select ended.run_id as "runId"
+       from unnest($1::uuid[], $2::text[]) as ended (batch_id, run_id)
+       join memory_batches batch on batch.id = ended.batch_id
+      where batch.state = 'running' and (ended.run_id is null or batch.run_id is distinct from ended.run_id)`,
+    toColumns(runs, 'batchId', 'runId'),
+  );
+}
+
 /** A run of a batch that ended in Temporal, where no newer run follows it. */
 export interface EndedRun extends BatchRun {
   /** `stopped`: an operator terminated or cancelled it. `failed`: it ended otherwise. */
@@ -70,26 +87,25 @@ export interface EndedRun extends BatchRun {
 }
 
 /**
- * Closes batches that still count as running although their run has ended, so that only a replay starts them again. Skips a batch whose
- * replay is under way: this run had closed it before, or the replay's outbox row is pending. Returns the ids of the batches that it closed.
+ * Closes a batch that still counts as running although its run has ended, so that only a replay starts it again. Skips a batch whose replay is
+ * under way: this run had closed it before, or the replay's outbox row is pending. Returns null when it closed nothing.
  */
-export function closeEndedBatches({ database, clock }: { database: Database; clock: Clock }, runs: readonly EndedRun[]): Promise<string[]> {
+export function closeEndedBatch(
+  { database, clock }: { database: Database; clock: Clock },
+  { batchId, runId, state }: EndedRun,
+): Promise<{ readonly project: string } | null> {
   return database.transaction(async (tx) => {
-    // In a separate statement, so that the next one sees what a concurrent replay committed; ordered like its locks.
-    await tx.query(`select 1 from memory_batches where id = any($1::uuid[]) and state = 'running' order by id for update`, [
-      runs.map(({ batchId }) => batchId),
-    ]);
-    const closed = await tx.query<LockedBatch>(
-      `update memory_batches batch
-          set state = ended.state, run_id = ended.run_id, finished_at = $4::timestamptz
-         from unnest($1::uuid[], $2::text[], $3::text[]) as ended (batch_id, run_id, state)
-        where batch.id = ended.batch_id and batch.state = 'running' and batch.run_id is distinct from ended.run_id
+    // In a separate statement, so that the next one sees what a concurrent replay committed.
+    await tx.query(`select 1 from memory_batches where id = $1::uuid and state = 'running' for update`, [batchId]);
+    const [closed] = await tx.query<{ projectId: string; project: string }>(
+      `update memory_batches batch set state = $3::text, run_id = $2::text, finished_at = $4::timestamptz
+        where id = $1::uuid and state = 'running' and run_id is distinct from $2::text
           and not exists (select 1 from outbox
                            where project_id = batch.project_id and signal = 'replay' and input ->> 'batch_id' = batch.id::text)
-       returning batch.id, batch.project_id as "projectId"`,
-      [...toColumns(runs, 'batchId', 'runId', 'state'), new Date(clock.now())],
+       returning project_id as "projectId", (select slug from projects where projects.id = batch.project_id) as project`,
+      [batchId, runId, state, new Date(clock.now())],
     );
-    for (const projectId of new Set(closed.map((batch) => batch.projectId))) await triggerLearning(tx, projectId);
-    return closed.map(({ id }) => id);
+    if (closed) await triggerLearning(tx, closed.projectId);
+    return closed ?? null;
   });
 }

@@ -21,7 +21,7 @@ interface BatchKey {
   readonly projectId: string;
 }
 
-/** Starts a new batch, or ends the wait of a running one. Only `replay` starts a batch again whose run has ended. */
+/** Starts a new batch, or ends the wait of a running one. */
 export function signalBatch(tx: Queries, batch: BatchKey, name: 'look' | 'replay' = wakeSignal): Promise<void> {
   return enqueueUnlessPending(tx, { ...toBatchEntry(batch), signal: { name, input: {} } });
 }
@@ -36,12 +36,13 @@ export async function signalBatches(tx: Queries, projectId: string): Promise<voi
 }
 
 /**
- * Writes outbox rows for projects with waiting messages and for unfinished batches, because Temporal may have lost its state; running
- * workflows are only signalled.
+ * Writes outbox rows for projects with waiting messages or a batch to replay, whose run receives the signal, and for unfinished batches,
+ * because Temporal may have lost its state; running workflows are only signalled.
  */
 export async function reenqueueLearning(database: Database): Promise<void> {
   const projects = await database.query<{ projectId: string }>(
-    `select distinct project_id as "projectId" from conversations where state = 'read' and learnable and batched_messages < messages`,
+    `select project_id as "projectId" from conversations where state = 'read' and learnable and batched_messages < messages
+     union select project_id from memory_batches where state in ('failed', 'stopped')`,
   );
   for (const { projectId } of projects) await database.transaction((tx) => triggerLearning(tx, projectId));
   await signalAllBatches(database);

@@ -1,5 +1,6 @@
 /** Which batches a replay opens, and which batches an ended run closes. */
 import { expect, test } from '@jest/globals';
+import { reenqueueLearning } from '../../../src/memory/triggers/learning-triggers.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject, putMemorySettings } from '../calls.ts';
 import { createTestLearning, learnEveryMessage, listItems, storeReadConversation, type TestLearning } from '../learning.ts';
@@ -10,8 +11,8 @@ describeDatabases('replay', (database) => {
     readonly id: string;
     readonly learning: TestLearning;
     readonly stateOf: () => Promise<string | undefined>;
-    /** Closes the batch because an operator ended this run. */
-    readonly end: (runId: string) => Promise<void>;
+    /** Closes the batch because this run has ended, by default by an operator. */
+    readonly end: (runId: string, byOperator?: boolean) => Promise<void>;
   }
 
   async function startBatch(): Promise<Started> {
@@ -28,7 +29,7 @@ describeDatabases('replay', (database) => {
       id,
       learning,
       stateOf: async () => (await learning.batches.list(projectId, null))[0]?.state,
-      end: (runId) => learning.closeBatches([{ workflowId: batch?.workflowId ?? '', runId, byOperator: true }]),
+      end: (runId, byOperator = true) => learning.batchRuns.close({ workflowId: batch?.workflowId ?? '', runId, byOperator }),
     };
   }
   const deliverOutbox = () => database().query('delete from outbox');
@@ -91,6 +92,51 @@ describeDatabases('replay', (database) => {
     );
   const learn = (learning: TestLearning, id: string, runId: string) =>
     learning.activities.learnGroup({ batchId: id, position: 0, runId }, new AbortController().signal);
+
+  test('a batch whose run failed in Temporal says so, in API and log', async () => {
+    const { projectId, id, learning, end } = await startBatch();
+    await end('run-1', false);
+    expect(await learning.batches.show(null, id)).toMatchObject({
+      state: 'failed',
+      error: 'run_failed',
+      errorMessage: 'its Temporal run failed',
+    });
+    const [project] = await database().query<{ slug: string }>('select slug from projects where id = $1::uuid', [projectId]);
+    const fields = { batch: id, project: project?.slug, runId: 'run-1', state: 'failed' };
+    expect(learning.lines).toMatchObject([{ level: 'warn', message: 'learning batch closed because its run ended in Temporal', fields }]);
+  });
+
+  test('a run whose batch it has closed before does not count as open', async () => {
+    const { projectId, id, learning, end } = await startBatch();
+    const ended = (runId: string) => ({ workflowId: `learning/${projectId}/batch/${id}`, runId, byOperator: true });
+    const runs = [ended('run-1'), ended('run-2'), { ...ended('run-3'), workflowId: 'learning/no-batch' }];
+    expect(await learning.batchRuns.filterOpen(runs)).toEqual(runs.slice(0, 2));
+    await deliverOutbox();
+    await end('run-1');
+    expect(await learning.batchRuns.filterOpen(runs)).toEqual([]);
+    await learning.batches.replay(null, id);
+    expect(await learning.batchRuns.filterOpen(runs)).toEqual([runs[1]]);
+  });
+
+  test('a batch given up by a worker of an older version is not retried by its own run', async () => {
+    const { id, learning, stateOf } = await startBatch();
+    await database().query(`update memory_batch_groups set state = 'failed' where batch_id = $1::uuid`, [id]);
+    await database().query(`update memory_batches set state = 'failed', finished_at = now() where id = $1::uuid`, [id]);
+    expect(await learning.activities.openBatch({ batchId: id, runId: 'run-1' })).toEqual({ groups: [], total: 1 });
+    expect(await stateOf()).toBe('failed');
+  });
+
+  test('a project whose batch can be replayed has a run that receives the signal', async () => {
+    const { projectId, end } = await startBatch();
+    await deliverOutbox();
+    await end('run-1');
+    await deliverOutbox();
+    await database().query('update conversations set learnable = false where project_id = $1::uuid', [projectId]);
+    await reenqueueLearning(database());
+    expect(await database().query('select workflow from outbox where project_id = $1::uuid', [projectId])).toEqual([
+      { workflow: 'projectLearning' },
+    ]);
+  });
 
   test('a call whose worker died is repeated by another run once it has expired', async () => {
     const { projectId, id, learning } = await startBatch();
