@@ -214,15 +214,12 @@ describe('with operator actions in Temporal', () => {
     expect(parked[0]?.run_url).toBe(`${shared().app.startDurable().uiUrl()}/${encodeURIComponent(parked[0]?.workflow_id ?? '')}`);
   }, 300_000);
 
-  type Replay = (gateway: TestGateway & { readonly learningId: string }, batch: Batch) => Promise<unknown>;
+  type Replay = (gateway: TestGateway & { readonly learningId: string }, batch: Batch, runId: string) => Promise<unknown>;
   const replayOne: Replay = ({ admin }, { id }) => admin('POST', `/provision/batches/${id}/replay`);
   const replayAll: Replay = async ({ admin, project }) =>
     expect((await admin('POST', '/provision/batches/replay', { project, state: 'failed' })).status).toBe(202);
   const signalProject: Replay = ({ learningId }) => handleOf(learningId).signal('replay');
-  const resetRun: Replay = async (_, { workflow_id: id }) => {
-    const runId = await runOf(id);
-    await reset(id, runId, (await resetPointsOf(id, runId)).at(-1) ?? 0);
-  };
+  const resetRun: Replay = async (_, { workflow_id: id }, runId) => reset(id, runId, (await resetPointsOf(id, runId)).at(-1) ?? 0);
   const ways: Readonly<Record<string, readonly Replay[]>> = {
     'one request': [replayOne],
     'two requests': [replayOne, replayOne],
@@ -239,7 +236,8 @@ describe('with operator actions in Temporal', () => {
         await say(gateway, 'kim', 'Hello.'); // Starts the project's run.
         const [batch] = await park(gateway, [text]);
         if (!batch) throw new Error('there is no batch');
-        await Promise.all(replays.map((replay) => replay(gateway, batch)));
+        const runId = await runOf(batch.workflow_id);
+        await Promise.all(replays.map((replay) => replay(gateway, batch, runId)));
         await expectLearnedOnce(gateway, batch, text);
       }),
     );
