@@ -100,6 +100,11 @@ export function sharedTemporal(): () => TestTemporal {
   };
 }
 
+/** Writes the schedules; like the dispatcher, repeats what a loaded server does not finish in time. */
+export async function putSchedules(schedules: { put(): Promise<boolean> }): Promise<void> {
+  await until('the schedules are written', () => schedules.put().catch(() => false));
+}
+
 /** Waits until the condition holds; throws an error with the sentence after `limitMs`. */
 export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 120_000): Promise<void> {
   const end = performance.now() + limitMs;
