@@ -16,7 +16,7 @@ import { reenqueueLearning } from '../../src/memory/triggers/learning-triggers.t
 import { createProject, putMemorySettings } from '../memory/calls.ts';
 import { createTestLearning, storeReadConversation } from '../memory/learning.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
-import { createTestLog, prepareTestBundle, sharedTemporal, until } from '../support/temporal.ts';
+import { createTestLog, describeSchedule, prepareTestBundle, sharedTemporal, until } from '../support/temporal.ts';
 import { temporalEnvironment } from '../support/temporal-program.ts';
 
 describe('durable work', () => {
@@ -204,7 +204,7 @@ describe('durable work', () => {
     const before = startWith([keyA], 'client');
     await until('the run and the schedule of the first key exist', async () => (await waiting()) === 0);
     await before.stop();
-    expect((await observer.client.schedule.getHandle('daily-cleanup').describe()).action).toMatchObject({ args: [{ step: null }] });
+    expect((await describeSchedule(observer.client.schedule.getHandle('daily-cleanup'))).action).toMatchObject({ args: [{ step: null }] });
 
     await put('other');
     const after = startWith([keyB]);

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from '@jest/globals';
+import { type ScheduleDescription, type ScheduleHandle, ServiceError } from '@temporalio/client';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
 import { servesNamespace } from '../../src/jobs/connection/temporal-connection.ts';
 import { type DevServer, startDevServer } from '../../src/jobs/dev-server/dev-server.ts';
@@ -103,6 +104,19 @@ export function sharedTemporal(): () => TestTemporal {
 /** Writes the schedules; like the dispatcher, repeats what a loaded server does not finish in time. */
 export async function putSchedules(schedules: { put(): Promise<boolean> }): Promise<void> {
   await until('the schedules are written', () => schedules.put().catch(() => false));
+}
+
+/** Describes a schedule; repeats when a loaded server loses the query to its own worker. */
+export async function describeSchedule(handle: ScheduleHandle): Promise<ScheduleDescription> {
+  let description: ScheduleDescription | undefined;
+  await until('the schedule is described', async () => {
+    description = await handle.describe().catch((error: unknown) => {
+      if (error instanceof ServiceError) return undefined;
+      throw error;
+    });
+    return description !== undefined;
+  });
+  return description as ScheduleDescription;
 }
 
 /** Waits until the condition holds; throws an error with the sentence after `limitMs`. */

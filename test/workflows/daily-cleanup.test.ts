@@ -10,7 +10,7 @@ import { searchAttributes } from '../../workflows/contract.ts';
 import { firstStep } from '../../workflows/daily-cleanup.ts';
 import { templates } from '../../workflows/notes.ts';
 import { rawHistory } from '../support/histories.ts';
-import { createTestLog, putSchedules, sharedTemporal, until } from '../support/temporal.ts';
+import { createTestLog, describeSchedule, putSchedules, sharedTemporal, until } from '../support/temporal.ts';
 
 const planted = 'the patient said she is pregnant';
 
@@ -151,13 +151,13 @@ describe('dailyCleanup', () => {
     await until('it is created with its attributes', async () => {
       await temporal.probe();
       if (!(await schedules.put().catch(() => false))) return false;
-      const { action } = await handle.describe();
+      const { action } = await describeSchedule(handle);
       return 'searchAttributes' in action && Object.hasOwn(action.searchAttributes ?? {}, searchAttributes.state.name);
     });
     expect(schedules.lackAttributes()).toBe(false);
     await handle.pause('investigating');
     await putSchedules(schedules);
-    const { state, policies, spec, action } = await handle.describe();
+    const { state, policies, spec, action } = await describeSchedule(handle);
     expect(state).toMatchObject({ paused: true, note: 'investigating' });
     expect(policies.overlap).toBe('SKIP');
     expect(spec.calendars).toHaveLength(1);
@@ -181,11 +181,11 @@ describe('dailyCleanup', () => {
       await putSchedules(createSchedules(lost, logger));
       const described = lost.client.schedule.getHandle('daily-cleanup');
       await described.pause('investigating');
-      await until('it is paused', async () => (await described.describe()).state.paused);
+      await until('it is paused', async () => (await describeSchedule(described)).state.paused);
       const handle = current.client.schedule.getHandle('daily-cleanup');
-      await expect(handle.describe()).rejects.toThrow('TEMPORAL_PAYLOAD_KEY does not contain the key');
+      await expect(describeSchedule(handle)).rejects.toThrow('TEMPORAL_PAYLOAD_KEY does not contain the key');
       await putSchedules(createSchedules(current, logger));
-      expect(await handle.describe()).toMatchObject({
+      expect(await describeSchedule(handle)).toMatchObject({
         state: { paused: true, note: 'investigating' },
         action: { args: [{ step: null }] },
       });
@@ -202,8 +202,8 @@ describe('dailyCleanup', () => {
     const handle = temporal.client.schedule.getHandle('daily-cleanup');
     // Without a worker the first of three nights stays open. Without a policy in the call the schedule's own applies.
     await handle.backfill({ start: new Date('2026-11-01T00:00:00Z'), end: new Date('2026-11-03T23:00:00Z') });
-    await until('the second and the third are skipped', async () => (await handle.describe()).info.numActionsSkippedOverlap === 2);
-    expect((await handle.describe()).info.numActionsTaken).toBe(1);
+    await until('the second and the third are skipped', async () => (await describeSchedule(handle)).info.numActionsSkippedOverlap === 2);
+    expect((await describeSchedule(handle)).info.numActionsTaken).toBe(1);
     await handle.delete();
   });
 });

@@ -4,7 +4,7 @@ import { createSchedules } from '../../src/jobs/client/schedules.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { searchAttributes } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
-import { createTestLog, putSchedules, sharedTemporal, until } from '../support/temporal.ts';
+import { createTestLog, describeSchedule, putSchedules, sharedTemporal, until } from '../support/temporal.ts';
 
 const projectId = '0198c5f2-7d2e-7000-8000-00000000000a';
 
@@ -104,7 +104,7 @@ describe('search attributes', () => {
       });
       await putSchedules(schedules);
       expect(schedules.lackAttributes()).toBe(false);
-      expect((await scheduled.describe()).action).toMatchObject({ searchAttributes: { GatewayKind: ['cleanup'] } });
+      expect((await describeSchedule(scheduled)).action).toMatchObject({ searchAttributes: { GatewayKind: ['cleanup'] } });
       const warnings = lines.filter(({ level }) => level === 'warn');
       expect(warnings.map(({ fields }) => fields['searchAttributes'])).toEqual([['GatewayProjectSlug', 'GatewayState', 'GatewayBatch']]);
 
