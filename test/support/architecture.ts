@@ -9,7 +9,7 @@ export interface SourceFile {
   text: string;
 }
 
-const DATA_MODULES = ['keys', 'projects', 'ceilings', 'journal', 'usage', 'videos'];
+const DATA_MODULES = ['people', 'keys', 'projects', 'ceilings', 'journal', 'usage', 'videos'];
 const FOUNDATION = ['db', 'core', 'observability'];
 const WORKFLOW_CONTRACT = 'workflows/contract.ts';
 /** Sentences that both workflows and their starter write. Like the contract, it imports nothing. */
@@ -29,7 +29,24 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   app: 'everything',
   cli: ['config', 'core', 'jobs', 'observability'],
   'codec-server': ['config', 'core', 'jobs', 'observability'],
-  http: ['pipeline', 'routing', 'keys', 'projects', 'ceilings', 'usage', 'memory', 'jobs', 'dialects', 'failover', ...FOUNDATION],
+  console: [
+    'http',
+    'people',
+    'pipeline',
+    'routing',
+    'keys',
+    'projects',
+    'ceilings',
+    'usage',
+    'memory',
+    'jobs',
+    'guardrails',
+    'dialects',
+    'failover',
+    ...FOUNDATION,
+  ],
+  mcp: ['http', 'people', 'keys', 'projects', 'ceilings', 'usage', 'memory', ...FOUNDATION],
+  http: ['people', 'pipeline', 'routing', 'keys', 'projects', 'ceilings', 'usage', 'memory', 'jobs', 'dialects', 'failover', ...FOUNDATION],
   activities: [
     'pipeline',
     'routing',
@@ -110,6 +127,28 @@ export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
     media: ['cache', 'call'],
     video: ['cache', 'call', 'media'],
     internal: ['cache', 'call'],
+  },
+  'src/console': {
+    frame: [],
+    'sign-in': ['frame'],
+    account: ['frame'],
+    overview: ['frame'],
+    explore: ['frame'],
+    calls: ['frame'],
+    playground: ['frame'],
+    keys: ['frame'],
+    applications: ['frame'],
+    routing: ['frame'],
+    prices: ['frame'],
+    rules: ['frame'],
+    members: ['frame'],
+    audit: ['frame'],
+    memory: ['frame'],
+    conversations: ['frame'],
+    batches: ['frame'],
+    settings: ['frame'],
+    erasure: ['frame'],
+    'key-holder': ['frame'],
   },
   'src/jobs': {
     payloads: [],

@@ -1,0 +1,105 @@
+/**
+ * A page or an action of the console, as data: `router.ts` checks the session, the role and the CSRF rules before it runs one, and writes the
+ * audit row of every action. Page folders export lists of routes; nothing else registers URLs.
+ */
+
+import type { Role, Session } from '../../people/person.ts';
+import type { Project } from '../../projects/projects.ts';
+import type { Html } from './html.ts';
+
+/**
+ * Who may open a route. `member` and `owner`: a role in the project of the URL. `person`: anybody who is signed in; `admin`: deployment admins.
+ * A stranger to a project gets 404, a member on an owner's route 403.
+ */
+export type Access = 'member' | 'owner' | 'person' | 'admin';
+
+interface RouteBase {
+  /**
+   * Express path below `/console/p/:project` (access `member`, `owner`) or below `/console` (access `person`, `admin`),
+   * such as `/keys` or `/calls/:id`.
+   */
+  readonly path: string;
+  readonly access: Access;
+}
+
+export interface PageRoute extends RouteBase {
+  readonly method: 'get';
+  handle(context: ConsoleContext): Promise<PageResult>;
+}
+
+/** A change. Its audit row is written before `handle` runs, and completed with the outcome after. */
+export interface ActionRoute extends RouteBase {
+  readonly method: 'post';
+  /** Name in the audit log, such as `key.issue`. */
+  readonly action: string;
+  /** Throws GatewayError for invalid input; the page of `invalidForm` shows it without losing the input. */
+  handle(context: ConsoleContext, form: URLSearchParams): Promise<ActionResult>;
+  /** The page to show again (status 422) with the error message above it. Without it the error page is shown. */
+  invalidForm?(context: ConsoleContext, form: URLSearchParams, message: string): Promise<PageContent>;
+}
+
+export type ConsoleRoute = PageRoute | ActionRoute;
+
+export interface ConsoleContext {
+  readonly session: Session;
+  /** The project of the URL; on routes with access `person` or `admin` there is none, and reading it throws. */
+  readonly project: Project;
+  /** Role in `project`; `owner` for deployment admins. */
+  readonly role: Role;
+  /** The URL as requested; filters and paging are in its query. */
+  readonly url: URL;
+  /** Parameters of the path. */
+  readonly params: Readonly<Record<string, string>>;
+  /** IANA name of the project's reporting time zone; `UTC` by default. Name it on every chart and export. */
+  readonly zone: string;
+  /** For the hidden field of forms; `form()` of components.ts writes it. */
+  readonly csrfToken: string;
+  readonly now: number;
+  /** Aborted when the client disconnects. */
+  readonly signal: AbortSignal;
+}
+
+/** Content of a page inside the layout. */
+export interface PageContent {
+  readonly kind: 'page';
+  /** Plain text: heading and document title. */
+  readonly title: string;
+  readonly content: Html;
+  readonly status?: number;
+}
+
+export type PageResult =
+  | PageContent
+  /** Rows are streamed as they come; values are escaped, also against formulas. */
+  | {
+      readonly kind: 'csv';
+      readonly fileName: string;
+      readonly header: readonly string[];
+      readonly rows: AsyncIterable<readonly CsvValue[]>;
+    }
+  /** A part of a page for htmx, without layout. */
+  | { readonly kind: 'fragment'; readonly content: Html }
+  | { readonly kind: 'download'; readonly fileName: string; readonly contentType: string; readonly body: string }
+  | { readonly kind: 'redirect'; readonly to: string };
+
+export type CsvValue = string | number | bigint | boolean | null;
+
+export type ActionResult =
+  | {
+      readonly kind: 'redirect';
+      /** Path on this site. */
+      readonly to: string;
+      /** Shown once on the next page. */
+      readonly notice?: string;
+      /** For the audit row: ids, names, changed settings with old and new values; never texts of memories, secrets or subjects. */
+      readonly audit?: Readonly<Record<string, unknown>>;
+    }
+  /** A page that can be shown this once, such as a new key. */
+  | { readonly kind: 'page'; readonly page: PageContent; readonly audit?: Readonly<Record<string, unknown>> }
+  /** Bytes of a stream, such as the playground's response. */
+  | {
+      readonly kind: 'stream';
+      readonly contentType: string;
+      readonly chunks: AsyncIterable<Uint8Array>;
+      readonly audit?: Readonly<Record<string, unknown>>;
+    };
