@@ -2,9 +2,14 @@ import type { z } from 'zod';
 import { formatIssues } from './error-messages.ts';
 import { gatewayError } from './errors.ts';
 
-/** Parses `input` by `schema`. Throws `bad_request` with all issues. */
-export function parseOrBadRequest<Schema extends z.ZodType>(schema: Schema, input: unknown): z.output<Schema> {
+/** Parses `input` by `schema`. Throws `bad_request` with all issues, after those that were found outside `input`. */
+export function parseOrBadRequest<Schema extends z.ZodType>(
+  schema: Schema,
+  input: unknown,
+  otherIssues: readonly string[] = [],
+): z.output<Schema> {
   const parsed = schema.safeParse(input);
-  if (!parsed.success) throw gatewayError('bad_request', { message: formatIssues(parsed.error).join('; ') });
-  return parsed.data;
+  if (parsed.success && otherIssues.length === 0) return parsed.data;
+  const issues = [...otherIssues, ...(parsed.success ? [] : formatIssues(parsed.error))];
+  throw gatewayError('bad_request', { message: issues.join('; ') });
 }

@@ -57,9 +57,9 @@ export interface ApplicationChange {
   apply(current: StoredApplication): StoredApplication;
 }
 
-/** Validates the body of `PUT …/applications/{source}`; throws `bad_request`, naming every mistake. */
-export function parseApplicationChange(input: unknown): ApplicationChange {
-  const change = parseOrBadRequest(applicationInput, input ?? {});
+/** Validates the name and the body of `PUT …/applications/{source}`; throws `bad_request`, naming every mistake. */
+export function parseApplicationChange(source: string, input: unknown): ApplicationChange {
+  const change = parseOrBadRequest(applicationInput, input ?? {}, sourceIssues(source));
   return {
     apply: (current) =>
       storedApplication.parse({
@@ -70,6 +70,14 @@ export function parseApplicationChange(input: unknown): ApplicationChange {
         speech_tiers: change.speech_tiers ?? current.speech_tiers,
       }),
   };
+}
+
+const maxSourceLength = 256;
+
+/** Counted in code points. U+0000 and lone surrogates cannot be stored, and no header can contain them. */
+export function sourceIssues(source: string): readonly string[] {
+  const fits = source !== '' && source.length <= 2 * maxSourceLength && [...source].length <= maxSourceLength;
+  return fits && !/[\0\p{Cs}]/u.test(source) ? [] : [`source: must be 1 to ${maxSourceLength} characters`];
 }
 
 /** Settings of a row; missing members get their defaults. */

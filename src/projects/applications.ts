@@ -9,6 +9,7 @@ import {
   type ApplicationSettings,
   parseApplicationChange,
   parseStoredApplication,
+  sourceIssues,
   toApplicationSettings,
   toApplicationSettingsJson,
 } from './application-settings.ts';
@@ -40,13 +41,11 @@ export interface ApplicationsOptions {
 
 /** Bounded, since all applications are loaded with their project. */
 const maxApplications = 1_000;
-const maxSourceLength = 256;
 
 export function createApplications({ database, clock, channel, onChange }: ApplicationsOptions): Applications {
   return {
     async put(projectId, source, input) {
-      const change = parseApplicationChange(input);
-      assertSource(source);
+      const change = parseApplicationChange(source, input);
       const now = new Date(clock.now());
       const row = await database.transaction(async (tx) => {
         // Serializes changes to the project, so that partial updates are not lost and the number of applications is exact.
@@ -133,8 +132,7 @@ function toApplication(row: ApplicationRow): Application {
   };
 }
 
-/** Counted in code points. U+0000 and lone surrogates cannot be stored, and no header can contain them. */
 function assertSource(source: string): void {
-  if (source !== '' && source.length <= 2 * maxSourceLength && [...source].length <= maxSourceLength && !/[\0\p{Cs}]/u.test(source)) return;
-  throw gatewayError('bad_request', { message: `source: must be 1 to ${maxSourceLength} characters` });
+  const [issue] = sourceIssues(source);
+  if (issue !== undefined) throw gatewayError('bad_request', { message: issue });
 }

@@ -19,6 +19,8 @@ export interface ProjectSettings {
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
   readonly cache: { readonly enabled: boolean; readonly ttlMs: number };
+  /** IANA name of the zone in which reports split days. */
+  readonly timeZone: string;
   /** Overrides by application name. */
   readonly applications: ReadonlyMap<string, ApplicationSettings>;
 }
@@ -33,6 +35,8 @@ const retiredName = z
   .regex(/^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,62}|[^/\s]+\/\S+)$/, 'must be a model as <provider>/<model>, or the name of a provider');
 const cache = z.strictObject({ enabled: z.boolean(), ttl_seconds: z.int().min(1).max(86_400) });
 
+const timeZone = z.string().max(64).refine(isTimeZone, 'must be the IANA name of a time zone, for example Europe/Berlin');
+
 const fields = {
   providers: z.array(providerName).max(200).nullable().describe('null for all'),
   tiers,
@@ -42,6 +46,7 @@ const fields = {
   catalog_fill: z.boolean().nullable().describe('null: the value of the configuration file applies'),
   may_call: z.boolean(),
   monthly_cap: z.number().min(0).max(9_000_000).nullable().describe('USD'),
+  time_zone: timeZone.describe('IANA name of the zone in which the console splits days'),
 };
 
 /** The body of `PUT /provision/teams/{project}`. */
@@ -57,6 +62,8 @@ const storedSettings = z.object({
   may_call: fields.may_call.default(true),
   monthly_cap: fields.monthly_cap.default(null),
   cache: cache.default({ enabled: true, ttl_seconds: 600 }),
+  // Not validated: a server with newer time zone data may have stored it.
+  time_zone: z.string().default('UTC'),
 });
 
 /** A `PUT`. */
@@ -66,9 +73,11 @@ export interface ProjectChange {
   apply(current: StoredSettings): StoredSettings;
 }
 
-/** Validates the body of `PUT /provision/teams/{project}`; throws `bad_request`, naming every mistake. */
-export function parseProjectChange(input: unknown): ProjectChange {
-  const { name, cache: cacheChange, ...change } = parseOrBadRequest(projectInput, input ?? {});
+/** Validates the slug and the body of `PUT /provision/teams/{project}`; throws `bad_request`, naming every mistake. */
+export function parseProjectChange(slug: string, input: unknown): ProjectChange {
+  const isSlug = /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug);
+  const slugIssues = isSlug ? [] : ['project: must be 1 to 63 of a-z, 0-9 and "-", and not begin with "-"'];
+  const { name, cache: cacheChange, ...change } = parseOrBadRequest(projectInput, input ?? {}, slugIssues);
   return {
     name,
     apply: (current) =>
@@ -92,6 +101,7 @@ export function toProjectSettings(stored: StoredSettings, applications: Readonly
     mayCall: stored.may_call,
     monthlyCapNanos: stored.monthly_cap === null ? null : Number(nanosFromUsd(stored.monthly_cap)),
     cache: { enabled: stored.cache.enabled, ttlMs: stored.cache.ttl_seconds * 1_000 },
+    timeZone: isTimeZone(stored.time_zone) ? stored.time_zone : 'UTC',
     applications,
   });
 }
@@ -108,7 +118,19 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
     may_call: settings.mayCall,
     monthly_cap: settings.monthlyCapNanos === null ? null : toUsd(settings.monthlyCapNanos),
     cache: { enabled: settings.cache.enabled, ttl_seconds: settings.cache.ttlMs / 1_000 },
+    time_zone: settings.timeZone,
   });
+}
+
+/** Names only: `Intl` also takes offsets such as `+05:30`, which no zone rules follow. */
+function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z]/.test(name)) return false;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: name });
+    return true;
+  } catch {
+    return false; // RangeError: unknown.
+  }
 }
 
 /** Drops members that are `undefined`, which would overwrite existing values. */

@@ -65,8 +65,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
   });
 
   const put = async (slug: string, input: unknown): Promise<{ project: Project; created: boolean }> => {
-    const change = parseProjectChange(input);
-    assertSlug(slug);
+    const change = parseProjectChange(slug, input);
     const now = clock.now();
     const result = await database.transaction(async (tx) => {
       const created = await insertProject(tx, slug, now);
@@ -165,11 +164,4 @@ function toProject(row: ProjectRow, compileRules: ReturnType<typeof createRuleCo
 function requireProject(project: Project | null): Project {
   if (!project) throw gatewayError('not_found', { message: 'no such project' });
   return project;
-}
-
-function assertSlug(slug: string): void {
-  if (/^[a-z0-9][a-z0-9-]{0,62}$/.test(slug)) return;
-  throw gatewayError('bad_request', {
-    message: `project: must be 1 to 63 of a-z, 0-9 and "-", and not begin with "-"`,
-  });
 }

@@ -128,10 +128,10 @@ describe('the schema of a body accepts what its module accepts', () => {
       );
 
   test.each<[string, z.ZodType, (body: unknown) => unknown]>([
-    ['ProjectBody', provisionRequests.ProjectBody, parseProjectChange],
+    ['ProjectBody', provisionRequests.ProjectBody, (body) => parseProjectChange('acme', body)],
     ['KeyBody', provisionRequests.KeyBody, (body) => parseKeyInput(body, now)],
     ['RotateBody', provisionRequests.RotateBody, parseGraceSeconds],
-    ['ApplicationBody', provisionRequests.ApplicationBody, parseApplicationChange],
+    ['ApplicationBody', provisionRequests.ApplicationBody, (body) => parseApplicationChange('bot', body)],
     ['RulesBody', provisionRequests.RulesBody, parseRulesInput],
     ['MemorySettingsBody', memoryRequests.MemorySettingsBody, (body) => parseMemorySettingsChange(body)(defaultMemorySettings)],
     ['MemoryItemBody', memoryRequests.MemoryItemBody, (body) => itemBody.parse(body)],

@@ -35,6 +35,7 @@ describeDatabases('projects', (database) => {
       may_call: true,
       monthly_cap: null,
       cache: { enabled: true, ttl_seconds: 600 },
+      time_zone: 'UTC',
       created_at: '2026-11-20T10:00:00Z',
       updated_at: '2026-11-20T10:00:00Z',
     });
@@ -78,6 +79,14 @@ describeDatabases('projects', (database) => {
     }
   });
 
+  test('the time zone is an IANA name', async () => {
+    expect((await projects.put(slug, {})).project.settings.timeZone).toBe('UTC');
+    for (const name of ['Europe/Berlin', 'Asia/Kolkata', 'America/Argentina/Buenos_Aires', 'UTC'])
+      expect((await projects.put(slug, { time_zone: name })).project.settings.timeZone).toBe(name);
+    for (const wrong of ['', '+05:30', 'Mars/Base', 'CET+1', null, 2])
+      await expect(projects.put(slug, { time_zone: wrong })).rejects.toMatchObject({ code: 'bad_request' });
+  });
+
   test('every mistake of a change is named, and none of it is stored', async () => {
     await projects.put(slug, {});
     const change = projects.put(slug, {
@@ -96,6 +105,7 @@ describeDatabases('projects', (database) => {
 
   test.each(['', '-a', 'A', 'a_b', 'a.b', 'ä', 'a'.repeat(64)])('%j is not a valid slug', async (wrong) => {
     await expect(projects.put(wrong, {})).rejects.toMatchObject({ code: 'bad_request' });
+    await expect(projects.put(wrong, { may_call: 7 })).rejects.toThrow(/^project: .+; may_call: /);
   });
 
   test('a cached project is returned synchronously; a change reaches every process', async () => {

@@ -35,6 +35,7 @@ const models = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 20 }).map((name) => `one/${name}`),
 );
 const hints = {
+  time_zone: fc.constantFrom('Europe/Berlin', 'Asia/Kolkata', 'Mars/Base'),
   model: models,
   messages: fc.oneof(fc.constant([{ role: 'user', content: 'hi' }]), fc.array(fc.jsonValue({ maxDepth: 3 }), { maxLength: 3 })),
 };

@@ -17,6 +17,7 @@ const project = z.looseObject({
   may_call: z.boolean(),
   monthly_cap: usd.nullable(),
   cache: z.looseObject({ enabled: z.boolean(), ttl_seconds: z.int() }),
+  time_zone: z.string(),
   created_at: time,
   updated_at: time,
 });
