@@ -10,7 +10,7 @@ import { createLearning, signalWaitingBatches } from './app/learning.ts';
 import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
 import { startCostAdjustment } from './ceilings/counter-updates.ts';
-import { createUsageReader } from './ceilings/counter-usage.ts';
+import { createCounterReader, createUsageReader } from './ceilings/counter-usage.ts';
 import { parseImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
@@ -174,7 +174,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           erasures,
           learning,
           callRecording,
-          readUsage: createUsageReader({ database, admission, process: journal.id }),
+          readUsage: createUsageReader(createCounterReader({ database, admission, process: journal.id })),
           handleCall,
           media,
           health,

@@ -1,11 +1,14 @@
-/** Usage of a key's ceilings and of its project's monthly cap, for `/status/peek`: settled calls and the reservations of running ones. */
+/** Usage of counters: settled calls and the reservations of running ones. */
 import type { CeilingName } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import type { Admission } from './admission.ts';
-import { countersFor, type Limits } from './counters.ts';
+import { type CounterKey, countersFor, formatCounterKey, type Limits } from './counters.ts';
 
-interface Usage {
+/** Calls, tokens or nano-dollars. */
+export interface CounterUsage {
+  /** Of settled calls. */
   readonly used: number;
+  /** Upper bounds of running calls. */
   readonly reserved: number;
 }
 
@@ -16,15 +19,14 @@ export interface UsageReaderOptions {
   readonly process: string;
 }
 
-export function createUsageReader({ database, admission, process }: UsageReaderOptions) {
-  /** Omits counters that no call has used yet. */
-  return async function readUsage(limits: Limits, epochMs: number): Promise<{ key: Partial<Record<CeilingName, Usage>>; month?: Usage }> {
-    const keys = countersFor(limits, epochMs)
-      .map(({ key }) => key)
-      .filter(({ scope }) => scope !== 'source');
-    if (keys.length === 0) return { key: {} };
+/** Returns the usage of counters of one project by `formatCounterKey`, without those that no call has used yet. */
+export type ReadCounters = (projectId: string, keys: readonly CounterKey[]) => Promise<ReadonlyMap<string, CounterUsage>>;
+
+export function createCounterReader({ database, admission, process }: UsageReaderOptions): ReadCounters {
+  return async (projectId, keys) => {
+    if (keys.length === 0) return new Map();
     const rows = await database.query<{ position: number; used: number; reserved: number }>(selectUsage, [
-      limits.projectId,
+      projectId,
       keys.map(({ scope }) => scope),
       keys.map(({ scopeId }) => scopeId),
       keys.map(({ ceiling }) => ceiling),
@@ -32,9 +34,27 @@ export function createUsageReader({ database, admission, process }: UsageReaderO
       keys.map(({ start }) => new Date(start)),
       process,
     ]);
-    const usages = rows.flatMap(({ position, used, reserved }) => {
+    const usages = rows.flatMap(({ position, used, reserved }): (readonly [string, CounterUsage])[] => {
       const key = keys[position - 1];
-      return key ? [{ key, usage: { used, reserved: reserved + admission.reservedFor(key) } }] : [];
+      return key ? [[formatCounterKey(key), { used, reserved: reserved + admission.reservedFor(key) }]] : [];
+    });
+    return new Map(usages);
+  };
+}
+
+/** Usage of the ceilings of a call's key and of its project's month; counters that no call has used yet are absent. */
+export function createUsageReader(readCounters: ReadCounters) {
+  return async function readUsage(
+    limits: Limits,
+    epochMs: number,
+  ): Promise<{ key: Partial<Record<CeilingName, CounterUsage>>; month?: CounterUsage }> {
+    const keys = countersFor(limits, epochMs)
+      .map(({ key }) => key)
+      .filter(({ scope }) => scope !== 'source');
+    const counted = await readCounters(limits.projectId, keys);
+    const usages = keys.flatMap((key) => {
+      const usage = counted.get(formatCounterKey(key));
+      return usage ? [{ key, usage }] : [];
     });
     const month = usages.find(({ key }) => key.scope === 'project')?.usage;
     const keyUsages = usages.filter(({ key }) => key.scope === 'key');

@@ -168,7 +168,8 @@ function isBounded(ceiling: CeilingName): boolean {
   return ceiling === 'cost' || ceiling === 'tpm';
 }
 
-function boundOf(ceiling: CeilingName, bounds: UsageBounds | null): number {
+/** What a call with these bounds reserves on a counter. */
+export function boundOf(ceiling: CeilingName, bounds: UsageBounds | null): number {
   // An exhausted ceiling denies every call, also of a model without cost (`tenant_capped`).
   if (ceiling === 'cost') return Math.max(1, bounds?.costNanos ?? 0);
   return ceiling === 'tpm' ? (bounds?.tokens ?? 0) : 1;

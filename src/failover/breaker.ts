@@ -25,6 +25,8 @@ export interface BreakerReport {
 export interface Breakers {
   /** Whether the provider may be tried first. In half-open state the first caller takes the probe slot and must send a request. */
   tryAcquire(projectId: string, provider: string): boolean;
+  /** What `tryAcquire` would return now, without taking the probe slot. */
+  canAcquire(projectId: string, provider: string): boolean;
   /** Whether its models keep their position after the first candidate. Takes no probe slot. */
   isHealthy(projectId: string, provider: string): boolean;
   recordSuccess(projectId: string, provider: string): void;
@@ -92,18 +94,24 @@ export function createBreakers(clock: Clock): Breakers {
     Object.assign(breaker, { state: 'open', openedAt: now, retryAt: now + breaker.openMs, probingUntil: 0, successesInHalfOpen: 0 });
   };
 
+  const isAcquirable = ({ state, coolingUntil, retryAt, probingUntil }: Breaker, now: number): boolean => {
+    if (coolingUntil > now) return false;
+    if (state === 'closed') return true;
+    return (state !== 'open' || now >= retryAt) && probingUntil <= now;
+  };
+
   return {
     tryAcquire(projectId, provider) {
       const breaker = breakers.get(`${projectId} ${provider}`);
       if (!breaker) return true;
       const now = clock.now();
-      if (breaker.coolingUntil > now) return false;
-      if (breaker.state === 'closed') return true;
-      if (breaker.state === 'open' && now < breaker.retryAt) return false;
-      breaker.state = 'half_open';
-      if (breaker.probingUntil > now) return false;
-      breaker.probingUntil = now + probeTimeoutMs;
-      return true;
+      const isAcquired = isAcquirable(breaker, now);
+      if (isAcquired && breaker.state !== 'closed') Object.assign(breaker, { state: 'half_open', probingUntil: now + probeTimeoutMs });
+      return isAcquired;
+    },
+    canAcquire(projectId, provider) {
+      const breaker = breakers.get(`${projectId} ${provider}`);
+      return !breaker || isAcquirable(breaker, clock.now());
     },
     isHealthy(projectId, provider) {
       const breaker = breakers.get(`${projectId} ${provider}`);

@@ -68,11 +68,24 @@ export async function lockKey(tx: Queries, projectId: string, prefix: string): P
   return row ? toKeyRow(row) : null;
 }
 
-/** Keys of a project, newest first. */
-export async function listKeys(database: Database, projectId: string): Promise<KeyRecord[]> {
-  const rows = await database.query<StoredKey>(`select ${keyColumns} from virtual_keys where project_id = $1::uuid order by id desc`, [
-    projectId,
-  ]);
+/** A page of keys. */
+export interface KeyPage {
+  /** Only keys that were issued before the one with this id. Null for the first page. */
+  readonly before: string | null;
+  readonly limit: number;
+  /** Without keys that are revoked or expired at that time. Null for all. */
+  readonly usableAt: number | null;
+}
+
+/** Keys of a project, newest first; all of them without `page`. */
+export async function listKeys(database: Database, projectId: string, page?: KeyPage): Promise<KeyRecord[]> {
+  const rows = await database.query<StoredKey>(
+    `select ${keyColumns} from virtual_keys
+      where project_id = $1::uuid and ($2::uuid is null or id < $2::uuid)
+        and ($4::timestamptz is null or (revoked_at is null and (expires_at is null or expires_at > $4::timestamptz)))
+      order by id desc limit $3::bigint`,
+    [projectId, page?.before ?? null, page?.limit ?? null, dateOrNull(page?.usableAt ?? null)],
+  );
   const ceilings = await readCeilings(
     database,
     rows.map((row) => row.id),

@@ -13,7 +13,18 @@ import { createNotifiedCache } from '../db/notified-cache.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
 import { type KeySettings, parseGraceSeconds, parseKeyInput } from './key-input.ts';
 import type { Ceilings, KeyRecord } from './key-record.ts';
-import { endKey, insertKey, keyChannel, listKeys, lockKey, noCeilings, readCeilings, readKey, toKeyRecord } from './key-store.ts';
+import {
+  endKey,
+  insertKey,
+  type KeyPage,
+  keyChannel,
+  listKeys,
+  lockKey,
+  noCeilings,
+  readCeilings,
+  readKey,
+  toKeyRecord,
+} from './key-store.ts';
 import { generateSecret, hashSecret, matchesHash, parseSecret } from './secret.ts';
 
 export interface Keyring {
@@ -23,7 +34,8 @@ export interface Keyring {
   getCeilings(caller: Caller): Ceilings | Promise<Ceilings>;
   /** Creates a key from a request body. Only this result contains the secret. */
   issue(projectId: string, input: unknown): Promise<IssuedKey>;
-  list(projectId: string): Promise<KeyRecord[]>;
+  /** Newest first; all keys of the project without `page`. */
+  list(projectId: string, page?: KeyPage): Promise<KeyRecord[]>;
   revoke(projectId: string, prefix: string): Promise<KeyRecord>;
   /** Issues a key with the same settings, which shares the usage of the old one's ceilings; the old key ends after `grace_seconds` of the body. */
   rotate(projectId: string, prefix: string, input: unknown): Promise<IssuedKey>;
@@ -114,7 +126,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       const settings = parseKeyInput(input, clock.now());
       return insert(projectId, async () => ({ settings, predecessor: null }));
     },
-    list: (projectId) => listKeys(database, projectId),
+    list: (projectId, page) => listKeys(database, projectId, page),
     async revoke(projectId, prefix) {
       const now = clock.now();
       const row = await database.transaction((tx) => endKey(tx, { projectId, prefix, at: now, now }));

@@ -13,6 +13,7 @@ import {
   toApplicationSettings,
   toApplicationSettingsJson,
 } from './application-settings.ts';
+import { assertUnchanged, type ReadSettings } from './unchanged.ts';
 
 export interface Application {
   readonly source: string;
@@ -23,8 +24,11 @@ export interface Application {
 }
 
 export interface Applications {
-  /** Creates or changes the application's settings; omitted members keep their value. Throws `bad_request`, `conflict`. */
-  put(projectId: string, source: string, input: unknown): Promise<Application>;
+  /**
+   * Creates or changes the application's settings; omitted members keep their value. Throws `bad_request`, and `conflict` when a setting
+   * differs from its value in `read`.
+   */
+  put(projectId: string, source: string, input: unknown, read?: ReadSettings): Promise<Application>;
   /** Applications exist without being provisioned: an unknown one has the default settings. */
   find(projectId: string, source: string): Promise<Application>;
   /** Applications with settings, ordered by name. */
@@ -44,7 +48,7 @@ const maxApplications = 1_000;
 
 export function createApplications({ database, clock, channel, onChange }: ApplicationsOptions): Applications {
   return {
-    async put(projectId, source, input) {
+    async put(projectId, source, input, read) {
       const change = parseApplicationChange(source, input);
       const now = new Date(clock.now());
       const row = await database.transaction(async (tx) => {
@@ -61,7 +65,9 @@ export function createApplications({ database, clock, channel, onChange }: Appli
           );
           if (count?.isFull) throw gatewayError('conflict', { message: `the project has ${maxApplications} applications already` });
         }
-        const settings = change.apply(parseStoredApplication(current?.settings ?? {}));
+        const stored = parseStoredApplication(current?.settings ?? {});
+        assertUnchanged(stored, read);
+        const settings = change.apply(stored);
         const [written] = await tx.query<ApplicationRow>(
           `insert into applications (project_id, source, settings, created_at, updated_at)
            values ($1::uuid, $2::text, $3::jsonb, $4::timestamptz, $4::timestamptz)

@@ -2,12 +2,13 @@
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type ContentRule, parseRulesInput, parseStoredRules } from '../guardrails/content-rule.ts';
+import { assertUnchanged } from './unchanged.ts';
 
 export interface ContentRules {
   /** The rules in force. */
   find(projectId: string): Promise<readonly ContentRule[]>;
-  /** Replaces all rules by those of `input`. Throws `bad_request`, naming every mistake. */
-  put(projectId: string, input: unknown): Promise<readonly ContentRule[]>;
+  /** Replaces all rules by those of `input`. Throws `bad_request`, naming every mistake, and `conflict` when the rules differ from `read`. */
+  put(projectId: string, input: unknown, read?: { readonly rules: unknown }): Promise<readonly ContentRule[]>;
 }
 
 export interface ContentRulesOptions {
@@ -24,9 +25,11 @@ export function createContentRules({ database, clock, channel, onChange }: Conte
       const [row] = await database.query<{ rules: unknown }>('select rules from projects where id = $1::uuid', [projectId]);
       return parseStoredRules(row?.rules ?? []);
     },
-    async put(projectId, input) {
+    async put(projectId, input, read) {
       const rules = parseRulesInput(input);
       await database.transaction(async (tx) => {
+        const [current] = await tx.query<{ rules: unknown }>('select rules from projects where id = $1::uuid for update', [projectId]);
+        assertUnchanged({ rules: parseStoredRules(current?.rules ?? []) }, read);
         await tx.query('update projects set rules = $2::jsonb, updated_at = $3::timestamptz where id = $1::uuid', [
           projectId,
           JSON.stringify(rules),

@@ -13,6 +13,7 @@ import { type CompiledRules, createRuleCompiler } from '../guardrails/rules.ts';
 import { type Applications, applicationsSubquery, createApplications, parseApplications } from './applications.ts';
 import { type ContentRules, createContentRules } from './content-rules.ts';
 import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjectSettings, toSettingsJson } from './project-settings.ts';
+import { assertUnchanged, type ReadSettings } from './unchanged.ts';
 
 /** NOTIFY channel; the payload is the id of a project that was created or changed, also by its applications or rules. */
 const projectChannel = 'gateway_projects';
@@ -30,8 +31,11 @@ export interface Projects {
   /** Rejects with `not_found`, or with `keystore_unavailable` when the project is not cached and cannot be read. */
   get(projectId: string): Project | Promise<Project>;
   findBySlug(slug: string): Promise<Project | null>;
-  /** Creates or changes a project from a request body; omitted members keep their value. */
-  put(slug: string, input: unknown): Promise<{ project: Project; created: boolean }>;
+  /**
+   * Creates or changes a project from a request body; omitted members keep their value. Throws `conflict` when a setting differs from its
+   * value in `read`.
+   */
+  put(slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }>;
   /** Creates the project with all defaults unless it exists. */
   ensureDefault(slug: string): Promise<{ project: Project; created: boolean }>;
   list(): Promise<Project[]>;
@@ -64,14 +68,16 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     },
   });
 
-  const put = async (slug: string, input: unknown): Promise<{ project: Project; created: boolean }> => {
+  const put = async (slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }> => {
     const change = parseProjectChange(slug, input);
     const now = clock.now();
     const result = await database.transaction(async (tx) => {
       const created = await insertProject(tx, slug, now);
       const [current] = await tx.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text for update`, [slug]);
       if (!current) throw gatewayError('not_found', { message: 'no such project' });
-      const settings = change.apply(parseStoredSettings(current.settings));
+      const stored = parseStoredSettings(current.settings);
+      assertUnchanged(stored, read);
+      const settings = change.apply(stored);
       const [row] = await tx.query<ProjectRow>(
         `update projects set name = $2::text, settings = $3::jsonb, updated_at = $4::timestamptz where id = $1::uuid returning ${projectColumns}`,
         [current.id, change.name ?? current.name, JSON.stringify(settings), new Date(now)],

@@ -39,12 +39,15 @@ export interface Planner {
   plan(request: PlanRequest): Plan;
   /** Orders the plan by the current health of the vendors. For a call that will be sent: it may take the probe slot of a breaker. */
   order(plan: Plan, request: Pick<PlanRequest, 'caller' | 'project'>): Plan;
+  /** The skipped models of a request for which `plan` throws `no_route`. */
+  explain(request: PlanRequest): readonly PlanEntry[];
 }
 
 export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): Planner {
+  const viewOf = (request: PlanRequest): SelectRequest => ({ ...request, catalog: catalog(), catalogFill: catalogFill() });
   return {
     plan(request) {
-      const view: SelectRequest = { ...request, catalog: catalog(), catalogFill: catalogFill() };
+      const view = viewOf(request);
       if (view.catalog.providers.size === 0) throw gatewayError('no_route', { message: 'no providers configured' });
       const { open, skipped, isFilled, isDeniedByKey } = selectFor(view, request);
       if (open.length === 0) {
@@ -65,6 +68,7 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
       const positionOf = ({ model, skipped }: PlanEntry): number => (skipped === null ? (positions.get(model) ?? 0) : positions.size);
       return { candidates, entries: plan.entries.toSorted((left, right) => positionOf(left) - positionOf(right)) };
     },
+    explain: (request) => selectFor(viewOf(request), request).skipped,
   };
 }
 

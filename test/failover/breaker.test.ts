@@ -249,3 +249,13 @@ test('breakers are separate for each project and provider', () => {
   ]);
   expect(breakers.report('acme', [])).toEqual([]);
 });
+
+test('asking whether a call would be admitted takes no probe slot', () => {
+  fail(5);
+  expect(breakers.canAcquire('acme', 'openai')).toBe(false);
+  now += 30 * second;
+  expect(breakers.canAcquire('acme', 'openai')).toBe(true);
+  expect(report()).toMatchObject({ state: 'open' });
+  expect(isAdmitted()).toBe(true);
+  expect(breakers.canAcquire('acme', 'openai')).toBe(false);
+});

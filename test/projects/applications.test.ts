@@ -37,6 +37,27 @@ describeDatabases('applications of a project', (database) => {
     expect((await projects.get(project.id)).settings.applications.size).toBe(0);
   });
 
+  test('a change of settings that were read before another change is a conflict', async () => {
+    await put('bot', { tiers: { standard: ['openai/a'] } });
+    const { applications } = projects;
+    await expect(applications.put(project.id, 'bot', { tiers: {} }, { tiers: { standard: ['openai/b'] } })).rejects.toMatchObject({
+      code: 'conflict',
+      message: 'changed since they were read: tiers',
+    });
+    await applications.put(project.id, 'bot', { tiers: {} }, { tiers: { standard: ['openai/a'] } });
+    expect((await applications.find(project.id, 'bot')).settings.tiers).toEqual({});
+
+    await expect(projects.put(project.slug, { retired: ['openai'] }, { retired: ['openai/x'] })).rejects.toMatchObject({
+      code: 'conflict',
+    });
+    await projects.put(project.slug, { retired: ['openai'] }, { retired: [], tiers: {} });
+
+    const rule = { class: 'email', place: 'input', action: 'block' };
+    await projects.contentRules.put(project.id, { rules: [rule] }, { rules: [] });
+    await expect(projects.contentRules.put(project.id, { rules: [] }, { rules: [] })).rejects.toMatchObject({ code: 'conflict' });
+    expect(await projects.contentRules.find(project.id)).toEqual([rule]);
+  });
+
   test('omitted members keep their value, null removes a ceiling, tiers are replaced as a whole', async () => {
     await put('bot', {
       ceilings: { calls: 100, cost: 12.5 },

@@ -51,6 +51,46 @@ async function recordBatch(tx: Queries, entries: readonly PriceEntry[], now: num
   return changed.map(({ model }) => model);
 }
 
+/** A price of a model's history. */
+export interface PricePeriod {
+  readonly model: string;
+  readonly effectiveFrom: number;
+  /** Null: unknown from then on. */
+  readonly prices: ModelPrices | null;
+  readonly source: string;
+}
+
+/** The latest price of each of the models, in no particular order. */
+export async function latestPrices(database: Queries, models: readonly string[]): Promise<PricePeriod[]> {
+  const rows = await database.query<PriceRow>(
+    `select distinct on (model) ${periodColumns} from model_prices where model = any ($1::text[]) order by model, effective_from desc`,
+    [models],
+  );
+  return rows.map(toPeriod);
+}
+
+/** All prices of a model, newest first. */
+export async function priceHistory(database: Queries, model: string): Promise<PricePeriod[]> {
+  const rows = await database.query<PriceRow>(
+    `select ${periodColumns} from model_prices where model = $1::text order by effective_from desc`,
+    [model],
+  );
+  return rows.map(toPeriod);
+}
+
+const periodColumns = `model, effective_from as "effectiveFrom", price, source`;
+
+interface PriceRow {
+  readonly model: string;
+  readonly effectiveFrom: Date;
+  readonly price: unknown;
+  readonly source: string;
+}
+
+function toPeriod({ model, effectiveFrom, price, source }: PriceRow): PricePeriod {
+  return { model, effectiveFrom: effectiveFrom.getTime(), prices: price === null ? null : parseStoredPrice(price), source };
+}
+
 /** Prices of a model in force at a time. Null when none was known then. */
 export async function priceAt(database: Queries, model: string, at: number): Promise<ModelPrices | null> {
   const [row] = await database.query<{ price: unknown }>(

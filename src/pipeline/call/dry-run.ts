@@ -1,0 +1,198 @@
+/**
+ * What would happen to a call: the steps of `handle-call.ts` with the same planner, classifier, ceilings and bounds, but without any effect.
+ * It sends nothing, reserves nothing and takes no probe slot of a breaker.
+ *
+ * The text of the call is unknown, so content rules are listed without being evaluated, and a classifier that asks a model is not asked.
+ */
+import type { ReadCounters } from '../../ceilings/counter-usage.ts';
+import {
+  ceilingExceeded,
+  countersFor,
+  formatCounterKey,
+  hasCostCeiling,
+  type LimitedCounter,
+  type Limits,
+} from '../../ceilings/counters.ts';
+import { boundOf, type UsageBounds } from '../../ceilings/reservation.ts';
+import type { Call, Caller, Candidate, PlanEntry, TextRoute } from '../../core/call.ts';
+import { isDialect } from '../../core/call.ts';
+import { GatewayError, gatewayError } from '../../core/errors.ts';
+import { newId } from '../../core/ids.ts';
+import type { Clock } from '../../core/time.ts';
+import type { Breakers } from '../../failover/breaker.ts';
+import type { Catalog } from '../../routing/catalog.ts';
+import { type Classifier, chooseTier } from '../../routing/classify.ts';
+import { createPlanner, defaultTier, type Plan, type Planner } from '../../routing/plan.ts';
+import { findTier, isRetired, type RoutingView, resolveModel } from '../../routing/rules.ts';
+import { buildInternalCall } from './internal-call.ts';
+import { limitsFor, type ProjectContext } from './project-context.ts';
+import { usageBounds } from './usage-bounds.ts';
+
+export interface DryRunDeps {
+  readonly catalog: () => Catalog;
+  readonly breakers: Breakers;
+  /** For projects without their own setting. */
+  readonly catalogFill: () => boolean;
+  readonly classifier: () => Classifier;
+  readonly readCounters: ReadCounters;
+  readonly clock: Clock;
+}
+
+export interface DryRunRequest {
+  readonly project: { readonly slug: string; readonly settings: ProjectContext };
+  readonly caller: Caller;
+  /** Of the key. */
+  readonly ceilings: Limits['key'];
+  readonly source: string;
+  readonly route: TextRoute;
+  readonly modelAsked: string;
+  readonly inputBytes: number;
+  /** Null when the caller sets no limit. */
+  readonly maxOutputTokens: number | null;
+}
+
+/** Who defines a tier; the first one that does wins. */
+export type TierOrigin = 'application' | 'project' | 'configuration';
+
+export interface DryRunCandidate {
+  readonly id: string;
+  readonly isFilled: boolean;
+  readonly isRetired: boolean;
+  /** False: its provider's breaker is open or in cooldown, so it comes after healthy ones. */
+  readonly isHealthy: boolean;
+}
+
+/** A ceiling that the call would be checked against, in the order of denial. */
+export interface DryRunCeiling {
+  readonly counter: LimitedCounter;
+  readonly used: number;
+  readonly reserved: number;
+  /** What the call would reserve. */
+  readonly bound: number;
+  readonly isDenied: boolean;
+}
+
+export interface DryRun {
+  /** Null when the name is not a configured tier. */
+  readonly tier: { readonly name: string; readonly origin: TierOrigin } | null;
+  /** How the tier of `auto` is chosen; null for any other name. */
+  readonly classifier: Classifier | null;
+  /** In the order of attempts. */
+  readonly candidates: readonly DryRunCandidate[];
+  readonly skipped: readonly PlanEntry[];
+  readonly bounds: UsageBounds;
+  readonly ceilings: readonly DryRunCeiling[];
+  /** Whether the response cache would be searched, and why not. */
+  readonly cache: 'searched' | 'disabled' | 'route_not_cached';
+  /** The error that the call would end with before any request to a vendor; null when it would be sent. */
+  readonly refusal: GatewayError | null;
+}
+
+export type RunDry = (request: DryRunRequest) => Promise<DryRun>;
+
+export function createDryRun({ catalog, breakers, catalogFill, classifier, readCounters, clock }: DryRunDeps): RunDry {
+  const planner = createPlanner({ catalog, breakers: { ...breakers, tryAcquire: breakers.canAcquire }, catalogFill });
+
+  return async (request) => {
+    const { caller, source, route, modelAsked, ceilings: keyCeilings } = request;
+    const project = request.project.settings;
+    const call = buildCall(request, clock.now());
+    const limits = limitsFor({ caller, source }, project, keyCeilings);
+    const autoTier = await chooseTierOf(call, project);
+    const planRequest = { caller, project, source, route, modelAsked, autoTier, requiresPrice: hasCostCeiling(limits) };
+    const { plan, skipped, error } = tryPlan(planner, planRequest);
+    const view: RoutingView = { catalog: catalog(), project, source };
+    const bounds = usageBounds(call, plan.candidates);
+    const ceilings = error ? [] : await checkCeilings(limits, bounds);
+    const denied = ceilings.find(({ isDenied }) => isDenied);
+    return {
+      tier: tierOf(view, modelAsked === 'auto' ? usedTier(view, autoTier, route, plan) : modelAsked),
+      classifier: modelAsked === 'auto' && isDialect(route) ? classifier() : null,
+      candidates: planner.order(plan, planRequest).candidates.map((candidate) => toReport(candidate, plan, request)),
+      skipped,
+      bounds,
+      ceilings,
+      cache: isDialect(route) ? (project.cache.enabled ? 'searched' : 'disabled') : 'route_not_cached',
+      refusal:
+        error ?? (project.mayCall ? null : gatewayError('subscription_required')) ?? (denied ? ceilingExceeded(denied.counter.key) : null),
+    };
+  };
+
+  function chooseTierOf({ source, route, modelAsked, body, spans }: Call, project: ProjectContext): string | Promise<string> {
+    // A failing model call means `standard`, as for a real call.
+    const complete = () => Promise.reject(new Error('a dry run calls no model'));
+    return chooseTier(
+      { catalog: catalog(), classifier: classifier() },
+      { project, source, route, modelAsked, body, spans, remainingMs: null, complete },
+    );
+  }
+
+  async function checkCeilings(limits: Limits, bounds: UsageBounds): Promise<DryRunCeiling[]> {
+    const counters = countersFor(limits, clock.now());
+    const counted = await readCounters(
+      limits.projectId,
+      counters.map(({ key }) => key),
+    );
+    return counters.map((counter) => {
+      const { used, reserved } = counted.get(formatCounterKey(counter.key)) ?? { used: 0, reserved: 0 };
+      const bound = boundOf(counter.key.ceiling, bounds);
+      const remaining = counter.limit - used - reserved;
+      // The only call of a counter gets all that is left, even if its bound is larger.
+      return { counter, used, reserved, bound, isDenied: remaining < 1 || (bound > remaining && reserved > 0) };
+    });
+  }
+
+  function toReport({ id, provider }: Candidate, { entries }: Plan, { caller, project }: DryRunRequest): DryRunCandidate {
+    return {
+      id,
+      isFilled: entries.some((entry) => entry.model === id && entry.filled === true),
+      isRetired: isRetired(project.settings, id),
+      isHealthy: breakers.canAcquire(caller.projectId, provider),
+    };
+  }
+}
+
+const nothing: Plan = { candidates: [], entries: [] };
+
+function tryPlan(
+  planner: Planner,
+  request: Parameters<Planner['plan']>[0],
+): { plan: Plan; skipped: readonly PlanEntry[]; error: GatewayError | null } {
+  try {
+    const plan = planner.plan(request);
+    return { plan, skipped: plan.entries.filter(({ skipped }) => skipped !== null), error: null };
+  } catch (error) {
+    if (!(error instanceof GatewayError && error.code === 'no_route')) throw error;
+    return { plan: nothing, skipped: planner.explain(request), error };
+  }
+}
+
+/** The planner returns to the route's default tier when the chosen one has no permitted model. */
+function usedTier(view: RoutingView, autoTier: string, route: TextRoute, { candidates }: Plan): string {
+  const ids: readonly string[] = resolveModel(view, autoTier).ids;
+  return candidates.some(({ id }) => ids.includes(id)) ? autoTier : defaultTier(route);
+}
+
+function tierOf(view: RoutingView, name: string): DryRun['tier'] {
+  if (findTier(view, name) === null) return null;
+  const application = view.project.applications.get(view.source);
+  if (application && Object.hasOwn(application.tiers, name)) return { name, origin: 'application' };
+  return { name, origin: Object.hasOwn(view.project.tiers, name) ? 'project' : 'configuration' };
+}
+
+/** A call of the requested size, since bounds and classifier depend on its bytes. */
+function buildCall({ project, caller, source, route, modelAsked, inputBytes, maxOutputTokens }: DryRunRequest, now: number): Call {
+  const text = 'x'.repeat(inputBytes);
+  return buildInternalCall({
+    id: newId(now),
+    route,
+    caller,
+    source,
+    slug: project.slug,
+    model: modelAsked,
+    members: isDialect(route) ? { messages: [{ role: 'user', content: text }] } : { input: text },
+    maxOutputTokens,
+    timeoutMs: 0,
+    now,
+  });
+}
