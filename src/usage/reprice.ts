@@ -76,8 +76,9 @@ export function createReprice(deps: { database: Database; clock: Clock; startCos
         // Times, model names, counts and an id: no personal data.
         const detail = JSON.stringify({ ...receipt, project_id: request.projectId });
         await tx.query(
-          `insert into audit_log (at, actor, action, detail) values ($1::timestamptz, 'admin_token', 'usage.reprice', $2::jsonb)`,
-          [new Date(clock.now()), detail],
+          `insert into audit_log (at, actor, action, project_id, outcome, detail)
+           values ($1::timestamptz, 'admin_token', 'usage.reprice', $3::uuid, 'ok', $2::jsonb)`,
+          [new Date(clock.now()), detail, request.projectId],
         );
       }
       return receipt;

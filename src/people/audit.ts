@@ -1,0 +1,125 @@
+/**
+ * The audit log: one row per change by a person or with the admin token. The row is written before the change and completed after it, so
+ * that a change without a row cannot happen; a row without an outcome is a change that is under way, or was interrupted.
+ *
+ * Rows hold ids, names and changed settings; never texts of memories, subjects, secrets or e-mail addresses.
+ */
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+
+/** What the change was authorized by. */
+export type AuditActor = 'person' | 'personal_token' | 'admin_token';
+
+export type AuditOutcome =
+  | 'ok'
+  /** The change was rejected: not allowed, not found or not valid. */
+  | 'refused'
+  /** An unexpected error. */
+  | 'failed';
+
+export type AuditDetail = Readonly<Record<string, unknown>>;
+
+export interface AuditStart {
+  readonly actor: AuditActor;
+  /** Null for the admin token. */
+  readonly personId: string | null;
+  /** Null for changes to the deployment. */
+  readonly projectId: string | null;
+  /** Such as `key.issue`. */
+  readonly action: string;
+  /** What is changed: an id, slug or prefix. */
+  readonly target?: string | null;
+}
+
+export interface AuditEntry {
+  readonly id: number;
+  readonly at: number;
+  readonly actor: AuditActor;
+  readonly personId: string | null;
+  /** Null for the admin token, and when the person was deleted. */
+  readonly person: { readonly email: string; readonly name: string } | null;
+  readonly projectId: string | null;
+  /** Slug. */
+  readonly project: string | null;
+  readonly action: string;
+  readonly target: string | null;
+  /** Null while the change is under way, or when it was interrupted. */
+  readonly outcome: AuditOutcome | null;
+  readonly detail: AuditDetail;
+}
+
+export interface AuditFilter {
+  readonly projectId?: string | undefined;
+  readonly personId?: string | undefined;
+  readonly action?: string | undefined;
+  /** Inclusive. */
+  readonly from?: number | undefined;
+  /** Exclusive. */
+  readonly to?: number | undefined;
+  /** Entries older than this one. */
+  readonly before?: number | undefined;
+  readonly limit: number;
+}
+
+export interface Audit {
+  /** Writes the row of a change that is about to be made; returns its id. */
+  begin(start: AuditStart): Promise<number>;
+  /** Completes the row. `detail` is added to what it holds. */
+  finish(id: number, outcome: AuditOutcome, detail?: AuditDetail): Promise<void>;
+  /** Newest first. */
+  list(filter: AuditFilter): Promise<AuditEntry[]>;
+}
+
+export function createAudit({ database, clock }: { readonly database: Database; readonly clock: Clock }): Audit {
+  return {
+    async begin({ actor, personId, projectId, action, target = null }) {
+      const [row] = await database.query<{ id: number }>(
+        `insert into audit_log (at, actor, person_id, project_id, action, target, detail)
+         values ($1::timestamptz, $2::text, $3::uuid, $4::uuid, $5::text, $6::text, '{}') returning id`,
+        [new Date(clock.now()), actor, personId, projectId, action, target],
+      );
+      if (!row) throw new Error('the audit row was not written');
+      return row.id;
+    },
+    async finish(id, outcome, detail = {}) {
+      await database.query(`update audit_log set outcome = $2::text, detail = detail || $3::jsonb where id = $1::bigint`, [
+        id,
+        outcome,
+        JSON.stringify(detail),
+      ]);
+    },
+    async list(filter) {
+      const { projectId = null, personId = null, action = null, from, to, before = null, limit } = filter;
+      const rows = await database.query<AuditRow>(
+        `select audit_log.id, at, actor, person_id as "personId", people.email, people.name, project_id as "projectId",
+                projects.slug as project, action, target, outcome, detail
+         from audit_log
+         left join people on people.id = person_id
+         left join projects on projects.id = project_id
+         where ($1::uuid is null or project_id = $1::uuid)
+           and ($2::uuid is null or person_id = $2::uuid)
+           and ($3::text is null or action = $3::text)
+           and ($4::timestamptz is null or at >= $4::timestamptz)
+           and ($5::timestamptz is null or at < $5::timestamptz)
+           and ($6::bigint is null or audit_log.id < $6::bigint)
+         order by audit_log.id desc limit $7::integer`,
+        [projectId, personId, action, toDate(from), toDate(to), before, limit],
+      );
+      return rows.map(({ at, email, name, ...row }) => ({
+        ...row,
+        at: at.getTime(),
+        person: email !== null && name !== null ? { email, name } : null,
+      }));
+    },
+  };
+}
+
+interface AuditRow extends Omit<AuditEntry, 'at' | 'person'> {
+  readonly at: Date;
+  readonly email: string | null;
+  readonly name: string | null;
+}
+
+function toDate(epochMs: number | undefined): Date | null {
+  return epochMs === undefined ? null : new Date(epochMs);
+}

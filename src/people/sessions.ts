@@ -1,0 +1,137 @@
+/**
+ * Table `sessions`. The cookie holds a random secret of which the SHA-256 is stored. A sign-in always starts a new session, so that a secret
+ * from before it is worthless. Each request reads its session from the database: a revoked one ends at once, in every process.
+ */
+import { newId } from '../core/ids.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database, Queries } from '../db/database.ts';
+import type { Session } from './person.ts';
+import { createSecret, hashSecret, isSecret } from './secret.ts';
+
+const dayMs = 86_400_000;
+/** A session ends after this time without a request, and in any case after its longest duration. */
+export const sessionIdleMs = 7 * dayMs;
+export const sessionMaxMs = 30 * dayMs;
+const lastSeenIntervalMs = 60_000;
+const maxUserAgentLength = 300;
+
+/** A session in a person's list. */
+export interface SessionRecord extends Omit<Session, 'person'> {
+  /** Header `user-agent` at sign-in. */
+  readonly userAgent: string | null;
+}
+
+export interface Sessions {
+  /** Starts a session. Only this result has its secret. `replaces` is the secret of a session that ends with it. */
+  start(personId: string, options: { userAgent: string | null; replaces?: string | null }): Promise<StartedSession>;
+  /** Null when the secret is unknown, or its session expired or was revoked, or its person is disabled. */
+  find(secret: string): Promise<Session | null>;
+  /** Unexpired sessions of a person, the one used last first. */
+  list(personId: string): Promise<SessionRecord[]>;
+  /** Signs out the session with this secret. */
+  end(secret: string): Promise<void>;
+  /** False when the person has no such session. */
+  revoke(personId: string, sessionId: string): Promise<boolean>;
+  /** Returns the number of ended sessions. */
+  revokeAll(personId: string, options?: { except?: string }): Promise<number>;
+}
+
+export interface StartedSession {
+  readonly secret: string;
+  readonly expiresAt: number;
+}
+
+export function createSessions({ database, clock }: { readonly database: Database; readonly clock: Clock }): Sessions {
+  return {
+    async start(personId, { userAgent, replaces = null }) {
+      const now = clock.now();
+      const { secret, hash } = createSecret();
+      const expiresAt = now + sessionMaxMs;
+      await database.transaction(async (tx) => {
+        if (replaces !== null) await tx.query('delete from sessions where secret_sha256 = $1::bytea', [hashSecret(replaces)]);
+        await tx.query(
+          `insert into sessions (id, secret_sha256, person_id, user_agent, created_at, last_seen_at, expires_at)
+           values ($1::uuid, $2::bytea, $3::uuid, $4::text, $5::timestamptz, $5::timestamptz, $6::timestamptz)`,
+          [newId(now), hash, personId, userAgent?.slice(0, maxUserAgentLength) ?? null, new Date(now), new Date(expiresAt)],
+        );
+      });
+      return { secret, expiresAt };
+    },
+    async find(secret) {
+      if (!isSecret(secret)) return null;
+      const now = clock.now();
+      const [row] = await database.query<SessionRow>(
+        `with found as (
+           select sessions.id, sessions.created_at as "createdAt", last_seen_at as "lastSeenAt", expires_at as "expiresAt",
+                  people.id as "personId", email, name, is_admin as "isAdmin"
+           from sessions join people on people.id = person_id
+           where secret_sha256 = $1::bytea and disabled_at is null and ${unexpired}
+         ), seen as (
+           update sessions set last_seen_at = $2::timestamptz
+           from found where sessions.id = found.id and found."lastSeenAt" <= $4::timestamptz
+         )
+         select * from found`,
+        [hashSecret(secret), new Date(now), new Date(now - sessionIdleMs), new Date(now - lastSeenIntervalMs)],
+      );
+      if (!row) return null;
+      const { personId, email, name, isAdmin, ...times } = row;
+      return { ...toTimes(times), person: { id: personId, email, name, isAdmin } };
+    },
+    async list(personId) {
+      const now = clock.now();
+      const rows = await database.query<SessionTimes & { userAgent: string | null }>(
+        `select id, created_at as "createdAt", last_seen_at as "lastSeenAt", expires_at as "expiresAt", user_agent as "userAgent"
+         from sessions where person_id = $1::uuid and ${unexpired} order by last_seen_at desc, id desc`,
+        [personId, new Date(now), new Date(now - sessionIdleMs)],
+      );
+      return rows.map((row) => ({ ...toTimes(row), userAgent: row.userAgent }));
+    },
+    async end(secret) {
+      await database.query('delete from sessions where secret_sha256 = $1::bytea', [hashSecret(secret)]);
+    },
+    async revoke(personId, sessionId) {
+      const rows = await database.query('delete from sessions where person_id = $1::uuid and id::text = $2::text returning id', [
+        personId,
+        sessionId,
+      ]);
+      return rows.length > 0;
+    },
+    revokeAll: (personId, { except } = {}) => endSessions(database, personId, except),
+  };
+}
+
+/** Ends the sessions of a person except one; returns their number. */
+export async function endSessions(queries: Queries, personId: string, except: string | null = null): Promise<number> {
+  const rows = await queries.query(
+    'delete from sessions where person_id = $1::uuid and ($2::uuid is null or id <> $2::uuid) returning id',
+    [personId, except],
+  );
+  return rows.length;
+}
+
+/** $2: now; $3: the earliest last request of a session that is not idle. */
+const unexpired = 'expires_at > $2::timestamptz and last_seen_at > $3::timestamptz';
+
+interface SessionTimes {
+  readonly id: string;
+  readonly createdAt: Date;
+  readonly lastSeenAt: Date;
+  readonly expiresAt: Date;
+}
+
+interface SessionRow extends SessionTimes {
+  readonly personId: string;
+  readonly email: string;
+  readonly name: string;
+  readonly isAdmin: boolean;
+}
+
+function toTimes({ id, createdAt, lastSeenAt, expiresAt }: SessionTimes): Omit<Session, 'person'> {
+  return {
+    id,
+    createdAt: createdAt.getTime(),
+    lastSeenAt: lastSeenAt.getTime(),
+    // An idle session ends earlier; the list shows when.
+    expiresAt: Math.min(expiresAt.getTime(), lastSeenAt.getTime() + sessionIdleMs),
+  };
+}

@@ -1,0 +1,29 @@
+/** People and projects for the tests of `src/people`. */
+import { randomBytes } from 'node:crypto';
+import { newId } from '../../src/core/ids.ts';
+import type { Queries } from '../../src/db/database.ts';
+import type { Person } from '../../src/people/person.ts';
+
+export async function insertPerson(database: Queries, options: { isAdmin?: boolean } = {}): Promise<Person> {
+  const name = `person-${randomBytes(6).toString('hex')}`;
+  const person = { id: newId(0), email: `${name}@example.com`, name, isAdmin: options.isAdmin ?? false };
+  await database.query(
+    'insert into people (id, email, name, is_admin, created_at) values ($1::uuid, $2::text, $3::text, $4::boolean, now())',
+    [person.id, person.email, person.name, person.isAdmin],
+  );
+  return person;
+}
+
+/** Returns the id. */
+export async function insertProject(database: Queries): Promise<string> {
+  const id = newId(0);
+  await database.query('insert into projects (id, slug, name) values ($1::uuid, $2::text, $2::text)', [
+    id,
+    `p-${randomBytes(6).toString('hex')}`,
+  ]);
+  return id;
+}
+
+export async function disable(database: Queries, personId: string): Promise<void> {
+  await database.query('update people set disabled_at = now() where id = $1::uuid', [personId]);
+}
