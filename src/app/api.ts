@@ -8,13 +8,12 @@ import type { Breakers } from '../failover/breaker.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
-import { createProvisionCatalogRoutes } from '../http/routes/provision-catalog.ts';
 import { createHttpServer } from '../http/server.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
 import { limitsFor } from '../pipeline/call/project-context.ts';
-import type { Projects } from '../projects/projects.ts';
+import type { Project, Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
 import { listModels } from '../routing/list-models.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
@@ -62,6 +61,9 @@ export function createApi(deps: ApiDeps): Server {
       return query();
     });
 
+  const getUsage = ({ id: projectId, settings: { monthlyCapNanos } }: Project) =>
+    readStored(() => reports.getUsage({ projectId, monthlyCapNanos }));
+
   return createHttpServer({
     logger,
     text: { findCaller, findProject: projects.get, memorySettings: memory.settings.get, handleCall, clock, logger },
@@ -69,10 +71,7 @@ export function createApi(deps: ApiDeps): Server {
     video: { findCaller, findProject: projects.get, ...media.videoRoutes, clock, logger },
     status: {
       findCaller,
-      getUsage: async ({ projectId }) => {
-        const { monthlyCapNanos } = (await projects.get(projectId)).settings;
-        return readStored(() => reports.getUsage({ projectId, monthlyCapNanos }));
-      },
+      getUsage: async ({ projectId }) => getUsage(await projects.get(projectId)),
       getStatus: async (caller) => {
         const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller)]);
         const { catalog, config } = snapshot();
@@ -96,25 +95,25 @@ export function createApi(deps: ApiDeps): Server {
     },
     memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, applyErasure: erasures.listener.apply, readStored }),
     health,
-    provisionCatalog: createProvisionCatalogRoutes({
-      listModels: () => Object.values(activeModels.models()).map((row) => ({ ...row, price: toPrice(row) })),
-      listProviders: () =>
-        Object.values(snapshot().config.providers).map(({ name, baseUrl, dialect, serves }) => ({
-          name,
-          host: getHost(baseUrl),
-          dialect,
-          serves,
-        })),
-      importModels: activeModels.import,
-      adminToken,
-    }),
     provision: createProvisionRoutes({
       projects,
       keyring,
       memorySettings: memory.settings,
       batches: learning.batches,
       leases: callRecording.leases,
+      catalog: {
+        listModels: () => Object.values(activeModels.models()).map((row) => ({ ...row, price: toPrice(row) })),
+        listProviders: () =>
+          Object.values(snapshot().config.providers).map(({ name, baseUrl, dialect, serves }) => ({
+            name,
+            host: getHost(baseUrl),
+            dialect,
+            serves,
+          })),
+        importModels: activeModels.import,
+      },
       erasures: erasures.routes,
+      getUsage,
       // Active prices that are not in the price history yet would be missed.
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),

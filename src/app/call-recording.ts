@@ -8,7 +8,7 @@ import { revokeLeases } from '../ceilings/lease-store.ts';
 import { tokenCost, unitsCost } from '../core/cost.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
-import type { LeaseHandlerDeps } from '../http/routes/provision-leases.ts';
+import type { LeaseRouteDeps } from '../http/routes/provision/lease-routes.ts';
 import { createDrain } from '../journal/drain.ts';
 import type { JournalFileSystem } from '../journal/file-system.ts';
 import { createHeartbeat, deleteIfStale, deleteProcess, listLiveProcesses } from '../journal/heartbeat.ts';
@@ -85,7 +85,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
       // One transaction: a process that reconnects sees its row deleted before others count it as live.
       revokeLeases: (journalId) =>
         database.transaction(async (tx) => ((await deleteIfStale(tx, journalId)) ? await revokeLeases(tx, journalId) : null)),
-    } satisfies LeaseHandlerDeps,
+    } satisfies LeaseRouteDeps,
     async start(): Promise<void> {
       await admission.start();
       drain.start();

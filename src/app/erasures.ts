@@ -1,6 +1,6 @@
 /** Connects erasure to the modules that store data of subjects: this process's listener, the workflow's activities and the routes. */
 import type { Database } from '../db/database.ts';
-import type { ErasureReports } from '../http/routes/provision.ts';
+import type { ErasureReports } from '../http/routes/provision/report-routes.ts';
 import type { Durable } from '../jobs/durable.ts';
 import { deleteQuarantined } from '../journal/quarantine.ts';
 import { createErasureListener } from '../memory/erasure/erasure-listener.ts';

@@ -27,7 +27,6 @@ export interface ServerDeps extends HealthServerDeps {
   readonly status: StatusRouteDeps;
   readonly models: ModelsRouteDeps;
   readonly memory: MemoryRouteDeps;
-  readonly provisionCatalog: Router;
   readonly provision: Router;
 }
 
@@ -63,7 +62,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.post('/v1/memory/episodes/:id/remember', memory.remember);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
-  app.use('/provision', rejectOptionsRequests, deps.provisionCatalog, deps.provision);
+  app.use('/provision', rejectOptionsRequests, deps.provision);
   let description: unknown;
   app.get('/openapi.json', (_request, response) => {
     // Generated on first use: most processes never need it.

@@ -29,6 +29,8 @@ export interface Applications {
    * differs from its value in `read`.
    */
   put(projectId: string, source: string, input: unknown, read?: ReadSettings): Promise<Application>;
+  /** Removes what was set, so that the defaults apply. Throws `not_found` when nothing was. */
+  reset(projectId: string, source: string): Promise<Application>;
   /** Applications exist without being provisioned: an unknown one has the default settings. */
   find(projectId: string, source: string): Promise<Application>;
   /** Applications with settings, ordered by name. */
@@ -82,15 +84,26 @@ export function createApplications({ database, clock, channel, onChange }: Appli
       if (!row) throw gatewayError('not_found', { message: 'no such application' });
       return toApplication(row);
     },
+    async reset(projectId, source) {
+      assertSource(source);
+      await database.transaction(async (tx) => {
+        const removed = await tx.query(`delete from applications where project_id = $1::uuid and source = $2::text returning source`, [
+          projectId,
+          source,
+        ]);
+        if (removed.length === 0) throw gatewayError('not_found', { message: 'the application has no settings' });
+        await tx.query('select pg_notify($1::text, $2::text)', [channel, projectId]);
+      });
+      onChange(projectId);
+      return unsetApplication(source);
+    },
     async find(projectId, source) {
       assertSource(source);
       const [row] = await database.query<ApplicationRow>(
         `select ${applicationColumns} from applications where project_id = $1::uuid and source = $2::text`,
         [projectId, source],
       );
-      return row
-        ? toApplication(row)
-        : { source, settings: toApplicationSettings(parseStoredApplication({})), createdAt: null, updatedAt: null };
+      return row ? toApplication(row) : unsetApplication(source);
     },
     async list(projectId) {
       const rows = await database.query<ApplicationRow>(
@@ -128,6 +141,10 @@ interface ApplicationRow {
 }
 
 const applicationColumns = `source, settings, created_at as "createdAt", updated_at as "updatedAt"`;
+
+function unsetApplication(source: string): Application {
+  return { source, settings: toApplicationSettings(parseStoredApplication({})), createdAt: null, updatedAt: null };
+}
 
 function toApplication(row: ApplicationRow): Application {
   return {

@@ -60,7 +60,11 @@ beforeAll(async () => {
   const app = express();
   app.use(
     '/provision',
-    createProvisionRoutes({ projects, keyring, memorySettings, batches, listCalls, leases, erasures, reprice, adminToken }),
+    createProvisionRoutes({
+      ...{ projects, keyring, memorySettings, batches, listCalls, leases, erasures, reprice, adminToken },
+      catalog: { listModels: () => [], listProviders: () => [], importModels: () => Promise.reject(new Error('no test imports')) },
+      getUsage: async () => ({ month: '2026-11', spend: 1.5, monthly_cap: null, by_model: [], by_task: [], by_source: [] }),
+    }),
   );
   app.use(createErrorHandler(quiet));
   server = createServer(app);

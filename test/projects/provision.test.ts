@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import express from 'express';
 import { createLeaseStore } from '../../src/ceilings/lease-store.ts';
 import { createErrorHandler } from '../../src/http/error-handler.ts';
-import { type CallsFilter, createProvisionRoutes } from '../../src/http/routes/provision.ts';
+import type { CallsFilter } from '../../src/http/routes/provision/report-routes.ts';
+import { createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring } from '../../src/keys/keyring.ts';
 import { createBatches } from '../../src/memory/learning/batches.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
@@ -33,7 +34,9 @@ describeDatabases('/provision', (database) => {
     const erasures = { listErasures: async () => [], findErasure: async () => null };
     const rows = createLeaseStore(database());
     const leases = { leases: rows, listLiveProcesses: async () => [], revokeLeases: rows.revokeAll };
-    const deps = { projects, keyring, memorySettings, batches, listCalls, leases, erasures, reprice, adminToken };
+    const catalog = { listModels: () => [], listProviders: () => [], importModels: () => Promise.reject(new Error('no test imports')) };
+    const getUsage = async ({ slug }: { slug: string }) => ({ project: slug });
+    const deps = { projects, keyring, memorySettings, batches, listCalls, getUsage, leases, catalog, erasures, reprice, adminToken };
     app.use('/provision', createProvisionRoutes(deps));
     app.use(createErrorHandler(silentLogger));
     server = createServer(app);
@@ -135,6 +138,9 @@ describeDatabases('/provision', (database) => {
     const read = await send('GET', path);
     expect(read).toMatchObject({ status: 200, json: { source: 'ci/ä 100%', ceilings: { calls: 10, cost: null } } });
     expect((await send('GET', '/teams/apps/applications')).json).toEqual({ object: 'list', data: [read.json] });
+    expect(await send('DELETE', path)).toMatchObject({ status: 200, json: { ceilings: { calls: null }, created_at: null } });
+    expect(await send('DELETE', path)).toMatchObject({ status: 404, json: { error: { code: 'not_found' } } });
+    expect((await send('GET', '/teams/apps/applications')).json.data).toEqual([]);
     expect(await send('GET', '/teams/apps/applications/unset')).toMatchObject({ status: 200, json: { source: 'unset', created_at: null } });
   });
 
@@ -165,6 +171,8 @@ describeDatabases('/provision', (database) => {
       ['GET', '/teams/unknown/applications'],
       ['GET', '/teams/unknown/applications/bot'],
       ['PUT', '/teams/unknown/applications/bot'],
+      ['DELETE', '/teams/unknown/applications/bot'],
+      ['GET', '/teams/unknown/usage'],
       ['DELETE', '/teams/one/keys/zzzzzzzz'],
       ['DELETE', `/teams/two/keys/${json.prefix}`],
       ['POST', `/teams/two/keys/${json.prefix}/rotate`],

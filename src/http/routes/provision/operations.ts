@@ -59,6 +59,12 @@ export const provisionOperations: OperationSpecs = {
     responses: { 200: 'Application' },
     codes: [...projectWrite.codes, 'conflict'],
   },
+  [`delete ${team}/applications/{source}`]: {
+    ...projectWrite,
+    summary: 'Removes the settings of an application, so that the defaults apply',
+    parameters: ['project', 'source'],
+    responses: { 200: 'Application' },
+  },
   [`get ${team}/rules`]: {
     ...projectRead,
     summary: 'Gets the content rules of a project',
@@ -144,6 +150,12 @@ export const provisionOperations: OperationSpecs = {
     summary: 'Lists calls with their attempts, newest first',
     parameters: ['project', 'limit', 'before', 'task_id', 'source_only'],
     responses: { 200: 'CallList' },
+  },
+  [`get ${team}/usage`]: {
+    ...projectRead,
+    summary: 'Gets the usage of a project in the current calendar month',
+    parameters: ['project'],
+    responses: { 200: 'Usage' },
   },
   'get /provision/leases': { ...provisionRead, summary: 'Lists the ceiling leases of processes', responses: { 200: 'LeaseList' } },
   'delete /provision/leases/{process}': {

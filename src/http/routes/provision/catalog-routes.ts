@@ -2,18 +2,17 @@
  * `/provision/catalog`: the active models with their prices, and imported rows that override the built-in ones. Used by `gateway catalog`.
  * Prices are JSON numbers in USD, of tokens per million.
  */
-import type { Request, Response, Router } from 'express';
-import express from 'express';
+import type { Router } from 'express';
 import { z } from 'zod';
-import type { ModelTraits } from '../../core/call.ts';
-import { toUsd } from '../../core/cost.ts';
-import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
-import type { Price, TokenPrice } from '../../core/pricing.ts';
-import type { ImportReceipt } from '../../usage/prices/active-models.ts';
-import type { ModelPrices } from '../../usage/prices/stored-price.ts';
-import { readJson, requireToken } from '../admin.ts';
-import { mapDatabaseErrors } from '../database-errors.ts';
-import { sendJson } from '../error-handler.ts';
+import type { ModelTraits } from '../../../core/call.ts';
+import { toUsd } from '../../../core/cost.ts';
+import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
+import type { Price, TokenPrice } from '../../../core/pricing.ts';
+import type { ImportReceipt } from '../../../usage/prices/active-models.ts';
+import type { ModelPrices } from '../../../usage/prices/stored-price.ts';
+import { readJson } from '../../admin.ts';
+import { sendJson } from '../../error-handler.ts';
+import type { Responders } from './responders.ts';
 
 /** An active model. */
 export interface CatalogEntry extends ModelPrices {
@@ -34,30 +33,31 @@ export interface CatalogProviderEntry {
   readonly serves: readonly string[];
 }
 
-export interface ProvisionCatalogDeps {
+export interface CatalogRouteDeps {
   readonly listModels: () => readonly CatalogEntry[];
   readonly listProviders: () => readonly CatalogProviderEntry[];
   readonly importModels: (models: unknown) => Promise<ImportReceipt>;
-  readonly adminToken: string;
 }
 
 /** Ten thousand models take about 2 MiB. */
 const maxBodyBytes = 16 * 1024 * 1024;
 
-export function createProvisionCatalogRoutes(deps: ProvisionCatalogDeps): Router {
-  const { listModels, listProviders, importModels, adminToken } = deps;
-  const router = express.Router();
-  const guard = requireToken(adminToken);
-
-  router.get('/catalog', guard, (_request: Request, response: Response) => {
-    sendJson(response, 200, { object: 'list', data: listModels().map(toEntryJson), providers: listProviders() });
-  });
-  router.put('/catalog', guard, readJson(maxBodyBytes), async (request: Request, response: Response) => {
-    const { models } = parseOrBadRequest(importBody, request.body);
-    const receipt = await mapDatabaseErrors(() => importModels(models));
-    sendJson(response, 200, { object: 'catalog_import', ...receipt });
-  });
-  return router;
+export function addCatalogRoutes(router: Router, { route }: Responders, deps: CatalogRouteDeps): void {
+  const { listModels, listProviders, importModels } = deps;
+  router.get(
+    '/catalog',
+    route(async (_request, response) => {
+      sendJson(response, 200, { object: 'list', data: listModels().map(toEntryJson), providers: listProviders() });
+    }),
+  );
+  router.put(
+    '/catalog',
+    readJson(maxBodyBytes),
+    route(async (request, response) => {
+      const { models } = parseOrBadRequest(importBody, request.body);
+      sendJson(response, 200, { object: 'catalog_import', ...(await importModels(models)) });
+    }),
+  );
 }
 
 /** The configuration parses the rows, since it knows the providers. */

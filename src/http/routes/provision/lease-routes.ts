@@ -2,14 +2,15 @@
  * `/provision/leases`: lists the ceiling leases of processes, and releases those of a dead process whose journal is lost. When the journal
  * is reachable, another process recovers it and releases the leases within a minute (docs/architecture/ceilings.md).
  */
-import type { Request, Response } from 'express';
-import type { LeaseStore } from '../../ceilings/lease-store.ts';
-import { gatewayError } from '../../core/errors.ts';
-import { isUuid } from '../../core/ids.ts';
-import { formatTime } from '../../core/time.ts';
-import { sendJson } from '../error-handler.ts';
+import type { Router } from 'express';
+import type { LeaseStore } from '../../../ceilings/lease-store.ts';
+import { gatewayError } from '../../../core/errors.ts';
+import { isUuid } from '../../../core/ids.ts';
+import { formatTime } from '../../../core/time.ts';
+import { sendJson } from '../../error-handler.ts';
+import { param, type Responders } from './responders.ts';
 
-export interface LeaseHandlerDeps {
+export interface LeaseRouteDeps {
   readonly leases: Pick<LeaseStore, 'list'>;
   /** Releases the leases of a process and returns their number. Null when it sent a heartbeat within the last minute. */
   readonly revokeLeases: (process: string) => Promise<number | null>;
@@ -17,9 +18,10 @@ export interface LeaseHandlerDeps {
   readonly listLiveProcesses: () => Promise<readonly string[]>;
 }
 
-export function createLeaseHandlers({ leases, listLiveProcesses, revokeLeases }: LeaseHandlerDeps) {
-  return {
-    async list(_request: Request, response: Response): Promise<void> {
+export function addLeaseRoutes(router: Router, { route }: Responders, { leases, listLiveProcesses, revokeLeases }: LeaseRouteDeps): void {
+  router.get(
+    '/leases',
+    route(async (_request, response) => {
       const [rows, live] = await Promise.all([leases.list(), listLiveProcesses()]);
       const data = rows.map(({ process, counters, oldestWindow }) => ({
         process,
@@ -28,10 +30,13 @@ export function createLeaseHandlers({ leases, listLiveProcesses, revokeLeases }:
         oldest_window: formatTime(oldestWindow),
       }));
       sendJson(response, 200, { object: 'list', data });
-    },
-    async release(request: Request, response: Response): Promise<void> {
-      const { process = '' } = request.params;
-      if (typeof process !== 'string' || !isUuid(process)) throw gatewayError('bad_request', { message: 'process: must be a UUID' });
+    }),
+  );
+  router.delete(
+    '/leases/:process',
+    route(async (request, response) => {
+      const process = param(request, 'process');
+      if (!isUuid(process)) throw gatewayError('bad_request', { message: 'process: must be a UUID' });
       const released = await revokeLeases(process);
       // A live process would continue to admit calls from quota that is now available to others.
       if (released === null) {
@@ -41,6 +46,6 @@ export function createLeaseHandlers({ leases, listLiveProcesses, revokeLeases }:
       }
       if (released === 0) throw gatewayError('not_found', { message: 'the process holds no lease' });
       sendJson(response, 200, { process, released });
-    },
-  };
+    }),
+  );
 }

@@ -1,0 +1,89 @@
+/** What was recorded in a project: calls, usage, erasures; and the correction of recorded costs. */
+import type { Router } from 'express';
+import { z } from 'zod';
+import { gatewayError } from '../../../core/errors.ts';
+import { isUuid } from '../../../core/ids.ts';
+import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
+import type { ErasureReport } from '../../../memory/erasure/erasure-report.ts';
+import type { Project } from '../../../projects/projects.ts';
+import type { Reprice } from '../../../usage/reprice.ts';
+import { parseRepriceInput } from '../../../usage/reprice-input.ts';
+import { sendJson } from '../../error-handler.ts';
+import { toErasureReportJson } from '../memory-json.ts';
+import { param, type Responders, toListJson } from './responders.ts';
+
+export interface CallsFilter {
+  readonly limit: number;
+  /** Only rows older than the one with this id. */
+  readonly before: string | null;
+  readonly taskId: string | null;
+  readonly source: string | null;
+}
+
+/** Erasures with the counts of all processes. */
+export interface ErasureReports {
+  /** Newest first. */
+  readonly listErasures: (projectId: string, limit: number) => Promise<readonly ErasureReport[]>;
+  /** Null when no erasure has that id. */
+  readonly findErasure: (projectId: string, id: string) => Promise<ErasureReport | null>;
+}
+
+export interface ReportRouteDeps {
+  /** Rows of the `CallList` schema, newest first. */
+  readonly listCalls: (projectId: string, filter: CallsFilter) => Promise<readonly unknown[]>;
+  /** The current calendar month, as the schema `Usage`. */
+  readonly getUsage: (project: Project) => Promise<unknown>;
+  readonly erasures: ErasureReports;
+  readonly reprice: Reprice;
+}
+
+export function addReportRoutes(router: Router, { findProject, route, ofProject }: Responders, deps: ReportRouteDeps): void {
+  const { listCalls, getUsage, erasures, reprice } = deps;
+  router.get(
+    '/teams/:project/calls',
+    ofProject(async ({ id }, { query }) => ({ object: 'list', data: await listCalls(id, parseCallsFilter(query)) })),
+  );
+  router.get(
+    '/teams/:project/usage',
+    ofProject((project) => getUsage(project)),
+  );
+  router.get(
+    '/teams/:project/erasures',
+    ofProject(async ({ id }, { query }) => {
+      const { limit } = parseOrBadRequest(erasuresQuery, query);
+      return toListJson(await erasures.listErasures(id, limit), toErasureReportJson);
+    }),
+  );
+  router.get(
+    '/teams/:project/erasures/:id',
+    ofProject(async (project, request) => {
+      const id = param(request, 'id');
+      if (!isUuid(id)) throw gatewayError('bad_request', { message: 'id: must be a UUID' });
+      const erasure = await erasures.findErasure(project.id, id);
+      if (erasure === null) throw gatewayError('not_found', { message: 'no such erasure' });
+      return toErasureReportJson(erasure);
+    }),
+  );
+  router.post(
+    '/usage/reprice',
+    route(async (request, response) => {
+      const { project, ...window } = parseRepriceInput(request.body);
+      const projectId = project === null ? null : (await findProject(project)).id;
+      sendJson(response, 200, { object: 'usage_reprice', project, ...(await reprice({ ...window, projectId })) });
+    }),
+  );
+}
+
+const limit = z.coerce.number().int().min(1).max(1_000).default(100);
+const erasuresQuery = z.object({ limit });
+const callsQuery = z.object({
+  limit,
+  before: z.string().refine(isUuid, 'must be the id of a call').optional(),
+  task_id: z.string().min(1).max(256).optional(),
+  source: z.string().min(1).max(256).optional(),
+});
+
+function parseCallsFilter(query: unknown): CallsFilter {
+  const { limit, before = null, task_id: taskId = null, source = null } = parseOrBadRequest(callsQuery, query);
+  return { limit, before, taskId, source };
+}
