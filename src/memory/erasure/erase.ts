@@ -29,7 +29,7 @@ export interface Erasure {
 export interface EraseRequest {
   readonly projectId: string;
   readonly subject: string;
-  /** `key:<prefix>`, or the person's identity. */
+  /** `key:<prefix>` or `person:<id>`. */
   readonly askedBy: string;
 }
 

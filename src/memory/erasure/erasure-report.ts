@@ -42,12 +42,13 @@ export async function findErasure(database: Queries, projectId: string, id: stri
   return row ?? null;
 }
 
-/** Newest first. */
-export function listErasures(database: Queries, projectId: string, limit: number): Promise<ErasureReport[]> {
-  return database.query<ErasureReport>(`${selectReports} where erasure.project_id = $1::uuid order by erasure.id desc limit $2::integer`, [
-    projectId,
-    limit,
-  ]);
+/** Newest first; with `before`, only those older than the one with this id. */
+export function listErasures(database: Queries, projectId: string, limit: number, before: string | null = null): Promise<ErasureReport[]> {
+  return database.query<ErasureReport>(
+    `${selectReports} where erasure.project_id = $1::uuid and ($3::uuid is null or erasure.id < $3::uuid)
+      order by erasure.id desc limit $2::integer`,
+    [projectId, limit, before],
+  );
 }
 
 const selectReports = `

@@ -18,6 +18,37 @@ const conversationBatchSize = 100;
 const rowBatchSize = 500;
 const dayMs = 24 * 3_600_000;
 
+export interface RetentionPreview {
+  /** Conversations that the next daily cleanup would delete, up to `maxPreviewed`. */
+  readonly conversations: number;
+  /** Closed memories that it would delete, up to `maxPreviewed`. */
+  readonly closedItems: number;
+  /** Last turn of the oldest conversation; null without conversations. It is deleted `days` after it. */
+  readonly oldestTurn: Date | null;
+}
+
+export const maxPreviewed = 10_000;
+
+/** What a deletion period of `days` would delete if it were set now. */
+export async function previewRetention(
+  { database, clock }: { readonly database: Database; readonly clock: Clock },
+  projectId: string,
+  days: number,
+): Promise<RetentionPreview> {
+  const [row] = await database.query<RetentionPreview>(
+    `select (select count(*)::integer from (
+               select 1 from conversations conversation
+                where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read' and ${isLearnedSql}
+                limit ${maxPreviewed}) due) as conversations,
+            (select count(*)::integer from (
+               select 1 from memory_items where project_id = $1::uuid and state = 'closed' and closed_at < $2::timestamptz
+                limit ${maxPreviewed}) due) as "closedItems",
+            (select min(last_turn_at) from conversations where project_id = $1::uuid) as "oldestTurn"`,
+    [projectId, new Date(clock.now() - days * dayMs)],
+  );
+  return row ?? { conversations: 0, closedItems: 0, oldestTurn: null };
+}
+
 export type Retention = ReturnType<typeof createRetention>;
 
 /** Each function deletes a batch of the first project that has one; returns how many rows, 0 when none is left. */
@@ -57,15 +88,17 @@ async function findRetentionPeriods(queries: Queries, now: number): Promise<Rete
   return rows.map(({ projectId, days }) => ({ projectId, before: new Date(now - days * dayMs) }));
 }
 
-async function deleteConversations(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  const rows = await tx.query<{ id: string }>(
-    `select id from conversations conversation
-      where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read'
-        and not (learnable and batched_messages < messages)
+/** SQL condition on a conversation: no message of it waits for a batch or is in an unfinished one. */
+const isLearnedSql = `not (learnable and batched_messages < messages)
         and not exists (
           select 1 from memory_batch_ranges range
             join memory_batch_groups part on part.batch_id = range.batch_id and part.position = range.group_position
-           where range.conversation_id = conversation.id and part.state <> 'done')
+           where range.conversation_id = conversation.id and part.state <> 'done')`;
+
+async function deleteConversations(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
+  const rows = await tx.query<{ id: string }>(
+    `select id from conversations conversation
+      where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read' and ${isLearnedSql}
       order by last_turn_at, id limit $3::integer
       for update`,
     [projectId, before, conversationBatchSize],

@@ -24,7 +24,7 @@ import type { NewItem, Rating } from './item-schemas.ts';
 /** Author of a change. A virtual key writes as an agent, which may neither pin nor change what a person wrote. */
 export interface Writer {
   readonly origin: 'agent' | 'person';
-  /** `key:<prefix>`, or the person's identity. */
+  /** `key:<prefix>` or `person:<id>`. */
   readonly author: string;
 }
 
@@ -132,7 +132,13 @@ export function createItems({ database, clock }: { readonly database: Database; 
     /** Overrules the `wrong` ratings so far, which returns the memory to recall; persons only. Throws `forbidden`. */
     async confirm(projectId: string, id: string, writer: Writer): Promise<Item> {
       assertPerson(writer, 'confirm');
-      return updateLive(database, { projectId, id, set: 'wrong_overruled = ratings_wrong' });
+      return withProjectLock(projectId, async (tx) => {
+        await lockMemories(tx, projectId);
+        const { inRecall, subject } = await lockLive(tx, projectId, id);
+        // A page was built without the memory.
+        if (!inRecall) await invalidatePage(tx, { projectId, subject }, clock);
+        return updateLive(tx, { projectId, id, set: 'wrong_overruled = ratings_wrong' });
+      });
     },
     async rate(projectId: string, id: string, rating: Rating): Promise<Item> {
       if (rating === 'useful') return updateLive(database, { projectId, id, set: 'ratings_useful = ratings_useful + 1' });

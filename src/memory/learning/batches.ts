@@ -48,6 +48,12 @@ export interface BatchGroup extends BatchProgress {
   readonly state: string;
 }
 
+export interface BatchPage {
+  readonly state: BatchState | null;
+  readonly before: string | null;
+  readonly limit: number;
+}
+
 export interface BatchWithGroups extends Batch {
   readonly groups: readonly BatchGroup[];
 }
@@ -75,7 +81,7 @@ export interface BatchesOptions {
 export function createBatches({ database, uiUrl }: BatchesOptions) {
   /** Throws `not_found`. */
   const findWithGroups = async (projectId: string | null, id: string): Promise<BatchWithGroups> => {
-    const [batch] = await findBatches(projectId, { id, state: null });
+    const [batch] = await findBatches(projectId, { id });
     if (!batch) throw gatewayError('not_found', { message: 'no such batch' });
     const groups = await database.query<BatchProgress & { position: number; subject: string | null; state: string }>(
       `select part.position, part.subject, part.state, part.messages, part.attempts, ${nextTrySql} as "nextTryAt", part.error,
@@ -93,7 +99,9 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
 
   return {
     /** Newest first, at most 1,000. */
-    list: (projectId: string | null, state: BatchState | null) => findBatches(projectId, { id: null, state }),
+    list: (projectId: string | null, state: BatchState | null) => findBatches(projectId, { state }),
+    /** A page of the same list; `before` is the id of the last batch shown. */
+    listPage: (projectId: string, page: BatchPage) => findBatches(projectId, page),
     show: findWithGroups,
     /** Retries failed and waiting groups immediately; finished groups stay. Throws `not_found`. */
     async replay(projectId: string | null, id: string): Promise<BatchWithGroups> {
@@ -112,7 +120,10 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
     replayAll: (projectId: string, state: EndedState) => replayProject(database, projectId, state),
   };
 
-  async function findBatches(projectId: string | null, { id, state }: { id: string | null; state: BatchState | null }): Promise<Batch[]> {
+  async function findBatches(
+    projectId: string | null,
+    { id, state = null, before = null, limit = 1_000 }: Partial<BatchPage> & { readonly id?: string },
+  ): Promise<Batch[]> {
     const rows = await database.query<Omit<Batch, 'workflowId' | 'runUrl'> & { projectId: string; isPending: boolean }>(
       `select * from (
          select batch.id, batch.project_id as "projectId", project.slug as project, batch.kind, batch.conversation_id as "conversationId", batch.created_at as "createdAt",
@@ -134,11 +145,11 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
                     coalesce(sum(part.facts), 0)::integer as facts, coalesce(sum(${costSql}), 0)::float8 as "costNanos"
                from memory_batch_groups part where part.batch_id = batch.id) parts
           where ($1::uuid is null or batch.project_id = $1::uuid) and ($2::uuid is null or batch.id = $2::uuid)
-            and ($4::text is null or batch.state = $4::text)) batches
+            and ($4::text is null or batch.state = $4::text) and ($5::uuid is null or batch.id < $5::uuid)) batches
         where $3::text is null or state = $3::text
         order by id desc
-        limit 1000`,
-      [projectId, id, state, state === null || isStored(state) ? state : 'running'],
+        limit $6::integer`,
+      [projectId, id ?? null, state, state === null || isStored(state) ? state : 'running', before, limit],
     );
     const runsUrl = await uiUrl();
     return rows.map(({ projectId, isPending, ...row }) => {

@@ -146,7 +146,7 @@ interface WaitingConversation {
 const isWaitingSql = `state = 'read' and learnable and batched_messages < messages`;
 
 /** Waiting messages and the age of the oldest, for the settings `batch_of` and `at_least_every_minutes`. */
-async function countWaiting(tx: Queries, projectId: string): Promise<{ messages: number; oldestMs: number }> {
+export async function countWaiting(tx: Queries, projectId: string): Promise<{ messages: number; oldestMs: number }> {
   const [row] = await tx.query<{ messages: number; oldestMs: number | null }>(
     `select coalesce(sum(messages - batched_messages), 0)::integer as messages,
             (extract(epoch from now() - min(oldest.created_at)) * 1000)::float8 as "oldestMs"

@@ -1,6 +1,6 @@
 /** Currently valid facts of the knowledge graph. */
 import { z } from 'zod';
-import type { Database } from '../../db/database.ts';
+import type { Database, Queries } from '../../db/database.ts';
 import { optionalSubject, storableText, toOptionalBody } from '../items/item-schemas.ts';
 import { anyTermSql, foldName, foldRelation, tokenizeForQuery } from '../text/lexemes.ts';
 import { inScope } from '../text/subject-scope.ts';
@@ -41,24 +41,54 @@ export interface Fact {
   readonly itemIds: readonly string[];
 }
 
+const selectFacts = `
+  select fact.id, fact.source_id as "sourceId", source.name as "sourceName", fact.relation, fact.target_id as "targetId",
+         target.name as "targetName", fact.fact, fact.subject, fact.valid_from as "validFrom", fact.valid_to as "validTo",
+         fact.created_at as "createdAt",
+         (select coalesce(array_agg(link.item_id::text order by link.item_id), '{}')
+            from memory_fact_items link where link.fact_id = fact.id) as "itemIds"`;
+
+const fromFacts = `
+    from memory_facts fact
+    join memory_entities source on source.id = fact.source_id
+    join memory_entities target on target.id = fact.target_id`;
+
+/** Parameters $1 to $5 of `toParameters`. */
+const matchesQuery = `
+   where fact.project_id = $1::uuid and (fact.valid_to is null or fact.valid_to > now()) and ${inScope('fact.subject', '$2')}
+     and ($3::text is null or $3::text in (source.folded_name, target.folded_name))
+     and ($4::text is null or fact.relation = $4::text)
+     and ($5::text is null or fact.lexemes @@ ${anyTermSql('$5::text')})`;
+
+function toParameters(projectId: string, { query, entity, relation, subject }: GraphQuery): unknown[] {
+  return [projectId, subject, entity && foldName(entity), relation && foldRelation(relation), query && tokenizeForQuery(query)];
+}
+
 /** Finds facts by entity (normalized name, at either end), relation and terms of `query`; newest first. */
 export function createGraph({ database }: { readonly database: Database }) {
-  return (projectId: string, { query, entity, relation, subject, limit }: GraphQuery): Promise<Fact[]> =>
-    database.query<Fact>(
-      `select fact.id, fact.source_id as "sourceId", source.name as "sourceName", fact.relation, fact.target_id as "targetId",
-              target.name as "targetName", fact.fact, fact.subject, fact.valid_from as "validFrom", fact.valid_to as "validTo",
-              fact.created_at as "createdAt",
-              (select coalesce(array_agg(link.item_id::text order by link.item_id), '{}')
-                 from memory_fact_items link where link.fact_id = fact.id) as "itemIds"
-         from memory_facts fact
-         join memory_entities source on source.id = fact.source_id
-         join memory_entities target on target.id = fact.target_id
-        where fact.project_id = $1::uuid and (fact.valid_to is null or fact.valid_to > now()) and ${inScope('fact.subject', '$2')}
-          and ($3::text is null or $3::text in (source.folded_name, target.folded_name))
-          and ($4::text is null or fact.relation = $4::text)
-          and ($5::text is null or fact.lexemes @@ ${anyTermSql('$5::text')})
-        order by fact.created_at desc, fact.id desc
-        limit $6::integer`,
-      [projectId, subject, entity && foldName(entity), relation && foldRelation(relation), query && tokenizeForQuery(query), limit],
-    );
+  return (projectId: string, query: GraphQuery): Promise<Fact[]> =>
+    database.query<Fact>(`${selectFacts} ${fromFacts} ${matchesQuery} order by fact.created_at desc, fact.id desc limit $6::integer`, [
+      ...toParameters(projectId, query),
+      query.limit,
+    ]);
+}
+
+/** How many facts match, whatever the limit of the query; counts up to `max`. */
+export async function countFacts(queries: Queries, projectId: string, query: GraphQuery, max: number): Promise<number> {
+  const [row] = await queries.query<{ count: number }>(
+    `select count(*)::integer as count from (select 1 ${fromFacts} ${matchesQuery} limit $6::integer) matches`,
+    [...toParameters(projectId, query), max],
+  );
+  return row?.count ?? 0;
+}
+
+/** Facts that rest on a memory, also ended ones; the newest `limit`. */
+export function listFactsOfItem(queries: Queries, itemId: string, limit: number): Promise<Fact[]> {
+  return queries.query<Fact>(
+    `${selectFacts} ${fromFacts}
+      where fact.id in (select fact_id from memory_fact_items where item_id = $1::uuid)
+      order by fact.created_at desc, fact.id desc
+      limit $2::integer`,
+    [itemId, limit],
+  );
 }

@@ -1,0 +1,131 @@
+/** Conversations for people: a list by last turn, and one conversation in pages of messages. No list reads texts. */
+import { isUuid } from '../../core/ids.ts';
+import type { Queries } from '../../db/database.ts';
+import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
+import type { PartContent } from '../records/conversation-messages.ts';
+
+export interface ConversationSummary {
+  readonly id: string;
+  readonly title: string | null;
+  readonly source: string;
+  readonly subject: string | null;
+  readonly state: 'stored' | 'read';
+  readonly calls: number;
+  readonly messages: number;
+  /** Of these, how many are in learning batches. */
+  readonly batchedMessages: number;
+  readonly learnable: boolean;
+  readonly startedAt: Date;
+  readonly lastTurnAt: Date;
+  readonly readAt: Date | null;
+  /** Continues the list after this row. */
+  readonly cursor: string;
+}
+
+export interface ConversationFilter {
+  readonly source: string | null;
+  readonly subject: string | null;
+  readonly state: 'stored' | 'read' | null;
+}
+
+const columns = `conversation.id, conversation.title, conversation.source, conversation.subject, conversation.state, conversation.calls,
+  conversation.messages, conversation.batched_messages as "batchedMessages", conversation.learnable, conversation.started_at as "startedAt",
+  conversation.last_turn_at as "lastTurnAt", conversation.read_at as "readAt",
+  (extract(epoch from conversation.last_turn_at) * 1000000)::bigint || '.' || conversation.id as cursor`;
+
+/** By last turn, the newest first. An unreadable cursor counts as the first page. */
+export function listConversations(
+  queries: Queries,
+  projectId: string,
+  { source, subject, state }: ConversationFilter,
+  { before, limit }: { readonly before: string | null; readonly limit: number },
+): Promise<ConversationSummary[]> {
+  const [lastTurnMicros = null, id = null] = isCursor(before) ? before.split('.') : [];
+  return queries.query<ConversationSummary>(
+    `select ${columns} from conversations conversation
+      where conversation.project_id = $1::uuid and ($2::text is null or conversation.source = $2::text)
+        and ($3::text is null or conversation.subject = $3::text) and ($4::text is null or conversation.state = $4::text)
+        and ($5::bigint is null or (conversation.last_turn_at, conversation.id)
+                                   < (timestamptz 'epoch' + $5::bigint * interval '1 microsecond', $6::uuid))
+      order by conversation.last_turn_at desc, conversation.id desc
+      limit $7::integer`,
+    [projectId, source, subject, state, lastTurnMicros, id, limit],
+  );
+}
+
+function isCursor(text: string | null): text is string {
+  const [micros = '', id = ''] = text?.split('.') ?? [];
+  return /^\d{1,17}$/.test(micros) && isUuid(id);
+}
+
+export interface ConversationView extends ConversationSummary {
+  /** The beginning of the text that memory read; null until it is read. */
+  readonly text: string | null;
+  /** Characters of the whole text. */
+  readonly textLength: number;
+}
+
+/** Null when the project has no conversation with this id. `maxText` limits the text. */
+export async function readConversation(queries: Queries, projectId: string, id: string, maxText: number): Promise<ConversationView | null> {
+  if (!isUuid(id)) return null;
+  const [row] = await queries.query<ConversationView>(
+    `select ${columns}, left(conversation.text, $3::integer) as text, coalesce(length(conversation.text), 0) as "textLength"
+       from conversations conversation where conversation.id = $2::uuid and conversation.project_id = $1::uuid`,
+    [projectId, id, maxText],
+  );
+  return row ?? null;
+}
+
+export interface ConversationMessage {
+  readonly position: number;
+  readonly role: 'user' | 'assistant';
+  /** At most `maxText` characters. */
+  readonly text: string;
+  readonly textLength: number;
+  readonly toolCalls: NormalMessage['toolCalls'];
+  /** The call that gave this response; null for messages that came with a request. */
+  readonly callId: string | null;
+  readonly createdAt: Date;
+}
+
+/** Messages from position `from` on. The conversation must be one of the project. */
+export async function listMessages(
+  queries: Queries,
+  conversationId: string,
+  { from, limit, maxText }: { readonly from: number; readonly limit: number; readonly maxText: number },
+): Promise<ConversationMessage[]> {
+  const rows = await queries.query<Omit<ConversationMessage, 'toolCalls'> & { toolCalls: PartContent['tool_calls'] }>(
+    `select slot.position, part.role, left(part.content ->> 'text', $4::integer) as text, length(part.content ->> 'text') as "textLength",
+            part.content -> 'tool_calls' as "toolCalls", slot.call_id as "callId", slot.created_at as "createdAt"
+       from conversation_parts slot
+       join conversations conversation on conversation.id = slot.conversation_id
+       join parts part on part.project_id = conversation.project_id and part.hash = slot.part_hash
+      where slot.conversation_id = $1::uuid and slot.position >= $2::integer and slot.position < $2::integer + $3::integer
+      order by slot.position`,
+    [conversationId, from, limit, maxText],
+  );
+  return rows.map((row) => ({
+    ...row,
+    toolCalls: row.toolCalls.map((call) => ({ ...call, arguments: call.arguments.slice(0, maxText).toWellFormed() })),
+  }));
+}
+
+export interface ConversationCall {
+  readonly id: string;
+  readonly startedAt: Date;
+  readonly model: string | null;
+  readonly status: number;
+  readonly costNanos: number | null;
+}
+
+/** The newest calls of a conversation that are stored. */
+export function listConversationCalls(queries: Queries, conversationId: string, limit: number): Promise<ConversationCall[]> {
+  return queries.query<ConversationCall>(
+    `select call.id, call.started_at as "startedAt", call.model, call.status, call.cost_nanos as "costNanos"
+       from call_texts text join calls call on call.id = text.call_id
+      where text.conversation_id = $1::uuid
+      order by text.call_id desc
+      limit $2::integer`,
+    [conversationId, limit],
+  );
+}

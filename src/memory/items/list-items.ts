@@ -1,0 +1,69 @@
+/** Lists of memories for people: newest first, in pages that continue after the last id shown. */
+import type { Queries } from '../../db/database.ts';
+import { type Item, type ItemKind, type ItemOrigin, itemColumns } from '../records/item-record.ts';
+
+/** `live` includes `left_out`: live, but excluded from recall by `wrong` ratings. */
+export const itemStates = ['live', 'left_out', 'closed', 'all'] as const;
+export type ItemStateFilter = (typeof itemStates)[number];
+
+export interface ItemFilter {
+  /** Exactly this subject; null for any. */
+  readonly subject: string | null;
+  readonly kind: ItemKind | null;
+  readonly origin: ItemOrigin | null;
+  readonly state: ItemStateFilter;
+  readonly pinnedOnly: boolean;
+}
+
+export interface IdPage {
+  /** Only rows older than the one with this id; null for the first page. */
+  readonly before: string | null;
+  readonly limit: number;
+}
+
+/** Written so that the planner can use the partial indexes of live, pinned and left out memories. */
+const stateSql: Readonly<Record<ItemStateFilter, string>> = {
+  live: `item.state = 'live'`,
+  left_out: `item.state = 'live' and item.ratings_wrong - item.wrong_overruled >= 2`,
+  closed: `item.state = 'closed'`,
+  all: 'true',
+};
+
+export function listItems(queries: Queries, projectId: string, filter: ItemFilter, { before, limit }: IdPage): Promise<Item[]> {
+  const { subject, kind, origin, state, pinnedOnly } = filter;
+  return queries.query<Item>(
+    `select ${itemColumns} from memory_items item
+      where item.project_id = $1::uuid and ${stateSql[state]} ${pinnedOnly ? 'and item.pinned' : ''}
+        and ($2::text is null or item.subject = $2::text) and ($3::text is null or item.kind = $3::text)
+        and ${origin === 'person' ? `item.origin = 'person' and $4::text is not null` : '($4::text is null or item.origin = $4::text)'}
+        and ($5::uuid is null or item.id < $5::uuid)
+      order by item.id desc
+      limit $6::integer`,
+    [projectId, subject, kind, origin, before, limit],
+  );
+}
+
+/** Whether a memory passes the filter; search results are filtered by it. */
+export function matchesFilter(item: Item, { subject, kind, origin, state, pinnedOnly }: ItemFilter): boolean {
+  return (
+    (subject === null || item.subject === subject) &&
+    (kind === null || item.kind === kind) &&
+    (origin === null || item.origin === origin) &&
+    (!pinnedOnly || item.pinned) &&
+    isInState(item, state)
+  );
+}
+
+function isInState(item: Item, state: ItemStateFilter): boolean {
+  switch (state) {
+    case 'all':
+      return true;
+    case 'live':
+    case 'closed':
+      return item.state === state;
+    case 'left_out':
+      return item.state === 'live' && !item.inRecall;
+    default:
+      return state satisfies never;
+  }
+}

@@ -1,0 +1,35 @@
+/** Knowledge and profile pages for people. */
+import type { Queries } from '../../db/database.ts';
+
+export interface StoredPage {
+  /** Null for the knowledge page of the project. */
+  readonly subject: string | null;
+  readonly text: string;
+  readonly batchId: string | null;
+  readonly updatedAt: Date;
+}
+
+/** The knowledge page (`subject` null) or the profile page of a subject; null when there is none. */
+export async function findPage(queries: Queries, projectId: string, subject: string | null): Promise<StoredPage | null> {
+  const [page] = await queries.query<StoredPage>(
+    `select subject, text, batch_id as "batchId", updated_at as "updatedAt" from memory_pages
+      where project_id = $1::uuid and kind = $2::text and coalesce(subject, '') = $3::text`,
+    [projectId, subject === null ? 'knowledge' : 'profile', subject ?? ''],
+  );
+  return page ?? null;
+}
+
+/** Subjects with a profile page, in alphabetical order, from the one after `after`. */
+export function listProfiles(
+  queries: Queries,
+  projectId: string,
+  { after, limit }: { readonly after: string | null; readonly limit: number },
+): Promise<{ readonly subject: string; readonly updatedAt: Date; readonly length: number }[]> {
+  return queries.query(
+    `select subject, updated_at as "updatedAt", length(text) as length from memory_pages
+      where project_id = $1::uuid and kind = 'profile' and coalesce(subject, '') > $2::text
+      order by coalesce(subject, '')
+      limit $3::integer`,
+    [projectId, after ?? '', limit],
+  );
+}
