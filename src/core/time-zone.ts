@@ -1,0 +1,152 @@
+/** Calendar arithmetic in an IANA time zone, including changes of daylight saving time and offsets such as +05:45. Times are milliseconds since 1970. */
+
+export type CalendarUnit = 'minute' | 'hour' | 'day' | 'week' | 'month';
+
+/** A local date and time; `month` and `day` begin at 1. */
+export interface LocalTime {
+  readonly year: number;
+  readonly month: number;
+  readonly day: number;
+  readonly hour: number;
+  readonly minute: number;
+}
+
+const minuteMs = 60_000;
+const hourMs = 3_600_000;
+const dayMs = 86_400_000;
+
+/** By zone; creating a format takes far longer than using it. Bounded by the number of zones. */
+const offsetFormats = new Map<string, Intl.DateTimeFormat>();
+
+/** Milliseconds that local time is ahead of UTC. */
+export function offsetAt(zone: string, at: number): number {
+  if (zone === 'UTC') return 0;
+  const parts = offsetFormat(zone).formatToParts(at);
+  const name = parts.find(({ type }) => type === 'timeZoneName')?.value ?? 'GMT';
+  const match = /^GMT([+-])(\d{2}):(\d{2})(?::(\d{2}))?$/.exec(name);
+  if (!match) return 0; // `GMT`
+  const [, sign, hours, minutes, seconds = '0'] = match;
+  const offset = Number(hours) * hourMs + Number(minutes) * minuteMs + Number(seconds) * 1_000;
+  return sign === '-' ? -offset : offset;
+}
+
+export function toLocalTime(zone: string, at: number): LocalTime {
+  const local = new Date(at + offsetAt(zone, at));
+  return {
+    year: local.getUTCFullYear(),
+    month: local.getUTCMonth() + 1,
+    day: local.getUTCDate(),
+    hour: local.getUTCHours(),
+    minute: local.getUTCMinutes(),
+  };
+}
+
+/**
+ * The first instant with this local time. A local time that a change of the clock skips is the instant of the change; `day`, `hour` and the
+ * others may exceed their range (day 0 is the last day of the previous month).
+ */
+export function fromLocalTime(zone: string, { year, month, day, hour = 0, minute = 0 }: Partial<LocalTime> & DateOfYear): number {
+  const local = Date.UTC(year, month - 1, day, hour, minute);
+  const before = offsetAt(zone, local - dayMs);
+  const after = offsetAt(zone, local + dayMs);
+  if (before === after) return local - before;
+  if (offsetAt(zone, local - before) === before) return local - before;
+  if (offsetAt(zone, local - after) === after) return local - after;
+  return findChange(zone, local - before - dayMs, local - after + dayMs);
+}
+
+interface DateOfYear {
+  readonly year: number;
+  readonly month: number;
+  readonly day: number;
+}
+
+/** The start of the minute, hour, day, week (Monday) or month that contains `at`. */
+export function startOf(unit: CalendarUnit, zone: string, at: number): number {
+  switch (unit) {
+    case 'minute':
+      return Math.floor(at / minuteMs) * minuteMs;
+    case 'hour':
+      return at - modulo(at + offsetAt(zone, at), hourMs);
+    case 'day':
+      return fromLocalTime(zone, dateAt(zone, at));
+    case 'week': {
+      const date = dateAt(zone, at);
+      const weekday = (new Date(Date.UTC(date.year, date.month - 1, date.day)).getUTCDay() + 6) % 7;
+      return fromLocalTime(zone, { ...date, day: date.day - weekday });
+    }
+    case 'month':
+      return fromLocalTime(zone, { ...dateAt(zone, at), day: 1 });
+  }
+}
+
+/** The start of the unit that follows the one that contains `at`; later than `at`. */
+export function startOfNext(unit: CalendarUnit, zone: string, at: number): number {
+  switch (unit) {
+    case 'minute':
+      return startOf(unit, zone, at) + minuteMs;
+    case 'hour':
+      return startOf(unit, zone, at) + hourMs;
+    case 'day':
+    case 'week':
+    case 'month': {
+      const date = dateAt(zone, startOf(unit, zone, at));
+      // A date that the zone skipped starts at the same instant as the next one.
+      for (let step = 1; ; step += 1) {
+        const days = unit === 'week' ? 7 * step : unit === 'day' ? step : 0;
+        const next = fromLocalTime(zone, { ...date, day: date.day + days, month: date.month + (unit === 'month' ? step : 0) });
+        if (next > at) return next;
+      }
+    }
+  }
+}
+
+/** The instant at the same local time, `days` later (or earlier, when negative). */
+export function addDays(zone: string, at: number, days: number): number {
+  const local = toLocalTime(zone, at);
+  const withinMinute = modulo(at, minuteMs);
+  return fromLocalTime(zone, { ...local, day: local.day + days }) + withinMinute;
+}
+
+/**
+ * Splits the range into its calendar units: the starts in ascending order. The first is `from`, and the first and last unit may be incomplete.
+ * Null when there are more than `limit`.
+ */
+export function splitRange(unit: CalendarUnit, zone: string, range: { from: number; to: number }, limit: number): number[] | null {
+  const starts: number[] = [];
+  for (let at = range.from; at < range.to; at = startOfNext(unit, zone, at)) {
+    if (starts.length === limit) return null;
+    starts.push(at);
+  }
+  return starts;
+}
+
+function dateAt(zone: string, at: number): DateOfYear {
+  const { year, month, day } = toLocalTime(zone, at);
+  return { year, month, day };
+}
+
+/** The instant between the two at which the offset changes. */
+function findChange(zone: string, from: number, to: number): number {
+  const before = offsetAt(zone, from);
+  let [low, high] = [from, to];
+  while (high - low > 1_000) {
+    const middle = Math.floor((low + high) / 2_000) * 1_000;
+    if (middle <= low) break;
+    if (offsetAt(zone, middle) === before) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+function offsetFormat(zone: string): Intl.DateTimeFormat {
+  const known = offsetFormats.get(zone);
+  if (known) return known;
+  const format = new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' });
+  offsetFormats.set(zone, format);
+  return format;
+}
+
+function modulo(value: number, divisor: number): number {
+  return ((value % divisor) + divisor) % divisor;
+}

@@ -1,0 +1,74 @@
+/** One call with its attempts and its cost line by line. No text of the call is read. */
+import type { Outcome, PlanEntry } from '../../core/call.ts';
+import type { CallUnits, Tokens } from '../../core/pricing.ts';
+import type { Queries } from '../../db/database.ts';
+import { priceAt } from '../prices/price-history.ts';
+import type { CallSummary } from './call-list.ts';
+import { type CostBreakdown, explainCost } from './cost-lines.ts';
+
+export interface CallDetail extends Omit<CallSummary, 'input' | 'cachedInput' | 'cacheWrite' | 'output' | 'attempts'> {
+  readonly keyId: string;
+  readonly tokens: Tokens;
+  readonly units: CallUnits | null;
+  readonly estimated: boolean;
+  /** A vendor was called, so that the call counts against ceilings. */
+  readonly vendorCalled: boolean;
+  /** Admitted without its ceilings. */
+  readonly unmetered: boolean;
+  readonly triggerKind: string | null;
+  readonly triggerDetail: string | null;
+  readonly iteration: number | null;
+  readonly distilSaved: number | null;
+  readonly subjectSha256: string | null;
+  readonly plan: readonly PlanEntry[];
+  readonly attempts: readonly AttemptDetail[];
+  readonly cost: CostBreakdown;
+}
+
+export interface AttemptDetail {
+  readonly n: number;
+  readonly provider: string;
+  readonly model: string;
+  readonly status: number | null;
+  readonly outcome: Outcome;
+  /** Delay before the attempt. */
+  readonly waitMs: number;
+  readonly startedAt: Date;
+  readonly firstByteMs: number | null;
+  readonly durationMs: number;
+  readonly input: number;
+  readonly output: number;
+  readonly costNanos: number | null;
+}
+
+type StoredCall = Omit<CallDetail, 'tokens' | 'attempts' | 'cost'> & Tokens;
+
+/** Null when the project has no such call. */
+export async function readCallDetail(queries: Queries, projectId: string, callId: string): Promise<CallDetail | null> {
+  const [stored] = await queries.query<StoredCall>(
+    `select id, started_at as "startedAt", key_id as "keyId", key_prefix as "keyPrefix", source, route, model_asked as "modelAsked", model,
+            stream, status, code, outcome, cache, cost_nanos as "costNanos", duration_ms as "durationMs", first_byte_ms as "firstByteMs",
+            task_id as "taskId", turn_id as "turnId", agent_id as "agentId", trigger_kind as "triggerKind",
+            trigger_detail as "triggerDetail", iteration, distil_saved as "distilSaved",
+            encode(subject_sha256, 'hex') as "subjectSha256", plan, estimated, vendor_called as "vendorCalled", unmetered, units,
+            tokens_input as input, tokens_cached_input as "cachedInput", tokens_cache_write as "cacheWrite",
+            tokens_cache_write_1h as "cacheWrite1h", tokens_output as output
+       from calls
+      where id = $1::uuid and project_id = $2::uuid`,
+    [callId, projectId],
+  );
+  if (!stored) return null;
+  const { input, cachedInput, cacheWrite, cacheWrite1h, output, ...call } = stored;
+  const tokens: Tokens = { input, cachedInput, cacheWrite, cacheWrite1h, output };
+  const [attempts, prices] = await Promise.all([
+    queries.query<AttemptDetail>(
+      `select n, provider, model, status, outcome, wait_ms as "waitMs", started_at as "startedAt", first_byte_ms as "firstByteMs",
+              duration_ms as "durationMs", tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h as input,
+              tokens_output as output, cost_nanos as "costNanos"
+         from attempts where call_id = $1::uuid order by n`,
+      [callId],
+    ),
+    call.model === null ? null : priceAt(queries, call.model, call.startedAt.getTime()),
+  ]);
+  return { ...call, tokens, attempts, cost: explainCost({ ...call, tokens }, prices) };
+}

@@ -1,0 +1,118 @@
+/** Which calls of a project a view is about: the filters of a query, and their SQL conditions on `calls c`. */
+import { routes } from '../../core/call.ts';
+import { gatewayError } from '../../core/errors.ts';
+import { minIdAt } from '../../core/ids.ts';
+import type { Period } from './range.ts';
+
+/** In a filter: calls without a value. */
+export const noValue = '-';
+
+/** Filters by a column; `task`, `model`, `code` and the other nullable ones accept `-` for calls without a value. */
+const columns = {
+  source: 'c.source',
+  model: 'c.model',
+  asked: 'c.model_asked',
+  key: 'c.key_prefix',
+  task: 'c.task_id',
+  turn: 'c.turn_id',
+  agent: 'c.agent_id',
+  trigger: 'c.trigger_kind',
+  route: 'c.route',
+  code: 'c.code',
+  cache: 'c.cache',
+  outcome: 'c.outcome',
+} as const;
+
+type ColumnFilter = keyof typeof columns;
+
+const outcomes = ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown'] as const;
+
+/** An error: a call that did not succeed, unless its caller disconnected. */
+export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok', 'client_left')`;
+
+/** A call with more than one attempt. */
+const hasFailoverSql = 'exists (select 1 from attempts second where second.call_id = c.id and second.n = 2)';
+
+/** Yes-or-no filters. */
+const conditions = {
+  /** `error`: see `isErrorSql`. */
+  result: { ok: `c.outcome = 'ok'`, error: isErrorSql('c') },
+  failover: { yes: hasFailoverSql, no: `not ${hasFailoverSql}` },
+  price: { unknown: 'c.cost_nanos is null', known: 'c.cost_nanos is not null' },
+} as const;
+
+type ConditionFilter = keyof typeof conditions;
+
+export const filterNames: readonly string[] = [...Object.keys(columns), 'status', ...Object.keys(conditions)];
+
+/** Values by filter name; absent: no condition. */
+export type CallFilter = Readonly<Partial<Record<ColumnFilter | ConditionFilter | 'status', string>>>;
+
+const accepted: Readonly<Record<string, readonly string[]>> = {
+  route: routes,
+  outcome: outcomes,
+  cache: ['hit', 'miss', noValue],
+  ...Object.fromEntries(Object.entries(conditions).map(([name, values]) => [name, Object.keys(values)])),
+};
+
+const maxLength = 512;
+
+/** Reads the filters of a query; empty values are ignored. Throws `bad_request`. */
+export function parseCallFilter(query: Pick<URLSearchParams, 'get'>): CallFilter {
+  const entries = filterNames.flatMap((name) => {
+    const value = query.get(name)?.trim() ?? '';
+    return value === '' ? [] : [[name, checkValue(name, value)] as const];
+  });
+  return Object.fromEntries(entries);
+}
+
+function checkValue(name: string, value: string): string {
+  const choices = accepted[name];
+  if (choices && !choices.includes(value)) throw gatewayError('bad_request', { message: `${name}: must be one of ${choices.join(', ')}` });
+  if (name === 'status' && !/^[1-5](?:\d\d|xx)$/.test(value)) {
+    throw gatewayError('bad_request', { message: 'status: must be a status such as 429, or a class such as 4xx' });
+  }
+  if (value.length > maxLength || /[\0\p{Cs}]/u.test(value))
+    throw gatewayError('bad_request', { message: `${name}: is too long, or is not text` });
+  return value;
+}
+
+export interface CallSelection extends Period {
+  readonly projectId: string;
+  readonly filter?: CallFilter;
+}
+
+/** Collects the parameters of a statement. */
+export interface Parameters {
+  readonly values: unknown[];
+  /** Returns the placeholder, such as `$3`. */
+  add(value: unknown): string;
+}
+
+export function createParameters(): Parameters {
+  const values: unknown[] = [];
+  return { values, add: (value) => `$${values.push(value)}` };
+}
+
+/** The `where` condition on `calls c`: one range of the index (project_id, id), and the filters. */
+export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, { add }: Parameters): string {
+  const terms = [`c.project_id = ${add(projectId)}::uuid`, `c.id >= ${add(minIdAt(from))}::uuid`, `c.id < ${add(minIdAt(to))}::uuid`];
+  for (const [name, value] of Object.entries(filter)) {
+    if (value === undefined) continue;
+    if (isKeyOf(columns, name)) {
+      terms.push(value === noValue ? `${columns[name]} is null` : `${columns[name]} = ${add(value)}::text`);
+    } else if (isKeyOf(conditions, name)) {
+      const choices: Readonly<Record<string, string>> = conditions[name];
+      if (choices[value] !== undefined) terms.push(choices[value]);
+    } else if (name === 'status') {
+      const first = Number(value.slice(0, 1)) * 100;
+      const [low, high] = value.endsWith('xx') ? [first, first + 99] : [Number(value), Number(value)];
+      terms.push(`c.status between ${add(low)}::integer and ${add(high)}::integer`);
+    }
+  }
+  return terms.join(' and ');
+}
+
+function isKeyOf<Shape extends object>(shape: Shape, name: string): name is Extract<keyof Shape, string> {
+  return Object.hasOwn(shape, name);
+}

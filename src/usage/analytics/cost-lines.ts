@@ -1,0 +1,113 @@
+/** The cost of a stored call line by line, at the prices in force when it started, compared with the stored cost. */
+import type { Route } from '../../core/call.ts';
+import type { CallUnits, Price, TokenPrice, Tokens } from '../../core/pricing.ts';
+import { recalculateCost } from '../prices/recalculate-cost.ts';
+import type { ModelPrices } from '../prices/stored-price.ts';
+
+export interface CostLine {
+  readonly item:
+    | 'input'
+    | 'cached input'
+    | 'cache write'
+    | 'cache write (1 h)'
+    | 'output'
+    | 'searches'
+    | 'images'
+    | 'characters'
+    | 'seconds';
+  readonly count: number;
+  /** Nano-dollars per `per` of the item. */
+  readonly priceNanos: bigint;
+  readonly per: 1 | 1_000_000;
+  /** Nano-dollars, exact: the sum is rounded once. */
+  readonly costNanos: { readonly whole: bigint; readonly millionths: bigint };
+}
+
+/** How the lines relate to the stored cost. */
+export type CostComparison =
+  | 'equal'
+  /** The stored cost is another one: a price or the call was corrected, or the vendor's usage came later. */
+  | 'different'
+  /** From the response cache. */
+  | 'cache_hit'
+  /** No vendor responded. */
+  | 'no_response'
+  | 'price_unknown'
+  /** Charged by units that are not stored. */
+  | 'units_not_kept'
+  /** Charged by its seconds when the video is ready. */
+  | 'video';
+
+export interface CostBreakdown {
+  readonly lines: readonly CostLine[];
+  /** Rounded sum of the lines in nano-dollars. Null when it cannot be computed. */
+  readonly sumNanos: number | null;
+  readonly comparison: CostComparison;
+  /** The input is longer than this number of tokens, above which other prices apply. Null otherwise. */
+  readonly aboveTokens: number | null;
+}
+
+export interface ChargedCall {
+  readonly route: Route;
+  readonly model: string | null;
+  readonly cache: string | null;
+  readonly tokens: Tokens;
+  readonly units: CallUnits | null;
+  /** Null when unknown. */
+  readonly costNanos: number | null;
+}
+
+export function explainCost(call: ChargedCall, prices: ModelPrices | null): CostBreakdown {
+  const { route, model, cache, tokens, units, costNanos } = call;
+  const without = (comparison: CostComparison): CostBreakdown => ({ lines: [], sumNanos: null, comparison, aboveTokens: null });
+  if (cache === 'hit') return without('cache_hit');
+  if (model === null) return without('no_response');
+  const charge = recalculateCost(route, tokens, units, prices);
+  if (charge.kind !== 'cost') return without(charge.kind);
+  const unitLines = route === 'images' || route === 'speech' ? linesOfUnits(units, prices) : [];
+  const above = prices?.price ? tierAbove(tokens, prices.price) : null;
+  const lines =
+    unitLines.length > 0 ? unitLines : prices?.price ? linesOfTokens(tokens, units, prices.price, above?.price ?? prices.price) : [];
+  return {
+    lines,
+    sumNanos: charge.nanos,
+    comparison: charge.nanos === costNanos ? 'equal' : 'different',
+    aboveTokens: unitLines.length > 0 ? null : (above?.tokens ?? null),
+  };
+}
+
+function tierAbove(tokens: Tokens, price: Price): { readonly tokens: number; readonly price: TokenPrice } | null {
+  const input = tokens.input + tokens.cachedInput + tokens.cacheWrite + tokens.cacheWrite1h;
+  return price.above?.findLast((above) => input > above.tokens) ?? null;
+}
+
+function linesOfTokens(tokens: Tokens, units: CallUnits | null, { perSearchNanos }: Price, rates: TokenPrice): CostLine[] {
+  const line = (item: CostLine['item'], count: number, priceNanos: bigint): CostLine[] =>
+    count === 0 ? [] : [toLine(item, count, priceNanos, 1_000_000)];
+  return [
+    ...line('input', tokens.input, rates.inputNanos),
+    ...line('cached input', tokens.cachedInput, rates.cachedInputNanos),
+    ...line('cache write', tokens.cacheWrite, rates.cacheWriteNanos),
+    ...line('cache write (1 h)', tokens.cacheWrite1h, rates.cacheWrite1hNanos),
+    ...line('output', tokens.output, rates.outputNanos),
+    ...(units?.searches && perSearchNanos !== undefined ? [toLine('searches', units.searches, perSearchNanos, 1)] : []),
+  ];
+}
+
+function linesOfUnits(units: CallUnits | null, prices: ModelPrices | null): CostLine[] {
+  if (!units || !prices) return [];
+  const { images, characters, seconds } = units;
+  return [
+    ...(images === undefined || prices.perImageNanos === null ? [] : [toLine('images', images, prices.perImageNanos, 1)]),
+    ...(characters === undefined || prices.perMillionCharactersNanos === null
+      ? []
+      : [toLine('characters', characters, prices.perMillionCharactersNanos, 1_000_000)]),
+    ...(seconds === undefined || prices.perSecondNanos === null ? [] : [toLine('seconds', seconds, prices.perSecondNanos, 1)]),
+  ];
+}
+
+function toLine(item: CostLine['item'], count: number, priceNanos: bigint, per: 1 | 1_000_000): CostLine {
+  // Milliseconds are as precise as any vendor's count of seconds.
+  const millionths = (BigInt(Math.round(count * 1_000)) * priceNanos * 1_000n) / BigInt(per);
+  return { item, count, priceNanos, per, costNanos: { whole: millionths / 1_000_000n, millionths: millionths % 1_000_000n } };
+}

@@ -1,0 +1,93 @@
+/** Ranges of time of usage views: presets and custom dates in the project's reporting time zone, and the period to compare with. Pure. */
+import { gatewayError } from '../../core/errors.ts';
+import { addDays, fromLocalTime, startOf, startOfNext, toLocalTime } from '../../core/time-zone.ts';
+
+export const rangePresets = ['1h', '24h', '7d', '30d', 'month', 'custom'] as const;
+export type RangePreset = (typeof rangePresets)[number];
+
+/** `to` is exclusive. */
+export interface Period {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Range extends Period {
+  readonly preset: RangePreset;
+  /** The period of the same length before this one; of a month, the same part of the previous month. */
+  readonly previous: Period;
+}
+
+const hourMs = 3_600_000;
+/** Longer ranges have no use, and more days than a chart can show. */
+const maxYears = 5;
+
+/**
+ * Reads `range`, `from` and `to` of a query. `7d` and `30d` are calendar days that include today; `from` and `to` are local (`2026-11-20`,
+ * `2026-11-20T10:30`), and a `to` without time includes that day. Throws `bad_request`.
+ */
+export function parseRange(
+  query: Pick<URLSearchParams, 'get'>,
+  { zone, now, preset: byDefault = '7d' }: { readonly zone: string; readonly now: number; readonly preset?: RangePreset },
+): Range {
+  const from = query.get('from') || null;
+  const to = query.get('to') || null;
+  const name = query.get('range') || (from !== null || to !== null ? 'custom' : byDefault);
+  const preset = rangePresets.find((known) => known === name);
+  if (!preset) throw gatewayError('bad_request', { message: `range: must be one of ${rangePresets.join(', ')}` });
+  // Calls of this minute are included, also those of a process whose clock is slightly ahead.
+  const end = startOfNext('minute', zone, now);
+  switch (preset) {
+    case '1h':
+      return { preset, from: end - hourMs, to: end, previous: { from: end - 2 * hourMs, to: end - hourMs } };
+    case '24h':
+      return { preset, from: end - 24 * hourMs, to: end, previous: { from: end - 48 * hourMs, to: end - 24 * hourMs } };
+    case '7d':
+      return daysUntil(preset, 7, zone, now, end);
+    case '30d':
+      return daysUntil(preset, 30, zone, now, end);
+    case 'month': {
+      const start = startOf('month', zone, now);
+      const previousStart = startOf('month', zone, start - 1);
+      const elapsedTo = addDays(zone, previousStart, toLocalTime(zone, end).day - 1) + (end - startOf('day', zone, end));
+      return { preset, from: start, to: end, previous: { from: previousStart, to: Math.min(elapsedTo, start) } };
+    }
+    case 'custom':
+      return customRange(from, to, zone, now);
+  }
+}
+
+function daysUntil(preset: RangePreset, days: number, zone: string, now: number, end: number): Range {
+  const from = startOf('day', zone, addDays(zone, startOf('day', zone, now), 1 - days));
+  return { preset, from, to: end, previous: { from: addDays(zone, from, -days), to: addDays(zone, end, -days) } };
+}
+
+function customRange(fromText: string | null, toText: string | null, zone: string, now: number): Range {
+  const end = startOfNext('minute', zone, now);
+  const to = toText === null ? end : parseLocal('to', toText, zone).end;
+  const from = fromText === null ? startOf('day', zone, addDays(zone, to, -7)) : parseLocal('from', fromText, zone).start;
+  if (from >= to) throw gatewayError('bad_request', { message: 'from: must be before to' });
+  if (to - from > maxYears * 366 * 24 * hourMs)
+    throw gatewayError('bad_request', { message: `from: must be at most ${maxYears} years before to` });
+  return { preset: 'custom', from, to, previous: { from: from - (to - from), to: from } };
+}
+
+/** A date is the whole day, a minute is the instant at its start. */
+function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: number; end: number } {
+  const match = /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2}))?$/.exec(text);
+  const invalid = () => gatewayError('bad_request', { message: `${field}: must be a date such as 2026-11-20, or 2026-11-20T10:30` });
+  if (!match) throw invalid();
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0] = match.slice(1).map((part) => Number(part ?? 0));
+  const utc = new Date(Date.UTC(year, month - 1, day, hour, minute));
+  const isReal = utc.getUTCMonth() === month - 1 && utc.getUTCDate() === day && hour < 24 && minute < 60 && year >= 1970;
+  if (!isReal) throw invalid();
+  const start = fromLocalTime(zone, { year, month, day, hour, minute });
+  return { start, end: match[4] === undefined ? startOfNext('day', zone, start) : start };
+}
+
+/** `at` as `from` and `to` of a query accept it. */
+export function formatLocal(zone: string, at: number): string {
+  const { year, month, day, hour, minute } = toLocalTime(zone, at);
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const date = `${year}-${two(month)}-${two(day)}`;
+  return hour === 0 && minute === 0 ? date : `${date}T${two(hour)}:${two(minute)}`;
+}
