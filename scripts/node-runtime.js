@@ -1,5 +1,5 @@
 /**
- * Finds a Node that runs TypeScript: the running one if it can, otherwise the release in `.nvmrc`, installed once from the npm registry (the
+ * Finds a Node that runs the program: the running one if it can, otherwise the release in `.nvmrc`, installed once from the npm registry (the
  * packages that carry a Node binary for one platform) into the cache directory.
  */
 import { execFile } from 'node:child_process';
@@ -13,13 +13,13 @@ import { BootstrapError, runNpm, say } from './npm.js';
 import { satisfies } from './versions.js';
 
 /**
- * The path of a Node that satisfies `engines` of package.json and runs TypeScript without a flag.
+ * The path of a Node that satisfies `engines` of package.json and runs TypeScript.
  * @param {string} root
  * @returns {Promise<string>}
  */
 export async function ensureNode(root) {
   const { engines } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
-  // 23.0 to 23.5 are newer than 22.18 but need a flag for TypeScript, so Node's feature is checked too.
+  // Some distributions build Node without support for TypeScript.
   if (satisfies(process.versions.node, engines.node) && process.features.typescript) return process.execPath;
 
   const version = (await readFile(join(root, '.nvmrc'), 'utf8')).trim();

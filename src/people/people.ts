@@ -1,12 +1,18 @@
-/** People who sign in: accounts, sessions, members of projects. */
+/** People who sign in: accounts, sign-in, sessions, members of projects. */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
+import { type Accounts, createAccounts } from './accounts.ts';
 import { createMembers, type Members } from './members.ts';
 import { createSessions, type Sessions } from './sessions.ts';
+import { createSignIn, type SignIn } from './sign-in.ts';
+import { createSignInLinks, type SignInLinks } from './sign-in-links.ts';
 
 export interface People {
+  readonly accounts: Accounts;
   readonly sessions: Sessions;
   readonly members: Members;
+  readonly links: SignInLinks;
+  readonly signIn: SignIn;
 }
 
 export interface PeopleOptions {
@@ -15,5 +21,11 @@ export interface PeopleOptions {
 }
 
 export function createPeople(options: PeopleOptions): People {
-  return { sessions: createSessions(options), members: createMembers(options) };
+  return {
+    accounts: createAccounts(options),
+    sessions: createSessions(options),
+    members: createMembers(options),
+    links: createSignInLinks(options),
+    signIn: createSignIn(options),
+  };
 }

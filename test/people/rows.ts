@@ -27,3 +27,7 @@ export async function insertProject(database: Queries): Promise<string> {
 export async function disable(database: Queries, personId: string): Promise<void> {
   await database.query('update people set disabled_at = now() where id = $1::uuid', [personId]);
 }
+
+export function uniqueEmail(): string {
+  return `person-${randomBytes(6).toString('hex')}@example.com`;
+}

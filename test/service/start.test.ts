@@ -255,11 +255,11 @@ const tellsOfNaturalEnd = `--import=data:text/javascript,${encodeURIComponent(
   `if (process.argv[1]?.endsWith('main.ts')) process.once('beforeExit', () => process.stderr.write('nothing is left to do'))`,
 )}`;
 
-describeOldNode('npm start, under a Node that cannot run TypeScript', () => {
+describeOldNode('npm start, under a Node that is too old', () => {
   let home = '';
 
   const startByNpm = (): Promise<GatewayProcess> => {
-    if (oldNode === null) throw new Error('no Node older than 22.18 is on the PATH');
+    if (oldNode === null) throw new Error('no Node older than 24.7 is on the PATH');
     const env = { PATH: [dirname(oldNode), process.env.PATH].join(delimiter), NODE_OPTIONS: tellsOfNaturalEnd };
     return processes.start('start', { home, env, program: [oldNode, join(root, 'scripts', 'start.js')] });
   };
@@ -294,11 +294,11 @@ describeOldNode('npm start, under a Node that cannot run TypeScript', () => {
   });
 });
 
-/** A Node on the PATH that is too old to run TypeScript without a flag. */
+/** A Node on the PATH that is too old to run the program. */
 async function findOldNode(): Promise<string | null> {
   for (const folder of (process.env.PATH ?? '').split(delimiter)) {
     const version = await run(join(folder, 'node'), ['--version']).catch(() => null); // Not there, or not runnable.
-    if (version !== null && compareVersions(version.trim(), '22.18.0') < 0) return join(folder, 'node');
+    if (version !== null && compareVersions(version.trim(), '24.7.0') < 0) return join(folder, 'node');
   }
   return null;
 }

@@ -1,0 +1,154 @@
+/** Table `people`: accounts of those who operate the deployment and its projects. */
+import { type GatewayError, gatewayError } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database, Queries } from '../db/database.ts';
+import { assertPassword, hashPassword, verifyPassword } from './password.ts';
+import type { Person } from './person.ts';
+import { type NewPerson, nameFromEmail, newPersonInput, parseName, personChange } from './person-input.ts';
+import { endSessions } from './sessions.ts';
+
+/** A person as administrators see them. */
+export interface PersonRecord extends Person {
+  readonly hasPassword: boolean;
+  /** Signed in with OpenID Connect before. */
+  readonly hasOidc: boolean;
+  readonly disabledAt: number | null;
+  readonly createdAt: number;
+}
+
+export interface Accounts {
+  /** Creates a person from a request body. Throws `conflict` when the e-mail address is known. */
+  create(input: unknown): Promise<PersonRecord>;
+  /** Throws `not_found`. */
+  get(personId: string): Promise<PersonRecord>;
+  findByEmail(email: string): Promise<PersonRecord | null>;
+  /** By email; `after` is the last address of the previous page. */
+  list(page: { after?: string | undefined; limit: number }): Promise<PersonRecord[]>;
+  isEmpty(): Promise<boolean>;
+  /** Changes name, admin flag or `disabled` from a request body. Disabling ends all sessions and sign-in links. */
+  change(personId: string, input: unknown): Promise<PersonRecord>;
+  /** Deletes the person with sessions, links and memberships; the audit log keeps the id. */
+  remove(personId: string): Promise<void>;
+  rename(personId: string, name: string): Promise<void>;
+  /** Ends all other sessions. Throws `bad_request` when `current` is not the password; it is ignored for a person who has none. */
+  changePassword(personId: string, change: { current: string; next: string; sessionId: string }): Promise<void>;
+}
+
+export function createAccounts({ database, clock }: { readonly database: Database; readonly clock: Clock }): Accounts {
+  const get = async (personId: string): Promise<PersonRecord> => {
+    const person = await readPerson(database, personId);
+    if (!person) throw personNotFound();
+    return person;
+  };
+  return {
+    async create(input) {
+      const person = parseOrBadRequest(newPersonInput, input);
+      if (person.password !== undefined) assertPassword(person.password, person.email);
+      const passwordHash = person.password === undefined ? null : await hashPassword(person.password);
+      return insertPerson(database, { ...person, passwordHash }, clock.now());
+    },
+    get,
+    async findByEmail(email) {
+      const [row] = await database.query<PersonRow>(`${selectPeople} where email = lower($1::text)`, [email.trim()]);
+      return row ? toPerson(row) : null;
+    },
+    async list({ after = '', limit }) {
+      const rows = await database.query<PersonRow>(`${selectPeople} where email > $1::text order by email limit $2::integer`, [
+        after,
+        limit,
+      ]);
+      return rows.map(toPerson);
+    },
+    async isEmpty() {
+      return (await database.query('select 1 from people limit 1')).length === 0;
+    },
+    change(personId, input) {
+      const { name = null, admin = null, disabled = null } = parseOrBadRequest(personChange, input);
+      return database.transaction(async (tx) => {
+        const rows = await tx.query(
+          `update people set name = coalesce($2::text, name), is_admin = coalesce($3::boolean, is_admin),
+             disabled_at = case $4::boolean when true then coalesce(disabled_at, $5::timestamptz) when false then null else disabled_at end
+           where id = $1::uuid returning id`,
+          [personId, name, admin, disabled, new Date(clock.now())],
+        );
+        const person = rows.length > 0 ? await readPerson(tx, personId) : null;
+        if (!person) throw personNotFound();
+        if (disabled) {
+          await endSessions(tx, personId);
+          await tx.query('delete from sign_in_links where person_id = $1::uuid', [personId]);
+        }
+        return person;
+      });
+    },
+    async remove(personId) {
+      const rows = await database.query('delete from people where id = $1::uuid returning id', [personId]);
+      if (rows.length === 0) throw personNotFound();
+    },
+    async rename(personId, name) {
+      await database.query('update people set name = $2::text where id = $1::uuid', [personId, parseName(name)]);
+    },
+    async changePassword(personId, { current, next, sessionId }) {
+      const { email } = await get(personId);
+      const stored = await readPasswordHash(database, personId);
+      if (stored !== null && !(await verifyPassword(current, stored)))
+        throw gatewayError('bad_request', { message: 'current password: is not right' });
+      assertPassword(next, email);
+      const hash = await hashPassword(next);
+      await database.transaction(async (tx) => {
+        await setPasswordHash(tx, personId, hash);
+        await endSessions(tx, personId, sessionId);
+      });
+    },
+  };
+}
+
+/** Throws `conflict` when the e-mail address is known. */
+export async function insertPerson(
+  queries: Queries,
+  person: Pick<NewPerson, 'email' | 'name' | 'admin'> & { passwordHash: string | null },
+  now: number,
+): Promise<PersonRecord> {
+  const { email, name = nameFromEmail(email), admin = false, passwordHash } = person;
+  const id = newId(now);
+  const rows = await queries.query(
+    `insert into people (id, email, name, is_admin, password_hash, created_at)
+     values ($1::uuid, $2::text, $3::text, $4::boolean, $5::text, $6::timestamptz)
+     on conflict (email) do nothing returning id`,
+    [id, email, name, admin, passwordHash, new Date(now)],
+  );
+  const record = rows.length > 0 ? await readPerson(queries, id) : null;
+  if (!record) throw gatewayError('conflict', { message: 'email: a person with this address exists already' });
+  return record;
+}
+
+export async function readPerson(queries: Queries, personId: string): Promise<PersonRecord | null> {
+  const [row] = await queries.query<PersonRow>(`${selectPeople} where id = $1::uuid`, [personId]);
+  return row ? toPerson(row) : null;
+}
+
+export async function setPasswordHash(queries: Queries, personId: string, hash: string): Promise<void> {
+  await queries.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
+}
+
+async function readPasswordHash(queries: Queries, personId: string): Promise<string | null> {
+  const [row] = await queries.query<{ hash: string | null }>('select password_hash as hash from people where id = $1::uuid', [personId]);
+  return row?.hash ?? null;
+}
+
+const selectPeople = `select id, email, name, is_admin as "isAdmin", password_hash is not null as "hasPassword",
+  oidc_issuer is not null as "hasOidc", disabled_at as "disabledAt", created_at as "createdAt" from people`;
+
+interface PersonRow extends Omit<PersonRecord, 'disabledAt' | 'createdAt'> {
+  readonly disabledAt: Date | null;
+  readonly createdAt: Date;
+}
+
+function toPerson(row: PersonRow): PersonRecord {
+  return { ...row, disabledAt: row.disabledAt?.getTime() ?? null, createdAt: row.createdAt.getTime() };
+}
+
+function personNotFound(): GatewayError {
+  return gatewayError('not_found', { message: 'no such person' });
+}

@@ -1,0 +1,56 @@
+/** Password hashes: argon2id, stored as a PHC string with its parameters, so that they can be raised for new hashes. */
+import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gatewayError } from '../core/errors.ts';
+
+/** OWASP's minimum for argon2id: 19 MiB, two passes, one lane. A hash takes tens of milliseconds, outside the event loop. */
+const cost = { memory: 19_456, passes: 2, parallelism: 1 };
+const saltBytes = 16;
+const hashBytes = 32;
+const minLength = 12;
+/** Bounds the work of normalization. */
+const maxLength = 256;
+
+const deriveHash = promisify(argon2);
+
+export async function hashPassword(password: string): Promise<string> {
+  const salt = randomBytes(saltBytes);
+  const hash = await derive(password, { nonce: salt, tagLength: hashBytes, ...cost });
+  return `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${encode(salt)}$${encode(hash)}`;
+}
+
+/** Whether the password is the one of `stored`. Null, for no such account, takes as long as a wrong password and returns false. */
+export async function verifyPassword(password: string, stored: string | null): Promise<boolean> {
+  const match = /^\$argon2id\$v=19\$m=(\d+),t=(\d+),p=(\d+)\$([\w+/]+)\$([\w+/]+)$/.exec(stored ?? unusableHash);
+  if (!match) throw new Error('a stored password hash is not an argon2id PHC string');
+  const [, memory, passes, parallelism, salt = '', hash = ''] = match;
+  const expected = Buffer.from(hash, 'base64');
+  const parameters = { memory: Number(memory), passes: Number(passes), parallelism: Number(parallelism) };
+  const given = await derive(password, { nonce: Buffer.from(salt, 'base64'), tagLength: expected.length, ...parameters });
+  return timingSafeEqual(given, expected) && stored !== null;
+}
+
+/** Throws `bad_request` unless the password may be set. */
+export function assertPassword(password: string, email: string): void {
+  const { length } = [...password];
+  const problem =
+    length < minLength
+      ? `must have at least ${minLength} characters`
+      : length > maxLength
+        ? `must have at most ${maxLength} characters`
+        : new Set(password).size < 4 || password.toLowerCase() === email
+          ? 'is too easy to guess'
+          : null;
+  if (problem !== null) throw gatewayError('bad_request', { message: `password: ${problem}` });
+}
+
+const unusableHash = `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${encode(Buffer.alloc(saltBytes))}$${encode(Buffer.alloc(hashBytes))}`;
+
+/** Keyboards differ in how they compose characters, hence NFKC. */
+async function derive(password: string, parameters: Omit<Argon2Parameters, 'message'>): Promise<Buffer> {
+  return deriveHash('argon2id', { message: password.slice(0, 4 * maxLength).normalize('NFKC'), ...parameters });
+}
+
+function encode(bytes: Buffer): string {
+  return bytes.toString('base64').replace(/=+$/, '');
+}

@@ -1,0 +1,67 @@
+/** Validates what is entered about people. Each error names every mistake. */
+import { z } from 'zod';
+import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
+
+/** Lower-cased, since addresses that differ in case only belong to one person in practice. */
+const email = z
+  .string()
+  .trim()
+  .toLowerCase()
+  .max(254)
+  .regex(/^[^\s@<>"\p{Cc}\p{Cs}]+@[^\s@<>"\p{Cc}\p{Cs}]+$/u, 'must be an e-mail address');
+const name = z
+  .string()
+  .trim()
+  .min(1)
+  .max(200)
+  .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not contain control characters');
+const password = z.string().describe('12 to 256 characters');
+
+/** The body of "create a person". */
+export const newPersonInput = z.strictObject({
+  email,
+  name: name.optional().describe('default: the part of the e-mail address before the @'),
+  password: password.optional().describe('omitted: the response contains a one-time sign-in link'),
+  admin: z.boolean().optional().describe('deployment admin'),
+});
+
+/** The body of "change a person". */
+export const personChange = z.strictObject({
+  name: name.optional(),
+  admin: z.boolean().optional().describe('deployment admin'),
+  disabled: z.boolean().optional().describe('a disabled person cannot sign in; their sessions end'),
+});
+
+/** The body of "create a sign-in link". */
+export const signInLinkInput = z.strictObject({
+  email: email
+    .optional()
+    .describe('created when nobody has it; omitted: whoever uses the link creates an account, and `admin` must be true'),
+  admin: z.boolean().optional().describe('makes the person a deployment admin'),
+});
+
+/** The body of "add or change a member". */
+export const memberInput = z.strictObject({ role: z.enum(['owner', 'member']) });
+
+/** A name and, for the first admin, an e-mail address, entered with a sign-in link. */
+const newAccount = z.object({ email, name });
+
+export type NewPerson = z.output<typeof newPersonInput>;
+export type PersonChange = z.output<typeof personChange>;
+
+export function parseEmail(input: string): string {
+  return parseOrBadRequest(z.object({ email }), { email: input }).email;
+}
+
+export function parseName(input: string): string {
+  return parseOrBadRequest(z.object({ name }), { name: input }).name;
+}
+
+export function parseNewAccount(input: { email: string; name: string }): z.output<typeof newAccount> {
+  return parseOrBadRequest(newAccount, input);
+}
+
+/** Name of a person who has not entered one. */
+export function nameFromEmail(address: string): string {
+  return address.slice(0, address.lastIndexOf('@'));
+}

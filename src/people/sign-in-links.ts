@@ -1,0 +1,101 @@
+/**
+ * Table `sign_in_links`: links that sign in once, within a day. They are for the first sign-in, for people without a password, and for those
+ * who forgot theirs. A link without a person creates the account of a deployment admin, such as the first one.
+ */
+import { type GatewayError, gatewayError } from '../core/errors.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database, Queries } from '../db/database.ts';
+import { insertPerson, type PersonRecord, readPerson, setPasswordHash } from './accounts.ts';
+import { assertPassword, hashPassword } from './password.ts';
+import { parseNewAccount } from './person-input.ts';
+import { createSecret, hashSecret, isSecret } from './secret.ts';
+
+export const signInLinkMs = 86_400_000;
+
+export interface SignInLink {
+  readonly secret: string;
+  readonly expiresAt: number;
+}
+
+/** What a person enters when they use a link. */
+export interface LinkInput {
+  /** For a link that creates an account. */
+  readonly email: string;
+  readonly name: string;
+  /** Empty: the password stays, or there is none. */
+  readonly password: string;
+}
+
+export interface SignInLinks {
+  /** Null: whoever uses the link creates the account of a deployment admin. */
+  issue(personId: string | null): Promise<SignInLink>;
+  /** Does not use the link. Null when it does not exist, expired, was used, or its person is disabled. */
+  find(secret: string): Promise<{ readonly person: PersonRecord | null; readonly expiresAt: number } | null>;
+  /**
+   * Uses the link and returns the person: of concurrent requests, one succeeds. Throws `not_found` for a link that cannot be used, and
+   * `bad_request` or `conflict` for the input, which leaves the link usable.
+   */
+  use(secret: string, input: LinkInput): Promise<PersonRecord>;
+}
+
+export function createSignInLinks({ database, clock }: { readonly database: Database; readonly clock: Clock }): SignInLinks {
+  const find: SignInLinks['find'] = async (secret) => {
+    if (!isSecret(secret)) return null;
+    const [row] = await database.query<LinkRow>(
+      `select person_id as "personId", expires_at as "expiresAt"
+       from sign_in_links left join people on people.id = person_id
+       where secret_sha256 = $1::bytea and expires_at > $2::timestamptz and disabled_at is null`,
+      [hashSecret(secret), new Date(clock.now())],
+    );
+    if (!row) return null;
+    return { person: row.personId === null ? null : await readPerson(database, row.personId), expiresAt: row.expiresAt.getTime() };
+  };
+  return {
+    async issue(personId) {
+      const now = clock.now();
+      const { secret, hash } = createSecret();
+      const expiresAt = now + signInLinkMs;
+      await database.query(
+        `insert into sign_in_links (secret_sha256, person_id, created_at, expires_at)
+         values ($1::bytea, $2::uuid, $3::timestamptz, $4::timestamptz)`,
+        [hash, personId, new Date(now), new Date(expiresAt)],
+      );
+      return { secret, expiresAt };
+    },
+    find,
+    async use(secret, input) {
+      const link = await find(secret);
+      if (!link) throw linkNotFound();
+      const account = link.person ?? parseNewAccount(input);
+      if (input.password !== '' || link.person === null) assertPassword(input.password, account.email);
+      // Before the transaction, in which nothing but SQL may be awaited.
+      const passwordHash = input.password === '' ? null : await hashPassword(input.password);
+      return database.transaction(async (tx) => {
+        await takeLink(tx, secret, clock.now());
+        if (link.person === null) return insertPerson(tx, { ...account, admin: true, passwordHash }, clock.now());
+        if (passwordHash !== null) await setPasswordHash(tx, link.person.id, passwordHash);
+        const person = await readPerson(tx, link.person.id);
+        if (!person || person.disabledAt !== null) throw linkNotFound();
+        return person;
+      });
+    },
+  };
+}
+
+/** Deletes the link; throws `not_found` when another request has done so. */
+async function takeLink(tx: Queries, secret: string, now: number): Promise<void> {
+  const taken = await tx.query(
+    'delete from sign_in_links where secret_sha256 = $1::bytea and expires_at > $2::timestamptz returning person_id',
+    [hashSecret(secret), new Date(now)],
+  );
+  if (taken.length === 0) throw linkNotFound();
+}
+
+interface LinkRow {
+  readonly personId: string | null;
+  readonly expiresAt: Date;
+}
+
+function linkNotFound(): GatewayError {
+  return gatewayError('not_found', { message: 'this sign-in link was used already, or has expired' });
+}

@@ -1,0 +1,157 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import { hashPassword, verifyPassword } from '../../src/people/password.ts';
+import { createPeople, type People } from '../../src/people/people.ts';
+import { describeDatabases } from '../db/databases.ts';
+import { uniqueEmail } from './rows.ts';
+
+const password = 'correct horse battery';
+
+test('a password hash is argon2id in PHC form, and only its password matches', async () => {
+  const hash = await hashPassword(password);
+  expect(hash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/);
+  expect(await verifyPassword(password, hash)).toBe(true);
+  expect(await verifyPassword(`${password} `, hash)).toBe(false);
+  expect(await verifyPassword(password, null)).toBe(false);
+});
+
+describeDatabases('people', (database) => {
+  let now = 0;
+  let people: People;
+  let email = '';
+  const address = '192.0.2.1';
+  beforeEach(async () => {
+    now = Date.parse('2026-11-20T10:00:00Z');
+    people = createPeople({ database: database(), clock: { now: () => now } });
+    email = uniqueEmail();
+    await database().query('delete from sign_in_failures');
+  });
+
+  test('an e-mail address belongs to one person, in any case', async () => {
+    const person = await people.accounts.create({ email: ` ${email.toUpperCase()} `, admin: true });
+    expect(person).toMatchObject({ email, name: email.split('@')[0], isAdmin: true, hasPassword: false, disabledAt: null });
+    await expect(people.accounts.create({ email })).rejects.toMatchObject({ code: 'conflict' });
+    expect(await people.accounts.findByEmail(email.toUpperCase())).toEqual(person);
+  });
+
+  test.each([
+    [{ email: 'nobody' }, 'email: must be an e-mail address'],
+    [{ email: 'a@b.example', password: 'short' }, 'password: must have at least 12 characters'],
+    [{ email: 'a@b.example', password: 'aaaaaaaaaaaaaa' }, 'password: is too easy to guess'],
+    [{ email: 'a@b.example', name: 'a\nb' }, 'name: must not contain control characters'],
+  ])('%j is refused: %s', async (input, message) => {
+    await expect(people.accounts.create(input)).rejects.toMatchObject({ code: 'bad_request', message });
+  });
+
+  test('the right password signs in; a wrong one, an unknown and a disabled account get the same result', async () => {
+    const { id } = await people.accounts.create({ email, password });
+    const attempt = (change: object) => people.signIn.withPassword({ email, password, address, ...change });
+    expect(await attempt({})).toMatchObject({ kind: 'ok', person: { id } });
+    expect(await attempt({ email: email.toUpperCase() })).toMatchObject({ kind: 'ok' });
+    const refused = { kind: 'refused' };
+    expect(await attempt({ password: 'not the password' })).toEqual(refused);
+    expect(await attempt({ email: uniqueEmail() })).toEqual(refused);
+    expect(await attempt({ email: '\0\ud800' })).toEqual(refused);
+    await people.accounts.change(id, { disabled: true });
+    expect(await attempt({})).toEqual(refused);
+  });
+
+  test('ten failures block an account for a quarter of an hour, also for the right password and other processes', async () => {
+    await people.accounts.create({ email, password });
+    const other = createPeople({ database: database(), clock: { now: () => now } });
+    const attempt = ({ signIn }: People, given: string) => signIn.withPassword({ email, password: given, address });
+    const failures = await Promise.all(Array.from({ length: 10 }, (_, index) => attempt(index % 2 ? people : other, 'wrong password')));
+    expect(new Set(failures.map(({ kind }) => kind))).toEqual(new Set(['refused']));
+    expect(await attempt(other, password)).toEqual({ kind: 'limited', until: now + 15 * 60_000 });
+    now += 15 * 60_000;
+    expect(await attempt(people, password)).toMatchObject({ kind: 'ok' });
+  });
+
+  test('fifty failures block a network address, whatever the account; a success does not count', async () => {
+    await people.accounts.create({ email, password });
+    await database().query(`insert into sign_in_failures select sha256('address 2001:db8:0:7'), 49, $1::timestamptz`, [
+      new Date(now + 60_000),
+    ]);
+    const attempt = (from: string, account = email) => people.signIn.withPassword({ email: account, password, address: from });
+    expect(await attempt('2001:db8:0:7::1')).toMatchObject({ kind: 'ok' });
+    expect(await attempt('2001:db8:0:7:8::1', uniqueEmail())).toEqual({ kind: 'refused' });
+    expect(await attempt('2001:db8::7:0:0:0:2')).toEqual({ kind: 'limited', until: now + 60_000 });
+    expect(await attempt('2001:db8:0:8::1')).toMatchObject({ kind: 'ok' });
+  });
+
+  test('disabling ends sessions and links; enabling does not bring them back', async () => {
+    const { id } = await people.accounts.create({ email });
+    const { secret } = await people.sessions.start(id, { userAgent: null });
+    const link = await people.links.issue(id);
+    expect(await people.accounts.change(id, { disabled: true })).toMatchObject({ disabledAt: now });
+    expect(await people.accounts.change(id, { disabled: false, name: 'Ann' })).toMatchObject({ disabledAt: null, name: 'Ann' });
+    expect(await people.sessions.find(secret)).toBeNull();
+    expect(await people.links.find(link.secret)).toBeNull();
+  });
+
+  test('a new password needs the current one and ends the other sessions', async () => {
+    const { id } = await people.accounts.create({ email, password });
+    const [mine, other] = [await people.sessions.start(id, { userAgent: null }), await people.sessions.start(id, { userAgent: null })];
+    const sessionId = (await people.sessions.find(mine.secret))?.id ?? '';
+    const next = 'a new and longer password';
+    await expect(people.accounts.changePassword(id, { current: 'wrong', next, sessionId })).rejects.toMatchObject({ code: 'bad_request' });
+    await people.accounts.changePassword(id, { current: password, next, sessionId });
+    expect(await people.sessions.find(mine.secret)).not.toBeNull();
+    expect(await people.sessions.find(other.secret)).toBeNull();
+    expect(await people.signIn.withPassword({ email, password: next, address })).toMatchObject({ kind: 'ok' });
+  });
+
+  test('people are listed by page, and deleted with everything but their id in the audit log', async () => {
+    const { id } = await people.accounts.create({ email: `0${email}` });
+    await people.accounts.create({ email: `1${email}` });
+    expect((await people.accounts.list({ limit: 1, after: `0${email}` })).map((person) => person.email)).toEqual([`1${email}`]);
+    await people.sessions.start(id, { userAgent: null });
+    await people.accounts.remove(id);
+    await expect(people.accounts.get(id)).rejects.toMatchObject({ code: 'not_found' });
+    expect(await people.sessions.list(id)).toEqual([]);
+  });
+
+  test('a link signs in once: of concurrent requests one succeeds', async () => {
+    const { id } = await people.accounts.create({ email });
+    const { secret, expiresAt } = await people.links.issue(id);
+    expect(await people.links.find(secret)).toMatchObject({ person: { id }, expiresAt });
+    const use = () => people.links.use(secret, { email: '', name: '', password: '' });
+    const results = await Promise.allSettled(Array.from({ length: 5 }, use));
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+    await expect(use()).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  test('a link expires after a day; a mistake leaves it usable; it sets the password', async () => {
+    const { id } = await people.accounts.create({ email });
+    const [link, old] = [await people.links.issue(id), await people.links.issue(id)];
+    const use = ({ secret }: { secret: string }, given: string) => people.links.use(secret, { email: '', name: '', password: given });
+    await expect(use(link, 'short')).rejects.toMatchObject({ code: 'bad_request' });
+    expect(await use(link, password)).toMatchObject({ id, hasPassword: true });
+    expect(await people.signIn.withPassword({ email, password, address })).toMatchObject({ kind: 'ok' });
+    now = old.expiresAt;
+    await expect(use(old, '')).rejects.toMatchObject({ code: 'not_found' });
+  });
+
+  test('a link without a person creates a deployment admin', async () => {
+    const { secret } = await people.links.issue(null);
+    const use = (change: object) => people.links.use(secret, { email, name: 'Ann', password, ...change });
+    await expect(use({ password: '' })).rejects.toMatchObject({ code: 'bad_request' });
+    await expect(use({ email: 'x' })).rejects.toMatchObject({ code: 'bad_request' });
+    expect(await use({})).toMatchObject({ email, name: 'Ann', isAdmin: true, hasPassword: true });
+  });
+
+  test('an identity provider signs in people by subject, then by verified address, then by domain', async () => {
+    const { id } = await people.accounts.create({ email });
+    const identity = { issuer: 'https://id.example', subject: email, verifiedEmail: null, name: null };
+    const signIn = (change: object, domains: string[] = []) => people.signIn.withOidc({ ...identity, ...change }, domains);
+    expect(await signIn({})).toBeNull();
+    expect(await signIn({ verifiedEmail: email.toUpperCase() })).toMatchObject({ id, hasOidc: true });
+    expect(await signIn({ verifiedEmail: uniqueEmail() })).toMatchObject({ id });
+    // The provider gave the address to somebody else.
+    expect(await signIn({ subject: 'another', verifiedEmail: email })).toBeNull();
+    const newcomer = { subject: uniqueEmail(), verifiedEmail: `x${uniqueEmail()}`, name: 'New' };
+    expect(await signIn(newcomer, ['example.org'])).toBeNull();
+    expect(await signIn(newcomer, ['example.com'])).toMatchObject({ name: 'New', isAdmin: false, email: newcomer.verifiedEmail });
+    await people.accounts.change(id, { disabled: true });
+    expect(await signIn({ verifiedEmail: email })).toBeNull();
+  });
+});
