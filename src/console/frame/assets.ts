@@ -1,0 +1,71 @@
+/** Style sheet and scripts of the console: read once, compressed once, served under a URL with their hash, so that browsers keep them. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+
+/** A static file of the console. */
+export interface Asset {
+  /** Path on this site; contains a hash of the content. */
+  readonly href: string;
+  readonly contentType: string;
+  /** The body in the best encoding that the request accepts. */
+  encode(acceptEncoding: string | undefined): { readonly body: Buffer; readonly encoding: 'br' | 'gzip' | null };
+}
+
+const contentTypes: Readonly<Record<string, string>> = {
+  css: 'text/css; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  svg: 'image/svg+xml',
+};
+
+const assets = new Map<string, Asset>();
+
+/** Path prefix of all assets. */
+export const assetPath = '/console/assets/';
+
+/** Makes a file servable; call it once, when the module is loaded: `defineAsset(new URL('./playground.js', import.meta.url))`. */
+export function defineAsset(file: URL): Asset {
+  const bytes = readFileSync(file);
+  const [name = '', extension = ''] = splitName(basename(file.pathname));
+  const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 16);
+  const href = `${assetPath}${name}-${hash}.${extension}`;
+  let brotli: Buffer | null = null;
+  let gzip: Buffer | null = null;
+  const asset: Asset = {
+    href,
+    contentType: contentTypes[extension] ?? 'application/octet-stream',
+    encode(accept = '') {
+      if (/\bbr\b/.test(accept)) {
+        brotli ??= brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length } });
+        return { body: brotli, encoding: 'br' };
+      }
+      if (/\bgzip\b/.test(accept)) {
+        gzip ??= gzipSync(bytes);
+        return { body: gzip, encoding: 'gzip' };
+      }
+      return { body: bytes, encoding: null };
+    },
+  };
+  assets.set(href, asset);
+  return asset;
+}
+
+export function findAsset(path: string): Asset | null {
+  return assets.get(path) ?? null;
+}
+
+function splitName(file: string): [string, string] {
+  const dot = file.lastIndexOf('.');
+  return [file.slice(0, dot), file.slice(dot + 1)];
+}
+
+export const styleSheet = defineAsset(new URL('./console.css', import.meta.url));
+export const consoleScript = defineAsset(new URL('./console.js', import.meta.url));
+export const icon = defineAsset(new URL('./icon.svg', import.meta.url));
+export const htmx = defineAsset(new URL(import.meta.resolve('htmx.org/dist/htmx.min.js')));
+/** For pages that zoom into a chart; not loaded elsewhere. Defines the global `uPlot`. */
+export const uplot = {
+  script: defineAsset(new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js'))),
+  style: defineAsset(new URL(import.meta.resolve('uplot/dist/uPlot.min.css'))),
+};

@@ -1,0 +1,136 @@
+/** What the charts have in common: axes, grid, legend, and the table with the same figures. */
+import { type Html, html } from './html.ts';
+
+export const plotHeight = 180;
+const axisHeight = 24;
+const maxLabels = 6;
+const seriesColours = 8;
+
+/** A position on the horizontal axis, such as a day. */
+export interface Bucket {
+  /** Full name, such as `2026-11-22`. */
+  readonly label: string;
+  /** Short name for the axis, such as `22 Nov`; the label by default. */
+  readonly axisLabel?: string;
+  /** One value per series. Null: none, such as a latency without calls. */
+  readonly values: readonly (number | null)[];
+  /** The rows behind it. */
+  readonly href?: string;
+}
+
+export interface ChartOptions {
+  /** What the chart shows; its caption. */
+  readonly title: string;
+  readonly hideTitle?: boolean;
+  /** Time zone of the buckets, named below the chart. */
+  readonly zone?: string;
+  readonly series: readonly { readonly name: string; readonly href?: string }[];
+  readonly buckets: readonly Bucket[];
+  readonly format: (value: number) => string;
+  /** Heading of the first column of the table, such as `Day`. */
+  readonly bucketName?: string;
+}
+
+export interface Tick {
+  readonly y: number;
+  readonly label: string;
+}
+
+export interface Legend {
+  readonly name: string;
+  readonly className: string;
+  readonly href?: string;
+}
+
+export function seriesClass(index: number): string {
+  return `s${index % seriesColours}`;
+}
+
+export function percent(value: number): string {
+  return `${Number(value.toFixed(3))}%`;
+}
+
+/** Three to five round values from 0; `max` is the top of the plot. */
+export function yTicks(largest: number): { ticks: number[]; max: number } {
+  const rough = largest / 4;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough) ?? rough;
+  const count = Math.ceil(largest / step - 1e-9);
+  return { ticks: Array.from({ length: count }, (_, index) => (index + 1) * step), max: count * step };
+}
+
+/** At most six labels, evenly spread, under their buckets. */
+export function xLabels(buckets: readonly Bucket[], align: 'middle'): Html {
+  const every = Math.ceil(buckets.length / maxLabels);
+  const step = 100 / buckets.length;
+  return html`${buckets.map((bucket, index) => {
+    if (index % every !== 0) return '';
+    const x = (index + 0.5) * step;
+    const anchor = x < 8 ? 'start' : x > 92 ? 'end' : align;
+    const position = anchor === 'start' ? 0 : anchor === 'end' ? 100 : x;
+    return html`<text class="axis" x="${percent(position)}" y="${plotHeight + 17}" text-anchor="${anchor}">${bucket.axisLabel ?? bucket.label}</text>`;
+  })}`;
+}
+
+/** Path over the centres of buckets; a null breaks the line. */
+export function lineOf(values: readonly (number | null)[], max: number, step: number, height = plotHeight): string {
+  let isDrawing = false;
+  return values
+    .map((value, index) => {
+      if (value === null) {
+        isDrawing = false;
+        return '';
+      }
+      const command = isDrawing ? 'L' : 'M';
+      isDrawing = true;
+      return `${command}${((index + 0.5) * step).toFixed(2)} ${((1 - value / max) * height).toFixed(1)}`;
+    })
+    .join('');
+}
+
+interface ChartFrame extends ChartOptions {
+  readonly ticks: readonly Tick[];
+  readonly xAxis: Html;
+  readonly plot: Html | readonly Html[];
+  readonly legend: readonly Legend[];
+}
+
+export function chartFrame(options: ChartFrame): Html {
+  const { ticks, xAxis, plot, legend, zone } = options;
+  const grid = ticks.map(({ y }) => html`<line class="grid" x1="0" x2="100%" y1="${y.toFixed(1)}" y2="${y.toFixed(1)}"/>`);
+  const labels = ticks.map(({ y, label }) => html`<text class="axis y" x="0" y="${(y - 4).toFixed(1)}">${label}</text>`);
+  const base = html`<line class="base" x1="0" x2="100%" y1="${plotHeight}" y2="${plotHeight}"/>`;
+  return html`<figure class="chart">${caption(options)}${legend.length === 0 ? '' : renderLegend(legend)}
+<svg class="plot" width="100%" height="${plotHeight + axisHeight + 16}" aria-hidden="true"><svg y="16" width="100%" height="${plotHeight + axisHeight}" overflow="visible">${grid}${plot}${base}${labels}${xAxis}</svg></svg>
+<div class="chart-foot">${dataTable(options)}${zone === undefined ? '' : html`<span class="zone">Time zone: ${zone}</span>`}</div></figure>`;
+}
+
+/** In place of an empty chart. */
+export function nothingToShow(options: ChartOptions): Html {
+  return html`<figure class="chart">${caption(options)}<p class="empty-chart">Nothing in this period.</p>${
+    options.zone === undefined ? '' : html`<div class="chart-foot"><span class="zone">Time zone: ${options.zone}</span></div>`
+  }</figure>`;
+}
+
+function caption({ title, hideTitle }: ChartOptions): Html {
+  return html`<figcaption${hideTitle ? html` class="hidden"` : ''}>${title}</figcaption>`;
+}
+
+function renderLegend(items: readonly Legend[]): Html {
+  return html`<ul class="legend">${items.map(
+    ({ name, className, href }) =>
+      html`<li><span class="swatch ${className}"></span>${href === undefined ? name : html`<a href="${href}">${name}</a>`}</li>`,
+  )}</ul>`;
+}
+
+function dataTable({ title, series, buckets, format, bucketName = 'Period' }: ChartOptions): Html {
+  const head = series.map(({ name }) => html`<th scope="col" class="end">${name}</th>`);
+  const rows = buckets.map(({ label, values, href }) => {
+    const cells = series.map((_, index) => {
+      const value = values[index] ?? null;
+      return html`<td class="end">${value === null ? '–' : format(value)}</td>`;
+    });
+    return html`<tr><th scope="row">${href === undefined ? label : html`<a href="${href}">${label}</a>`}</th>${cells}</tr>`;
+  });
+  return html`<details class="chart-data"><summary>Show as table</summary><div class="table-frame scroll" tabindex="0" role="region" aria-label="${title}"><table class="plain"><caption class="hidden">${title}</caption><thead><tr><th scope="col">${bucketName}</th>${head}</tr></thead><tbody>${rows}</tbody></table></div></details>`;
+}

@@ -1,0 +1,178 @@
+/**
+ * Charts as SVG made on the server: no script, both themes, and a table of the same figures below each chart. Horizontal positions are
+ * percentages, so that a chart fills its container while its text keeps its size.
+ */
+import {
+  type Bucket,
+  type ChartOptions,
+  chartFrame,
+  type Legend,
+  lineOf,
+  nothingToShow,
+  percent,
+  plotHeight,
+  seriesClass,
+  type Tick,
+  xLabels,
+  yTicks,
+} from './chart-frame.ts';
+import { type Html, html } from './html.ts';
+
+export type { Bucket, ChartOptions } from './chart-frame.ts';
+
+/** Bars, stacked when there are several series. One bar may be a day, or a range of a histogram. */
+export function barChart(options: ChartOptions): Html {
+  const { buckets, series, format } = options;
+  const totals = buckets.map(totalOf);
+  if (buckets.length === 0 || totals.every((total) => total === 0)) return nothingToShow(options);
+  const { ticks, max } = yTicks(Math.max(...totals));
+  const step = 100 / buckets.length;
+  const gap = Math.min(step * 0.2, 1);
+  const bars = buckets.map((bucket, index) => {
+    let top = plotHeight;
+    const parts = bucket.values.map((value, position) => {
+      const height = ((value ?? 0) / max) * plotHeight;
+      if (height === 0) return '';
+      top -= height;
+      return html`<rect class="${seriesClass(position)}" x="${percent(index * step + gap / 2)}" y="${top.toFixed(1)}" width="${percent(step - gap)}" height="${height.toFixed(1)}"/>`;
+    });
+    const title = describe(bucket, series, format, totals[index] ?? 0);
+    const area = html`<rect class="hit" x="${percent(index * step)}" y="0" width="${percent(step)}" height="${plotHeight}"/>${parts}`;
+    return linked(bucket.href, html`<title>${title}</title>${area}`);
+  });
+  return chartFrame({
+    ...options,
+    ticks: toTicks(ticks, max, format),
+    xAxis: xLabels(buckets, 'middle'),
+    plot: bars,
+    legend: legendOf(options),
+  });
+}
+
+/** Lines, such as percentiles of a latency over time. */
+export function lineChart(options: ChartOptions): Html {
+  const { buckets, series, format } = options;
+  const largest = Math.max(0, ...buckets.flatMap(({ values }) => values.map((value) => value ?? 0)));
+  if (largest === 0) return nothingToShow(options);
+  const { ticks, max } = yTicks(largest);
+  const step = 100 / buckets.length;
+  const lines = series.map((_, position) => {
+    const values = buckets.map(({ values }) => values[position] ?? null);
+    return html`<path class="line ${seriesClass(position)}" vector-effect="non-scaling-stroke" d="${lineOf(values, max, step)}"/>`;
+  });
+  const dots = buckets.flatMap((bucket, index) =>
+    bucket.values.map((value, position) =>
+      value === null
+        ? ''
+        : html`<circle class="dot ${seriesClass(position)}" cx="${percent((index + 0.5) * step)}" cy="${((1 - value / max) * plotHeight).toFixed(1)}" r="2.5"/>`,
+    ),
+  );
+  const areas = buckets.map((bucket, index) =>
+    linked(
+      bucket.href,
+      html`<title>${describe(bucket, series, format, null)}</title><rect class="hit" x="${percent(index * step)}" y="0" width="${percent(step)}" height="${plotHeight}"/>`,
+    ),
+  );
+  const plot = html`<svg width="100%" height="${plotHeight}" viewBox="0 0 100 ${plotHeight}" preserveAspectRatio="none">${lines}</svg>${dots}${areas}`;
+  return chartFrame({ ...options, ticks: toTicks(ticks, max, format), xAxis: xLabels(buckets, 'middle'), plot, legend: legendOf(options) });
+}
+
+/** A small line without axes, for cards and table cells; `title` says what it shows. */
+export function sparkline(title: string, values: readonly number[]): Html {
+  const max = Math.max(...values, 0);
+  const points = lineOf(values, max === 0 ? 1 : max, 100 / Math.max(values.length, 1), 24);
+  return html`<svg class="sparkline" viewBox="0 -2 100 28" preserveAspectRatio="none" role="img" aria-label="${title}"><path class="line s0" vector-effect="non-scaling-stroke" d="${points}"/></svg>`;
+}
+
+export interface RankedItem {
+  readonly label: string;
+  readonly value: number;
+  readonly href?: string;
+  /** Further figures, at the right. */
+  readonly detail?: Html | string;
+}
+
+/** Horizontal bars in descending order, such as spend by model. */
+export function ranking({
+  title,
+  items,
+  format,
+  empty = 'Nothing in this period.',
+}: {
+  readonly title: string;
+  readonly items: readonly RankedItem[];
+  readonly format: (value: number) => string;
+  readonly empty?: string;
+}): Html {
+  if (items.length === 0) return html`<p class="muted">${empty}</p>`;
+  const max = Math.max(...items.map(({ value }) => value), 0);
+  return html`<ol class="ranking" aria-label="${title}">${items.map(
+    ({ label, value, href, detail }) =>
+      html`<li><span class="ranking-label">${
+        href === undefined ? label : html`<a href="${href}">${label}</a>`
+      }</span><span class="ranking-value">${detail === undefined ? '' : html`<span class="muted">${detail}</span> `}${format(value)}</span><svg class="ranking-bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="4"/><rect class="s0" width="${
+        max === 0 ? 0 : ((value / max) * 100).toFixed(1)
+      }" height="4"/></svg></li>`,
+  )}</ol>`;
+}
+
+export interface Span {
+  readonly label: Html | string;
+  /** Milliseconds since the start of the whole. */
+  readonly start: number;
+  readonly end: number;
+  /** Such as the first byte of a response: the part before it is paler. */
+  readonly mark?: number;
+  readonly tone: 'good' | 'warning' | 'bad' | 'neutral';
+  /** Text at the right, such as the outcome. */
+  readonly detail?: Html | string;
+  /** What the bar's tooltip says. */
+  readonly title: string;
+}
+
+/** Spans on a common time axis, such as the attempts of a call. */
+export function waterfall({
+  title,
+  spans,
+  totalMs,
+  format,
+}: {
+  readonly title: string;
+  readonly spans: readonly Span[];
+  readonly totalMs: number;
+  readonly format: (ms: number) => string;
+}): Html {
+  const total = Math.max(totalMs, ...spans.map(({ end }) => end), 1);
+  const at = (ms: number) => percent((ms / total) * 100);
+  return html`<figure class="waterfall"><figcaption class="hidden">${title}</figcaption><ol>${spans.map(
+    ({ label, start, end, mark = start, tone, detail, title: tooltip }) =>
+      html`<li><span class="waterfall-label">${label}</span><svg class="waterfall-bar" width="100%" height="20" role="img" aria-label="${tooltip}"><title>${tooltip}</title><rect class="track" width="100%" height="20" rx="3"/><rect class="${tone} wait" x="${at(start)}" width="${at(mark - start)}" y="4" height="12"/><rect class="${tone}" x="${at(mark)}" width="${at(Math.max(end - mark, total / 400))}" y="4" height="12"/></svg><span class="waterfall-detail">${detail}</span></li>`,
+  )}</ol><div class="waterfall-axis" aria-hidden="true"><span>0</span><span>${format(total / 2)}</span><span>${format(total)}</span></div></figure>`;
+}
+
+function totalOf({ values }: Bucket): number {
+  return values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
+}
+
+function describe(bucket: Bucket, series: ChartOptions['series'], format: ChartOptions['format'], total: number | null): string {
+  const lines = series.flatMap(({ name }, index) => {
+    const value = bucket.values[index] ?? null;
+    return value === null || (value === 0 && series.length > 1) ? [] : [`${name}: ${format(value)}`];
+  });
+  return [bucket.label, ...lines, ...(total !== null && series.length > 1 ? [`Total: ${format(total)}`] : [])].join('\n');
+}
+
+function toTicks(ticks: readonly number[], max: number, format: (value: number) => string): Tick[] {
+  return ticks.map((value) => ({ y: (1 - value / max) * plotHeight, label: format(value) }));
+}
+
+function legendOf({ series }: ChartOptions): Legend[] {
+  return series.length < 2
+    ? []
+    : series.map(({ name, href }, index) => ({ name, className: seriesClass(index), ...(href !== undefined && { href }) }));
+}
+
+/** Not a tab stop: the table below the chart has the same links. */
+function linked(href: string | undefined, content: Html): Html {
+  return href === undefined ? html`<g class="bucket">${content}</g>` : html`<a class="bucket" href="${href}" tabindex="-1">${content}</a>`;
+}

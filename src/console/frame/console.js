@@ -1,0 +1,39 @@
+// Progressive additions; every page works without them.
+
+// Copy buttons: `[data-copy]` copies the code before it.
+const showCopyButtons = (root) => {
+  if (!navigator.clipboard) return;
+  for (const button of root.querySelectorAll('[data-copy]')) button.hidden = false;
+};
+showCopyButtons(document);
+document.addEventListener('htmx:after:swap', () => showCopyButtons(document));
+document.addEventListener('click', async (event) => {
+  const button = event.target.closest('[data-copy]');
+  if (button) {
+    await navigator.clipboard.writeText(button.parentElement.querySelector('code').textContent);
+    const label = button.textContent;
+    button.textContent = 'Copied';
+    setTimeout(() => {
+      button.textContent = label;
+    }, 1500);
+  }
+  // A click elsewhere closes open menus.
+  for (const menu of document.querySelectorAll('details.menu[open]')) if (!menu.contains(event.target)) menu.open = false;
+});
+document.addEventListener('keydown', (event) => {
+  if (event.key !== 'Escape') return;
+  for (const menu of document.querySelectorAll('details.menu[open]')) {
+    menu.open = false;
+    menu.querySelector('summary').focus();
+  }
+});
+// GET forms leave empty fields out of the URL.
+document.addEventListener('submit', (event) => {
+  const form = event.target;
+  if (form.method !== 'get') return;
+  const empty = [...form.elements].filter((field) => field.name && field.value === '' && !field.disabled);
+  for (const field of empty) field.disabled = true;
+  setTimeout(() => {
+    for (const field of empty) field.disabled = false;
+  });
+});

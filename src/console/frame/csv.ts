@@ -1,0 +1,38 @@
+/** CSV (RFC 4180), streamed row by row at the speed of the client. */
+import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { CsvValue } from './route.ts';
+
+const chunkSize = 16_384;
+
+/** Resolves when all rows were sent; rejects when a row cannot be read or the client disconnects. */
+export async function sendCsv(
+  response: ServerResponse,
+  { header, rows }: { readonly header: readonly string[]; readonly rows: AsyncIterable<readonly CsvValue[]> },
+): Promise<void> {
+  await pipeline(Readable.from(encodeRows(header, rows), { highWaterMark: 2 }), response);
+}
+
+async function* encodeRows(header: readonly string[], rows: AsyncIterable<readonly CsvValue[]>): AsyncGenerator<string> {
+  let text = formatCsvRow(header);
+  for await (const row of rows) {
+    text += formatCsvRow(row);
+    if (text.length < chunkSize) continue;
+    yield text;
+    text = '';
+  }
+  if (text !== '') yield text;
+}
+
+export function formatCsvRow(values: readonly CsvValue[]): string {
+  return `${values.map(formatValue).join(',')}\r\n`;
+}
+
+/** Spreadsheets evaluate text that begins like a formula, so it gets an apostrophe. Numbers keep their sign. */
+function formatValue(value: CsvValue): string {
+  if (value === null) return '';
+  if (typeof value !== 'string') return String(value);
+  const text = /^[=+\-@\t\r\n]/.test(value) && !/^[+-]?\d+(?:\.\d+)?$/.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

@@ -1,0 +1,97 @@
+/** Small pieces of a page: cards, badges, meters, notices, code. */
+import { type Html, html } from './html.ts';
+
+export interface Stat {
+  readonly label: string;
+  readonly value: Html | string;
+  /** The rows behind the figure. */
+  readonly href?: string;
+  /** One line below the figure: what it counts, or the period. */
+  readonly hint?: Html | string;
+  /** Change against the period before, as a share (0.12: up by 12%); `good` colours it. */
+  readonly delta?: { readonly share: number; readonly good: boolean | null };
+  /** A sparkline or meter. */
+  readonly chart?: Html;
+}
+
+export function stats(items: readonly Stat[]): Html {
+  return html`<ul class="stats">${items.map(statCard)}</ul>`;
+}
+
+function statCard({ label, value, href, hint, delta, chart }: Stat): Html {
+  const title = href === undefined ? label : html`<a class="row-link" href="${href}">${label}</a>`;
+  return html`<li class="card stat${href === undefined ? '' : ' linked'}"><p class="stat-label">${title}</p>
+<p class="stat-value">${value}${delta === undefined ? '' : deltaBadge(delta)}</p>${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}${chart}</li>`;
+}
+
+function deltaBadge({ share, good }: NonNullable<Stat['delta']>): Html {
+  const percent = Math.round(Math.abs(share) * 100);
+  const tone = good === null || percent === 0 ? 'muted' : good ? 'good' : 'bad';
+  const direction = share > 0 ? 'up' : 'down';
+  return html` <span class="delta ${tone}"><span aria-hidden="true">${percent === 0 ? '±' : share > 0 ? '↑' : '↓'}</span><span class="hidden">${direction} </span>${percent}%</span>`;
+}
+
+/** A section with a heading, optional links at its right, and content in a card. */
+export function section(
+  title: string,
+  content: Html | readonly Html[],
+  { actions, hint, id }: { readonly actions?: Html; readonly hint?: Html | string; readonly id?: string } = {},
+): Html {
+  return html`<section class="section"${id === undefined ? '' : html` id="${id}"`}><header><div><h2>${title}</h2>${
+    hint === undefined ? '' : html`<p class="hint">${hint}</p>`
+  }</div>${actions === undefined ? '' : html`<div class="actions">${actions}</div>`}</header>${content}</section>`;
+}
+
+export function card(content: Html | readonly Html[]): Html {
+  return html`<div class="card">${content}</div>`;
+}
+
+export type Tone = 'neutral' | 'good' | 'warning' | 'bad' | 'accent';
+
+export function badge(label: string, tone: Tone = 'neutral'): Html {
+  return html`<span class="badge ${tone}">${label}</span>`;
+}
+
+export interface MeterOptions {
+  /** What is measured, for screen readers. */
+  readonly label: string;
+  readonly value: number;
+  /** Null: unlimited. */
+  readonly max: number | null;
+  /** `12 of 100 calls`. */
+  readonly text: Html | string;
+}
+
+/** Use of a limit; changes colour at 80% and 100%. */
+export function meter({ label, value, max, text }: MeterOptions): Html {
+  if (max === null) return html`<div class="meter"><span class="meter-text">${text}</span></div>`;
+  const share = max === 0 ? 1 : Math.min(1, value / max);
+  const tone = share >= 1 ? 'bad' : share >= 0.8 ? 'warning' : 'accent';
+  const width = Math.round(share * 1_000) / 10;
+  return html`<div class="meter"><svg class="meter-bar ${tone}" viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label="${label}: ${formatShare(share)}">
+<rect class="track" width="100" height="4"/><rect class="value" width="${width}" height="4"/></svg><span class="meter-text">${text}</span></div>`;
+}
+
+function formatShare(share: number): string {
+  return `${Math.round(share * 100)}%`;
+}
+
+export function definitions(items: readonly (readonly [label: string, value: Html | string | number | null])[]): Html {
+  return html`<dl class="definitions">${items.map(([label, value]) => html`<div><dt>${label}</dt><dd>${value ?? '–'}</dd></div>`)}</dl>`;
+}
+
+/** Preformatted text with a button that copies it (with JavaScript). `label` says what it is. */
+export function codeBlock(text: string, label: string): Html {
+  return html`<div class="code-block"><pre tabindex="0" role="region" aria-label="${label}"><code>${text}</code></pre><button class="button small copy" type="button" data-copy hidden>Copy</button></div>`;
+}
+
+/** Text such as an id, with a button that copies it (with JavaScript). */
+export function copyable(text: string): Html {
+  return html`<span class="copyable"><code>${text}</code><button class="button small plain copy" type="button" data-copy hidden aria-label="Copy ${text}">Copy</button></span>`;
+}
+
+export function notice(text: Html | string, tone: Tone = 'neutral', title?: string): Html {
+  return html`<div class="notice ${tone}" role="${tone === 'bad' ? 'alert' : 'status'}">${
+    title === undefined ? '' : html`<p class="notice-title">${title}</p>`
+  }<p>${text}</p></div>`;
+}

@@ -1,0 +1,214 @@
+/** Forms and fields. Every form that changes something carries the CSRF token. */
+import { gatewayError } from '../../core/errors.ts';
+import { type Html, html } from './html.ts';
+import type { ConsoleContext } from './route.ts';
+
+export interface FormOptions {
+  readonly context: Pick<ConsoleContext, 'csrfToken'>;
+  /** Path that the form posts to. */
+  readonly action: string;
+  readonly fields?: readonly Html[];
+  /** Label of the button. */
+  readonly submit: string;
+  readonly danger?: boolean;
+  readonly cancelHref?: string;
+  /** Name of the form for screen readers, when its heading does not say it. */
+  readonly label?: string;
+}
+
+export function form({ context, action, fields = [], submit, danger = false, cancelHref, label }: FormOptions): Html {
+  return html`<form class="form" method="post" action="${action}"${label === undefined ? '' : html` aria-label="${label}"`}>
+${csrfField(context)}${fields}
+<div class="form-actions"><button class="${danger ? 'button danger' : 'button primary'}">${submit}</button>${
+    cancelHref === undefined ? '' : html`<a class="button" href="${cancelHref}">Cancel</a>`
+  }</div>
+</form>`;
+}
+
+/** The hidden field, for a form that `form` cannot make. */
+export function csrfField(context: Pick<ConsoleContext, 'csrfToken'>): Html {
+  return html`<input type="hidden" name="csrf" value="${context.csrfToken}">`;
+}
+
+export interface ActionButtonOptions {
+  readonly context: Pick<ConsoleContext, 'csrfToken'>;
+  readonly action: string;
+  readonly label: string;
+  /** Hidden fields. */
+  readonly values?: Readonly<Record<string, string>>;
+  readonly danger?: boolean;
+  /** Completes the label for screen readers, as in `Revoke` + `key production`. */
+  readonly about?: string;
+}
+
+/** A form of one button, for actions in tables. */
+export function actionButton({ context, action, label, values = {}, danger = false, about }: ActionButtonOptions): Html {
+  const hidden = Object.entries(values).map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
+  return html`<form class="inline" method="post" action="${action}">${csrfField(context)}${hidden}<button class="button small${
+    danger ? ' danger' : ''
+  }">${label}${about === undefined ? '' : html`<span class="hidden"> ${about}</span>`}</button></form>`;
+}
+
+export interface ConfirmationOptions extends FormOptions {
+  /** What the person must type. */
+  readonly confirmation: string;
+  /** What will happen, and that it cannot be undone. */
+  readonly text: Html | string;
+}
+
+/** A form for what cannot be undone: the button works only when the person has typed `confirmation`; the action calls `requireConfirmation`. */
+export function confirmationForm({ confirmation, text, fields = [], ...options }: ConfirmationOptions): Html {
+  const typed = textField({
+    name: 'confirmation',
+    label: html`Type <code>${confirmation}</code> to confirm`,
+    required: true,
+    autocomplete: 'off',
+  });
+  return html`<div class="danger-zone"><p>${text}</p>${form({ ...options, danger: true, fields: [...fields, typed] })}</div>`;
+}
+
+/** Throws `bad_request` unless the form of `confirmationForm` contains what was to be typed. */
+export function requireConfirmation(fields: URLSearchParams, confirmation: string): void {
+  if (fields.get('confirmation')?.trim() === confirmation) return;
+  throw gatewayError('bad_request', { message: `type ${confirmation} to confirm` });
+}
+
+interface FieldBase {
+  readonly name: string;
+  readonly label: Html | string;
+  readonly hint?: Html | string;
+  readonly error?: string | undefined;
+  readonly required?: boolean;
+}
+
+export interface TextFieldOptions extends FieldBase {
+  readonly value?: string | number | null | undefined;
+  readonly type?: 'text' | 'email' | 'password' | 'number' | 'search' | 'date' | 'datetime-local' | 'url';
+  readonly placeholder?: string;
+  readonly autocomplete?: string;
+  readonly min?: number | string;
+  readonly max?: number | string;
+  /** `any` for decimals. */
+  readonly step?: number | 'any';
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  /** Suggestions, as a `<datalist>`. */
+  readonly suggestions?: readonly string[];
+  /** Unit shown after the input, such as `USD` or `days`. */
+  readonly unit?: string;
+  readonly autofocus?: boolean;
+}
+
+export function textField(options: TextFieldOptions): Html {
+  const {
+    name,
+    value,
+    type = 'text',
+    placeholder,
+    autocomplete,
+    min,
+    max,
+    step,
+    maxLength,
+    pattern,
+    suggestions,
+    unit,
+    autofocus,
+  } = options;
+  const id = idOf(name);
+  const list =
+    suggestions === undefined
+      ? ''
+      : html`<datalist id="${id}-list">${suggestions.map((text) => html`<option value="${text}">`)}</datalist>`;
+  const attributes = optionalAttributes({
+    value: value ?? undefined,
+    placeholder,
+    autocomplete,
+    ...{ min, max, step, maxlength: maxLength, pattern },
+    list: suggestions === undefined ? undefined : `${id}-list`,
+  });
+  const input = html`<input id="${id}" name="${name}" type="${type}"${attributes}${states(options)}${autofocus ? html` autofocus` : ''}>${list}`;
+  return field(options, unit === undefined ? input : html`<span class="with-unit">${input}<span class="unit">${unit}</span></span>`);
+}
+
+export function textArea(
+  options: FieldBase & {
+    readonly value?: string;
+    readonly rows?: number;
+    readonly maxLength?: number;
+    readonly placeholder?: string;
+    readonly code?: boolean;
+  },
+): Html {
+  const { name, value = '', rows = 4, maxLength, placeholder, code } = options;
+  const attributes = optionalAttributes({ rows, maxlength: maxLength, placeholder });
+  // A browser drops a line feed directly after the tag.
+  return field(
+    options,
+    html`<textarea id="${idOf(name)}" name="${name}"${code ? html` class="code" spellcheck="false"` : ''}${attributes}${states(options)}>
+${value}</textarea>`,
+  );
+}
+
+export interface Option {
+  readonly value: string;
+  readonly label: string;
+  /** Heading that groups options of the same name. */
+  readonly group?: string;
+}
+
+export function selectField(
+  options: FieldBase & { readonly value?: string | null | undefined; readonly options: readonly (Option | string)[] },
+): Html {
+  const { name, value } = options;
+  const list = options.options.map((option) => (typeof option === 'string' ? { value: option, label: option } : option));
+  const groups = Map.groupBy(list, ({ group }: Option) => group ?? '');
+  const render = (items: readonly Option[]) =>
+    items.map((item) => html`<option value="${item.value}"${item.value === (value ?? '') ? html` selected` : ''}>${item.label}</option>`);
+  const content = [...groups].map(([group, items]) =>
+    group === '' ? render(items) : html`<optgroup label="${group}">${render(items)}</optgroup>`,
+  );
+  return field(options, html`<select id="${idOf(name)}" name="${name}"${states(options)}>${content}</select>`);
+}
+
+export function checkboxField(options: FieldBase & { readonly checked?: boolean; readonly value?: string }): Html {
+  const { name, label, hint, error, checked = false, value = 'on' } = options;
+  const id = value === 'on' ? idOf(name) : `${idOf(name)}-${value}`;
+  return html`<div class="field checkbox"><input type="checkbox" id="${id}" name="${name}" value="${value}"${checked ? html` checked` : ''}${states(options)}>
+<label for="${id}">${label}</label>${notes(name, hint, error)}</div>`;
+}
+
+/** Several fields under one legend. */
+export function fieldset(legend: string, fields: readonly Html[], hint?: Html | string): Html {
+  return html`<fieldset><legend>${legend}</legend>${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}${fields}</fieldset>`;
+}
+
+function field({ name, label, hint, error, required }: FieldBase, input: Html): Html {
+  return html`<div class="field${error === undefined ? '' : ' invalid'}"><label for="${idOf(name)}">${label}${
+    required ? '' : html` <span class="optional">optional</span>`
+  }</label>${input}${notes(name, hint, error)}</div>`;
+}
+
+function notes(name: string, hint: Html | string | undefined, error: string | undefined): Html {
+  const id = idOf(name);
+  return html`${hint === undefined ? '' : html`<p class="hint" id="${id}-hint">${hint}</p>`}${
+    error === undefined ? '' : html`<p class="error" id="${id}-error">${error}</p>`
+  }`;
+}
+
+function states({ name, hint, error, required }: FieldBase): Html {
+  const id = idOf(name);
+  const described = [hint === undefined ? '' : `${id}-hint`, error === undefined ? '' : `${id}-error`].filter((part) => part !== '');
+  return html`${required ? html` required` : ''}${error === undefined ? '' : html` aria-invalid="true"`}${
+    described.length === 0 ? '' : html` aria-describedby="${described.join(' ')}"`
+  }`;
+}
+
+function optionalAttributes(values: Readonly<Record<string, string | number | undefined>>): readonly Html[] {
+  const given = Object.entries(values).filter((entry): entry is [string, string | number] => entry[1] !== undefined);
+  return given.map(([name, value]) => html` ${name}="${value}"`);
+}
+
+function idOf(name: string): string {
+  return `field-${name}`;
+}

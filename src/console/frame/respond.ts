@@ -1,0 +1,161 @@
+/** Sends what routes return: pages in the layout, parts of pages, CSV, downloads, redirects, streams, and errors as pages. */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { Response } from 'express';
+import { GatewayError } from '../../core/errors.ts';
+import { endWithLinger } from '../../http/lingering-close.ts';
+import { PlainTextError } from '../../http/plain-text-error.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Person, Role } from '../../people/person.ts';
+import { type Cookie, formatCookie, hostCookieName } from './cookies.ts';
+import { sendCsv } from './csv.ts';
+import { notice as renderNotice } from './figures.ts';
+import { type Html, html } from './html.ts';
+import type { Navigation } from './nav.ts';
+import { type Frame, renderDocument } from './page.ts';
+import type { ActionResult, PageContent, PageResult } from './route.ts';
+import { csrfTokenOf, readNotice, safePath, signNotice } from './same-site.ts';
+import type { Visit, VisitedProject } from './visit.ts';
+
+interface ResponderDeps {
+  readonly navigation: Navigation;
+  /** Path of the page that is shown after a change of the project. */
+  readonly startPage: string;
+  readonly projectsOf: (person: Person) => Promise<readonly { readonly slug: string; readonly name: string; readonly role: Role }[]>;
+  readonly logger: Logger;
+}
+
+export interface Responder {
+  send(response: Response, result: PageResult | ActionResult, visit: Visit, visited: VisitedProject | null): Promise<void>;
+  sendPage(response: Response, page: PageContent, visit: Visit, visited: VisitedProject | null, message?: Frame['notice']): Promise<void>;
+  sendError(response: Response, error: unknown, visit: Visit, visited: VisitedProject | null): Promise<void>;
+}
+
+const noticeSeconds = 60;
+const lastProjectCookie = 'gateway_project';
+
+export function createResponder({ navigation, startPage, projectsOf, logger }: ResponderDeps): Responder {
+  const frameOf = async (visit: Visit, visited: VisitedProject | null, message: Frame['notice']): Promise<Frame> => {
+    const { session, cookies, url, secrets } = visit;
+    const csrfToken = csrfTokenOf(secrets[0]);
+    if (session === null) return { person: null, csrfToken, nav: [], project: null, projects: [], projectPage: startPage, notice: message };
+    const projects = await projectsOf(session.person);
+    const last = cookies[hostCookieName(lastProjectCookie, visit.secure)];
+    const project = visited?.project ?? projects.find(({ slug }) => slug === last) ?? projects[0] ?? null;
+    const role = visited?.role ?? projects.find(({ slug }) => slug === project?.slug)?.role ?? null;
+    const nav = navigation.groupsFor({ path: url.pathname, slug: project?.slug ?? null, role, isAdmin: session.person.isAdmin });
+    const prefix = `/console/p/${project?.slug}/`;
+    const current = nav.flatMap(({ links }) => links).find(({ href, isCurrent }) => isCurrent && href.startsWith(prefix));
+    const projectPage = current === undefined ? startPage : current.href.slice(prefix.length - 1);
+    return { person: session.person, csrfToken, nav, project, projects, projectPage, notice: message };
+  };
+
+  const sendPage: Responder['sendPage'] = async (response, page, visit, visited, message) => {
+    const shown = message ?? takeNotice(response, visit);
+    const frame = await frameOf(visit, visited, shown);
+    const text = String(await renderDocument(page, frame));
+    if (visited && visit.cookies[hostCookieName(lastProjectCookie, visit.secure)] !== visited.project.slug)
+      setCookies(response, [{ name: hostCookieName(lastProjectCookie, visit.secure), value: visited.project.slug }], visit);
+    setCookies(response, page.setCookies, visit);
+    sendHtml(response, page.status ?? 200, text);
+  };
+
+  return {
+    sendPage,
+    async send(response, result, visit, visited) {
+      switch (result.kind) {
+        case 'page':
+          return sendPage(response, 'page' in result ? result.page : result, visit, visited);
+        case 'fragment':
+          return sendHtml(response, 200, String(await result.content));
+        case 'redirect': {
+          const { to, notice, setCookies: cookies } = result;
+          if (notice !== undefined)
+            setCookies(
+              response,
+              [{ name: noticeName(visit), value: signNotice(notice, visit.secrets[0]), maxAgeSeconds: noticeSeconds }],
+              visit,
+            );
+          setCookies(response, cookies, visit);
+          response.writeHead(303, { location: 'external' in result && result.external ? to : safePath(to) });
+          return endWithLinger(response, Buffer.alloc(0));
+        }
+        case 'csv':
+          startDownload(response, 'text/csv; charset=utf-8', result.fileName);
+          return response.req.method === 'HEAD' ? void response.end() : sendCsv(response, result);
+        case 'download':
+          startDownload(response, result.contentType, result.fileName);
+          return void response.end(result.body);
+        case 'stream':
+          // Proxies would collect the chunks.
+          response.writeHead(200, { 'content-type': result.contentType, 'x-accel-buffering': 'no' });
+          response.flushHeaders();
+          return pipeline(Readable.from(result.chunks, { objectMode: true, highWaterMark: 1 }), response);
+      }
+    },
+    async sendError(response, error, visit, visited) {
+      const { status, title, text } = describeError(error);
+      if (status >= 500)
+        logger.error(
+          { err: error instanceof GatewayError ? (error.cause ?? error) : error, path: visit.url.pathname },
+          'console: request failed',
+        );
+      if (response.headersSent || response.destroyed) {
+        response.destroy();
+        return;
+      }
+      if (visit.isPartial) {
+        sendHtml(response, status, String(await renderNotice(text, 'bad', title)));
+        return;
+      }
+      await sendPage(response, { kind: 'page', status, title, content: errorContent(text) }, visit, visited);
+    },
+  };
+}
+
+/** The notice that a redirect left, which is shown once. */
+function takeNotice(response: Response, visit: Visit): Frame['notice'] {
+  const value = visit.cookies[noticeName(visit)];
+  if (value === undefined) return null;
+  setCookies(response, [{ name: noticeName(visit), value: '', maxAgeSeconds: 0 }], visit);
+  const text = visit.secrets.map((secret) => readNotice(value, secret)).find((found) => found !== null);
+  return text === undefined ? null : { text, tone: 'good' };
+}
+
+function noticeName({ secure }: Visit): string {
+  return hostCookieName('gateway_notice', secure);
+}
+
+export function setCookies(response: Response, cookies: readonly Cookie[] | undefined, { secure }: Visit): void {
+  for (const cookie of cookies ?? []) response.appendHeader('set-cookie', formatCookie(cookie, secure));
+}
+
+function sendHtml(response: Response, status: number, text: string): void {
+  const body = Buffer.from(text);
+  response.writeHead(status, { 'content-type': 'text/html; charset=utf-8', 'content-length': body.length });
+  endWithLinger(response, body);
+}
+
+function startDownload(response: Response, contentType: string, fileName: string): void {
+  const name = fileName.replace(/[^\w.-]+/g, '-');
+  response.writeHead(200, { 'content-type': contentType, 'content-disposition': `attachment; filename="${name}"` });
+}
+
+function errorContent(text: string): Html {
+  return html`<div class="empty"><p>${text}</p><p><a class="button" href="/console">Back to the start</a></p></div>`;
+}
+
+function describeError(error: unknown): { status: number; title: string; text: string } {
+  if (error instanceof PlainTextError) return { status: error.status, title: 'This did not work', text: sentence(error.message) };
+  if (!(error instanceof GatewayError))
+    return { status: 500, title: 'Something went wrong', text: 'The error is in the log of the gateway.' };
+  const { status, code, message } = error;
+  if (code === 'not_found') return { status, title: 'Not found', text: 'There is no such page, or you have no access to it.' };
+  return { status, title: status === 403 ? 'Not allowed' : 'This did not work', text: sentence(message) };
+}
+
+/** Messages of errors begin in lower case and have no full stop. */
+export function sentence(message: string): string {
+  const text = message.charAt(0).toUpperCase() + message.slice(1);
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

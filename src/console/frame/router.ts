@@ -1,0 +1,269 @@
+/**
+ * Serves the routes of the console: finds the session, checks role and CSRF rules, writes the audit row of every action, and puts pages into
+ * the layout. Pages rely on all of it and do none of it.
+ */
+import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
+import { GatewayError, gatewayError } from '../../core/errors.ts';
+import type { Clock } from '../../core/time.ts';
+import { ClientDisconnectedError, readBody } from '../../http/body.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Person, Role, Session } from '../../people/person.ts';
+import type { Project } from '../../projects/projects.ts';
+import { assetPath, findAsset } from './assets.ts';
+import { html } from './html.ts';
+import { createNavigation, firstPage } from './nav.ts';
+import { createResponder, type Responder, sentence, setCookies } from './respond.ts';
+import type { Access, ActionResult, ActionRoute, ConsoleContext, ConsoleRoute, PageRoute } from './route.ts';
+import { isCsrfToken, isSameSite, safePath } from './same-site.ts';
+import { createVisit, toContext, type Visit, type VisitedProject } from './visit.ts';
+
+export interface ConsoleRouterOptions {
+  readonly routes: readonly ConsoleRoute[];
+  readonly sessions: { find(secret: string): Promise<Session | null> };
+  readonly members: {
+    roleOf(personId: string, projectId: string): Promise<Role | null>;
+    projectsOf(person: Person): Promise<readonly { readonly slug: string; readonly name: string; readonly role: Role }[]>;
+  };
+  readonly audit: {
+    begin(start: {
+      readonly actor: 'person';
+      readonly personId: string;
+      readonly projectId: string | null;
+      readonly action: string;
+      readonly target: string | null;
+    }): Promise<number>;
+    finish(id: number, outcome: 'ok' | 'refused' | 'failed', detail?: Readonly<Record<string, unknown>>): Promise<void>;
+  };
+  readonly findProject: (slug: string) => Promise<Project | null>;
+  readonly zoneOf: (project: Project) => string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const signInPath = '/console/sign-in';
+const maxFormBytes = 1024 * 1024;
+const securityHeaders: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'cache-control': 'no-store',
+};
+
+export function createConsoleRouter(options: ConsoleRouterOptions): Router {
+  const { routes, members, logger } = options;
+  const startPage = firstPage(routes);
+  const navigation = createNavigation(routes);
+  const responder = createResponder({ navigation, startPage: startPage ?? '', projectsOf: members.projectsOf, logger });
+  const router = express.Router({ caseSensitive: true });
+  router.use('/console', ({ method }, _response, next) => {
+    // Express would answer with the methods of the path.
+    if (method === 'OPTIONS') throw gatewayError('not_found');
+    next();
+  });
+  router.get(`${assetPath}:name`, sendAsset);
+  const all = [...startRoutes(startPage, members), ...routes];
+  for (const route of inMatchingOrder(all)) {
+    const handler = createHandler(route, options, responder);
+    if (route.method === 'get') router.get(pathOf(route), handler);
+    else router.post(pathOf(route), handler);
+  }
+  const unknownPage: PageRoute = { method: 'get', path: '', access: 'person', handle: () => Promise.reject(gatewayError('not_found')) };
+  router.use('/console', createHandler(unknownPage, options, responder));
+  return router;
+}
+
+/** `/console` and `/console/p/{slug}`: redirects to the first page of a project. */
+function startRoutes(startPage: string | null, { projectsOf }: ConsoleRouterOptions['members']): PageRoute[] {
+  const start: PageRoute = {
+    method: 'get',
+    path: '',
+    access: 'person',
+    async handle({ session, cookies, secure }) {
+      const projects = await projectsOf(session.person);
+      const last = cookies[secure ? '__Host-gateway_project' : 'gateway_project'];
+      const project = projects.find(({ slug }) => slug === last) ?? projects[0];
+      if (project && startPage !== null) return { kind: 'redirect', to: `/console/p/${project.slug}${startPage}` };
+      const text = session.person.isAdmin
+        ? 'Create the first project, and everything about it appears here.'
+        : 'Ask an owner of a project, or the operator of this gateway, to add you as a member.';
+      return { kind: 'page', title: 'No project yet', content: html`<div class="empty"><p>${text}</p></div>` };
+    },
+  };
+  const project: PageRoute = {
+    method: 'get',
+    path: '',
+    access: 'member',
+    handle: async ({ project: { slug } }) => {
+      if (startPage === null) throw gatewayError('not_found');
+      return { kind: 'redirect', to: `/console/p/${slug}${startPage}` };
+    },
+  };
+  return [start, project];
+}
+
+function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, responder: Responder): RequestHandler {
+  const { sessions, clock } = options;
+  return async (request, response) => {
+    for (const [name, value] of Object.entries(securityHeaders)) response.setHeader(name, value);
+    const now = clock.now();
+    let visit = await createVisit(request, { sessions: { find: async () => null }, now });
+    let visited: VisitedProject | null = null;
+    try {
+      if (route.method === 'post' && !isSameSite(request))
+        throw gatewayError('forbidden', { message: 'the form was sent by a page of another site' });
+      visit = await createVisit(request, { sessions, now });
+      if (visit.newCookie && route.access === 'anyone' && route.method === 'get') setCookies(response, [visit.newCookie], visit);
+      if (route.access !== 'anyone' && visit.session === null) return redirectToSignIn(response, visit);
+      visited = await authorize(route.access, visit, options);
+      const context = toContext(visit, visited, visited ? options.zoneOf(visited.project) : 'UTC', abortedByClient(response));
+      if (route.method === 'get') await responder.send(response, await route.handle(context), visit, visited);
+      else await handlePost(route, { context, visit, visited, response }, options, responder);
+    } catch (error) {
+      if (error instanceof ClientDisconnectedError || response.destroyed) return;
+      await responder.sendError(response, error, visit, visited);
+    }
+  };
+}
+
+interface Post {
+  readonly context: ConsoleContext;
+  readonly visit: Visit;
+  readonly visited: VisitedProject | null;
+  readonly response: Response;
+}
+
+async function handlePost(
+  route: ActionRoute,
+  { context, visit, visited, response }: Post,
+  options: ConsoleRouterOptions,
+  responder: Responder,
+): Promise<void> {
+  const form = await readForm(visit.request);
+  if (!visit.secrets.some((secret) => isCsrfToken(form.get('csrf'), secret)))
+    throw gatewayError('forbidden', { message: 'the form has expired: go back, reload the page and submit it again' });
+  let result: ActionResult;
+  try {
+    result = await runAction(route, context, form, visited, options);
+  } catch (error) {
+    if (!route.invalidForm || !isInputError(error)) throw error;
+    const page = await route.invalidForm(context, form, error.message);
+    return responder.sendPage(response, { ...page, status: 422 }, visit, visited, { text: sentence(error.message), tone: 'bad' });
+  }
+  await responder.send(response, result, visit, visited);
+}
+
+/** Throws `not_found` for strangers and `forbidden` for members on an owner's route. */
+async function authorize(access: Access, { session, request }: Visit, options: ConsoleRouterOptions): Promise<VisitedProject | null> {
+  switch (access) {
+    case 'anyone':
+    case 'person':
+      return null;
+    case 'admin':
+      if (session?.person.isAdmin) return null;
+      throw gatewayError('not_found');
+    case 'member':
+    case 'owner': {
+      const project = await options.findProject(String(request.params.project));
+      const role = project && session ? await options.members.roleOf(session.person.id, project.id) : null;
+      if (!project || role === null) throw gatewayError('not_found');
+      if (access === 'owner' && role !== 'owner') throw gatewayError('forbidden', { message: 'only owners of the project may do this' });
+      return { project, role };
+    }
+    default: {
+      const unknown: never = access;
+      throw new Error(`unknown access ${unknown}`);
+    }
+  }
+}
+
+/** Runs the action between the two writes of its audit row. */
+async function runAction(
+  route: ActionRoute,
+  context: ConsoleContext,
+  form: URLSearchParams,
+  visited: VisitedProject | null,
+  { audit, logger }: ConsoleRouterOptions,
+): Promise<ActionResult> {
+  const { action } = route;
+  if (action === null || context.visitor === null) return route.handle(context, form);
+  const { project: _slug, ...params } = context.params;
+  const id = await audit.begin({
+    actor: 'person',
+    personId: context.visitor.person.id,
+    projectId: visited?.project.id ?? null,
+    action,
+    target: Object.values(params)[0] ?? null,
+  });
+  // The change is made or not, whatever happens to its audit row now; without an outcome it counts as interrupted.
+  const finish = (outcome: 'ok' | 'refused' | 'failed', detail?: Readonly<Record<string, unknown>>) =>
+    audit
+      .finish(id, outcome, detail)
+      .catch((err: unknown) => logger.error({ err, action }, 'console: the outcome was not added to the audit log'));
+  try {
+    const result = await route.handle(context, form);
+    await finish('ok', result.audit);
+    return result;
+  } catch (error) {
+    const refused = error instanceof GatewayError && error.status < 500;
+    await finish(refused ? 'refused' : 'failed', error instanceof GatewayError ? { error: error.code } : undefined);
+    throw error;
+  }
+}
+
+function isInputError(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && error.status < 500 && error.code !== 'not_found';
+}
+
+/** Fields of a form that was submitted as `application/x-www-form-urlencoded`. */
+async function readForm(request: Request): Promise<URLSearchParams> {
+  const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+  if (type !== undefined && type !== 'application/x-www-form-urlencoded')
+    throw gatewayError('unsupported_media_type', { message: 'content type must be application/x-www-form-urlencoded' });
+  return new URLSearchParams((await readBody(request, maxFormBytes)).toString());
+}
+
+/** After a sign-in the visitor returns to the page; after a form was submitted without a session, to the page with the form. */
+function redirectToSignIn(response: Response, { request, url, isPartial }: Visit): void {
+  const shown = isPartial ? request.headers['hx-current-url'] : request.method === 'POST' ? request.headers.referer : url.href;
+  const page = typeof shown === 'string' && URL.canParse(shown) ? new URL(shown) : null;
+  const next = safePath(page && page.host === url.host ? page.pathname + page.search : null);
+  const to = `${signInPath}?next=${encodeURIComponent(next)}`;
+  response.writeHead(isPartial ? 401 : 303, isPartial ? { 'hx-redirect': to } : { location: to });
+  response.end();
+}
+
+function abortedByClient(response: Response): AbortSignal {
+  const controller = new AbortController();
+  response.once('close', () => response.writableFinished || controller.abort());
+  return controller.signal;
+}
+
+function sendAsset(request: Request, response: Response): void {
+  const asset = findAsset(request.path);
+  if (!asset) throw gatewayError('not_found');
+  const { body, encoding } = asset.encode(request.headers['accept-encoding']);
+  response.writeHead(200, {
+    'content-type': asset.contentType,
+    'content-length': body.length,
+    'cache-control': 'public, max-age=31536000, immutable',
+    vary: 'accept-encoding',
+    'x-content-type-options': 'nosniff',
+    ...(encoding && { 'content-encoding': encoding }),
+  });
+  response.end(body);
+}
+
+function pathOf({ access, path }: ConsoleRoute): string {
+  if (access === 'anyone') return path;
+  return access === 'member' || access === 'owner' ? `/console/p/:project${path}` : `/console${path}`;
+}
+
+/** Express takes the first match: paths without parameters come before those with, as `/calls.csv` and `/calls/live` before `/calls/:id`. */
+function inMatchingOrder(routes: readonly ConsoleRoute[]): ConsoleRoute[] {
+  const parametersOf = ({ path }: ConsoleRoute) => path.split('/:').length + (path.endsWith('.csv') ? -0.5 : 0);
+  return routes.toSorted((left, right) => parametersOf(left) - parametersOf(right));
+}

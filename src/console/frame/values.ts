@@ -1,0 +1,115 @@
+/** Formats of figures: costs, counts, durations, sizes, shares and times. All are exact in their `title`. */
+import { toUsd } from '../../core/cost.ts';
+import { type Html, html } from './html.ts';
+
+const dollars = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD' });
+const wholeDollars = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumFractionDigits: 0 });
+const centFractions = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumFractionDigits: 4 });
+const smallDollars = new Intl.NumberFormat('en-US', { style: 'currency', currency: 'USD', maximumSignificantDigits: 2 });
+const counts = new Intl.NumberFormat('en-US');
+const compactCounts = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
+const percents = new Intl.NumberFormat('en-US', { style: 'percent', maximumFractionDigits: 1 });
+
+/** Placeholder of what is unknown or absent. */
+export const nothing = '–';
+
+/** USD with as many decimals as the amount needs: `$1,204`, `$12.40`, `$0.0312`, `$0.00042`. */
+export function formatMoney(nanos: number | bigint | null): string {
+  if (nanos === null) return nothing;
+  const usd = toUsd(Number(nanos));
+  const size = Math.abs(usd);
+  if (size >= 10_000) return wholeDollars.format(usd);
+  if (size >= 1 || size === 0) return dollars.format(usd);
+  return size >= 0.01 ? centFractions.format(usd) : smallDollars.format(usd);
+}
+
+/** `formatMoney` with the exact amount as tooltip. */
+export function money(nanos: number | bigint | null): Html {
+  if (nanos === null) return html`<span class="muted">${nothing}</span>`;
+  return html`<span class="num" title="${exactUsd(nanos)} USD">${formatMoney(nanos)}</span>`;
+}
+
+/** All nine decimals, without trailing zeros. */
+export function exactUsd(nanos: number | bigint): string {
+  const amount = BigInt(nanos);
+  const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
+  const fraction = digits.slice(-9).replace(/0+$/, '');
+  return `${amount < 0n ? '-' : ''}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`;
+}
+
+export function formatCount(count: number | bigint | null): string {
+  return count === null ? nothing : counts.format(count);
+}
+
+/** `1.2K`, for axes and cards. */
+export function formatCompact(count: number | null): string {
+  return count === null ? nothing : compactCounts.format(count);
+}
+
+/** A share between 0 and 1 as `12.5%`. */
+export function formatPercent(share: number | null): string {
+  return share === null || Number.isNaN(share) ? nothing : percents.format(share);
+}
+
+/** `840 ms`, `2.4 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`. */
+export function formatDuration(ms: number | null): string {
+  if (ms === null) return nothing;
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return joinUnits(Math.floor(seconds / 60), 'min', seconds % 60, 's');
+  if (seconds < 86_400) return joinUnits(Math.floor(seconds / 3_600), 'h', Math.floor((seconds % 3_600) / 60), 'min');
+  return joinUnits(Math.floor(seconds / 86_400), 'd', Math.floor((seconds % 86_400) / 3_600), 'h');
+}
+
+function joinUnits(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
+}
+
+/** `512 B`, `1.5 kB`, `20 MB`. */
+export function formatBytes(bytes: number | null): string {
+  if (bytes === null) return nothing;
+  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
+  const power = bytes < 1_000 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), units.length - 1);
+  const value = bytes / 1_000 ** power;
+  return `${power === 0 || value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${units[power]}`;
+}
+
+export type TimeStyle = 'date' | 'minute' | 'second' | 'millisecond';
+
+/** A time in the zone of the project, which the tooltip names: `2026-11-22 14:05:09`. */
+export function time(at: number | Date | null, zone: string, style: TimeStyle = 'second'): Html {
+  if (at === null) return html`<span class="muted">${nothing}</span>`;
+  const iso = new Date(at).toISOString();
+  return html`<time datetime="${iso}" title="${formatTimeIn(at, zone, 'millisecond')} ${zone}">${formatTimeIn(at, zone, style)}</time>`;
+}
+
+const zoneFormats = new Map<string, Intl.DateTimeFormat>();
+
+/** `2026-11-22 14:05:09` in the zone, without the zone's name. */
+export function formatTimeIn(at: number | Date, zone: string, style: TimeStyle = 'second'): string {
+  let format = zoneFormats.get(zone);
+  if (!format) {
+    const options: Intl.DateTimeFormatOptions = { timeZone: zone, dateStyle: 'short', timeStyle: 'medium' };
+    format = new Intl.DateTimeFormat('sv-SE', options);
+    zoneFormats.set(zone, format);
+  }
+  const text = format.format(at);
+  if (style === 'date') return text.slice(0, 10);
+  if (style === 'minute') return text.slice(0, 16);
+  return style === 'second' ? text : `${text}.${String(new Date(at).getUTCMilliseconds()).padStart(3, '0')}`;
+}
+
+/** How long ago, for lists: `3 min ago`; the exact time is the tooltip. */
+export function ago(at: number | Date | null, now: number, zone: string): Html {
+  if (at === null) return html`<span class="muted">never</span>`;
+  const ms = Math.max(0, now - new Date(at).getTime());
+  const text = ms < 60_000 ? 'just now' : `${formatDuration(coarse(ms))} ago`;
+  return html`<time datetime="${new Date(at).toISOString()}" title="${formatTimeIn(at, zone)} ${zone}">${text}</time>`;
+}
+
+/** Rounds down to the largest unit. */
+function coarse(ms: number): number {
+  const unit = ms < 3_600_000 ? 60_000 : ms < 86_400_000 ? 3_600_000 : 86_400_000;
+  return Math.floor(ms / unit) * unit;
+}

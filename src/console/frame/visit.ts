@@ -1,0 +1,97 @@
+/** A request to the console, with what is known about its sender. */
+import { randomBytes } from 'node:crypto';
+import type { Request } from 'express';
+import { gatewayError } from '../../core/errors.ts';
+import type { Role, Session } from '../../people/person.ts';
+import type { Project } from '../../projects/projects.ts';
+import { type Cookie, formCookieName, parseCookies, sessionCookieName } from './cookies.ts';
+import type { ConsoleContext } from './route.ts';
+import { csrfTokenOf, isSecure, originOf } from './same-site.ts';
+
+export interface Visit {
+  readonly request: Request;
+  readonly url: URL;
+  readonly now: number;
+  readonly secure: boolean;
+  readonly cookies: Readonly<Record<string, string>>;
+  readonly session: Session | null;
+  /** Secrets of the cookies, the session's first: they sign forms and notices. At least one. */
+  readonly secrets: readonly [string, ...string[]];
+  /** Set when the visitor had no cookie to derive the token of a form from. */
+  readonly newCookie: Cookie | null;
+  /** htmx replaces a part of a page with the response. */
+  readonly isPartial: boolean;
+}
+
+/** A project that the visitor may see. */
+export interface VisitedProject {
+  readonly project: Project;
+  readonly role: Role;
+}
+
+export async function createVisit(
+  request: Request,
+  { sessions, now }: { readonly sessions: { find(secret: string): Promise<Session | null> }; readonly now: number },
+): Promise<Visit> {
+  const secure = isSecure(request);
+  const cookies = parseCookies(request.headers.cookie);
+  const sessionSecret = cookies[sessionCookieName(secure)];
+  const session = sessionSecret === undefined ? null : await sessions.find(sessionSecret);
+  const formSecret = cookies[formCookieName(secure)];
+  const known = [session === null ? undefined : sessionSecret, formSecret].filter((secret) => secret !== undefined && secret !== '');
+  const [first, ...others] = known;
+  const created = randomBytes(32).toString('base64url');
+  return {
+    request,
+    url: urlOf(request),
+    now,
+    secure,
+    cookies,
+    session,
+    secrets: first === undefined ? [created] : [first, ...others.filter((secret) => secret !== undefined)],
+    newCookie: first === undefined ? { name: formCookieName(secure), value: created } : null,
+    isPartial: request.headers['hx-request'] === 'true',
+  };
+}
+
+/** What a page receives. Members that its access does not grant throw when they are read. */
+export function toContext(visit: Visit, visited: VisitedProject | null, zone: string, signal: AbortSignal): ConsoleContext {
+  const { request, session, url, secrets, now, cookies, secure } = visit;
+  return {
+    get session() {
+      return required(session, 'session');
+    },
+    visitor: session,
+    get project() {
+      return required(visited, 'project').project;
+    },
+    get role() {
+      return required(visited, 'project').role;
+    },
+    url,
+    params: stringParams(request.params),
+    zone,
+    csrfToken: csrfTokenOf(secrets[0]),
+    now,
+    remoteAddress: request.socket.remoteAddress ?? '',
+    userAgent: request.headers['user-agent'] ?? '',
+    cookies,
+    secure,
+    signal,
+  };
+}
+
+function required<Value>(value: Value | null, name: string): Value {
+  if (value === null) throw new Error(`the route has no ${name}`);
+  return value;
+}
+
+function stringParams(params: Request['params']): Record<string, string> {
+  return Object.fromEntries(Object.entries(params).map(([name, value]) => [name, Array.isArray(value) ? value.join('/') : String(value)]));
+}
+
+function urlOf(request: Request): URL {
+  const text = originOf(request) + request.originalUrl;
+  if (!URL.canParse(text)) throw gatewayError('bad_request', { message: 'the URL is invalid' });
+  return new URL(text);
+}
