@@ -27,6 +27,8 @@ import type { JournalFileSystem } from './journal/file-system.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import type { Logger } from './observability/logger.ts';
+import { createAudit } from './people/audit.ts';
+import { createPeople } from './people/people.ts';
 import type { ResponseCache } from './pipeline/cache/response-cache.ts';
 import { createResponseCache } from './pipeline/cache/response-cache.ts';
 import { createEmbedder } from './pipeline/internal/embedder.ts';
@@ -112,6 +114,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const keyring = createKeyring({ database, clock, logger });
   const projects = createProjects({ database, clock, logger, onChange: (id) => signalWaitingBatches(database, logger, id) });
+  const people = createPeople({ database, clock });
+  const audit = createAudit({ database, clock });
   const breakers = createBreakers(clock);
   const httpClient = createVendorHttpClient();
   const reports = createUsageReports({ database, clock });
@@ -166,6 +170,8 @@ export async function createApp(options: AppOptions): Promise<App> {
           snapshot,
           activeModels,
           keyring,
+          people,
+          audit,
           projects,
           breakers,
           reports,

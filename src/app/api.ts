@@ -11,6 +11,8 @@ import { createProvisionRoutes } from '../http/routes/provision.ts';
 import { createHttpServer } from '../http/server.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
+import type { Audit } from '../people/audit.ts';
+import type { People } from '../people/people.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
 import { limitsFor } from '../pipeline/call/project-context.ts';
 import type { Project, Projects } from '../projects/projects.ts';
@@ -22,6 +24,7 @@ import type { Reprice } from '../usage/reprice.ts';
 import { buildStatusReport } from '../usage/status.ts';
 import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
+import { createConsole } from './console.ts';
 import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
 import type { MediaHandlers } from './media.ts';
@@ -31,6 +34,8 @@ interface ApiDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly activeModels: ActiveModels<CatalogRow>;
   readonly keyring: Keyring;
+  readonly people: People;
+  readonly audit: Audit;
   readonly projects: Projects;
   readonly breakers: Breakers;
   readonly reports: UsageReports;
@@ -119,5 +124,6 @@ export function createApi(deps: ApiDeps): Server {
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
       adminToken,
     }),
+    console: createConsole({ ...deps, readStored }),
   });
 }

@@ -28,6 +28,8 @@ export interface ServerDeps extends HealthServerDeps {
   readonly models: ModelsRouteDeps;
   readonly memory: MemoryRouteDeps;
   readonly provision: Router;
+  /** `/console` and `/my-key`. */
+  readonly console: Router;
 }
 
 export function createHttpServer(deps: ServerDeps): Server {
@@ -69,6 +71,8 @@ export function createHttpServer(deps: ServerDeps): Server {
     description ??= describeApi();
     sendJson(response, 200, description);
   });
+
+  app.use(deps.console);
 
   return serve(app, deps);
 }

@@ -1,0 +1,59 @@
+/** Collects the pages of the console and passes them their dependencies. Contains no policy. */
+import type { CatalogRow } from '../config/config.ts';
+import type { ConsoleRoute } from '../console/frame/route.ts';
+import { createConsoleRouter } from '../console/frame/router.ts';
+import type { Clock } from '../core/time.ts';
+import type { Breakers } from '../failover/breaker.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Audit } from '../people/audit.ts';
+import type { People } from '../people/people.ts';
+import type { HandleCall } from '../pipeline/call/handle-call.ts';
+import type { Projects } from '../projects/projects.ts';
+import type { ActiveModels } from '../usage/prices/active-models.ts';
+import type { UsageReports } from '../usage/reports.ts';
+import type { CallRecording } from './call-recording.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
+import type { Erasures } from './erasures.ts';
+import type { Learning } from './learning.ts';
+import type { Memory } from './memory.ts';
+
+/** What the pages may need; each area takes from it what it names. */
+export interface ConsoleDeps {
+  readonly snapshot: () => ConfigSnapshot;
+  readonly people: People;
+  readonly audit: Audit;
+  readonly projects: Projects;
+  readonly keyring: Keyring;
+  readonly breakers: Breakers;
+  readonly reports: UsageReports;
+  readonly activeModels: ActiveModels<CatalogRow>;
+  readonly memory: Memory;
+  readonly learning: Learning;
+  readonly erasures: Erasures;
+  readonly callRecording: CallRecording;
+  readonly handleCall: HandleCall;
+  /** Runs a query after this process's journal is drained, so that people see the calls that they just made. */
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsoleRouter> {
+  const { people, audit, projects, clock, logger } = deps;
+  return createConsoleRouter({
+    routes: consoleRoutes(deps),
+    sessions: people.sessions,
+    members: people.members,
+    audit,
+    findProject: projects.findBySlug,
+    zoneOf: ({ settings }) => settings.timeZone,
+    clock,
+    logger,
+  });
+}
+
+/** One line per area, in the order of the navigation. */
+function consoleRoutes(_deps: ConsoleDeps): readonly ConsoleRoute[] {
+  return [];
+}

@@ -1,0 +1,55 @@
+/** Signed-in people for tests of the console: their cookie, requests as a browser sends them, and pages of a real browser. */
+import type { BrowserContext } from 'playwright-core';
+import { csrfTokenOf } from '../../src/console/frame/same-site.ts';
+import { newId } from '../../src/core/ids.ts';
+import { systemClock } from '../../src/core/time.ts';
+import { createMembers } from '../../src/people/members.ts';
+import type { Role } from '../../src/people/person.ts';
+import { createSessions } from '../../src/people/sessions.ts';
+import type { TestGateway } from './gateway.ts';
+
+/** `admin`: deployment admin; `stranger`: no member of any project. */
+export type TestRole = Role | 'admin' | 'stranger';
+
+export interface SignedIn {
+  readonly personId: string;
+  readonly email: string;
+  /** Header `cookie`. */
+  readonly cookie: string;
+  /** GET without following redirects. */
+  get(path: string): Promise<Response>;
+  /** Submits a form with the CSRF token, without following redirects. */
+  post(path: string, fields?: Readonly<Record<string, string>>): Promise<Response>;
+  /** Signs a browser in. */
+  useIn(context: BrowserContext): Promise<void>;
+}
+
+/** Creates a person with this role in the gateway's project, and a session. */
+export async function signIn(gateway: TestGateway, role: TestRole, name = `Test ${role}`): Promise<SignedIn> {
+  const { database, url, project: slug } = gateway;
+  const clock = systemClock;
+  const personId = newId(clock.now());
+  const email = `${role}-${personId}@example.com`;
+  await database.query(
+    `insert into people (id, email, name, is_admin, created_at) values ($1::uuid, $2::text, $3::text, $4::boolean, now())`,
+    [personId, email, name, role === 'admin'],
+  );
+  if (role === 'owner' || role === 'member') {
+    const project = await gateway.app.projects.findBySlug(slug);
+    if (!project) throw new Error(`no project ${slug}`);
+    await createMembers({ database, clock }).put(project.id, personId, role);
+  }
+  const { secret } = await createSessions({ database, clock }).start(personId, { userAgent: 'test' });
+  const cookie = `gateway_session=${secret}`;
+  return {
+    personId,
+    email,
+    cookie,
+    get: (path) => fetch(url + path, { headers: { cookie }, redirect: 'manual' }),
+    async post(path, fields = {}) {
+      const body = new URLSearchParams({ csrf: csrfTokenOf(secret), ...fields });
+      return fetch(url + path, { method: 'POST', headers: { cookie, 'sec-fetch-site': 'same-origin' }, body, redirect: 'manual' });
+    },
+    useIn: (context) => context.addCookies([{ name: 'gateway_session', value: secret, url }]),
+  };
+}
