@@ -175,7 +175,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           projects,
           breakers,
           reports,
-          reprice: createReprice({ database, clock, startCostAdjustment }),
+          reprice: createReprice({ database, startCostAdjustment }),
           memory,
           erasures,
           learning,

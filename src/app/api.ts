@@ -48,6 +48,7 @@ interface ApiDeps {
   readonly handleCall: HandleCall;
   readonly media: MediaHandlers;
   readonly health: HealthDeps;
+  readonly audit: Audit;
   readonly adminToken: string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -55,7 +56,7 @@ interface ApiDeps {
 
 export function createApi(deps: ApiDeps): Server {
   const { snapshot, activeModels, keyring, projects, breakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
-  const { handleCall, reprice, media, health, adminToken, clock, logger } = deps;
+  const { handleCall, reprice, media, health, audit, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
@@ -122,6 +123,7 @@ export function createApi(deps: ApiDeps): Server {
       // Active prices that are not in the price history yet would be missed.
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
+      audit,
       adminToken,
     }),
     console: createConsole({ ...deps, readStored }),

@@ -1,6 +1,6 @@
 /**
- * Recalculates the costs of stored calls at the prices of `model_prices` in force when they started, in one transaction with their attempts,
- * the ceiling counters and an audit entry. Idempotent.
+ * Recalculates the costs of stored calls at the prices of `model_prices` in force when they started, in one transaction with their attempts
+ * and the ceiling counters. Idempotent.
  *
  * Calls continue to be stored meanwhile: rows that a drain needs are not locked before the last step. Only changed costs are written. Calls
  * whose cost cannot be computed exactly from their rows are skipped and counted.
@@ -9,7 +9,6 @@
 import { type CostAdjustment, toUsd } from '../core/cost.ts';
 import { gatewayError } from '../core/errors.ts';
 import { minIdAt } from '../core/ids.ts';
-import type { Clock } from '../core/time.ts';
 import { formatTime } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { lockGlobal } from '../db/locks.ts';
@@ -55,8 +54,8 @@ type StartCostAdjustment = (
 
 export type Reprice = (request: RepriceRequest) => Promise<RepriceReceipt>;
 
-export function createReprice(deps: { database: Database; clock: Clock; startCostAdjustment: StartCostAdjustment }): Reprice {
-  const { database, clock, startCostAdjustment } = deps;
+export function createReprice(deps: { database: Database; startCostAdjustment: StartCostAdjustment }): Reprice {
+  const { database, startCostAdjustment } = deps;
   return (request) =>
     database.transaction(async (tx) => {
       await lockGlobal(tx, 'reprice');
@@ -72,15 +71,6 @@ export function createReprice(deps: { database: Database; clock: Clock; startCos
         counters_changed: await costs.count(),
         difference: toUsd(nanos),
       };
-      if (receipt.calls_changed + receipt.attempts_changed + pricesCorrected.length > 0) {
-        // Times, model names, counts and an id: no personal data.
-        const detail = JSON.stringify({ ...receipt, project_id: request.projectId });
-        await tx.query(
-          `insert into audit_log (at, actor, action, project_id, outcome, detail)
-           values ($1::timestamptz, 'admin_token', 'usage.reprice', $3::uuid, 'ok', $2::jsonb)`,
-          [new Date(clock.now()), detail, request.projectId],
-        );
-      }
       return receipt;
     });
 }

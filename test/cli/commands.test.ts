@@ -15,6 +15,7 @@ import { createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
 import { createBatches } from '../../src/memory/learning/batches.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
+import { createAudit } from '../../src/people/audit.ts';
 import { createProjects } from '../../src/projects/projects.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 
@@ -61,7 +62,18 @@ beforeAll(async () => {
   app.use(
     '/provision',
     createProvisionRoutes({
-      ...{ projects, keyring, memorySettings, batches, listCalls, leases, erasures, reprice, adminToken },
+      ...{
+        projects,
+        keyring,
+        memorySettings,
+        batches,
+        listCalls,
+        leases,
+        erasures,
+        reprice,
+        adminToken,
+        audit: createAudit({ database, clock }),
+      },
       catalog: { listModels: () => [], listProviders: () => [], importModels: () => Promise.reject(new Error('no test imports')) },
       getUsage: async () => ({ month: '2026-11', spend: 1.5, monthly_cap: null, by_model: [], by_task: [], by_source: [] }),
     }),

@@ -77,8 +77,11 @@ onBothDatabases('usage reprice', (database) => {
     const counters = await countersIn(store, found?.id ?? '');
     expect(counters.map(({ ceiling }) => ceiling)).toContain('cost');
     for (const counter of counters) expect(counter.settled).toBe(counter.rows);
-    const audit = await store.query<{ detail: object }>('select detail from audit_log order by id');
-    expect(audit).toMatchObject([{ detail: { prices: 'now', models: ['one/typo'], project_id: null } }]);
+    const audit = await store.query<{ detail: object }>(
+      `select outcome, project_id, detail from audit_log where action = 'usage.reprice' and detail ->> 'prices' = 'now'
+          and detail ->> 'calls_changed' <> '0'`,
+    );
+    expect(audit).toMatchObject([{ outcome: 'ok', project_id: null, detail: { models: ['one/typo'] } }]);
   });
 
   test('calls of unknown cost get the cost of the price at their time; --project limits the correction', async () => {

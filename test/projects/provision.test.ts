@@ -8,6 +8,7 @@ import { createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring } from '../../src/keys/keyring.ts';
 import { createBatches } from '../../src/memory/learning/batches.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
+import { createAudit } from '../../src/people/audit.ts';
 import { createProjects } from '../../src/projects/projects.ts';
 import { describeDatabases } from '../db/databases.ts';
 
@@ -36,7 +37,8 @@ describeDatabases('/provision', (database) => {
     const leases = { leases: rows, listLiveProcesses: async () => [], revokeLeases: rows.revokeAll };
     const catalog = { listModels: () => [], listProviders: () => [], importModels: () => Promise.reject(new Error('no test imports')) };
     const getUsage = async ({ slug }: { slug: string }) => ({ project: slug });
-    const deps = { projects, keyring, memorySettings, batches, listCalls, getUsage, leases, catalog, erasures, reprice, adminToken };
+    const audit = createAudit({ database: database(), clock });
+    const deps = { projects, keyring, memorySettings, batches, listCalls, getUsage, leases, catalog, erasures, reprice, audit, adminToken };
     app.use('/provision', createProvisionRoutes(deps));
     app.use(createErrorHandler(silentLogger));
     server = createServer(app);

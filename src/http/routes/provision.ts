@@ -7,6 +7,7 @@ import type { Router } from 'express';
 import express from 'express';
 import type { Keyring } from '../../keys/keyring.ts';
 import type { Batches } from '../../memory/learning/batches.ts';
+import type { Audit } from '../../people/audit.ts';
 import { readJson, requireToken } from '../admin.ts';
 import { addBatchRoutes } from './provision/batch-routes.ts';
 import { addCatalogRoutes, type CatalogRouteDeps } from './provision/catalog-routes.ts';
@@ -21,6 +22,7 @@ export interface ProvisionRouteDeps extends SettingsRouteDeps, ReportRouteDeps {
   readonly batches: Batches;
   readonly leases: LeaseRouteDeps;
   readonly catalog: CatalogRouteDeps;
+  readonly audit: Pick<Audit, 'begin' | 'finish'>;
   readonly adminToken: string;
 }
 
@@ -28,7 +30,7 @@ const maxBodyBytes = 1024 * 1024;
 
 export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   const router = express.Router();
-  const responders = createResponders(deps.projects);
+  const responders = createResponders(deps);
   router.use(requireToken(deps.adminToken));
   // Before the limit of the other routes: its bodies are larger.
   addCatalogRoutes(router, responders, deps.catalog);

@@ -5,50 +5,58 @@ import { gatewayError } from '../../../core/errors.ts';
 import { isUuid } from '../../../core/ids.ts';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
 import { type Batches, batchStates } from '../../../memory/learning/batches.ts';
-import { sendJson } from '../../error-handler.ts';
 import { toBatchJson } from '../memory-json.ts';
 import { provisionRequests } from './request-schemas.ts';
-import { param, type Responders, toListJson } from './responders.ts';
+import { type Change, param, type Responders, toListJson } from './responders.ts';
 
-export function addBatchRoutes(router: Router, { findProject, route, ofProject }: Responders, batches: Batches): void {
+export function addBatchRoutes(router: Router, responders: Responders, batches: Batches): void {
+  const { findProject, read, readProject, change, changeProject } = responders;
   router.get(
     '/teams/:project/batches',
-    ofProject(async ({ id }, { query }) => {
+    readProject(async ({ id }, { query }) => {
       const { state = null } = parseOrBadRequest(batchesQuery, query);
       return toListJson(await batches.list(id, state), toBatchJson);
     }),
   );
   router.get(
     '/teams/:project/batches/:id',
-    ofProject(async ({ id }, request) => toBatchJson(await batches.show(id, parseBatchId(request)))),
+    readProject(async ({ id }, request) => toBatchJson(await batches.show(id, parseBatchId(request)))),
   );
+  const replay = async (projectId: string | null, request: Request, change: Change): Promise<unknown> => {
+    const batch = await batches.replay(projectId, parseBatchId(request));
+    change.note({ project: batch.project, state: batch.state });
+    change.status = 202;
+    return toBatchJson(batch);
+  };
   router.post(
     '/teams/:project/batches/:id/replay',
-    ofProject(async ({ id }, request) => toBatchJson(await batches.replay(id, parseBatchId(request))), 202),
+    changeProject('batch.replay', ({ id }, request, change) => replay(id, request, change)),
   );
   router.get(
     '/batches',
-    route(async (request, response) => {
+    read(async (request) => {
       const { project, state = null } = parseOrBadRequest(allBatchesQuery, request.query);
       const projectId = project === undefined ? null : (await findProject(project)).id;
-      sendJson(response, 200, toListJson(await batches.list(projectId, state), toBatchJson));
+      return toListJson(await batches.list(projectId, state), toBatchJson);
     }),
   );
   router.post(
     '/batches/replay',
-    route(async (request, response) => {
+    change('batch.replay', async (request, change) => {
       const { project, state } = parseOrBadRequest(provisionRequests.BatchReplayBody, request.body);
       const replayed = await batches.replayAll((await findProject(project)).id, state);
-      sendJson(response, 202, { object: 'memory.batch_replay', project, state, batches: replayed });
+      change.note({ state, batches: replayed });
+      change.status = 202;
+      return { object: 'memory.batch_replay', project, state, batches: replayed };
     }),
   );
   router.get(
     '/batches/:id',
-    route(async (request, response) => sendJson(response, 200, toBatchJson(await batches.show(null, parseBatchId(request))))),
+    read(async (request) => toBatchJson(await batches.show(null, parseBatchId(request)))),
   );
   router.post(
     '/batches/:id/replay',
-    route(async (request, response) => sendJson(response, 202, toBatchJson(await batches.replay(null, parseBatchId(request))))),
+    change('batch.replay', (request, change) => replay(null, request, change)),
   );
 }
 

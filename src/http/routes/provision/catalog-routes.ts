@@ -11,7 +11,6 @@ import type { Price, TokenPrice } from '../../../core/pricing.ts';
 import type { ImportReceipt } from '../../../usage/prices/active-models.ts';
 import type { ModelPrices } from '../../../usage/prices/stored-price.ts';
 import { readJson } from '../../admin.ts';
-import { sendJson } from '../../error-handler.ts';
 import type { Responders } from './responders.ts';
 
 /** An active model. */
@@ -42,22 +41,27 @@ export interface CatalogRouteDeps {
 /** Ten thousand models take about 2 MiB. */
 const maxBodyBytes = 16 * 1024 * 1024;
 
-export function addCatalogRoutes(router: Router, { route }: Responders, deps: CatalogRouteDeps): void {
+export function addCatalogRoutes(router: Router, { read, change }: Responders, deps: CatalogRouteDeps): void {
   const { listModels, listProviders, importModels } = deps;
   router.get(
     '/catalog',
-    route(async (_request, response) => {
-      sendJson(response, 200, { object: 'list', data: listModels().map(toEntryJson), providers: listProviders() });
-    }),
+    read(async () => ({ object: 'list', data: listModels().map(toEntryJson), providers: listProviders() })),
   );
   router.put(
     '/catalog',
     readJson(maxBodyBytes),
-    route(async (request, response) => {
+    change('catalog.import', async (request, change) => {
       const { models } = parseOrBadRequest(importBody, request.body);
-      sendJson(response, 200, { object: 'catalog_import', ...(await importModels(models)) });
+      const receipt = await importModels(models);
+      change.note(summarize(receipt));
+      return { object: 'catalog_import', ...receipt };
     }),
   );
+}
+
+/** An import can have thousands of models: the audit log names some of each kind. */
+function summarize(receipt: ImportReceipt): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(receipt).map(([name, models]) => [name, { count: models.length, models: models.slice(0, 20) }]));
 }
 
 /** The configuration parses the rows, since it knows the providers. */

@@ -2,28 +2,37 @@
 import type { Router } from 'express';
 import { toKeyJson } from '../../../keys/key-record.ts';
 import type { IssuedKey, Keyring } from '../../../keys/keyring.ts';
-import { param, type Responders, toListJson } from './responders.ts';
+import { type Change, param, type Responders, toListJson } from './responders.ts';
 
-export function addKeyRoutes(router: Router, { ofProject }: Responders, keyring: Keyring): void {
+export function addKeyRoutes(router: Router, { readProject, changeProject }: Responders, keyring: Keyring): void {
   router.get(
     '/teams/:project/keys',
-    ofProject(async ({ id }) => toListJson(await keyring.list(id), toKeyJson)),
+    readProject(async ({ id }) => toListJson(await keyring.list(id), toKeyJson)),
   );
   router.post(
     '/teams/:project/keys',
-    ofProject(async ({ id }, { body }) => toIssuedJson(await keyring.issue(id, body)), 201),
+    changeProject('key.issue', async ({ id }, { body }, change) => answerIssued(await keyring.issue(id, body), change)),
   );
   router.delete(
     '/teams/:project/keys/:prefix',
-    ofProject(async ({ id }, request) => toKeyJson(await keyring.revoke(id, param(request, 'prefix')))),
+    changeProject('key.revoke', async ({ id }, request, change) => {
+      const record = await keyring.revoke(id, param(request, 'prefix'));
+      change.note({ name: record.name });
+      return toKeyJson(record);
+    }),
   );
   router.post(
     '/teams/:project/keys/:prefix/rotate',
-    ofProject(async ({ id }, request) => toIssuedJson(await keyring.rotate(id, param(request, 'prefix'), request.body)), 201),
+    changeProject('key.rotate', async ({ id }, request, change) =>
+      answerIssued(await keyring.rotate(id, param(request, 'prefix'), request.body), change),
+    ),
   );
 }
 
-function toIssuedJson({ secret, record }: IssuedKey): Record<string, unknown> {
+/** The only response with the secret. */
+function answerIssued({ secret, record }: IssuedKey, change: Change): Record<string, unknown> {
   const { revoked_at: _, ...json } = toKeyJson(record);
+  change.note(json);
+  change.status = 201;
   return { key: secret, ...json };
 }

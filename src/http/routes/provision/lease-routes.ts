@@ -7,7 +7,6 @@ import type { LeaseStore } from '../../../ceilings/lease-store.ts';
 import { gatewayError } from '../../../core/errors.ts';
 import { isUuid } from '../../../core/ids.ts';
 import { formatTime } from '../../../core/time.ts';
-import { sendJson } from '../../error-handler.ts';
 import { param, type Responders } from './responders.ts';
 
 export interface LeaseRouteDeps {
@@ -18,10 +17,14 @@ export interface LeaseRouteDeps {
   readonly listLiveProcesses: () => Promise<readonly string[]>;
 }
 
-export function addLeaseRoutes(router: Router, { route }: Responders, { leases, listLiveProcesses, revokeLeases }: LeaseRouteDeps): void {
+export function addLeaseRoutes(
+  router: Router,
+  { read, change }: Responders,
+  { leases, listLiveProcesses, revokeLeases }: LeaseRouteDeps,
+): void {
   router.get(
     '/leases',
-    route(async (_request, response) => {
+    read(async () => {
       const [rows, live] = await Promise.all([leases.list(), listLiveProcesses()]);
       const data = rows.map(({ process, counters, oldestWindow }) => ({
         process,
@@ -29,12 +32,12 @@ export function addLeaseRoutes(router: Router, { route }: Responders, { leases, 
         counters,
         oldest_window: formatTime(oldestWindow),
       }));
-      sendJson(response, 200, { object: 'list', data });
+      return { object: 'list', data };
     }),
   );
   router.delete(
     '/leases/:process',
-    route(async (request, response) => {
+    change('leases.release', async (request, change) => {
       const process = param(request, 'process');
       if (!isUuid(process)) throw gatewayError('bad_request', { message: 'process: must be a UUID' });
       const released = await revokeLeases(process);
@@ -45,7 +48,8 @@ export function addLeaseRoutes(router: Router, { route }: Responders, { leases, 
         });
       }
       if (released === 0) throw gatewayError('not_found', { message: 'the process holds no lease' });
-      sendJson(response, 200, { process, released });
+      change.note({ released });
+      return { process, released };
     }),
   );
 }

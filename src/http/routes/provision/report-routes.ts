@@ -8,7 +8,6 @@ import type { ErasureReport } from '../../../memory/erasure/erasure-report.ts';
 import type { Project } from '../../../projects/projects.ts';
 import type { Reprice } from '../../../usage/reprice.ts';
 import { parseRepriceInput } from '../../../usage/reprice-input.ts';
-import { sendJson } from '../../error-handler.ts';
 import { toErasureReportJson } from '../memory-json.ts';
 import { param, type Responders, toListJson } from './responders.ts';
 
@@ -37,26 +36,27 @@ export interface ReportRouteDeps {
   readonly reprice: Reprice;
 }
 
-export function addReportRoutes(router: Router, { findProject, route, ofProject }: Responders, deps: ReportRouteDeps): void {
+export function addReportRoutes(router: Router, responders: Responders, deps: ReportRouteDeps): void {
+  const { findProject, readProject, change } = responders;
   const { listCalls, getUsage, erasures, reprice } = deps;
   router.get(
     '/teams/:project/calls',
-    ofProject(async ({ id }, { query }) => ({ object: 'list', data: await listCalls(id, parseCallsFilter(query)) })),
+    readProject(async ({ id }, { query }) => ({ object: 'list', data: await listCalls(id, parseCallsFilter(query)) })),
   );
   router.get(
     '/teams/:project/usage',
-    ofProject((project) => getUsage(project)),
+    readProject((project) => getUsage(project)),
   );
   router.get(
     '/teams/:project/erasures',
-    ofProject(async ({ id }, { query }) => {
+    readProject(async ({ id }, { query }) => {
       const { limit } = parseOrBadRequest(erasuresQuery, query);
       return toListJson(await erasures.listErasures(id, limit), toErasureReportJson);
     }),
   );
   router.get(
     '/teams/:project/erasures/:id',
-    ofProject(async (project, request) => {
+    readProject(async (project, request) => {
       const id = param(request, 'id');
       if (!isUuid(id)) throw gatewayError('bad_request', { message: 'id: must be a UUID' });
       const erasure = await erasures.findErasure(project.id, id);
@@ -66,10 +66,12 @@ export function addReportRoutes(router: Router, { findProject, route, ofProject 
   );
   router.post(
     '/usage/reprice',
-    route(async (request, response) => {
+    change('usage.reprice', async (request, change) => {
       const { project, ...window } = parseRepriceInput(request.body);
       const projectId = project === null ? null : (await findProject(project)).id;
-      sendJson(response, 200, { object: 'usage_reprice', project, ...(await reprice({ ...window, projectId })) });
+      const receipt = await reprice({ ...window, projectId });
+      change.note({ ...receipt });
+      return { object: 'usage_reprice', project, ...receipt };
     }),
   );
 }

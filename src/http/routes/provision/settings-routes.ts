@@ -1,9 +1,10 @@
 /** Projects and their settings: routing, applications, content rules, memory. */
 import type { Router } from 'express';
+import { changedMembers } from '../../../core/changed-members.ts';
+import { asObject } from '../../../core/json/narrow.ts';
 import type { MemorySettingsStore } from '../../../memory/records/settings.ts';
 import { toApplicationJson } from '../../../projects/applications.ts';
 import { type Projects, toProjectJson } from '../../../projects/projects.ts';
-import { sendJson } from '../../error-handler.ts';
 import { param, type Responders, toListJson } from './responders.ts';
 
 export interface SettingsRouteDeps {
@@ -11,56 +12,85 @@ export interface SettingsRouteDeps {
   readonly memorySettings: MemorySettingsStore;
 }
 
-export function addSettingsRoutes(router: Router, { route, ofProject }: Responders, deps: SettingsRouteDeps): void {
-  const { projects, memorySettings } = deps;
+export function addSettingsRoutes(router: Router, responders: Responders, { projects, memorySettings }: SettingsRouteDeps): void {
+  const { read, readProject, change, changeProject } = responders;
   const { applications, contentRules } = projects;
 
   router.get(
     '/teams',
-    route(async (_request, response) => sendJson(response, 200, toListJson(await projects.list(), toProjectJson))),
+    read(async () => toListJson(await projects.list(), toProjectJson)),
   );
   router.get(
     '/teams/:project',
-    ofProject(async (project) => toProjectJson(project)),
+    readProject(async (project) => toProjectJson(project)),
   );
   router.put(
     '/teams/:project',
-    route(async (request, response) => {
-      const { project, created } = await projects.put(param(request, 'project'), request.body);
-      sendJson(response, created ? 201 : 200, toProjectJson(project));
+    change('project.update', async (request, change) => {
+      const slug = param(request, 'project');
+      const before = await projects.findBySlug(slug);
+      const { project, created } = await projects.put(slug, request.body);
+      const json = toProjectJson(project);
+      const written = Object.entries(json).filter(([name]) => Object.hasOwn(asObject(request.body), name));
+      const changed = before ? changedMembers(toProjectJson(before), json) : changedMembers({}, Object.fromEntries(written));
+      change.note({ created, changed });
+      change.status = created ? 201 : 200;
+      return json;
     }),
   );
   router.get(
     '/teams/:project/applications',
-    ofProject(async ({ id }) => toListJson(await applications.list(id), toApplicationJson)),
+    readProject(async ({ id }) => toListJson(await applications.list(id), toApplicationJson)),
   );
   router.get(
     '/teams/:project/applications/:source',
-    ofProject(async ({ id }, request) => toApplicationJson(await applications.find(id, param(request, 'source')))),
+    readProject(async ({ id }, request) => toApplicationJson(await applications.find(id, param(request, 'source')))),
   );
   // Always 200: applications exist without being provisioned, so nothing is created.
   router.put(
     '/teams/:project/applications/:source',
-    ofProject(async ({ id }, request) => toApplicationJson(await applications.put(id, param(request, 'source'), request.body))),
+    changeProject('application.update', async ({ id }, request, change) => {
+      const source = param(request, 'source');
+      const before = toApplicationJson(await applications.find(id, source));
+      const after = toApplicationJson(await applications.put(id, source, request.body));
+      change.note({ changed: changedMembers(before, after) });
+      return after;
+    }),
   );
   router.delete(
     '/teams/:project/applications/:source',
-    ofProject(async ({ id }, request) => toApplicationJson(await applications.reset(id, param(request, 'source')))),
+    changeProject('application.reset', async ({ id }, request, change) => {
+      const source = param(request, 'source');
+      const before = toApplicationJson(await applications.find(id, source));
+      const after = toApplicationJson(await applications.reset(id, source));
+      change.note({ changed: changedMembers(before, after) });
+      return after;
+    }),
   );
   router.get(
     '/teams/:project/rules',
-    ofProject(async ({ id }) => ({ rules: await contentRules.find(id) })),
+    readProject(async ({ id }) => ({ rules: await contentRules.find(id) })),
   );
   router.put(
     '/teams/:project/rules',
-    ofProject(async ({ id }, { body }) => ({ rules: await contentRules.put(id, body) })),
+    changeProject('rules.update', async ({ id }, { body }, change) => {
+      const before = { rules: await contentRules.find(id) };
+      const after = { rules: await contentRules.put(id, body) };
+      change.note({ changed: changedMembers(before, after) });
+      return after;
+    }),
   );
   router.get(
     '/teams/:project/memory',
-    ofProject(({ id }) => memorySettings.read(id)),
+    readProject(({ id }) => memorySettings.read(id)),
   );
   router.put(
     '/teams/:project/memory',
-    ofProject(({ id }, { body }) => memorySettings.update(id, body)),
+    changeProject('memory.update', async ({ id }, { body }, change) => {
+      const before = await memorySettings.read(id);
+      const after = await memorySettings.update(id, body);
+      change.note({ changed: changedMembers(before, after) });
+      return after;
+    }),
   );
 }

@@ -1,0 +1,83 @@
+/** The audit log of changes under `/provision`: one row each, whatever the outcome, and no secret in any. */
+import { expect, test } from '@jest/globals';
+import { asObject } from '../../src/core/json/narrow.ts';
+import { describeApi } from '../../src/http/openapi.ts';
+import { adminToken, jsonOf, shareGateway } from '../support/gateway.ts';
+
+interface AuditRow {
+  readonly actor: string;
+  readonly action: string;
+  readonly project: string | null;
+  readonly target: string | null;
+  readonly outcome: string | null;
+  readonly detail: Record<string, unknown>;
+}
+
+const lent = shareGateway({});
+
+const rowsAfter = (id: number): Promise<(AuditRow & { id: number })[]> =>
+  lent().database.query(
+    `select a.id, actor, action, slug as project, target, outcome, detail from audit_log a left join projects p on p.id = project_id
+     where a.id > $1::bigint order by a.id`,
+    [id],
+  );
+const lastId = async (): Promise<number> => (await rowsAfter(0)).at(-1)?.id ?? 0;
+
+const changes = Object.entries(asObject(describeApi().paths)).flatMap(([path, methods]) =>
+  path.startsWith('/provision')
+    ? Object.keys(asObject(methods)).flatMap((method) => (method === 'get' ? [] : [[method.toUpperCase(), path] as const]))
+    : [],
+);
+
+test.each(changes)('%s %s: a change that is refused has one row', async (method, path) => {
+  const before = await lastId();
+  const address = path.replace('{project}', 'nobody').replaceAll(/\{\w+\}/g, '0193a8f0-0000-7000-8000-000000000000');
+  const response = await lent().admin(method, address, { colour: 'red' });
+  expect([400, 404]).toContain(response.status);
+  const rows = await rowsAfter(before);
+  expect(rows).toHaveLength(1);
+  expect(rows[0]).toMatchObject({ actor: 'admin_token', outcome: 'refused', action: expect.stringMatching(/^[a-z_]+\.[a-z_]+$/) });
+});
+
+test('a changed setting is recorded with its old and new value', async () => {
+  const { admin, project } = lent();
+  const before = await lastId();
+  await admin('PUT', `/provision/teams/${project}`, { may_call: true, monthly_cap: 7, time_zone: 'Asia/Kolkata' });
+  await admin('PUT', `/provision/teams/${project}/memory`, { batch_of: 5 });
+  await admin('PUT', `/provision/teams/${project}/applications/bot`, { ceilings: { calls: 3 } });
+  await admin('PUT', `/provision/teams/created`, { may_call: false });
+  expect(await rowsAfter(before)).toMatchObject([
+    {
+      action: 'project.update',
+      project,
+      outcome: 'ok',
+      detail: { created: false, changed: { monthly_cap: { from: null, to: 7 }, time_zone: { from: 'UTC', to: 'Asia/Kolkata' } } },
+    },
+    { action: 'memory.update', project, detail: { changed: { batch_of: { from: 20, to: 5 } } } },
+    { action: 'application.update', project, target: 'bot', detail: { changed: { ceilings: { to: { calls: 3, cost: null } } } } },
+    { action: 'project.update', project: null, target: 'created', detail: { created: true, changed: { may_call: { to: false } } } },
+  ]);
+});
+
+test('a key is recorded by its prefix and settings, never by its secret', async () => {
+  const { admin, project } = lent();
+  const before = await lastId();
+  const issued = await jsonOf<{ key: string; prefix: string }>(admin('POST', `/provision/teams/${project}/keys`, { name: 'ci' }));
+  const rotated = await jsonOf<{ key: string; prefix: string }>(admin('POST', `/provision/teams/${project}/keys/${issued.prefix}/rotate`));
+  await admin('DELETE', `/provision/teams/${project}/keys/${rotated.prefix}`);
+  const rows = await rowsAfter(before);
+  expect(rows).toMatchObject([
+    { action: 'key.issue', project, outcome: 'ok', detail: { prefix: issued.prefix, name: 'ci' } },
+    { action: 'key.rotate', project, target: issued.prefix, detail: { prefix: rotated.prefix } },
+    { action: 'key.revoke', project, target: rotated.prefix, detail: { name: 'ci' } },
+  ]);
+  for (const secret of [issued.key, rotated.key, adminToken]) expect(JSON.stringify(rows)).not.toContain(secret);
+});
+
+test('a request without the admin token leaves no row', async () => {
+  const before = await lastId();
+  const { url, key, project } = lent();
+  const response = await fetch(`${url}/provision/teams/${project}`, { method: 'PUT', headers: { authorization: `Bearer ${key}` } });
+  expect(response.status).toBe(401);
+  expect(await rowsAfter(before)).toEqual([]);
+});
