@@ -48,7 +48,6 @@ interface ApiDeps {
   readonly handleCall: HandleCall;
   readonly media: MediaHandlers;
   readonly health: HealthDeps;
-  readonly audit: Audit;
   readonly adminToken: string;
   readonly clock: Clock;
   readonly logger: Logger;
