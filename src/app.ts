@@ -167,6 +167,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     role === 'worker'
       ? createHealthServer({ health, logger })
       : createApi({
+          database,
           snapshot,
           activeModels,
           keyring,

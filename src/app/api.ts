@@ -4,6 +4,7 @@ import type { createUsageReader } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
 import { getHost } from '../config/starter-catalog.ts';
 import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
@@ -27,10 +28,12 @@ import type { ConfigSnapshot } from './config-snapshot.ts';
 import { createConsole } from './console.ts';
 import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
+import { createMcp } from './mcp.ts';
 import type { MediaHandlers } from './media.ts';
 import { createMemoryRouteDeps, type Memory } from './memory.ts';
 
 interface ApiDeps {
+  readonly database: Database;
   readonly snapshot: () => ConfigSnapshot;
   readonly activeModels: ActiveModels<CatalogRow>;
   readonly keyring: Keyring;
@@ -55,7 +58,7 @@ interface ApiDeps {
 
 export function createApi(deps: ApiDeps): Server {
   const { snapshot, activeModels, keyring, projects, breakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
-  const { handleCall, reprice, media, health, audit, adminToken, clock, logger } = deps;
+  const { database, handleCall, reprice, media, health, people, audit, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
@@ -69,8 +72,15 @@ export function createApi(deps: ApiDeps): Server {
   const getUsage = ({ id: projectId, settings: { monthlyCapNanos } }: Project) =>
     readStored(() => reports.getUsage({ projectId, monthlyCapNanos }));
 
-  return createHttpServer({
+  const mcp = createMcp({
+    ...{ database, people, audit, memory, learning, readStored, clock, logger },
+    resource: { publicUrl: null, issuer: null },
+    getUsage: async (projectId) => getUsage(await projects.get(projectId)),
+  });
+
+  const server = createHttpServer({
     logger,
+    mcp,
     text: { findCaller, findProject: projects.get, memorySettings: memory.settings.get, handleCall, clock, logger },
     media: { findCaller, findProject: projects.get, ...media.routes, clock, logger },
     video: { findCaller, findProject: projects.get, ...media.videoRoutes, clock, logger },
@@ -127,4 +137,6 @@ export function createApi(deps: ApiDeps): Server {
     }),
     console: createConsole({ ...deps, readStored }),
   });
+  server.once('close', () => mcp.close().catch((err: unknown) => logger.warn({ err }, 'mcp did not close')));
+  return server;
 }

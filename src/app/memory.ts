@@ -95,8 +95,8 @@ interface MemoryApiDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
-/** What a caller of `POST /v1/memory/search` waits for at most: a vendor for the vector, the database for the rest. */
-const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
+/** What a search waits for at most: a vendor for the vector, the database for the rest. */
+export const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
 
 export function createMemoryRouteDeps({ findCaller, memory, remember, applyErasure, readStored }: MemoryApiDeps): MemoryRouteDeps {
   const { episodes, items } = memory;

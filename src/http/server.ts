@@ -1,6 +1,6 @@
 /** Registers every URL of the gateway except those under `/provision`, one line each, and creates the HTTP server. */
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
-import type { Express, NextFunction, Request, Response, Router } from 'express';
+import type { Express, NextFunction, Request, RequestHandler, Response, Router } from 'express';
 import express from 'express';
 import { gatewayError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -30,6 +30,13 @@ export interface ServerDeps extends HealthServerDeps {
   readonly provision: Router;
   /** `/console` and `/my-key`. */
   readonly console: Router;
+  readonly mcp: McpRoutes;
+}
+
+/** Express handlers of MCP, which is above `http`. */
+interface McpRoutes {
+  readonly serve: RequestHandler;
+  readonly sendMetadata: RequestHandler;
 }
 
 export function createHttpServer(deps: ServerDeps): Server {
@@ -65,6 +72,9 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
   app.use('/provision', rejectOptionsRequests, deps.provision);
+  app.all('/mcp', deps.mcp.serve);
+  app.all('/.well-known/oauth-protected-resource', deps.mcp.sendMetadata);
+  app.all('/.well-known/oauth-protected-resource/mcp', deps.mcp.sendMetadata);
   let description: unknown;
   app.get('/openapi.json', (_request, response) => {
     // Generated on first use: most processes never need it.

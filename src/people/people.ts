@@ -3,12 +3,14 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
 import { createMembers, type Members } from './members.ts';
+import { createPersonalTokens, type PersonalTokens } from './personal-tokens.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 import { createSignIn, type SignIn } from './sign-in.ts';
 import { createSignInLinks, type SignInLinks } from './sign-in-links.ts';
 
 export interface People {
   readonly accounts: Accounts;
+  readonly personalTokens: PersonalTokens;
   readonly sessions: Sessions;
   readonly members: Members;
   readonly links: SignInLinks;
@@ -23,6 +25,7 @@ export interface PeopleOptions {
 export function createPeople(options: PeopleOptions): People {
   return {
     accounts: createAccounts(options),
+    personalTokens: createPersonalTokens(options),
     sessions: createSessions(options),
     members: createMembers(options),
     links: createSignInLinks(options),

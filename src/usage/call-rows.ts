@@ -79,9 +79,21 @@ export async function listCalls(database: Queries, projectId: string, options: L
   }
 }
 
+/** Null when the project has no such call. */
+export async function findCall(database: Queries, projectId: string, id: string): Promise<CallRow | null> {
+  const [call] = await withAttempts(
+    database,
+    await database.query<StoredCall>(`select ${callColumns} from calls where project_id = $1::uuid and id = $2::uuid`, [projectId, id]),
+  );
+  return call ?? null;
+}
+
 /** `values` are the parameters of `selectCalls`. */
 async function readPage(database: Queries, values: readonly unknown[]): Promise<CallRow[]> {
-  const calls = await database.query<StoredCall>(selectCalls, values);
+  return withAttempts(database, await database.query<StoredCall>(selectCalls, values));
+}
+
+async function withAttempts(database: Queries, calls: readonly StoredCall[]): Promise<CallRow[]> {
   const attempts = await database.query<StoredAttempt>(selectAttempts, [calls.map(({ id }) => id)]);
   const byCall = Map.groupBy(attempts, ({ callId }) => callId);
   return calls.map((call) => toCallRow(call, byCall.get(call.id) ?? []));
@@ -97,12 +109,15 @@ type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'price_unknow
 };
 
 /** Columns that the API returns under the same name have no alias. */
-const selectCalls = `
-  select id, key_prefix as key, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, unmetered, duration_ms,
+const callColumns = `
+         id, key_prefix as key, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, unmetered, duration_ms,
          first_byte_ms, task_id, turn_id, agent_id, trigger_kind, trigger_detail, iteration, distil_saved,
          encode(subject_sha256, 'hex') as subject_sha256, plan, started_at as "startedAt", cost_nanos as "costNanos",
          tokens_input as input, tokens_cached_input as "cachedInput",
-         tokens_cache_write + tokens_cache_write_1h as "cacheWrite", tokens_output as output
+         tokens_cache_write + tokens_cache_write_1h as "cacheWrite", tokens_output as output`;
+
+const selectCalls = `
+  select ${callColumns}
     from calls
    where project_id = $1::uuid
      and ($2::uuid is null or id < $2::uuid)

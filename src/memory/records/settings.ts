@@ -26,7 +26,8 @@ const senderSchema = z
   .max(512)
   .refine((name) => [...name].length <= 256 && !/[\0\p{Cs}]/u.test(name), 'must be the name of an application, 1 to 256 characters');
 
-const fieldSchemas = {
+/** Schemas of the settings by name, for interfaces that describe their input. */
+export const memorySettingsFields = {
   enabled: z.boolean(),
   only_senders: z.array(senderSchema).max(1_000),
   delete_conversations_after_days: z.int().min(1).max(36_500).nullable(),
@@ -34,20 +35,25 @@ const fieldSchemas = {
   at_least_every_minutes: z.int().min(1).max(43_200),
 };
 
-const changeSchema = z.strictObject(fieldSchemas).partial();
+const changeSchema = z.strictObject(memorySettingsFields).partial();
 
 const storedSchema = z.object({
-  enabled: fieldSchemas.enabled.default(true),
-  only_senders: fieldSchemas.only_senders.default([]),
-  delete_conversations_after_days: fieldSchemas.delete_conversations_after_days.default(null),
-  batch_of: fieldSchemas.batch_of.default(20),
-  at_least_every_minutes: fieldSchemas.at_least_every_minutes.default(60),
+  enabled: memorySettingsFields.enabled.default(true),
+  only_senders: memorySettingsFields.only_senders.default([]),
+  delete_conversations_after_days: memorySettingsFields.delete_conversations_after_days.default(null),
+  batch_of: memorySettingsFields.batch_of.default(20),
+  at_least_every_minutes: memorySettingsFields.at_least_every_minutes.default(60),
 });
 
 /** As stored, and as the provisioning API shows them. */
 export type MemorySettings = Readonly<z.output<typeof storedSchema>>;
 
 export const defaultMemorySettings: MemorySettings = Object.freeze(storedSchema.parse({}));
+
+export interface MemorySettingsChange {
+  readonly previous: MemorySettings;
+  readonly settings: MemorySettings;
+}
 
 /** Whether the settings let the calls of a source be recorded. */
 export function isSourceRecorded(
@@ -64,6 +70,29 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
   const cache = createNotifiedCache<MemorySettings>({ database, channel, load: read, clock, logger });
   const withDefaults = (row: MemorySettings | null): MemorySettings => row ?? defaultMemorySettings;
 
+  /** As `update`; also returns the settings before the change. */
+  const change = async (projectId: string, input: unknown): Promise<MemorySettingsChange> => {
+    const apply = parseMemorySettingsChange(input);
+    const changed = await database.transaction(async (tx) => {
+      // Concurrent partial changes must not overwrite each other.
+      await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
+      const previous = await readProjectMemorySettings(tx, projectId);
+      const settings = apply(previous);
+      await tx.query(
+        `insert into memory_settings (project_id, settings, updated_at) values ($1::uuid, $2::jsonb, $3::timestamptz)
+         on conflict (project_id) do update set settings = excluded.settings, updated_at = excluded.updated_at`,
+        [projectId, JSON.stringify(settings), new Date(clock.now())],
+      );
+      await tx.query(`select pg_notify($1::text, $2::text)`, [channel, projectId]);
+      // The new settings may make a batch due or unblock a running one.
+      await triggerLearning(tx, projectId);
+      await signalBatches(tx, projectId);
+      return { previous, settings };
+    });
+    cache.invalidate(projectId);
+    return changed;
+  };
+
   return {
     /** Synchronous when cached. */
     get(projectId: string): MemorySettings | Promise<MemorySettings> {
@@ -72,27 +101,9 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
     },
     /** Reads the current settings from the database. */
     read,
+    change,
     /** Applies a partial change and returns all settings. Throws `bad_request` that lists every invalid field. */
-    async update(projectId: string, input: unknown): Promise<MemorySettings> {
-      const apply = parseMemorySettingsChange(input);
-      const settings = await database.transaction(async (tx) => {
-        // Concurrent partial changes must not overwrite each other.
-        await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
-        const next = apply(await readProjectMemorySettings(tx, projectId));
-        await tx.query(
-          `insert into memory_settings (project_id, settings, updated_at) values ($1::uuid, $2::jsonb, $3::timestamptz)
-           on conflict (project_id) do update set settings = excluded.settings, updated_at = excluded.updated_at`,
-          [projectId, JSON.stringify(next), new Date(clock.now())],
-        );
-        await tx.query(`select pg_notify($1::text, $2::text)`, [channel, projectId]);
-        // The new settings may make a batch due or unblock a running one.
-        await triggerLearning(tx, projectId);
-        await signalBatches(tx, projectId);
-        return next;
-      });
-      cache.invalidate(projectId);
-      return settings;
-    },
+    update: async (projectId: string, input: unknown): Promise<MemorySettings> => (await change(projectId, input)).settings,
     start: cache.start,
     stop: cache.stop,
   };

@@ -29,6 +29,7 @@ const notSubjectData: Readonly<Record<string, string>> = {
   audit_log: 'ids, times, names and settings of the deployment, and counts',
   people: 'who operate the deployment; not subjects',
   members: 'of a closed set',
+  personal_tokens: 'of the people who operate the deployment',
   sessions: 'of the people who operate the deployment',
   sign_in_links: 'hashes',
   sign_in_failures: 'hashes',

@@ -60,7 +60,7 @@ const attempt = z.looseObject({
   price_unknown: z.boolean().describe('The model has no price in the catalog'),
 });
 
-const call = z.looseObject({
+export const callResponse = z.looseObject({
   id,
   created_at: time,
   key: z.string().describe('prefix of the key'),
@@ -124,7 +124,7 @@ export const provisionResponses = {
   Rules: z.looseObject({
     rules: z.array(z.looseObject({ class: z.string(), place: z.enum(['input', 'output']), action: z.enum(['block', 'observe']) })),
   }),
-  CallList: listSchema(call),
+  CallList: listSchema(callResponse),
   LeaseList: listSchema(lease),
   ReleasedLeases: z.looseObject({ process: z.string(), released: z.int() }),
   Catalog: z.looseObject({

@@ -87,10 +87,9 @@ export function addSettingsRoutes(router: Router, responders: Responders, { proj
   router.put(
     '/teams/:project/memory',
     changeProject('memory.update', async ({ id }, { body }, change) => {
-      const before = await memorySettings.read(id);
-      const after = await memorySettings.update(id, body);
-      change.note({ changed: changedMembers(before, after) });
-      return after;
+      const { previous, settings } = await memorySettings.change(id, body);
+      change.note({ changed: changedMembers(previous, settings) });
+      return settings;
     }),
   );
 }

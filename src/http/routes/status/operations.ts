@@ -75,7 +75,7 @@ const status = z.looseObject({
 
 const group = { cost: usd, tokens: count, calls: count };
 
-const usage = z.looseObject({
+export const usageResponse = z.looseObject({
   month: z.string().regex(/^\d{4}-\d{2}$/),
   period: z.looseObject({ start: time, end: time }),
   currency: z.literal('USD'),
@@ -96,7 +96,7 @@ const model = z.looseObject({
 /** Objects are open: members may be added without a new version. */
 export const statusResponses = {
   Status: status,
-  Usage: usage,
+  Usage: usageResponse,
   ModelList: listSchema(model),
   Alive: z.looseObject({ status: z.literal('ok') }),
   Readiness: z.looseObject({ status: z.enum(['ready', 'not_ready']), reasons: z.array(z.string()), degraded: z.array(z.string()) }),

@@ -1,0 +1,93 @@
+/** Connects the tools of `/mcp` to the modules that `app.ts` created. Contains no policy. Loaded by `mcp.ts` with the first request. */
+import { changedMembers } from '../core/changed-members.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import type { Access } from '../mcp/access.ts';
+import { createMcpEndpoint, type McpEndpoint } from '../mcp/endpoint.ts';
+import { createOidcTokens } from '../mcp/oidc-tokens.ts';
+import type { ResourceSettings } from '../mcp/resource.ts';
+import { createBatchesTool } from '../mcp/tools/batches.ts';
+import { createMemorySettingsTools, type LastChange } from '../mcp/tools/memory-settings.ts';
+import { createSearchMemoryTool } from '../mcp/tools/search-memory.ts';
+import { createUsageTool, type UsageToolDeps } from '../mcp/tools/usage.ts';
+import { createWhyTool } from '../mcp/tools/why.ts';
+import { previewRetention } from '../memory/erasure/retention.ts';
+import type { MemorySettingsChange } from '../memory/records/settings.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Audit } from '../people/audit.ts';
+import { findPersonOf } from '../people/identity.ts';
+import type { People } from '../people/people.ts';
+import { recordChange } from '../people/record-change.ts';
+import { backgroundCaller } from '../pipeline/call/internal-call.ts';
+import { findCall } from '../usage/call-rows.ts';
+import type { Learning } from './learning.ts';
+import { type Memory, searchTimeouts } from './memory.ts';
+
+export interface McpDeps {
+  readonly database: Database;
+  readonly people: People;
+  readonly audit: Audit;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly resource: ResourceSettings;
+  readonly memory: Memory;
+  readonly learning: Learning;
+  readonly getUsage: UsageToolDeps['getUsage'];
+  /** Runs a query after this process's journal is drained, so that people see the calls that they just made. */
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+}
+
+/** Action of the audit log, as under `/provision`. */
+const changeAction = 'memory.update';
+
+export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
+  const { database, people, audit, clock, logger, resource, memory, learning, getUsage, readStored } = deps;
+  const { issuer } = resource;
+
+  const readLastChange = async (projectId: string): Promise<LastChange | null> => {
+    const entries = await audit.list({ projectId, action: changeAction, limit: 20 });
+    const last = entries.find(({ outcome }) => outcome === 'ok');
+    return last ? { at: last.at, by: last.person?.email ?? (last.actor === 'admin_token' ? 'admin token' : null) } : null;
+  };
+  const changeSettings = ({ person, actor, client }: Access, projectId: string, input: unknown): Promise<MemorySettingsChange> =>
+    recordChange(audit, { actor, personId: person.id, projectId, action: changeAction, target: null }, async () => {
+      const result = await memory.settings.change(projectId, input);
+      return { result, detail: { client, tool: 'gateway_set_memory_settings', changed: changedMembers(result.previous, result.settings) } };
+    });
+
+  return createMcpEndpoint({
+    resource,
+    tokens: {
+      async findPersonalToken(token) {
+        const found = await people.personalTokens.find(token);
+        if (!found) return null;
+        const { person, record } = found;
+        return { person, scopes: record.scopes, expiresAt: record.expiresAt, actor: 'personal_token', client: `token:${record.prefix}` };
+      },
+      verifyOidcToken:
+        issuer === null ? null : createOidcTokens({ issuer, findPerson: (identity) => findPersonOf(database, identity), clock }),
+    },
+    projectsOf: people.members.projectsOf,
+    tools: [
+      ...createMemorySettingsTools({
+        readSettings: memory.settings.read,
+        readLastChange,
+        changeSettings,
+        previewRetention: (projectId, days) => previewRetention({ database, clock }, projectId, days),
+        clock,
+      }),
+      createSearchMemoryTool({
+        searchMemory: (projectId, request) =>
+          readStored(() => {
+            const embed = memory.embedFor(backgroundCaller(projectId), searchTimeouts.embedTimeoutMs);
+            return memory.search(request, { projectId, embed, ...searchTimeouts });
+          }),
+      }),
+      createUsageTool({ getUsage }),
+      createWhyTool({ findCall: (projectId, id) => readStored(() => findCall(database, projectId, id)) }),
+      createBatchesTool({ listBatches: learning.batches.list }),
+    ],
+    clock,
+    logger,
+  });
+}

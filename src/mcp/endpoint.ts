@@ -1,0 +1,124 @@
+/**
+ * The HTTP side of MCP: checks host, origin and token, then passes the request to the official SDK, which speaks both protocol eras.
+ *
+ * The order matters: a request of a foreign host learns nothing, one without a token only where to sign in, and none of them has its body read.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import { type AuthInfo, bearerAuthChallengeResponse, createMcpHandler, OAuthError, verifyBearerToken } from '@modelcontextprotocol/server';
+import type { Clock } from '../core/time.ts';
+import { readBody } from '../http/body.ts';
+import { mapDatabaseErrors } from '../http/database-errors.ts';
+import { sendBytes, sendJson } from '../http/error-handler.ts';
+import type { Logger } from '../observability/logger.ts';
+import { scopes } from '../people/scopes.ts';
+import type { Access, ProjectsOf } from './access.ts';
+import { createRateLimit } from './rate-limit.ts';
+import { describeResource, findForeignHost, type Resource, type ResourceSettings } from './resource.ts';
+import { createMcpServer } from './server.ts';
+import type { AnyTool } from './tools/tool.ts';
+import { type TokenDeps, verifyToken } from './verify-token.ts';
+
+export interface McpEndpointDeps {
+  readonly resource: ResourceSettings;
+  readonly tokens: TokenDeps;
+  readonly projectsOf: ProjectsOf;
+  /** In the order in which clients list them. */
+  readonly tools: readonly AnyTool[];
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export interface McpEndpoint {
+  /** All methods of `/mcp`. */
+  serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** Protected resource metadata (RFC 9728), public. */
+  sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  close(): Promise<void>;
+}
+
+const maxBodyBytes = 1024 * 1024;
+const jsonRpc = { parseError: -32_700, refused: -32_000 } as const;
+
+export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, logger }: McpEndpointDeps): McpEndpoint {
+  const waitSeconds = createRateLimit();
+  const handler = createMcpHandler(({ authInfo }) => createMcpServer(tools, { access: accessOf(authInfo), projectsOf, logger }), {
+    // No notice is ever published: tools change with a release only.
+    maxSubscriptions: 0,
+    onerror: (err) => logger.debug({ err }, 'mcp request rejected'),
+  });
+  const handle = toNodeHandler(handler, { onerror: (err) => logger.error({ err }, 'mcp request failed') });
+
+  /** Sends 401 and returns null unless the request has a valid token. */
+  const authenticate = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    { url, metadataUrl }: Resource,
+  ): Promise<AuthInfo | null> => {
+    const verifyAccessToken = async (token: string): Promise<AuthInfo> => {
+      const access = await verifyToken(tokens, token, url);
+      const { client, scopes: granted, expiresAt } = access;
+      return { token, clientId: client, scopes: [...granted], expiresAt: Math.floor(expiresAt / 1_000), extra: { access } };
+    };
+    try {
+      return await verifyBearerToken(request.headers.authorization, { verifier: { verifyAccessToken }, resourceMetadataUrl: metadataUrl });
+    } catch (error) {
+      if (!(error instanceof OAuthError)) throw error;
+      // Names all scopes, so that one sign-in suffices for all tools.
+      const challenge = bearerAuthChallengeResponse(error, { requiredScopes: [...scopes], resourceMetadataUrl: metadataUrl });
+      response.setHeader('www-authenticate', challenge.headers.get('www-authenticate') ?? 'Bearer');
+      sendJson(response, challenge.status, await challenge.json());
+      return null;
+    }
+  };
+
+  return {
+    async serve(request, response) {
+      const foreign = findForeignHost(resource, request.headers);
+      if (foreign !== null) return sendRpcError(response, 403, jsonRpc.refused, foreign);
+      const auth = await mapDatabaseErrors(() => authenticate(request, response, describeResource(resource, request.headers)));
+      if (auth === null) return;
+      const wait = waitSeconds(accessOf(auth).person.id, clock.now());
+      if (wait !== null) {
+        response.setHeader('retry-after', String(wait));
+        return sendRpcError(response, 429, jsonRpc.refused, 'too many requests');
+      }
+      let body: unknown;
+      if (request.method === 'POST') {
+        try {
+          body = JSON.parse((await readBody(request, maxBodyBytes)).toString('utf8'));
+        } catch (error) {
+          if (!(error instanceof SyntaxError)) throw error;
+          return sendRpcError(response, 400, jsonRpc.parseError, 'Parse error: the request body is not valid JSON');
+        }
+      }
+      await handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
+    },
+    async sendMetadata(request, response) {
+      if (findForeignHost(resource, { host: request.headers.host }) !== null)
+        return sendRpcError(response, 403, jsonRpc.refused, 'Invalid Host');
+      response.setHeader('access-control-allow-origin', '*');
+      if (request.method === 'OPTIONS') {
+        response.writeHead(204, { 'access-control-allow-methods': 'GET', 'access-control-allow-headers': '*' }).end();
+        return;
+      }
+      if (request.method !== 'GET' && request.method !== 'HEAD') {
+        response.writeHead(405, { allow: 'GET, HEAD, OPTIONS' }).end();
+        return;
+      }
+      sendJson(response, 200, describeResource(resource, request.headers).metadata);
+    },
+    close: handler.close,
+  };
+}
+
+/** The access that `authenticate` stored. */
+function accessOf(auth: AuthInfo | undefined): Access {
+  const access = auth?.extra?.access;
+  if (access === undefined) throw new Error('the request was not authenticated');
+  return access as Access;
+}
+
+function sendRpcError(response: ServerResponse, status: number, code: number, message: string): void {
+  sendBytes(response, status, 'application/json', Buffer.from(JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null })));
+}

@@ -1,0 +1,103 @@
+/**
+ * Access tokens (JWT) of the configured OIDC issuer. A token is accepted when the issuer signed it for this resource, it is in its period of
+ * validity, and its person is active. The issuer's keys are fetched on first use and kept by `jose`.
+ */
+import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { z } from 'zod';
+import { gatewayError } from '../core/errors.ts';
+import type { Clock } from '../core/time.ts';
+import type { Identity } from '../people/identity.ts';
+import type { Person } from '../people/person.ts';
+import { toScopes } from '../people/scopes.ts';
+import type { Access } from './access.ts';
+import { invalidToken } from './verify-token.ts';
+
+export interface OidcTokenOptions {
+  readonly issuer: string;
+  /** The active person of an identity. Null when there is none. */
+  readonly findPerson: (identity: Identity) => Promise<Person | null>;
+  readonly clock: Clock;
+}
+
+const clockSkewSeconds = 30;
+const fetchTimeoutMs = 5_000;
+/** Asymmetric ones only: the gateway shares no secret with the issuer. */
+const algorithms = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'];
+
+const discoverySchema = z.object({ issuer: z.string(), jwks_uri: z.url() });
+const claimsSchema = z.object({
+  sub: z.string().min(1),
+  exp: z.number(),
+  email: z.string().optional(),
+  email_verified: z.boolean().optional(),
+  /** RFC 9068; `scp` at some issuers, which write a list there. */
+  scope: z.string().optional(),
+  scp: z.union([z.string(), z.array(z.string())]).optional(),
+  client_id: z.string().optional(),
+  azp: z.string().optional(),
+});
+
+/** The returned function throws an `OAuthError` for a token that is not accepted, and `keystore_unavailable` when the issuer cannot be reached. */
+export function createOidcTokens({ issuer, findPerson, clock }: OidcTokenOptions) {
+  let keys: Promise<JWTVerifyGetKey> | null = null;
+  const getKeys = (): Promise<JWTVerifyGetKey> => {
+    keys ??= discoverKeys(issuer).catch((error: unknown) => {
+      keys = null; // The next token tries again.
+      throw error;
+    });
+    return keys;
+  };
+
+  return async (token: string, resource: string): Promise<Access> => {
+    const claims = claimsSchema.safeParse(await verify(token, await getKeys(), { issuer, audience: resource, now: clock.now() }));
+    if (!claims.success) throw invalidToken('the token lacks the claims sub and exp');
+    const { sub, exp, email, email_verified: isVerified, scope = '', scp = [], client_id: clientId, azp } = claims.data;
+    const verifiedEmail = isVerified === true && email !== undefined ? email.toLowerCase() : null;
+    const person = await findPerson({ issuer, subject: sub, verifiedEmail });
+    if (person === null) throw invalidToken('the token belongs to nobody who is active in this gateway');
+    const names = [scope, ...(typeof scp === 'string' ? [scp] : scp)].flatMap((text) => text.split(' '));
+    return {
+      person,
+      scopes: toScopes(names),
+      expiresAt: (exp + clockSkewSeconds) * 1_000,
+      actor: 'person',
+      client: clientId ?? azp ?? 'oidc',
+    };
+  };
+}
+
+async function verify(
+  token: string,
+  keys: JWTVerifyGetKey,
+  { issuer, audience, now }: { readonly issuer: string; readonly audience: string; readonly now: number },
+): Promise<JWTPayload> {
+  try {
+    const { payload } = await jwtVerify(token, keys, {
+      ...{ issuer, audience, algorithms, clockTolerance: clockSkewSeconds },
+      currentDate: new Date(now),
+    });
+    return payload;
+  } catch (error) {
+    if (error instanceof errors.JWTExpired) throw invalidToken('the token has expired');
+    if (error instanceof errors.JWTClaimValidationFailed) throw invalidToken(`the token has the wrong ${error.claim}`);
+    if (error instanceof errors.JWKSTimeout || !(error instanceof errors.JOSEError)) throw unreachable(error);
+    throw invalidToken('the token is not an access token of the identity provider');
+  }
+}
+
+async function discoverKeys(issuer: string): Promise<JWTVerifyGetKey> {
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(fetchTimeoutMs) });
+    if (!response.ok) throw new Error(`the identity provider responded with status ${response.status}`);
+    const document = discoverySchema.parse(await response.json());
+    if (document.issuer !== issuer) throw new Error('the identity provider has another issuer name');
+    return createRemoteJWKSet(new URL(document.jwks_uri), { timeoutDuration: fetchTimeoutMs });
+  } catch (cause) {
+    throw unreachable(cause);
+  }
+}
+
+function unreachable(cause: unknown): Error {
+  return gatewayError('keystore_unavailable', { message: 'the identity provider cannot be reached', cause });
+}

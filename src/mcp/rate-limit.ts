@@ -1,0 +1,17 @@
+/** Requests of one person per minute, counted in this process. */
+import { LRUCache } from 'lru-cache';
+import { minuteAt } from '../core/time.ts';
+
+const requestsPerMinute = 120;
+
+/** Returns a function that counts a request: null when it is allowed, else the seconds until the next one is. */
+export function createRateLimit(limit: number = requestsPerMinute): (personId: string, now: number) => number | null {
+  const counts = new LRUCache<string, { start: number; requests: number }>({ max: 10_000 });
+  return (personId, now) => {
+    const { start, end } = minuteAt(now);
+    const current = counts.get(personId);
+    const requests = current?.start === start ? current.requests + 1 : 1;
+    counts.set(personId, { start, requests });
+    return requests > limit ? Math.ceil((end - now) / 1_000) : null;
+  };
+}

@@ -1,0 +1,83 @@
+/**
+ * One tool as data. `registerTool` adds what all tools share: the scope, the project, errors without internal text, and the form of results.
+ */
+import { type McpServer, requireScopes } from '@modelcontextprotocol/server';
+import { z } from 'zod';
+import { GatewayError } from '../../core/errors.ts';
+import { mapDatabaseErrors } from '../../http/database-errors.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Scope } from '../../people/scopes.ts';
+import { type Access, chooseProject, type OwnProject, type ProjectsOf } from '../access.ts';
+
+export interface Tool<Input extends z.ZodObject> {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly scope: Scope;
+  readonly isReadOnly: boolean;
+  /** The members besides `project`. */
+  readonly input: Input;
+  /** The members besides `project`. */
+  readonly output: z.ZodObject;
+  run(input: z.output<Input>, context: ToolContext): Promise<ToolResult>;
+}
+
+/** A tool whose input type is known to itself only. */
+export type AnyTool = Pick<Tool<z.ZodObject>, 'name'> & { register(server: McpServer, session: ToolSession): void };
+
+export interface ToolContext {
+  readonly access: Access;
+  readonly project: OwnProject;
+}
+
+export interface ToolResult {
+  readonly output: Readonly<Record<string, unknown>>;
+  /** For the model, before the JSON of the output. */
+  readonly summary?: string | null;
+}
+
+export interface ToolSession {
+  readonly access: Access;
+  readonly projectsOf: ProjectsOf;
+  readonly logger: Logger;
+}
+
+const projectInput = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]{0,62}$/)
+  .optional()
+  .describe('Slug of the project. May be omitted by a person with one project.');
+
+export function defineTool<Input extends z.ZodObject>(tool: Tool<Input>): AnyTool {
+  const { name, title, description, scope, isReadOnly } = tool;
+  const inputSchema = z.strictObject({ project: projectInput, ...tool.input.shape });
+  const outputSchema = z.looseObject({ project: z.string().describe('slug'), ...tool.output.shape });
+  const annotations = { readOnlyHint: isReadOnly, destructiveHint: false, idempotentHint: true, openWorldHint: false };
+  return {
+    name,
+    register(server, { access, projectsOf, logger }) {
+      const config = { title, description, inputSchema, outputSchema, annotations, scopeChallenge: requireScopes(scope) };
+      server.registerTool(name, config, async (args) => {
+        try {
+          const { project: slug, ...rest } = args as { project?: string };
+          const { output, summary } = await mapDatabaseErrors(async () => {
+            const project = await chooseProject(projectsOf, access.person, slug);
+            const result = await tool.run(tool.input.parse(rest) as z.output<Input>, { access, project });
+            return { ...result, output: { project: project.slug, ...result.output } };
+          });
+          const texts = [...(summary ? [summary] : []), JSON.stringify(output)];
+          return { content: texts.map((text) => ({ type: 'text' as const, text })), structuredContent: output };
+        } catch (error) {
+          return { content: [{ type: 'text' as const, text: publicMessage(error, name, logger) }], isError: true };
+        }
+      });
+    },
+  };
+}
+
+/** Messages of gateway errors are public; any other error is logged and stays internal. */
+function publicMessage(error: unknown, tool: string, logger: Logger): string {
+  const isPublic = error instanceof GatewayError;
+  if (!isPublic || error.status >= 500) logger.error({ err: (isPublic && error.cause) || error, tool }, 'tool call failed');
+  return isPublic ? error.message : 'internal error';
+}

@@ -1,0 +1,137 @@
+/**
+ * Table `personal_tokens`: `gwp_<prefix>_<secret>`. The prefix identifies a token and is public; only the SHA-256 of the whole text is stored.
+ * Each request reads its token from the database: a revoked token, or one of a disabled person, ends at once in every process.
+ */
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+import { gatewayError } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import type { Person } from './person.ts';
+import { type Scope, scopes, toScopes } from './scopes.ts';
+import { createSecret, hashSecret } from './secret.ts';
+
+const dayMs = 86_400_000;
+export const maxTokenDays = 90;
+/** Of one person, not expired or revoked. */
+const maxTokens = 50;
+const lastUsedIntervalMs = 60_000;
+const tokenPattern = /^gwp_([0-9a-f]{12})_[\w-]{43}$/;
+
+const inputSchema = z.strictObject({
+  name: z
+    .string()
+    .trim()
+    .min(1, 'must not be empty')
+    .max(100)
+    .refine((name) => !/[\p{Cc}\p{Cs}]/u.test(name), 'must not contain control characters'),
+  scopes: z.array(z.enum(scopes)).min(1, 'choose at least one'),
+  days: z.int().min(1).max(maxTokenDays),
+});
+
+export interface PersonalToken {
+  readonly id: string;
+  readonly prefix: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  /** Null before its first use; at most a minute old. */
+  readonly lastUsedAt: number | null;
+}
+
+export interface PersonalTokens {
+  /** Only this result has the text of the token. `input`: `name`, `scopes`, `days`. Throws `bad_request`, and `conflict` for too many tokens. */
+  create(personId: string, input: unknown): Promise<{ token: string; record: PersonalToken }>;
+  /** Unexpired tokens of a person, newest first. */
+  list(personId: string): Promise<PersonalToken[]>;
+  /** Throws `not_found`. Returns the revoked token. */
+  revoke(personId: string, tokenId: string): Promise<PersonalToken>;
+  /** Null when the token is unknown, expired or revoked, or its person is disabled. */
+  find(token: string): Promise<{ person: Person; record: PersonalToken } | null>;
+}
+
+export function createPersonalTokens({ database, clock }: { readonly database: Database; readonly clock: Clock }): PersonalTokens {
+  return {
+    async create(personId, input) {
+      const { name, scopes: granted, days } = parseOrBadRequest(inputSchema, input);
+      const now = clock.now();
+      const prefix = randomBytes(6).toString('hex');
+      const token = `gwp_${prefix}_${createSecret().secret}`;
+      const [row] = await database.query<TokenRow>(
+        `insert into personal_tokens (id, person_id, prefix, token_sha256, name, scopes, created_at, expires_at)
+         select $1::uuid, $2::uuid, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz
+          where (select count(*) from personal_tokens where person_id = $2::uuid and ${isUsable('$7')}) < $9::integer
+         returning ${columns}`,
+        [newId(now), personId, prefix, hashSecret(token), name, toScopes(granted), new Date(now), new Date(now + days * dayMs), maxTokens],
+      );
+      if (!row) throw gatewayError('conflict', { message: `you have ${maxTokens} tokens: revoke one first` });
+      return { token, record: toRecord(row) };
+    },
+    async list(personId) {
+      const rows = await database.query<TokenRow>(
+        `select ${columns} from personal_tokens where person_id = $1::uuid and ${isUsable('$2')} order by id desc`,
+        [personId, new Date(clock.now())],
+      );
+      return rows.map(toRecord);
+    },
+    async revoke(personId, tokenId) {
+      const [row] = await database.query<TokenRow>(
+        `update personal_tokens set revoked_at = $3::timestamptz
+          where person_id = $1::uuid and id::text = $2::text and revoked_at is null returning ${columns}`,
+        [personId, tokenId, new Date(clock.now())],
+      );
+      if (!row) throw gatewayError('not_found', { message: 'no such token' });
+      return toRecord(row);
+    },
+    async find(token) {
+      const prefix = tokenPattern.exec(token)?.[1];
+      if (prefix === undefined) return null;
+      const now = clock.now();
+      const [row] = await database.query<
+        TokenRow & { personId: string; email: string; personName: string; isAdmin: boolean; hash: Buffer }
+      >(
+        `select ${columns}, token_sha256 as hash, people.id as "personId", email, people.name as "personName", is_admin as "isAdmin"
+           from personal_tokens join people on people.id = person_id
+          where prefix = $1::text and disabled_at is null and ${isUsable('$2')}`,
+        [prefix, new Date(now)],
+      );
+      if (!row || !timingSafeEqual(row.hash, hashSecret(token))) return null;
+      const { personId, email, personName, isAdmin, hash: _, ...record } = row;
+      // Only a token whose secret was right counts as used.
+      if (row.lastUsedAt === null || row.lastUsedAt.getTime() <= now - lastUsedIntervalMs)
+        await database.query('update personal_tokens set last_used_at = $2::timestamptz where id = $1::uuid', [row.id, new Date(now)]);
+      return { person: { id: personId, email, name: personName, isAdmin }, record: toRecord(record) };
+    },
+  };
+}
+
+const columns = `personal_tokens.id, prefix, personal_tokens.name, scopes, personal_tokens.created_at as "createdAt",
+  expires_at as "expiresAt", last_used_at as "lastUsedAt"`;
+
+/** `now`: the parameter with the time. */
+function isUsable(now: string): string {
+  return `revoked_at is null and expires_at > ${now}::timestamptz`;
+}
+
+interface TokenRow {
+  readonly id: string;
+  readonly prefix: string;
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+  readonly lastUsedAt: Date | null;
+}
+
+function toRecord({ createdAt, expiresAt, lastUsedAt, scopes: granted, ...row }: TokenRow): PersonalToken {
+  return {
+    ...row,
+    scopes: toScopes(granted),
+    createdAt: createdAt.getTime(),
+    expiresAt: expiresAt.getTime(),
+    lastUsedAt: lastUsedAt?.getTime() ?? null,
+  };
+}
