@@ -1,5 +1,8 @@
 /** Signed-in people for tests of the console: their cookie, requests as a browser sends them, and pages of a real browser. */
-import type { BrowserContext } from 'playwright-core';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { expect } from '@jest/globals';
+import type { BrowserContext, Page } from 'playwright-core';
 import { csrfTokenOf } from '../../src/console/frame/same-site.ts';
 import { newId } from '../../src/core/ids.ts';
 import { systemClock } from '../../src/core/time.ts';
@@ -52,4 +55,16 @@ export async function signIn(gateway: TestGateway, role: TestRole, name = `Test 
     },
     useIn: (context) => context.addCookies([{ name: 'gateway_session', value: secret, url }]),
   };
+}
+
+const axeSource = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+
+/** Fails with each problem that axe finds serious or critical on the page. */
+export async function expectAccessible(page: Page): Promise<void> {
+  // `addScriptTag` is what the Content-Security-Policy forbids.
+  await page.evaluate(await readFile(axeSource, 'utf8'));
+  const problems = await page.evaluate<string[]>(`axe.run().then(({ violations }) => violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html + ' ' + failureSummary)))`);
+  expect(problems).toEqual([]);
 }
