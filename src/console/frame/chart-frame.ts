@@ -14,7 +14,7 @@ export interface Bucket {
   readonly axisLabel?: string;
   /** One value per series. Null: none, such as a latency without calls. */
   readonly values: readonly (number | null)[];
-  /** The rows behind it. */
+  /** Link to its rows. */
   readonly href?: string;
 }
 

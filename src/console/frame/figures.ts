@@ -4,7 +4,7 @@ import { type Html, html } from './html.ts';
 export interface Stat {
   readonly label: string;
   readonly value: Html | string;
-  /** The rows behind the figure. */
+  /** Link to the rows that it counts. */
   readonly href?: string;
   /** One line below the figure: what it counts, or the period. */
   readonly hint?: Html | string;

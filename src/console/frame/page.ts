@@ -60,7 +60,7 @@ function brand(): Html {
 function header(frame: Frame, person: Person): Html {
   return html`<header class="top"><button class="button plain menu-button" type="button" popovertarget="navigation">Menu</button>${brand()}
 ${projectSwitcher(frame)}
-<details class="menu person" name="menu"><summary><span class="avatar" aria-hidden="true">${initials(person)}</span><span class="person-name">${person.name || person.email}</span></summary>
+<details class="menu person" name="menu"><summary><span class="hidden">Your account: </span><span class="avatar" aria-hidden="true">${initials(person)}</span><span class="person-name">${person.name || person.email}</span></summary>
 <div class="menu-items"><p class="muted">${person.email}${person.isAdmin ? html`<br>Deployment admin` : ''}</p><a href="/console/account">Account</a>
 <form method="post" action="/console/sign-out">${csrfField(frame)}<button class="menu-item">Sign out</button></form></div></details></header>`;
 }

@@ -18,7 +18,7 @@ export type Access = 'member' | 'owner' | 'person' | 'admin' | 'anyone';
 interface RouteBase {
   /**
    * Express path below `/console/p/:project` (access `member`, `owner`), below `/console` (`person`, `admin`) or below `/` (`anyone`), such
-   * as `/keys` or `/calls/:id`. The CSV of a page has the page's path with the suffix `.csv` and is a route of its own.
+   * as `/keys` or `/calls/:id`. The CSV of a page has the page's path with the suffix `.csv` and is another route.
    */
   readonly path: string;
   readonly access: Access;

@@ -14,19 +14,19 @@ const percents = new Intl.NumberFormat('en-US', { style: 'percent', maximumFract
 export const nothing = '–';
 
 /** USD with as many decimals as the amount needs: `$1,204`, `$12.40`, `$0.0312`, `$0.00042`. */
-export function formatMoney(nanos: number | bigint | null): string {
+export function formatUsd(nanos: number | bigint | null): string {
   if (nanos === null) return nothing;
-  const usd = toUsd(Number(nanos));
-  const size = Math.abs(usd);
-  if (size >= 10_000) return wholeDollars.format(usd);
-  if (size >= 1 || size === 0) return dollars.format(usd);
-  return size >= 0.01 ? centFractions.format(usd) : smallDollars.format(usd);
+  const amount = toUsd(Number(nanos));
+  const size = Math.abs(amount);
+  if (size >= 10_000) return wholeDollars.format(amount);
+  if (size >= 1 || size === 0) return dollars.format(amount);
+  return size >= 0.01 ? centFractions.format(amount) : smallDollars.format(amount);
 }
 
-/** `formatMoney` with the exact amount as tooltip. */
-export function money(nanos: number | bigint | null): Html {
+/** `formatUsd` with the exact amount as tooltip. */
+export function usd(nanos: number | bigint | null): Html {
   if (nanos === null) return html`<span class="muted">${nothing}</span>`;
-  return html`<span class="num" title="${exactUsd(nanos)} USD">${formatMoney(nanos)}</span>`;
+  return html`<span class="num" title="${exactUsd(nanos)} USD">${formatUsd(nanos)}</span>`;
 }
 
 /** All nine decimals, without trailing zeros. */

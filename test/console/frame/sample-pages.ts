@@ -14,10 +14,9 @@ import {
   form,
   formatCount,
   formatDuration,
-  formatMoney,
+  formatUsd,
   lineChart,
   meter,
-  money,
   notice,
   pager,
   ranking,
@@ -31,6 +30,7 @@ import {
   textArea,
   textField,
   time,
+  usd,
   waterfall,
 } from '../../../src/console/frame/components.ts';
 import { html } from '../../../src/console/frame/html.ts';
@@ -129,14 +129,23 @@ function overview(context: ConsoleContext): PageContent {
     values: [index * 1.1e8, (index % 5) * 2e8, 3e7],
     href: `/console/p/acme/calls?day=${day}`,
   }));
-  const latency = days.map((day, index) => ({ label: day, axisLabel: day.slice(5), values: index === 6 ? [null, null] : [400 + index * 20, 1900 - index * 30] }));
-  const rows = days.slice(0, 4).map((day, index) => ({ id: `0199-${index}`, day, model: models[index % 3] ?? '', cost: index * 1_234_567 }));
+  const latency = days.map((day, index) => ({
+    label: day,
+    axisLabel: day.slice(5),
+    values: index === 6 ? [null, null] : [400 + index * 20, 1900 - index * 30],
+  }));
+  const rows = days
+    .slice(0, 4)
+    .map((day, index) => ({ id: `0199-${index}`, day, model: models[index % 3] ?? '', cost: index * 1_234_567 }));
   const columns = [
     { label: 'Call', value: ({ id }: (typeof rows)[0]) => id },
     { label: 'Model', value: ({ model }: (typeof rows)[0]) => html`${model} ${badge('ok', 'good')}`, grow: true },
     { label: 'At', value: () => time(at, zone), wideOnly: true },
-    { label: 'Cost', value: ({ cost }: (typeof rows)[0]) => money(cost), align: 'end' as const },
-    { label: 'Action', value: () => actionButton({ context, action: '/console/p/acme/keys/k1/revoke', label: 'Revoke', danger: true, about: 'key' }) },
+    { label: 'Cost', value: ({ cost }: (typeof rows)[0]) => usd(cost), align: 'end' as const },
+    {
+      label: 'Action',
+      value: () => actionButton({ context, action: '/console/p/acme/keys/k1/revoke', label: 'Revoke', danger: true, about: 'key' }),
+    },
   ];
   const content = html`${filterForm(context, [
     selectField({ name: 'range', label: 'Period', options: ['7 days', '30 days'] }),
@@ -147,21 +156,46 @@ ${tabs('Metric', [
   { label: 'Calls', href: '?metric=calls', current: false, count: '12' },
 ])}
 ${stats([
-  { label: 'Spend', value: money(12_345_678_901), href: '/console/p/acme/calls', delta: { share: 0.12, good: null }, chart: sparkline('Spend', [1, 4, 2, 6]) },
+  {
+    label: 'Spend',
+    value: usd(12_345_678_901),
+    href: '/console/p/acme/calls',
+    delta: { share: 0.12, good: null },
+    chart: sparkline('Spend', [1, 4, 2, 6]),
+  },
   { label: 'Calls', value: formatCount(48_211), hint: 'last 14 days', delta: { share: 0.4, good: true } },
   { label: 'Errors', value: '0.4%', delta: { share: 0.02, good: false } },
   { label: 'p95 latency', value: formatDuration(1_840) },
 ])}
-${section('Spend', card(barChart({ title: 'Spend by model', zone, series: models.map((name) => ({ name })), buckets: spend, format: (nanos) => formatMoney(nanos), bucketName: 'Day' })), { actions: csvLink(context) })}
+${section('Spend', card(barChart({ title: 'Spend by model', zone, series: models.map((name) => ({ name })), buckets: spend, format: (nanos) => formatUsd(nanos), bucketName: 'Day' })), { actions: csvLink(context) })}
 <div class="columns">${section('Latency', card(lineChart({ title: 'Latency', zone, series: [{ name: 'p50' }, { name: 'p95' }], buckets: latency, format: formatDuration })))}
-${section('Models', card(ranking({ title: 'Spend by model', format: (nanos) => formatMoney(nanos), items: models.map((label, index) => ({ label, value: 3e9 - index * 1e9, href: '/console/p/acme/calls' })) })))}</div>
+${section('Models', card(ranking({ title: 'Spend by model', format: (nanos) => formatUsd(nanos), items: models.map((label, index) => ({ label, value: 3e9 - index * 1e9, href: '/console/p/acme/calls' })) })))}</div>
 ${section('Calls', table({ caption: 'Latest calls', columns, rows, empty: 'No calls yet.', rowHref: ({ id }) => `/console/p/acme/calls/${id}` }))}${pager(context, '0199-3')}
-${section('Attempts', card(waterfall({ title: 'Attempts', totalMs: 2_400, format: formatDuration, spans: [
-  { label: 'one/echo', start: 0, end: 900, mark: 700, tone: 'bad', detail: '503', title: 'one/echo: failed after 900 ms' },
-  { label: 'two/echo', start: 910, end: 2_400, mark: 1_300, tone: 'good', detail: 'ok', title: 'two/echo: 1.49 s' },
-] })))}
+${section(
+  'Attempts',
+  card(
+    waterfall({
+      title: 'Attempts',
+      totalMs: 2_400,
+      format: formatDuration,
+      spans: [
+        { label: 'one/echo', start: 0, end: 900, mark: 700, tone: 'bad', detail: '503', title: 'one/echo: failed after 900 ms' },
+        { label: 'two/echo', start: 910, end: 2_400, mark: 1_300, tone: 'good', detail: 'ok', title: 'two/echo: 1.49 s' },
+      ],
+    }),
+  ),
+)}
 ${section('Ceilings', card([meter({ label: 'Calls', value: 82, max: 100, text: '82 of 100 calls today' }), meter({ label: 'Spend', value: 3, max: null, text: '$3.00, unlimited' })]))}
-${section('Key', card([definitions([['Id', copyable('0199')], ['Text', hostileText]]), codeBlock(hostileText, 'Example')]))}
+${section(
+  'Key',
+  card([
+    definitions([
+      ['Id', copyable('0199')],
+      ['Text', hostileText],
+    ]),
+    codeBlock(hostileText, 'Example'),
+  ]),
+)}
 ${notice(hostileText, 'warning', 'Careful')}${table({ caption: 'Nothing here', columns, rows: [], empty: 'It appears with the first call.' })}`;
   return { kind: 'page', title: 'Overview', content, breadcrumbs: [{ label: 'acme', href: '/console/p/acme' }] };
 }
