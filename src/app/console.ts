@@ -1,7 +1,10 @@
 /** Collects the pages of the console and passes them their dependencies. Contains no policy. */
 import type { CatalogRow } from '../config/config.ts';
+import { createAccountRoutes } from '../console/account/routes.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createConsoleRouter } from '../console/frame/router.ts';
+import { createOidcClient } from '../console/sign-in/oidc.ts';
+import { createSignInRoutes } from '../console/sign-in/routes.ts';
 import type { Clock } from '../core/time.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Keyring } from '../keys/keyring.ts';
@@ -54,6 +57,13 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
 }
 
 /** One line per area, in the order of the navigation. */
-function consoleRoutes(_deps: ConsoleDeps): readonly ConsoleRoute[] {
-  return [];
+function consoleRoutes({ snapshot, people, audit, clock, logger }: ConsoleDeps): readonly ConsoleRoute[] {
+  const oidc = () => {
+    const { oidc: settings, publicUrl } = snapshot().config;
+    return settings && publicUrl !== null ? { settings, publicUrl } : null;
+  };
+  return [
+    ...createSignInRoutes({ people, audit, oidc, oidcClient: createOidcClient({ clock }), logger }),
+    ...createAccountRoutes({ people }),
+  ];
 }

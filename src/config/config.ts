@@ -66,6 +66,10 @@ export interface Config {
   readonly temporal: TemporalConfig;
   /** Null: created at the first start and stored in the data directory. */
   readonly adminToken: string | null;
+  /** Scheme and host under which browsers reach the gateway, without a trailing slash. Null: as the request names them. */
+  readonly publicUrl: string | null;
+  /** Null: no identity provider. */
+  readonly oidc: OidcConfig | null;
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
   readonly tiers: Tiers;
@@ -90,6 +94,16 @@ export interface Config {
   readonly journalSync: boolean;
   /** True when no provider is configured anywhere: start the demo vendor and use `demoConfig`. */
   readonly demo: boolean;
+}
+
+/** Identity provider for sign-in to the console (OpenID Connect). */
+export interface OidcConfig {
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Null for a public client, which proves itself by PKCE alone. */
+  readonly clientSecret: string | null;
+  /** A verified e-mail address of these domains gets an account; lower case. */
+  readonly allowedDomains: readonly string[];
 }
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';

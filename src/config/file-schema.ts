@@ -107,6 +107,16 @@ export const fileSchema = z.strictObject({
         .optional(),
     })
     .optional(),
+  public_url: z.string().optional(),
+  oidc: z
+    .strictObject({
+      issuer: z.string(),
+      client_id: z.string().min(1),
+      client_secret: z.string().min(1).optional(),
+      allowed_domains: z.array(z.string()).optional(),
+    })
+    .partial()
+    .optional(),
   admin_token: z.string().regex(adminTokenPattern, 'must have at least 16 characters, without spaces').optional(),
 });
 

@@ -13,6 +13,7 @@ import { demoDefaults, vendorDefaults } from './default-catalog.ts';
 import { type Command, type Environment, parseEnvironment } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
 import { type AddError, buildProviders } from './providers.ts';
+import { parseSignInSettings } from './sign-in-settings.ts';
 import { starterModels } from './starter-catalog.ts';
 import { type Path, parseYamlFile, type YamlFile } from './yaml-file.ts';
 
@@ -51,8 +52,10 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
       `no providers: write them into ${fileName}, or set OPENAI_API_KEY or ANTHROPIC_API_KEY; the demo vendor runs with gateway start alone`,
     );
   }
+  const signIn = parseSignInSettings({ env, file: values, errors, addError });
   if (errors.length > 0) throw new ConfigError(errors);
   return deepFreeze({
+    ...signIn,
     server: settings.server,
     temporal: settings.temporal,
     adminToken: settings.adminToken ?? values.admin_token ?? null,

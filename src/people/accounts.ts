@@ -4,7 +4,7 @@ import { newId } from '../core/ids.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
-import { assertPassword, hashPassword, verifyPassword } from './password.ts';
+import { assertPassword, hashPassword } from './password.ts';
 import type { Person } from './person.ts';
 import { type NewPerson, nameFromEmail, newPersonInput, parseName, personChange } from './person-input.ts';
 import { endSessions } from './sessions.ts';
@@ -32,8 +32,8 @@ export interface Accounts {
   /** Deletes the person with sessions, links and memberships; the audit log keeps the id. */
   remove(personId: string): Promise<void>;
   rename(personId: string, name: string): Promise<void>;
-  /** Ends all other sessions. Throws `bad_request` when `current` is not the password; it is ignored for a person who has none. */
-  changePassword(personId: string, change: { current: string; next: string; sessionId: string }): Promise<void>;
+  /** Ends all sessions but this one. */
+  setPassword(personId: string, password: string, sessionId: string): Promise<void>;
 }
 
 export function createAccounts({ database, clock }: { readonly database: Database; readonly clock: Clock }): Accounts {
@@ -89,13 +89,9 @@ export function createAccounts({ database, clock }: { readonly database: Databas
     async rename(personId, name) {
       await database.query('update people set name = $2::text where id = $1::uuid', [personId, parseName(name)]);
     },
-    async changePassword(personId, { current, next, sessionId }) {
-      const { email } = await get(personId);
-      const stored = await readPasswordHash(database, personId);
-      if (stored !== null && !(await verifyPassword(current, stored)))
-        throw gatewayError('bad_request', { message: 'current password: is not right' });
-      assertPassword(next, email);
-      const hash = await hashPassword(next);
+    async setPassword(personId, password, sessionId) {
+      assertPassword(password, (await get(personId)).email);
+      const hash = await hashPassword(password);
       await database.transaction(async (tx) => {
         await setPasswordHash(tx, personId, hash);
         await endSessions(tx, personId, sessionId);
@@ -130,11 +126,6 @@ export async function readPerson(queries: Queries, personId: string): Promise<Pe
 
 export async function setPasswordHash(queries: Queries, personId: string, hash: string): Promise<void> {
   await queries.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
-}
-
-async function readPasswordHash(queries: Queries, personId: string): Promise<string | null> {
-  const [row] = await queries.query<{ hash: string | null }>('select password_hash as hash from people where id = $1::uuid', [personId]);
-  return row?.hash ?? null;
 }
 
 const selectPeople = `select id, email, name, is_admin as "isAdmin", password_hash is not null as "hasPassword",

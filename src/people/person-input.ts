@@ -36,7 +36,7 @@ export const personChange = z.strictObject({
 export const signInLinkInput = z.strictObject({
   email: email
     .optional()
-    .describe('created when nobody has it; omitted: whoever uses the link creates an account, and `admin` must be true'),
+    .describe('created when nobody has it; omitted: the link creates the account of a deployment admin, and `admin` must be true'),
   admin: z.boolean().optional().describe('makes the person a deployment admin'),
 });
 

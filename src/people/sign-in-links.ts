@@ -27,7 +27,7 @@ export interface LinkInput {
 }
 
 export interface SignInLinks {
-  /** Null: whoever uses the link creates the account of a deployment admin. */
+  /** Null: the link creates the account of a deployment admin. */
   issue(personId: string | null): Promise<SignInLink>;
   /** Does not use the link. Null when it does not exist, expired, was used, or its person is disabled. */
   find(secret: string): Promise<{ readonly person: PersonRecord | null; readonly expiresAt: number } | null>;

@@ -36,7 +36,7 @@ export interface OidcIdentity {
 export interface SignIn {
   withPassword(attempt: { email: string; password: string; address: string }): Promise<SignInResult>;
   /**
-   * Finds the person by issuer and subject, else by verified e-mail address; whoever has an address of `allowedDomains` gets an account.
+   * Finds the person by issuer and subject, else by verified e-mail address; an address of `allowedDomains` gets a new account.
    * Null for everybody else and for disabled people.
    */
   withOidc(identity: OidcIdentity, allowedDomains: readonly string[]): Promise<PersonRecord | null>;

@@ -1,0 +1,71 @@
+/** Settings of sign-in to the console: the public address, and the identity provider (OpenID Connect). The environment overrides the file. */
+import type { OidcConfig } from './config.ts';
+import type { Environment } from './environment.ts';
+import type { FileValues } from './file-schema.ts';
+import type { AddError } from './providers.ts';
+
+export interface SignInSettings {
+  /** Scheme and host under which browsers reach the gateway, without a trailing slash. */
+  readonly publicUrl: string | null;
+  readonly oidc: OidcConfig | null;
+}
+
+interface Source {
+  readonly env: Environment;
+  readonly file: Pick<FileValues, 'public_url' | 'oidc'>;
+  readonly errors: string[];
+  /** Reports an error in the file. */
+  readonly addError: AddError;
+}
+
+/** Adds an error for each invalid setting. */
+export function parseSignInSettings({ env, file, errors, addError }: Source): SignInSettings {
+  /** A setting, and how to report an error where it is written. */
+  const read = (variable: string, path: readonly string[], fromFile: string | undefined) => {
+    const fromEnvironment = env[variable]?.trim() || null;
+    const report = (message: string): void => {
+      if (fromEnvironment !== null || fromFile === undefined) errors.push(`${variable}: ${message}`);
+      else addError(path, message);
+    };
+    return { value: fromEnvironment ?? fromFile ?? null, report };
+  };
+  const publicUrl = read('GATEWAY_PUBLIC_URL', ['public_url'], file.public_url);
+  if (publicUrl.value !== null && !isOrigin(publicUrl.value)) {
+    publicUrl.report('must be an address like https://gateway.example.com, without a path');
+  }
+  const issuer = read('OIDC_ISSUER', ['oidc', 'issuer'], file.oidc?.issuer);
+  const clientId = read('OIDC_CLIENT_ID', ['oidc', 'client_id'], file.oidc?.client_id);
+  const clientSecret = read('OIDC_CLIENT_SECRET', ['oidc', 'client_secret'], file.oidc?.client_secret);
+  const domains = read('OIDC_ALLOWED_DOMAINS', ['oidc', 'allowed_domains'], file.oidc?.allowed_domains?.join(','));
+  const allowedDomains = (domains.value ?? '')
+    .split(',')
+    .map((domain) => domain.trim().toLowerCase())
+    .filter((domain) => domain !== '');
+  if (!allowedDomains.every((domain) => /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/.test(domain))) {
+    domains.report('must be domains such as example.com, separated by commas');
+  }
+  const publicOrigin = publicUrl.value?.replace(/\/$/, '') ?? null;
+  if (issuer.value === null) {
+    for (const setting of [clientId, clientSecret, domains]) {
+      if (setting.value !== null) setting.report('needs the issuer of the identity provider (OIDC_ISSUER)');
+    }
+    return { publicUrl: publicOrigin, oidc: null };
+  }
+  if (!isIssuer(issuer.value)) issuer.report('must be an https:// address without a query; http:// only on this machine');
+  if (clientId.value === null) clientId.report('is needed with an identity provider');
+  if (publicOrigin === null) publicUrl.report('is needed with an identity provider, which redirects browsers to it');
+  return {
+    publicUrl: publicOrigin,
+    oidc: { issuer: issuer.value, clientId: clientId.value ?? '', clientSecret: clientSecret.value, allowedDomains },
+  };
+}
+
+function isOrigin(text: string): boolean {
+  return /^https?:\/\/[^/?#@\s]+\/?$/.test(text) && URL.canParse(text);
+}
+
+function isIssuer(text: string): boolean {
+  if (!/^https?:\/\/[^?#@\s]+$/.test(text) || !URL.canParse(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
+}

@@ -1,0 +1,106 @@
+/** The account page, as one view of its sections. */
+import type { PersonRecord } from '../../people/accounts.ts';
+import type { SessionRecord } from '../../people/sessions.ts';
+import { actionButton, ago, badge, card, definitions, form, section, table, textField, time } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, PageContent } from '../frame/route.ts';
+
+export const accountPath = '/console/account';
+
+interface AccountView {
+  readonly person: PersonRecord;
+  readonly sessions: readonly SessionRecord[];
+}
+
+export function accountView(context: ConsoleContext, { person, sessions }: AccountView): PageContent {
+  const content = html`${section('Profile', card(profile(context, person)))}
+${person.hasPassword || !person.hasOidc ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person))) : ''}
+${section('Sessions', sessionTable(context, sessions), {
+  hint: 'Where you are signed in. A session ends after 7 days without use, and after 30 days.',
+  ...(sessions.length > 1 && { actions: revokeOthers(context) }),
+})}`;
+  return { kind: 'page', title: 'Account', content };
+}
+
+function profile(context: ConsoleContext, person: PersonRecord): Html[] {
+  return [
+    definitions([
+      ['E-mail address', person.email],
+      ['Role', person.isAdmin ? 'Deployment admin' : 'Person'],
+      [
+        'Signs in with',
+        [person.hasPassword ? 'a password' : '', person.hasOidc ? 'an identity provider' : ''].filter(Boolean).join(', ') || 'links',
+      ],
+    ]),
+    form({
+      context,
+      action: `${accountPath}/name`,
+      fields: [textField({ name: 'name', label: 'Name', value: person.name, required: true, maxLength: 200, autocomplete: 'name' })],
+      submit: 'Save',
+    }),
+  ];
+}
+
+function passwordForm(context: ConsoleContext, { email, hasPassword }: PersonRecord): Html {
+  const password = { type: 'password', required: true } as const;
+  const current = textField({ ...password, name: 'current', label: 'Current password', autocomplete: 'current-password' });
+  return form({
+    context,
+    action: `${accountPath}/password`,
+    fields: [
+      html`<input class="hidden" type="email" name="username" value="${email}" autocomplete="username" readonly tabindex="-1" aria-hidden="true">`,
+      ...(hasPassword ? [current] : []),
+      textField({ ...password, name: 'password', label: 'New password', autocomplete: 'new-password', hint: 'At least 12 characters.' }),
+      textField({ ...password, name: 'repeated', label: 'New password again', autocomplete: 'new-password' }),
+    ],
+    submit: hasPassword ? 'Change the password' : 'Set the password',
+  });
+}
+
+function sessionTable(context: ConsoleContext, sessions: readonly SessionRecord[]): Html {
+  const isThis = ({ id }: SessionRecord): boolean => id === context.session.id;
+  return table({
+    caption: 'Sessions',
+    hideCaption: true,
+    rows: sessions,
+    empty: 'You have no other session.',
+    columns: [
+      {
+        label: 'Browser',
+        grow: true,
+        value: (row) => html`${describeBrowser(row.userAgent)}${isThis(row) ? html` ${badge('This session', 'accent')}` : ''}`,
+      },
+      { label: 'Last used', value: ({ lastSeenAt }) => ago(lastSeenAt, context.now, 'UTC') },
+      { label: 'Signed in', value: ({ createdAt }) => time(createdAt, 'UTC', 'minute'), wideOnly: true },
+      { label: 'Ends', value: ({ expiresAt }) => time(expiresAt, 'UTC', 'minute'), wideOnly: true },
+      {
+        label: '',
+        align: 'end',
+        value: (row) =>
+          isThis(row)
+            ? ''
+            : actionButton({
+                context,
+                action: `${accountPath}/sessions/${row.id}/revoke`,
+                label: 'Sign out',
+                about: describeBrowser(row.userAgent),
+              }),
+      },
+    ],
+  });
+}
+
+function revokeOthers(context: ConsoleContext): Html {
+  return actionButton({ context, action: `${accountPath}/sessions/revoke-others`, label: 'Sign out all others' });
+}
+
+/** `Firefox on Linux`; the whole header when it names no common browser. */
+function describeBrowser(userAgent: string | null): string {
+  if (userAgent === null) return 'Unknown browser';
+  // In this order: each browser also names those after it.
+  const browser = ['Edg', 'OPR', 'Firefox', 'Chrome', 'Safari'].find((name) => userAgent.includes(`${name}/`));
+  const system = ['Android', 'iPhone', 'iPad', 'Windows', 'Mac OS X', 'Linux'].find((name) => userAgent.includes(name));
+  if (browser === undefined) return userAgent.slice(0, 60);
+  const label = { Edg: 'Edge', OPR: 'Opera' }[browser] ?? browser;
+  return system === undefined ? label : `${label} on ${system === 'Mac OS X' ? 'macOS' : system}`;
+}

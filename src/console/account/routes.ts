@@ -1,0 +1,59 @@
+/** The account page: name, password, sessions of the person who is signed in. */
+import { gatewayError } from '../../core/errors.ts';
+import type { People } from '../../people/people.ts';
+import type { ActionRoute, ConsoleContext, ConsoleRoute, PageContent, PageRoute } from '../frame/route.ts';
+import { accountPath, accountView } from './page.ts';
+
+export function createAccountRoutes({ people }: { readonly people: People }): readonly ConsoleRoute[] {
+  const { accounts, sessions, signIn } = people;
+
+  const view = async (context: ConsoleContext): Promise<PageContent> => {
+    const { id } = context.session.person;
+    const [person, open] = await Promise.all([accounts.get(id), sessions.list(id)]);
+    return accountView(context, { person, sessions: open });
+  };
+  const page: PageRoute = { method: 'get', path: '/account', access: 'person', handle: view };
+
+  /** An action of the page, which is shown again after a mistake. */
+  const action = (path: string, name: string, handle: ActionRoute['handle']): ActionRoute => ({
+    method: 'post',
+    path: `/account/${path}`,
+    access: 'person',
+    action: name,
+    handle,
+    invalidForm: view,
+  });
+
+  const rename = action('name', 'person.rename', async ({ session: { person } }, form) => {
+    await accounts.rename(person.id, form.get('name') ?? '');
+    return { kind: 'redirect', to: accountPath, notice: 'Your name is changed.' };
+  });
+
+  const changePassword = action('password', 'person.password', async ({ session, remoteAddress }, form) => {
+    const { id, email, hasPassword, hasOidc } = await accounts.get(session.person.id);
+    if (hasPassword) {
+      const attempt = await signIn.withPassword({ email, password: form.get('current') ?? '', address: remoteAddress });
+      if (attempt.kind === 'limited') throw gatewayError('bad_request', { message: 'too many failed attempts; try again in 15 minutes' });
+      if (attempt.kind === 'refused') throw gatewayError('bad_request', { message: 'the current password is not right' });
+    } else if (hasOidc) {
+      // Otherwise a stolen session would become an account that the identity provider cannot end.
+      throw gatewayError('forbidden', { message: 'you sign in with an identity provider; a sign-in link can set a password' });
+    }
+    if (form.get('password') !== form.get('repeated')) throw gatewayError('bad_request', { message: 'the two new passwords differ' });
+    await accounts.setPassword(id, form.get('password') ?? '', session.id);
+    return { kind: 'redirect', to: accountPath, notice: 'Your password is changed, and your other sessions are signed out.' };
+  });
+
+  const revoke = action('sessions/:session/revoke', 'session.revoke', async ({ session: { person }, params }) => {
+    if (!(await sessions.revoke(person.id, params.session ?? ''))) throw gatewayError('not_found', { message: 'no such session' });
+    return { kind: 'redirect', to: accountPath, notice: 'The session is signed out.' };
+  });
+
+  const revokeOthers = action('sessions/revoke-others', 'session.revoke_others', async ({ session }) => {
+    const count = await sessions.revokeAll(session.person.id, { except: session.id });
+    const notice = count === 1 ? 'One session is signed out.' : `${count} sessions are signed out.`;
+    return { kind: 'redirect', to: accountPath, notice, audit: { sessions: count } };
+  });
+
+  return [page, rename, changePassword, revokeOthers, revoke];
+}

@@ -1,0 +1,101 @@
+/** Pages before a session: sign-in, a sign-in link, and why either failed. */
+import { card, notice, textField } from '../frame/components.ts';
+import { csrfField } from '../frame/form.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, PageContent } from '../frame/route.ts';
+
+export const signInPath = '/console/sign-in';
+export const linkPath = `${signInPath}/link`;
+export const oidcPath = `${signInPath}/oidc`;
+
+type FormContext = Pick<ConsoleContext, 'csrfToken'>;
+
+interface SignInView {
+  readonly next: string;
+  readonly email?: string;
+  readonly error?: string;
+  readonly status?: number;
+  /** Issuer of the identity provider. */
+  readonly provider: string | null;
+  readonly nobodyExists: boolean;
+}
+
+export function signInView(
+  context: FormContext,
+  { next, email = '', error, status = 200, provider, nobodyExists }: SignInView,
+): PageContent {
+  const query = new URLSearchParams({ next });
+  const content = html`${error === undefined ? '' : notice(error, 'bad')}${nobodyExists ? noAccounts() : ''}${card([
+    provider === null
+      ? html``
+      : html`<p><a class="button primary block" href="${oidcPath}?${query}">Sign in with ${new URL(provider).host}</a></p>
+<p class="muted">Or with a password:</p>`,
+    html`<form class="form" method="post" action="${signInPath}">${csrfField(context)}<input type="hidden" name="next" value="${next}">
+${textField({ name: 'email', label: 'E-mail address', type: 'email', required: true, autocomplete: 'username', value: email, autofocus: email === '' })}
+${textField({ name: 'password', label: 'Password', type: 'password', required: true, autocomplete: 'current-password', autofocus: email !== '' })}
+<div class="form-actions"><button class="button${provider === null ? ' primary' : ''} block">Sign in</button></div></form>`,
+  ])}<p class="hint">No password, or forgotten? Ask the operator of this gateway for a sign-in link.</p>`;
+  return { kind: 'page', title: 'Sign in', status, content };
+}
+
+function noAccounts(): Html {
+  return notice(
+    html`On the machine of the gateway, <code>npx gateway sign-in-link --admin</code> prints the link for the first sign-in.`,
+    'neutral',
+    'Nobody has an account yet',
+  );
+}
+
+interface LinkView {
+  readonly token: string;
+  /** Null: the link creates an account. */
+  readonly person: { readonly email: string; readonly name: string; readonly hasPassword: boolean } | null;
+  /** What was entered before a mistake. */
+  readonly entered?: { readonly email: string; readonly name: string };
+}
+
+/** Opening the page does not use the link: mail scanners open links too. */
+export function linkView(context: FormContext, { token, person, entered = { email: '', name: '' } }: LinkView): PageContent {
+  const password = (label: string, required: boolean, hint: string) =>
+    textField({ name: 'password', label, type: 'password', required, autocomplete: 'new-password', hint });
+  const fields =
+    person === null
+      ? [
+          textField({
+            name: 'email',
+            label: 'E-mail address',
+            type: 'email',
+            required: true,
+            autocomplete: 'username',
+            value: entered.email,
+          }),
+          textField({ name: 'name', label: 'Name', required: true, autocomplete: 'name', value: entered.name }),
+          password('Password', true, 'At least 12 characters.'),
+        ]
+      : [
+          // For password managers.
+          html`<input class="hidden" type="email" name="username" value="${person.email}" autocomplete="username" readonly tabindex="-1" aria-hidden="true">`,
+          person.hasPassword
+            ? password('New password', false, 'Leave it empty to keep your password. At least 12 characters.')
+            : password('Password', false, 'At least 12 characters. Without one, each sign-in needs a new link.'),
+        ];
+  const text =
+    person === null
+      ? html`<p>This account administers the gateway: people, projects, prices, and every project as an owner.</p>`
+      : html`<p>You sign in as <strong>${person.name}</strong> (${person.email}). The link works once.</p>`;
+  const content = card([
+    text,
+    html`<form class="form" method="post" action="${linkPath}">${csrfField(context)}<input type="hidden" name="token" value="${token}">${fields}
+<div class="form-actions"><button class="button primary block">${person === null ? 'Create the account' : 'Sign in'}</button></div></form>`,
+  ]);
+  return { kind: 'page', title: person === null ? 'Create the admin account' : 'Sign in', content };
+}
+
+export function unusableLink(): PageContent {
+  return failure(404, 'This link cannot be used', 'It was used already, or has expired. Ask for a new one, or sign in.');
+}
+
+export function failure(status: number, title: string, text: string): PageContent {
+  const content = html`<div class="empty"><p>${text}</p><p><a class="button" href="${signInPath}">Go to the sign-in page</a></p></div>`;
+  return { kind: 'page', title, status, content };
+}

@@ -1,0 +1,78 @@
+/** Sign-in with a password, and sign-out. The page does not reveal which accounts exist. */
+import type { Audit } from '../../people/audit.ts';
+import type { People } from '../../people/people.ts';
+import { sessionCookieName } from '../frame/cookies.ts';
+import type { ActionRoute, ConsoleContext, ConsoleRoute, PageRoute } from '../frame/route.ts';
+import { safePath } from '../frame/same-site.ts';
+import { createLinkRoutes } from './link-routes.ts';
+import type { OidcClient, OidcSettings } from './oidc.ts';
+import { createOidcRoutes, type SignInLogger } from './oidc-routes.ts';
+import { signInPath, signInView } from './pages.ts';
+import { createSessionStarter } from './start-session.ts';
+
+export interface SignInDeps {
+  readonly people: People;
+  readonly audit: Pick<Audit, 'begin' | 'finish'>;
+  /** Current settings; null without an identity provider. */
+  readonly oidc: () => { readonly settings: OidcSettings; readonly publicUrl: string } | null;
+  readonly oidcClient: OidcClient;
+  readonly logger: SignInLogger;
+}
+
+export function createSignInRoutes(deps: SignInDeps): readonly ConsoleRoute[] {
+  const { people, oidc } = deps;
+  const startSession = createSessionStarter({ sessions: people.sessions, audit: deps.audit });
+
+  const view = async (context: ConsoleContext, options: { next: string; email?: string; error?: string; status?: number }) =>
+    signInView(context, {
+      ...options,
+      provider: oidc()?.settings.issuer ?? null,
+      // A fresh installation: nobody could sign in.
+      nobodyExists: await people.accounts.isEmpty(),
+    });
+
+  const page: PageRoute = {
+    method: 'get',
+    path: signInPath,
+    access: 'anyone',
+    async handle(context) {
+      const next = safePath(context.url.searchParams.get('next'));
+      return context.visitor ? { kind: 'redirect', to: next } : view(context, { next });
+    },
+  };
+  const submit: ActionRoute = {
+    method: 'post',
+    path: signInPath,
+    access: 'anyone',
+    // The session starter writes the audit row: who signs in is known only then.
+    action: null,
+    async handle(context, form) {
+      const next = safePath(form.get('next'));
+      const [email, password] = [form.get('email') ?? '', form.get('password') ?? ''];
+      const result = await people.signIn.withPassword({ email, password, address: context.remoteAddress });
+      if (result.kind === 'ok') {
+        return { kind: 'redirect', to: next, setCookies: await startSession(context, result.person, 'password') };
+      }
+      const failure =
+        result.kind === 'refused'
+          ? { status: 401, error: 'The e-mail address or the password is not right.' }
+          : {
+              status: 429,
+              error: `Too many failed attempts. Try again in ${Math.ceil((result.until - context.now) / 60_000)} minutes, or use a sign-in link.`,
+            };
+      return { kind: 'page', page: await view(context, { next, email, ...failure }) };
+    },
+  };
+  const signOut: ActionRoute = {
+    method: 'post',
+    path: '/sign-out',
+    access: 'person',
+    action: 'session.end',
+    async handle({ cookies, secure }) {
+      const name = sessionCookieName(secure);
+      await people.sessions.end(cookies[name] ?? '');
+      return { kind: 'redirect', to: signInPath, setCookies: [{ name, value: '', maxAgeSeconds: 0 }] };
+    },
+  };
+  return [page, submit, signOut, ...createLinkRoutes(people, startSession), ...createOidcRoutes({ ...deps, startSession })];
+}

@@ -1,0 +1,30 @@
+/** Starts the session of a person who has just proved who they are; each sign-in is in the audit log. */
+import type { Audit } from '../../people/audit.ts';
+import type { Person } from '../../people/person.ts';
+import { type Sessions, sessionMaxMs } from '../../people/sessions.ts';
+import { type Cookie, sessionCookieName } from '../frame/cookies.ts';
+import type { ConsoleContext } from '../frame/route.ts';
+
+export interface SessionStarterDeps {
+  readonly sessions: Sessions;
+  readonly audit: Pick<Audit, 'begin' | 'finish'>;
+}
+
+type Method = 'password' | 'link' | 'oidc';
+
+/** Returns the cookies to set. The session of the browser, if any, ends. */
+export type StartSession = (
+  context: Pick<ConsoleContext, 'cookies' | 'secure' | 'userAgent'>,
+  person: Person,
+  method: Method,
+) => Promise<readonly Cookie[]>;
+
+export function createSessionStarter({ sessions, audit }: SessionStarterDeps): StartSession {
+  return async ({ cookies, secure, userAgent }, person, method) => {
+    const entry = await audit.begin({ actor: 'person', personId: person.id, projectId: null, action: 'session.start' });
+    const name = sessionCookieName(secure);
+    const { secret } = await sessions.start(person.id, { userAgent: userAgent || null, replaces: cookies[name] ?? null });
+    await audit.finish(entry, 'ok', { method });
+    return [{ name, value: secret, maxAgeSeconds: sessionMaxMs / 1_000 }];
+  };
+}

@@ -1,0 +1,252 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { systemClock } from '../../../src/core/time.ts';
+import { createAudit } from '../../../src/people/audit.ts';
+import { createPeople, type People } from '../../../src/people/people.ts';
+import { uniqueEmail } from '../../people/rows.ts';
+import { defaultYaml, shareGateway } from '../../support/gateway.ts';
+import { type IdentityProvider, startIdentityProvider } from '../../support/identity-provider.ts';
+import { createVisitor, type Visitor } from './visitor.ts';
+
+const publicUrl = 'https://gateway.example';
+const client = { id: 'console', secret: 'client-secret', redirectUri: `${publicUrl}/console/sign-in/oidc/callback` };
+let provider: IdentityProvider;
+beforeAll(async () => {
+  provider = await startIdentityProvider(client);
+});
+afterAll(() => provider.close());
+
+const gateway = shareGateway({
+  yaml: (vendorUrl, deadUrl) => `${defaultYaml(vendorUrl, deadUrl)}
+public_url: ${publicUrl}/
+oidc: { issuer: "${provider.issuer}", client_id: ${client.id}, client_secret: ${client.secret}, allowed_domains: [example.org] }
+`,
+});
+
+const password = 'correct horse battery';
+const people = (): People => createPeople({ database: gateway().database, clock: systemClock });
+const visit = (headers?: Record<string, string>): Visitor => createVisitor(gateway().url, headers);
+/** As a proxy that ends TLS forwards requests. */
+const overHttps = () => visit({ 'x-forwarded-proto': 'https', 'x-forwarded-host': 'gateway.example' });
+const submitSignIn = (visitor: Visitor, fields: Record<string, string>, next = '') =>
+  visitor.submit(`/console/sign-in?next=${encodeURIComponent(next)}`, '/console/sign-in', fields);
+const isSignedIn = async (visitor: Visitor) => (await visitor.get('/console/account')).status === 200;
+
+describe('sign-in with a password', () => {
+  test('303 to the page that was asked for, with a session in a new cookie; the old session ends', async () => {
+    const email = uniqueEmail();
+    const { id } = await people().accounts.create({ email, password });
+    const visitor = visit();
+    const response = await submitSignIn(visitor, { email, password }, '/console/account?a=b');
+    expect([response.status, response.headers.get('location')]).toEqual([303, '/console/account?a=b']);
+    const first = visitor.cookies.get('gateway_session') ?? '';
+    expect(await people().sessions.list(id)).toMatchObject([{ userAgent: 'visitor' }]);
+    const again = createVisitor(gateway().url);
+    again.cookies.set('gateway_session', first);
+    const csrf = /name="csrf" value="([^"]+)"/.exec(await (await again.get('/console/account')).text())?.[1] ?? '';
+    await again.post('/console/sign-in', { csrf, email, password });
+    expect(again.cookies.get('gateway_session')).not.toBe(first);
+    expect(await people().sessions.find(first)).toBeNull();
+    expect(await people().sessions.list(id)).toHaveLength(1);
+  });
+
+  test('the cookie is HttpOnly and SameSite=Lax; over HTTPS it is Secure and bound to the host', async () => {
+    const email = uniqueEmail();
+    await people().accounts.create({ email, password });
+    const plain = visit();
+    await submitSignIn(plain, { email, password });
+    expect(plain.setCookies()).toEqual([
+      expect.stringMatching(/^gateway_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=2592000$/),
+    ]);
+    const secure = overHttps();
+    await submitSignIn(secure, { email, password });
+    expect(secure.setCookies()).toEqual([
+      expect.stringMatching(/^__Host-gateway_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=2592000; Secure$/),
+    ]);
+  });
+
+  test('401 with the same page for a wrong password and an unknown account; next never leaves the site', async () => {
+    const email = uniqueEmail();
+    await people().accounts.create({ email, password });
+    const pages = [];
+    for (const fields of [
+      { email, password: 'wrong password' },
+      { email: uniqueEmail(), password },
+    ]) {
+      const response = await submitSignIn(visit(), fields, '//evil.example');
+      expect(response.status).toBe(401);
+      const text = await response.text();
+      expect(text).toContain('name="next" value="/console"');
+      pages.push(text.replaceAll(fields.email, '').replace(/name="csrf" value="[^"]+"/g, ''));
+    }
+    expect(pages[0]).toContain('The e-mail address or the password is not right.');
+    expect(pages[0]).toBe(pages[1]);
+  });
+
+  test('429 after too many failures', async () => {
+    const email = uniqueEmail();
+    await gateway().database.query(
+      `insert into sign_in_failures select sha256(convert_to($1::text, 'UTF8')), 10, now() + interval '2 minutes'`,
+      [`account ${email}`],
+    );
+    const response = await submitSignIn(visit(), { email, password });
+    expect(response.status).toBe(429);
+    expect(await response.text()).toContain('Try again in 2 minutes');
+  });
+
+  test('403 without the hidden token, and from another site', async () => {
+    expect((await visit().post('/console/sign-in', { email: 'a@b.example', password })).status).toBe(403);
+    expect((await submitSignIn(visit({ 'sec-fetch-site': 'cross-site' }), { email: 'a@b.example', password })).status).toBe(403);
+  });
+
+  test('a sign-out ends the session and deletes the cookie', async () => {
+    const email = uniqueEmail();
+    const { id } = await people().accounts.create({ email, password });
+    const visitor = visit();
+    await submitSignIn(visitor, { email, password });
+    const response = await visitor.submit('/console/account', '/console/sign-out', {});
+    expect([response.status, response.headers.get('location')]).toEqual([303, '/console/sign-in']);
+    expect(visitor.cookies.has('gateway_session')).toBe(false);
+    expect(await people().sessions.list(id)).toEqual([]);
+  });
+});
+
+describe('a sign-in link', () => {
+  const link = '/console/sign-in/link';
+
+  test('is not used by opening it, signs in once, and sets a password', async () => {
+    const email = uniqueEmail();
+    const { id } = await people().accounts.create({ email });
+    const { secret } = await people().links.issue(id);
+    const page = `${link}?token=${secret}`;
+    for (let opened = 0; opened < 3; opened += 1) expect(await (await visit().get(page)).text()).toContain(email);
+    const visitor = visit();
+    expect((await visitor.submit(page, link, { password: 'short' })).status).toBe(422);
+    expect((await visitor.submit(page, link, { password })).status).toBe(303);
+    expect(await isSignedIn(visitor)).toBe(true);
+    expect((await visit().get(page)).status).toBe(404);
+    expect((await visitor.submit('/console/account', link, { token: secret })).status).toBe(403);
+    expect((await submitSignIn(visit(), { email, password })).status).toBe(303);
+  });
+
+  test('of two browsers that use it at once, one is signed in', async () => {
+    const { id } = await people().accounts.create({ email: uniqueEmail() });
+    const { secret } = await people().links.issue(id);
+    const statuses = await Promise.all(
+      [visit(), visit()].map(async (visitor) => (await visitor.submit(`${link}?token=${secret}`, link, {})).status),
+    );
+    expect(statuses.sort()).toEqual([303, 404]);
+  });
+
+  test('without a person creates the account of a deployment admin; mistakes keep what was entered', async () => {
+    const { secret } = await people().links.issue(null);
+    const visitor = visit();
+    const email = uniqueEmail();
+    const submit = (fields: Record<string, string>) =>
+      visitor.submit(`${link}?token=${secret}`, link, { email, name: 'Ann <b>', ...fields });
+    const mistaken = await submit({ password: 'short' });
+    expect(mistaken.status).toBe(422);
+    const text = await mistaken.text();
+    expect(text).toContain('Password: must have at least 12 characters.');
+    expect(text).toContain('value="Ann &lt;b&gt;"');
+    expect((await submit({ password })).status).toBe(303);
+    expect(await people().accounts.findByEmail(email)).toMatchObject({ isAdmin: true, name: 'Ann <b>' });
+    expect(await isSignedIn(visitor)).toBe(true);
+  });
+});
+
+describe('sign-in with an identity provider', () => {
+  /** Goes to the provider, signs in there, and comes back. */
+  const signInAs = async (login: string, visitor = overHttps()) => {
+    const begun = await visitor.get('/console/sign-in/oidc?next=%2Fconsole%2Faccount');
+    expect(begun.status).toBe(303);
+    const callback = await provider.signIn(begun.headers.get('location') ?? '', login);
+    expect(callback.origin).toBe(publicUrl);
+    return { visitor, callback, response: await visitor.get(callback.pathname + callback.search) };
+  };
+
+  test('303 for a person with the verified address, and later by subject alone; the audit log has both', async () => {
+    const email = uniqueEmail();
+    const { id } = await people().accounts.create({ email });
+    provider.people.set('ann', { email, email_verified: true, name: 'Ann' });
+    const { response, visitor } = await signInAs('ann');
+    expect([response.status, response.headers.get('location')]).toEqual([303, '/console/account']);
+    expect(visitor.cookies.has('__Host-gateway_oidc')).toBe(false);
+    expect(await isSignedIn(visitor)).toBe(true);
+    provider.people.set('ann', {});
+    expect((await signInAs('ann')).response.status).toBe(303);
+    const audit = createAudit({ database: gateway().database, clock: systemClock });
+    expect(await audit.list({ personId: id, limit: 10 })).toMatchObject(
+      Array(2).fill({ action: 'session.start', outcome: 'ok', detail: { method: 'oidc' } }),
+    );
+  });
+
+  test('403 for an address that is not verified or not known; an allowed domain gets an account', async () => {
+    const known = uniqueEmail();
+    await people().accounts.create({ email: known });
+    provider.people.set('mallory', { email: known });
+    expect((await signInAs('mallory')).response.status).toBe(403);
+    provider.people.set('stranger', { email: uniqueEmail(), email_verified: true });
+    const { response, visitor } = await signInAs('stranger');
+    expect(response.status).toBe(403);
+    expect(await response.text()).toContain('You have no access');
+    expect(visitor.cookies.has('__Host-gateway_session')).toBe(false);
+    provider.people.set('employee', { email: 'Employee@example.org', email_verified: true, name: 'Emp Loyee' });
+    expect((await signInAs('employee')).response.status).toBe(303);
+    expect(await people().accounts.findByEmail('employee@example.org')).toMatchObject({ name: 'Emp Loyee', isAdmin: false });
+  });
+
+  test('400 for a callback of another browser, a second use and another state', async () => {
+    provider.people.set('bob', { email: 'bob@example.org', email_verified: true });
+    const { visitor, callback, response } = await signInAs('bob');
+    expect(response.status).toBe(303);
+    const path = callback.pathname + callback.search;
+    expect((await overHttps().get(path)).status).toBe(400);
+    expect((await visitor.get(path)).status).toBe(400);
+    await visitor.get('/console/sign-in/oidc');
+    expect((await visitor.get(path)).status).toBe(400);
+  });
+
+  test('the sign-in page names the provider', async () => {
+    expect(await (await visit().get('/console/sign-in')).text()).toContain(`Sign in with ${new URL(provider.issuer).host}`);
+  });
+});
+
+describe('the account page', () => {
+  test('changes the name and the password; a new password ends the other sessions', async () => {
+    const email = uniqueEmail();
+    const { id } = await people().accounts.create({ email, password });
+    const visitor = visit();
+    await submitSignIn(visitor, { email, password });
+    await people().sessions.start(id, { userAgent: 'Mozilla/5.0 (X11; Linux x86_64; rv:130.0) Gecko/20100101 Firefox/130.0' });
+    const text = await (await visitor.get('/console/account')).text();
+    expect(text).toContain('Firefox on Linux');
+    const page = '/console/account';
+    expect((await visitor.submit(page, `${page}/name`, { name: 'New Name' })).status).toBe(303);
+    const change = (fields: Record<string, string>) => visitor.submit(page, `${page}/password`, fields);
+    const next = 'an even better password';
+    expect((await change({ current: 'wrong', password: next, repeated: next })).status).toBe(422);
+    expect((await change({ current: password, password: next, repeated: password })).status).toBe(422);
+    expect((await change({ current: password, password: next, repeated: next })).status).toBe(303);
+    expect(await people().sessions.list(id)).toMatchObject([{ userAgent: 'visitor' }]);
+    expect(await people().accounts.get(id)).toMatchObject({ name: 'New Name' });
+    expect(await people().signIn.withPassword({ email, password: next, address: '192.0.2.9' })).toMatchObject({ kind: 'ok' });
+  });
+
+  test('revokes a session; 404 for the session of somebody else', async () => {
+    const email = uniqueEmail();
+    const { id } = await people().accounts.create({ email, password });
+    const { id: stranger } = await people().accounts.create({ email: uniqueEmail() });
+    const visitor = visit();
+    await submitSignIn(visitor, { email, password });
+    const { secret } = await people().sessions.start(id, { userAgent: null });
+    await people().sessions.start(stranger, { userAgent: null });
+    const revoke = (sessionId: string) => visitor.submit('/console/account', `/console/account/sessions/${sessionId}/revoke`, {});
+    const other = (await people().sessions.list(id)).find(({ userAgent }) => userAgent === null)?.id ?? '';
+    expect((await revoke(other)).status).toBe(303);
+    expect(await people().sessions.find(secret)).toBeNull();
+    const csrf = /name="csrf" value="([^"]+)"/.exec(await (await visitor.get('/console/account')).text())?.[1] ?? '';
+    const foreign = (await people().sessions.list(stranger))[0]?.id ?? '';
+    expect((await visitor.post(`/console/account/sessions/${foreign}/revoke`, { csrf })).status).toBe(404);
+    expect(await people().sessions.list(stranger)).toHaveLength(1);
+  });
+});
