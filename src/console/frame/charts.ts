@@ -147,7 +147,7 @@ export function waterfall({
   return html`<figure class="waterfall"><figcaption class="hidden">${title}</figcaption><ol>${spans.map(
     ({ label, start, end, mark = start, tone, detail, title: tooltip }) =>
       html`<li><span class="waterfall-label">${label}</span><svg class="waterfall-bar" width="100%" height="20" role="img" aria-label="${tooltip}"><title>${tooltip}</title><rect class="track" width="100%" height="20" rx="3"/><rect class="${tone} wait" x="${at(start)}" width="${at(mark - start)}" y="4" height="12"/><rect class="${tone}" x="${at(mark)}" width="${at(Math.max(end - mark, total / 400))}" y="4" height="12"/></svg><span class="waterfall-detail">${detail}</span></li>`,
-  )}</ol><div class="waterfall-axis" aria-hidden="true"><span>0</span><span>${format(total / 2)}</span><span>${format(total)}</span></div></figure>`;
+  )}</ol><div class="waterfall-axis" aria-hidden="true"><p><span>0</span><span>${format(total / 2)}</span><span>${format(total)}</span></p></div></figure>`;
 }
 
 function totalOf({ values }: Bucket): number {

@@ -32,7 +32,7 @@ export function table<Row>({ caption, hideCaption = false, columns, rows, empty,
 <caption${hideCaption ? html` class="hidden"` : ''}>${caption}</caption>
 <thead><tr>${columns.map((column) => html`<th scope="col"${classOf(column)}>${column.label}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => renderRow(row, columns, rowHref?.(row)))}</tbody>
-${footer && html`<tfoot><tr>${footer.map((cell, index) => html`<td${classOf(columns[index])} data-label="${columns[index]?.label ?? ''}">${cell}</td>`)}</tr></tfoot>`}
+${footer && html`<tfoot><tr>${footer.map((cell, index) => html`<td${classOf(columns[index])} data-label="${columns[index]?.label ?? ''}"><div>${cell}</div></td>`)}</tr></tfoot>`}
 </table></div>`;
 }
 
@@ -40,7 +40,7 @@ function renderRow<Row>(row: Row, columns: readonly Column<Row>[], href: string 
   const cells = columns.map((column, index) => {
     const value = column.value(row);
     const content = index === 0 && href !== undefined ? html`<a class="row-link" href="${href}">${value}</a>` : value;
-    return html`<td${classOf(column)} data-label="${column.label}">${content}</td>`;
+    return html`<td${classOf(column)} data-label="${column.label}"><div>${content}</div></td>`;
   });
   return html`<tr${href === undefined ? '' : html` class="linked"`}>${cells}</tr>`;
 }
