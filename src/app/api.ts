@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import type { createUsageReader } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
 import { getHost } from '../config/starter-catalog.ts';
+import type { Caller } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
@@ -22,7 +23,7 @@ import { listModels } from '../routing/list-models.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import type { Reprice } from '../usage/reprice.ts';
-import { buildStatusReport } from '../usage/status.ts';
+import { buildStatusReport, type StatusReport } from '../usage/status.ts';
 import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import { createConsole } from './console.ts';
@@ -72,6 +73,19 @@ export function createApi(deps: ApiDeps): Server {
   const getUsage = ({ id: projectId, settings: { monthlyCapNanos } }: Project) =>
     readStored(() => reports.getUsage({ projectId, monthlyCapNanos }));
 
+  const getStatus = async (caller: Caller): Promise<StatusReport> => {
+    const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller)]);
+    const { catalog, config } = snapshot();
+    const allowedProviders = project.settings.providers;
+    const providers = [...catalog.served.keys()].filter((name) => allowedProviders?.includes(name) ?? true);
+    const limits = limitsFor({ caller, source: project.slug }, project.settings, ceilings);
+    return readStored(async () => {
+      const countedUsage = await readUsage(limits, clock.now());
+      const { demo } = config;
+      return buildStatusReport({ reports, project, caller, ceilings, breakers, providers, clock, demo, countedUsage });
+    });
+  };
+
   const mcp = createMcp({
     ...{ database, people, audit, memory, learning, readStored, clock, logger },
     resource: { publicUrl: null, issuer: null },
@@ -87,18 +101,7 @@ export function createApi(deps: ApiDeps): Server {
     status: {
       findCaller,
       getUsage: async ({ projectId }) => getUsage(await projects.get(projectId)),
-      getStatus: async (caller) => {
-        const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller)]);
-        const { catalog, config } = snapshot();
-        const allowedProviders = project.settings.providers;
-        const providers = [...catalog.served.keys()].filter((name) => allowedProviders?.includes(name) ?? true);
-        const limits = limitsFor({ caller, source: project.slug }, project.settings, ceilings);
-        return readStored(async () => {
-          const countedUsage = await readUsage(limits, clock.now());
-          const { demo } = config;
-          return buildStatusReport({ reports, project, caller, ceilings, breakers, providers, clock, demo, countedUsage });
-        });
-      },
+      getStatus,
     },
     models: {
       findCaller,
@@ -135,7 +138,7 @@ export function createApi(deps: ApiDeps): Server {
       audit,
       adminToken,
     }),
-    console: createConsole({ ...deps, readStored }),
+    console: createConsole({ ...deps, readStored, getStatus }),
   });
   server.once('close', () => mcp.close().catch((err: unknown) => logger.warn({ err }, 'mcp did not close')));
   return server;

@@ -3,9 +3,12 @@ import type { CatalogRow } from '../config/config.ts';
 import { createAccountRoutes } from '../console/account/routes.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createConsoleRouter } from '../console/frame/router.ts';
+import { createKeyHolderRoutes } from '../console/key-holder/routes.ts';
 import { createOidcClient } from '../console/sign-in/oidc.ts';
 import { createSignInRoutes } from '../console/sign-in/routes.ts';
+import type { Caller } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -13,8 +16,11 @@ import type { Audit } from '../people/audit.ts';
 import type { People } from '../people/people.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
 import type { Projects } from '../projects/projects.ts';
+import { readCallPage, streamCalls } from '../usage/analytics/call-list.ts';
+import { readFigures } from '../usage/analytics/read-figures.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import type { UsageReports } from '../usage/reports.ts';
+import type { StatusReport } from '../usage/status.ts';
 import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import type { Erasures } from './erasures.ts';
@@ -38,6 +44,9 @@ export interface ConsoleDeps {
   readonly handleCall: HandleCall;
   /** Runs a query after this process's journal is drained, so that people see the calls that they just made. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly database: Database;
+  /** Response of `GET /status/peek`. */
+  readonly getStatus: (caller: Caller) => Promise<StatusReport>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -57,13 +66,25 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
 }
 
 /** One line per area, in the order of the navigation. */
-function consoleRoutes({ snapshot, people, audit, clock, logger }: ConsoleDeps): readonly ConsoleRoute[] {
+function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
+  return [...signInRoutes(deps), ...createAccountRoutes(deps), ...keyHolderRoutes(deps)];
+}
+
+function signInRoutes({ snapshot, people, audit, clock, logger }: ConsoleDeps): readonly ConsoleRoute[] {
   const oidc = () => {
     const { oidc: settings, publicUrl } = snapshot().config;
     return settings && publicUrl !== null ? { settings, publicUrl } : null;
   };
-  return [
-    ...createSignInRoutes({ people, audit, oidc, oidcClient: createOidcClient({ clock }), logger }),
-    ...createAccountRoutes({ people }),
-  ];
+  return createSignInRoutes({ people, audit, oidc, oidcClient: createOidcClient({ clock }), logger });
+}
+
+function keyHolderRoutes({ database, people, keyring, projects, getStatus, readStored }: ConsoleDeps): readonly ConsoleRoute[] {
+  return createKeyHolderRoutes({
+    ...{ keyring, getStatus, attempts: people.attempts, findProject: projects.get },
+    usage: {
+      figures: (request) => readStored(() => readFigures(database, request)),
+      callPage: (request) => readStored(() => readCallPage(database, request)),
+      streamCalls: (selection) => streamCalls(database, selection),
+    },
+  });
 }

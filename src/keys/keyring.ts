@@ -12,6 +12,7 @@ import type { Database, Queries } from '../db/database.ts';
 import { createNotifiedCache } from '../db/notified-cache.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
 import { type KeySettings, parseGraceSeconds, parseKeyInput } from './key-input.ts';
+import { isSignedPass, parsePass, signPass } from './key-pass.ts';
 import type { Ceilings, KeyRecord } from './key-record.ts';
 import {
   endKey,
@@ -30,6 +31,10 @@ import { generateSecret, hashSecret, matchesHash, parseSecret } from './secret.t
 export interface Keyring {
   /** The caller; throws (or rejects with) `invalid_key`, `keystore_unavailable` or `limits_unavailable`. */
   find(secret: string): Caller | Promise<Caller>;
+  /** A pass for the key, with which `findByPass` finds it until `endsAt`. Throws like `find`. */
+  issuePass(secret: string, endsAt: number): Promise<string>;
+  /** The key of a pass and its caller. Throws like `find`, also when the pass has ended. */
+  findByPass(pass: string): Promise<KeyOfPass>;
   /** Ceilings of the key of a caller that `find` returned. Throws (or rejects with) `not_found`. */
   getCeilings(caller: Caller): Ceilings | Promise<Ceilings>;
   /** Creates a key from a request body. Only this result contains the secret. */
@@ -46,6 +51,13 @@ export interface Keyring {
 export interface IssuedKey {
   readonly secret: string;
   readonly record: KeyRecord;
+}
+
+export interface KeyOfPass {
+  readonly record: KeyRecord;
+  readonly caller: Caller;
+  /** Of the pass. */
+  readonly endsAt: number;
 }
 
 export interface KeyringOptions {
@@ -77,11 +89,14 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     return { record, secretHash: row.secretHash, caller };
   }
 
-  const authenticate = (key: CachedKey | null, secret: string): Caller => {
-    if (!key || !matchesHash(secret, key.secretHash)) throw gatewayError('invalid_key');
+  const requireUsable = (key: CachedKey): CachedKey => {
     const { revokedAt, expiresAt } = key.record;
     if (revokedAt !== null || (expiresAt !== null && expiresAt <= clock.now())) throw gatewayError('invalid_key');
-    return key.caller;
+    return key;
+  };
+  const authenticate = (key: CachedKey | null, secret: string): Caller => {
+    if (!key || !matchesHash(secret, key.secretHash)) throw gatewayError('invalid_key');
+    return requireUsable(key).caller;
   };
 
   /** Inserts a key with the settings that `prepare` returns, in the same transaction. `predecessor`: the key that it replaces. */
@@ -116,6 +131,19 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       if (!parsed) throw gatewayError('invalid_key');
       const key = cache.get(parsed.prefix);
       return key instanceof Promise ? key.then((loaded) => authenticate(loaded, secret)) : authenticate(key, secret);
+    },
+    async issuePass(secret, endsAt) {
+      const { prefix } = parseSecret(secret) ?? {};
+      const key = prefix === undefined ? null : await cache.get(prefix);
+      authenticate(key, secret);
+      return signPass({ prefix: prefix ?? '', endsAt }, hashSecret(secret));
+    },
+    async findByPass(text) {
+      const pass = parsePass(text);
+      const key = pass && pass.endsAt > clock.now() ? await cache.get(pass.prefix) : null;
+      if (!pass || !key || !isSignedPass(text, pass, key.secretHash)) throw gatewayError('invalid_key');
+      const { record, caller } = requireUsable(key);
+      return { record, caller, endsAt: pass.endsAt };
     },
     getCeilings({ keyId, keyPrefix }) {
       if (keyId === internalKeyId) return noCeilings;

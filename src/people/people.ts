@@ -2,6 +2,7 @@
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { type Accounts, createAccounts } from './accounts.ts';
+import { type AttemptLimit, createAttemptLimit } from './attempt-limit.ts';
 import { createMembers, type Members } from './members.ts';
 import { createPersonalTokens, type PersonalTokens } from './personal-tokens.ts';
 import { createSessions, type Sessions } from './sessions.ts';
@@ -15,6 +16,7 @@ export interface People {
   readonly members: Members;
   readonly links: SignInLinks;
   readonly signIn: SignIn;
+  readonly attempts: AttemptLimit;
 }
 
 export interface PeopleOptions {
@@ -30,5 +32,6 @@ export function createPeople(options: PeopleOptions): People {
     members: createMembers(options),
     links: createSignInLinks(options),
     signIn: createSignIn(options),
+    attempts: createAttemptLimit(options),
   };
 }

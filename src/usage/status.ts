@@ -35,6 +35,8 @@ export interface CountedUsage {
   readonly month?: CounterUsage;
 }
 
+export type StatusReport = Awaited<ReturnType<typeof buildStatusReport>>;
+
 export async function buildStatusReport(input: StatusInput) {
   const { reports, clock, project, caller, ceilings, breakers, providers, demo, countedUsage } = input;
   const now = clock.now();
@@ -72,8 +74,9 @@ export async function buildStatusReport(input: StatusInput) {
 function toCredit(spent: number, reserved: number, cap: number | null) {
   const isExhausted = cap !== null && spent >= cap;
   const isNear = cap !== null && spent + reserved >= cap * 0.9;
+  const state: 'ok' | 'near_cap' | 'exhausted' = isExhausted ? 'exhausted' : isNear ? 'near_cap' : 'ok';
   return {
-    state: isExhausted ? 'exhausted' : isNear ? 'near_cap' : 'ok',
+    state,
     monthly_cap: cap === null ? null : toUsd(cap),
     spent: toUsd(spent),
   };

@@ -1,0 +1,153 @@
+/**
+ * `/my-key`: a person who has a virtual key and no account pastes it and sees its usage. The browser keeps a pass for an hour, never the key; the
+ * pass is no session of a person, and nothing can be changed with it. Each request checks the key again, so that a revoked key ends it.
+ */
+import { GatewayError, gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import { addDays, startOf, startOfNext } from '../../core/time-zone.ts';
+import type { KeyOfPass, Keyring } from '../../keys/keyring.ts';
+import { type AttemptLimit, limitKey, networkOf } from '../../people/attempt-limit.ts';
+import type { Project } from '../../projects/projects.ts';
+import type { CallSelection } from '../../usage/analytics/call-filter.ts';
+import type { CallPage, CallPageRequest, CallSummary } from '../../usage/analytics/call-list.ts';
+import type { FiguresReport, FiguresRequest } from '../../usage/analytics/read-figures.ts';
+import type { StatusReport } from '../../usage/status.ts';
+import { type Cookie, hostCookieName } from '../frame/cookies.ts';
+import { pageParameter } from '../frame/navigation.ts';
+import type { ActionRoute, ConsoleContext, ConsoleRoute, CsvValue, PageContent, PageRoute } from '../frame/route.ts';
+import { keyView, myKeyPath, pasteView } from './pages.ts';
+
+export interface KeyHolderDeps {
+  readonly keyring: Pick<Keyring, 'issuePass' | 'findByPass'>;
+  readonly attempts: Pick<AttemptLimit, 'count' | 'takeBack'>;
+  readonly findProject: (projectId: string) => Project | Promise<Project>;
+  /** Response of `GET /status/peek`. */
+  readonly getStatus: (caller: KeyOfPass['caller']) => Promise<StatusReport>;
+  readonly usage: {
+    figures(request: FiguresRequest): Promise<FiguresReport>;
+    callPage(request: CallPageRequest): Promise<CallPage>;
+    streamCalls(selection: CallSelection): AsyncIterable<CallSummary>;
+  };
+}
+
+const passMs = 3_600_000;
+const maxFailuresPerAddress = 30;
+const callsPerPage = 25;
+const chartDays = 30;
+
+export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRoute[] {
+  const { keyring, attempts, findProject, getStatus, usage } = deps;
+
+  /** Null without a pass. Throws `invalid_key` when the key or the pass has ended. */
+  const findKey = async (context: ConsoleContext): Promise<KeyOfPass | null> => {
+    const pass = context.cookies[cookieName(context)];
+    return pass === undefined ? null : keyring.findByPass(pass);
+  };
+
+  const show = async (context: ConsoleContext, { record, caller, endsAt }: KeyOfPass): Promise<PageContent> => {
+    const project = await findProject(record.projectId);
+    const zone = project.settings.timeZone;
+    const to = startOfNext('minute', zone, context.now);
+    const own = { projectId: project.id, filter: { key: record.prefix }, to } as const;
+    const today = startOf('day', zone, context.now);
+    const before = parseBefore(context);
+    const [status, month, days, page] = await Promise.all([
+      getStatus(caller),
+      usage.figures({ ...own, zone, from: startOf('month', zone, context.now), costly: ['latency'] }),
+      usage.figures({ ...own, zone, from: addDays(zone, today, 1 - chartDays), unit: 'day' }),
+      usage.callPage({ ...own, from: record.createdAt, before, limit: callsPerPage }),
+    ]);
+    return keyView({ context, record, project, zone, endsAt, status, month: month.total, days, page });
+  };
+
+  const page: PageRoute = {
+    method: 'get',
+    path: myKeyPath,
+    access: 'anyone',
+    async handle(context) {
+      try {
+        const key = await findKey(context);
+        return key === null ? pasteView(context) : await show(context, key);
+      } catch (error) {
+        if (!(error instanceof GatewayError) || error.code !== 'invalid_key') throw error;
+        const ended = 'This view has ended, or the key was revoked or has expired. Paste the key again.';
+        return { ...pasteView(context, ended), setCookies: [endOfPass(context)] };
+      }
+    },
+  };
+
+  const open: ActionRoute = {
+    method: 'post',
+    path: myKeyPath,
+    access: 'anyone',
+    // Changes nothing.
+    action: null,
+    async handle(context, form) {
+      const address = limitKey('key', networkOf(context.remoteAddress), maxFailuresPerAddress);
+      const until = await attempts.count([address]);
+      if (until !== null) {
+        const minutes = Math.ceil((until - context.now) / 60_000);
+        return { kind: 'page', page: { ...pasteView(context, `Too many failed attempts. Try again in ${minutes} minutes.`), status: 429 } };
+      }
+      try {
+        const pass = await keyring.issuePass((form.get('key') ?? '').trim(), context.now + passMs);
+        await attempts.takeBack(address);
+        const cookie = { name: cookieName(context), value: pass, maxAgeSeconds: passMs / 1_000 };
+        return { kind: 'redirect', to: myKeyPath, setCookies: [cookie] };
+      } catch (error) {
+        if (!(error instanceof GatewayError) || error.code !== 'invalid_key') throw error;
+        return { kind: 'page', page: { ...pasteView(context, 'This key is not valid, or it was revoked or has expired.'), status: 401 } };
+      }
+    },
+  };
+
+  const close: ActionRoute = {
+    method: 'post',
+    path: `${myKeyPath}/close`,
+    access: 'anyone',
+    action: null,
+    handle: async (context) => ({ kind: 'redirect', to: myKeyPath, setCookies: [endOfPass(context)] }),
+  };
+
+  const csv: PageRoute = {
+    method: 'get',
+    path: `${myKeyPath}.csv`,
+    access: 'anyone',
+    async handle(context) {
+      const key = await findKey(context);
+      if (key === null) throw gatewayError('missing_key', { message: 'paste the key first' });
+      const { record } = key;
+      const selection = { projectId: record.projectId, filter: { key: record.prefix }, from: record.createdAt, to: context.now };
+      return {
+        kind: 'csv',
+        fileName: `calls-of-${record.prefix}.csv`,
+        header: ['id', 'started_at (UTC)', 'route', 'source', 'model', 'status', 'outcome', 'tokens_in', 'tokens_out', 'cost_usd', 'ms'],
+        rows: toCsvRows(usage.streamCalls(selection)),
+      };
+    },
+  };
+  return [page, open, close, csv];
+}
+
+async function* toCsvRows(calls: AsyncIterable<CallSummary>): AsyncGenerator<readonly CsvValue[]> {
+  for await (const call of calls) {
+    const { id, startedAt, route, source, model, status, outcome, costNanos, durationMs } = call;
+    const input = call.input + call.cachedInput + call.cacheWrite;
+    const cost = costNanos === null ? null : costNanos / 1e9;
+    yield [id, startedAt.toISOString(), route, source, model, status, outcome, input, call.output, cost, durationMs];
+  }
+}
+
+function parseBefore({ url }: ConsoleContext): string | null {
+  const before = url.searchParams.get(pageParameter);
+  if (before !== null && !isUuid(before)) throw gatewayError('bad_request', { message: `${pageParameter}: must be the id of a call` });
+  return before;
+}
+
+function cookieName({ secure }: ConsoleContext): string {
+  return hostCookieName('gateway_key_pass', secure);
+}
+
+function endOfPass(context: ConsoleContext): Cookie {
+  return { name: cookieName(context), value: '', maxAgeSeconds: 0 };
+}

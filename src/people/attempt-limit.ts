@@ -1,0 +1,64 @@
+/**
+ * Table `sign_in_failures`: limits how often a secret can be guessed. Attempts are counted in the database, so that a limit holds over all
+ * processes, and before the secret is checked; a success takes its attempt back.
+ */
+import { createHash } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+
+const windowMs = 15 * 60_000;
+
+/** What attempts are counted by, such as an account or a network address. */
+export interface LimitKey {
+  readonly hash: Buffer;
+  /** Attempts per window. */
+  readonly max: number;
+}
+
+export interface AttemptLimit {
+  /** Counts an attempt by every key. Returns when the next attempt is allowed if there were too many, else null. */
+  count(keys: readonly LimitKey[]): Promise<number | null>;
+  /** Forgets all attempts. */
+  clear(key: LimitKey): Promise<void>;
+  /** Forgets one attempt. */
+  takeBack(key: LimitKey): Promise<void>;
+}
+
+export function createAttemptLimit({ database, clock }: { readonly database: Database; readonly clock: Clock }): AttemptLimit {
+  return {
+    async count(keys) {
+      const now = clock.now();
+      const rows = await database.query<{ hash: Buffer; failures: number; endsAt: Date }>(
+        `insert into sign_in_failures (key_sha256, failures, window_ends_at)
+         select key, 1, $3::timestamptz from unnest($1::bytea[]) as key order by key
+         on conflict (key_sha256) do update set
+           failures = case when sign_in_failures.window_ends_at <= $2::timestamptz then 1 else sign_in_failures.failures + 1 end,
+           window_ends_at = case when sign_in_failures.window_ends_at <= $2::timestamptz then $3::timestamptz else sign_in_failures.window_ends_at end
+         returning key_sha256 as hash, failures, window_ends_at as "endsAt"`,
+        [keys.map(({ hash }) => hash), new Date(now), new Date(now + windowMs)],
+      );
+      const exceeded = rows.filter(({ hash, failures }) => keys.some((key) => key.hash.equals(hash) && failures > key.max));
+      return exceeded.length === 0 ? null : Math.max(...exceeded.map(({ endsAt }) => endsAt.getTime()));
+    },
+    async clear({ hash }) {
+      await database.query('delete from sign_in_failures where key_sha256 = $1::bytea', [hash]);
+    },
+    async takeBack({ hash }) {
+      await database.query('update sign_in_failures set failures = failures - 1 where key_sha256 = $1::bytea and failures > 0', [hash]);
+    },
+  };
+}
+
+/** Attempts of one kind with one value; different kinds are counted apart. */
+export function limitKey(kind: string, value: string, max: number): LimitKey {
+  return { hash: createHash('sha256').update(`${kind} ${value}`).digest(), max };
+}
+
+/** An IPv6 client has a whole /64 network, so its addresses count as one. */
+export function networkOf(address: string): string {
+  if (!isIPv6(address) || address.startsWith('::ffff:')) return address;
+  const [head = '', tail] = address.split('::').map((part) => part.split(':').filter((group) => group !== ''));
+  const groups = tail === undefined ? [...head] : [...head, ...Array<string>(8 - head.length - tail.length).fill('0'), ...tail];
+  return groups.slice(0, 4).join(':');
+}
