@@ -136,6 +136,8 @@ export function createApi(deps: ApiDeps): Server {
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
       audit,
+      people,
+      publicUrl: () => snapshot().config.publicUrl,
       adminToken,
     }),
     console: createConsole({ ...deps, readStored, getStatus }),

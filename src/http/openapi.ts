@@ -14,6 +14,8 @@ import { memoryOperations } from './routes/memory/operations.ts';
 import { memoryRequests } from './routes/memory/request-schemas.ts';
 import { memoryResponses } from './routes/memory/response-schemas.ts';
 import { provisionOperations } from './routes/provision/operations.ts';
+import { peopleOperations } from './routes/provision/people-operations.ts';
+import { peopleRequests, peopleResponses } from './routes/provision/people-schemas.ts';
 import { provisionRequests } from './routes/provision/request-schemas.ts';
 import { provisionResponses } from './routes/provision/response-schemas.ts';
 import { statusOperations, statusResponses } from './routes/status/operations.ts';
@@ -57,6 +59,7 @@ const operations: OperationSpecs = {
   ...statusOperations,
   ...memoryOperations,
   ...provisionOperations,
+  ...peopleOperations,
 };
 
 function describePaths(): JsonObject {
@@ -77,6 +80,7 @@ function operationId(method: string, path: string): string {
 const namedSchemas: Readonly<Record<string, z.ZodType>> = {
   ...inferenceRequests,
   ...provisionRequests,
+  ...peopleRequests,
   ...mediaRequests,
   ...mediaResponses,
   ...videoRequests,
@@ -85,6 +89,7 @@ const namedSchemas: Readonly<Record<string, z.ZodType>> = {
   ...statusResponses,
   ...memoryResponses,
   ...provisionResponses,
+  ...peopleResponses,
   ...inferenceResponses,
   ...errorSchemas,
 };

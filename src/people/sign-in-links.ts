@@ -10,7 +10,13 @@ import { assertPassword, hashPassword } from './password.ts';
 import { parseNewAccount } from './person-input.ts';
 import { createSecret, hashSecret, isSecret } from './secret.ts';
 
-export const signInLinkMs = 86_400_000;
+const signInLinkMs = 86_400_000;
+/** Path of the page that a link opens (`src/console/sign-in`). */
+export const signInLinkPath = '/console/sign-in/link';
+
+export function signInLinkUrl(origin: string, secret: string): string {
+  return `${origin}${signInLinkPath}?token=${secret}`;
+}
 
 export interface SignInLink {
   readonly secret: string;

@@ -16,6 +16,7 @@ import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
 import { createBatches } from '../../src/memory/learning/batches.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
 import { createAudit } from '../../src/people/audit.ts';
+import { createPeople } from '../../src/people/people.ts';
 import { createProjects } from '../../src/projects/projects.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 
@@ -73,6 +74,8 @@ beforeAll(async () => {
         reprice,
         adminToken,
         audit: createAudit({ database, clock }),
+        people: createPeople({ database, clock }),
+        publicUrl: () => null,
       },
       catalog: { listModels: () => [], listProviders: () => [], importModels: () => Promise.reject(new Error('no test imports')) },
       getUsage: async () => ({ month: '2026-11', spend: 1.5, monthly_cap: null, by_model: [], by_task: [], by_source: [] }),

@@ -9,6 +9,7 @@ import { createKeyring } from '../../src/keys/keyring.ts';
 import { createBatches } from '../../src/memory/learning/batches.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
 import { createAudit } from '../../src/people/audit.ts';
+import { createPeople } from '../../src/people/people.ts';
 import { createProjects } from '../../src/projects/projects.ts';
 import { describeDatabases } from '../db/databases.ts';
 
@@ -38,7 +39,24 @@ describeDatabases('/provision', (database) => {
     const catalog = { listModels: () => [], listProviders: () => [], importModels: () => Promise.reject(new Error('no test imports')) };
     const getUsage = async ({ slug }: { slug: string }) => ({ project: slug });
     const audit = createAudit({ database: database(), clock });
-    const deps = { projects, keyring, memorySettings, batches, listCalls, getUsage, leases, catalog, erasures, reprice, audit, adminToken };
+    const people = createPeople({ database: database(), clock });
+    const publicUrl = () => null;
+    const deps = {
+      projects,
+      keyring,
+      memorySettings,
+      batches,
+      listCalls,
+      getUsage,
+      leases,
+      catalog,
+      erasures,
+      reprice,
+      audit,
+      people,
+      publicUrl,
+      adminToken,
+    };
     app.use('/provision', createProvisionRoutes(deps));
     app.use(createErrorHandler(silentLogger));
     server = createServer(app);

@@ -1,14 +1,15 @@
 /** Sign-in with a one-time link: opening it shows a button, and only the button uses it. */
 import { GatewayError } from '../../core/errors.ts';
 import type { People } from '../../people/people.ts';
+import { signInLinkPath } from '../../people/sign-in-links.ts';
 import type { ActionRoute, ConsoleRoute, PageRoute } from '../frame/route.ts';
-import { linkPath, linkView, unusableLink } from './pages.ts';
+import { linkView, unusableLink } from './pages.ts';
 import type { StartSession } from './start-session.ts';
 
 export function createLinkRoutes({ links }: Pick<People, 'links'>, startSession: StartSession): readonly ConsoleRoute[] {
   const page: PageRoute = {
     method: 'get',
-    path: linkPath,
+    path: signInLinkPath,
     access: 'anyone',
     async handle(context) {
       const token = context.url.searchParams.get('token') ?? '';
@@ -18,7 +19,7 @@ export function createLinkRoutes({ links }: Pick<People, 'links'>, startSession:
   };
   const use: ActionRoute = {
     method: 'post',
-    path: linkPath,
+    path: signInLinkPath,
     access: 'anyone',
     action: null,
     async handle(context, form) {

@@ -1,11 +1,11 @@
 /** Pages before a session: sign-in, a sign-in link, and why either failed. */
+import { signInLinkPath } from '../../people/sign-in-links.ts';
 import { card, notice, textField } from '../frame/components.ts';
 import { csrfField } from '../frame/form.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 
 export const signInPath = '/console/sign-in';
-export const linkPath = `${signInPath}/link`;
 export const oidcPath = `${signInPath}/oidc`;
 
 type FormContext = Pick<ConsoleContext, 'csrfToken'>;
@@ -85,7 +85,7 @@ export function linkView(context: FormContext, { token, person, entered = { emai
       : html`<p>You sign in as <strong>${person.name}</strong> (${person.email}). The link works once.</p>`;
   const content = card([
     text,
-    html`<form class="form" method="post" action="${linkPath}">${csrfField(context)}<input type="hidden" name="token" value="${token}">${fields}
+    html`<form class="form" method="post" action="${signInLinkPath}">${csrfField(context)}<input type="hidden" name="token" value="${token}">${fields}
 <div class="form-actions"><button class="button primary block">${person === null ? 'Create the account' : 'Sign in'}</button></div></form>`,
   ]);
   return { kind: 'page', title: person === null ? 'Create the admin account' : 'Sign in', content };

@@ -9,20 +9,22 @@ import type { Keyring } from '../../keys/keyring.ts';
 import type { Batches } from '../../memory/learning/batches.ts';
 import type { Audit } from '../../people/audit.ts';
 import { readJson, requireToken } from '../admin.ts';
+import { addAuditRoutes } from './provision/audit-routes.ts';
 import { addBatchRoutes } from './provision/batch-routes.ts';
 import { addCatalogRoutes, type CatalogRouteDeps } from './provision/catalog-routes.ts';
 import { addKeyRoutes } from './provision/key-routes.ts';
 import { addLeaseRoutes, type LeaseRouteDeps } from './provision/lease-routes.ts';
+import { addPeopleRoutes, type PeopleRouteDeps } from './provision/people-routes.ts';
 import { addReportRoutes, type ReportRouteDeps } from './provision/report-routes.ts';
 import { createResponders } from './provision/responders.ts';
 import { addSettingsRoutes, type SettingsRouteDeps } from './provision/settings-routes.ts';
 
-export interface ProvisionRouteDeps extends SettingsRouteDeps, ReportRouteDeps {
+export interface ProvisionRouteDeps extends SettingsRouteDeps, ReportRouteDeps, PeopleRouteDeps {
   readonly keyring: Keyring;
   readonly batches: Batches;
   readonly leases: LeaseRouteDeps;
   readonly catalog: CatalogRouteDeps;
-  readonly audit: Pick<Audit, 'begin' | 'finish'>;
+  readonly audit: Audit;
   readonly adminToken: string;
 }
 
@@ -40,5 +42,7 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   addBatchRoutes(router, responders, deps.batches);
   addReportRoutes(router, responders, deps);
   addLeaseRoutes(router, responders, deps.leases);
+  addPeopleRoutes(router, responders, deps);
+  addAuditRoutes(router, responders, deps);
   return router;
 }

@@ -74,6 +74,15 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'maximum number of rows'),
   before: queryParameter('before', uuid, 'only calls older than the one with this id'),
   task_id: queryParameter('task_id', boundedName, 'only calls of this task'),
+  email: pathParameter('email', boundedName, 'e-mail address of the person, in any case'),
+  session: pathParameter('id', uuid, 'id of the session'),
+  after_email: queryParameter('after', boundedName, 'only people whose address sorts after this one'),
+  before_entry: queryParameter('before', { type: 'integer', minimum: 1 }, 'only entries older than the one with this id'),
+  audit_project: queryParameter('project', { type: 'string', minLength: 1 }, 'only changes to the project with this slug'),
+  audit_person: queryParameter('person', boundedName, 'only changes by this person: an e-mail address, or an id'),
+  audit_action: queryParameter('action', boundedName, 'only this action, such as `key.issue`'),
+  audit_from: queryParameter('from', { type: 'string', format: 'date-time' }, 'only changes at or after this time'),
+  audit_to: queryParameter('to', { type: 'string', format: 'date-time' }, 'only changes before this time'),
   source_only: queryParameter('source', boundedName, 'only calls of this application'),
 };
 

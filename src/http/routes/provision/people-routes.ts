@@ -1,0 +1,172 @@
+/** People: accounts, sign-in links, sessions, and members of projects. */
+import type { Request, Router } from 'express';
+import { z } from 'zod';
+import { gatewayError } from '../../../core/errors.ts';
+import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
+import { formatTime, formatTimeOrNull } from '../../../core/time.ts';
+import type { PersonRecord } from '../../../people/accounts.ts';
+import type { Member } from '../../../people/members.ts';
+import type { People } from '../../../people/people.ts';
+import { memberInput, signInLinkInput } from '../../../people/person-input.ts';
+import type { SessionRecord } from '../../../people/sessions.ts';
+import { signInLinkUrl } from '../../../people/sign-in-links.ts';
+import { type Change, param, type Responders, toListJson } from './responders.ts';
+
+export interface PeopleRouteDeps {
+  readonly people: People;
+  /** Scheme and host of sign-in links; null: those of the request. */
+  readonly publicUrl: () => string | null;
+}
+
+export function addPeopleRoutes(router: Router, responders: Responders, { people, publicUrl }: PeopleRouteDeps): void {
+  const { read, change, readProject, changeProject } = responders;
+  const { accounts, members, sessions, links } = people;
+
+  /** The person in the URL; the audit row gets the id, since an e-mail address would remain when the person is deleted. */
+  const findPerson = async (request: Request, change?: Change): Promise<PersonRecord> => {
+    const person = await accounts.findByEmail(param(request, 'email'));
+    if (!person) throw gatewayError('not_found', { message: 'no such person' });
+    change?.note({ person_id: person.id });
+    return person;
+  };
+
+  const issueLink = async (request: Request, personId: string | null) => {
+    const { secret, expiresAt } = await links.issue(personId);
+    const origin = publicUrl() ?? originOf(request);
+    return { sign_in_url: signInLinkUrl(origin, secret), sign_in_url_expires_at: formatTime(expiresAt) };
+  };
+
+  router.get(
+    '/people',
+    read(async ({ query }) => toListJson(await accounts.list(parseOrBadRequest(peopleQuery, query)), toPersonJson)),
+  );
+  router.post(
+    '/people',
+    change('person.create', async (request, change) => {
+      const person = await accounts.create(request.body);
+      change.note({ person_id: person.id, admin: person.isAdmin });
+      change.status = 201;
+      return { ...toPersonJson(person), ...(!person.hasPassword && (await issueLink(request, person.id))) };
+    }),
+  );
+  router.get(
+    '/people/:email',
+    read(async (request) => toPersonJson(await findPerson(request))),
+  );
+  router.patch(
+    '/people/:email',
+    change('person.update', async (request, change) => {
+      const before = await findPerson(request, change);
+      const after = await accounts.change(before.id, request.body);
+      change.note({ ...(before.isAdmin !== after.isAdmin && { admin: { from: before.isAdmin, to: after.isAdmin } }) });
+      const [wasDisabled, isDisabled] = [before.disabledAt !== null, after.disabledAt !== null];
+      change.note({ ...(wasDisabled !== isDisabled && { disabled: { from: wasDisabled, to: isDisabled } }) });
+      return toPersonJson(after);
+    }),
+  );
+  router.delete(
+    '/people/:email',
+    change('person.delete', async (request, change) => {
+      const person = await findPerson(request, change);
+      await accounts.remove(person.id);
+      return { ...toPersonJson(person), deleted: true };
+    }),
+  );
+  router.get(
+    '/people/:email/sessions',
+    read(async (request) => toListJson(await sessions.list((await findPerson(request)).id), toSessionJson)),
+  );
+  router.delete(
+    '/people/:email/sessions',
+    change('session.revoke_all', async (request, change) => {
+      const revoked = await sessions.revokeAll((await findPerson(request, change)).id);
+      change.note({ sessions: revoked });
+      return { revoked };
+    }),
+  );
+  router.delete(
+    '/people/:email/sessions/:id',
+    change('session.revoke', async (request, change) => {
+      const { id } = await findPerson(request, change);
+      if (!(await sessions.revoke(id, param(request, 'id')))) throw gatewayError('not_found', { message: 'no such session' });
+      return { revoked: 1 };
+    }),
+  );
+  router.post(
+    '/sign-in-links',
+    change('sign_in_link.create', async (request, change) => {
+      const { email, admin = false } = parseOrBadRequest(signInLinkInput, request.body);
+      if (email === undefined && !admin) throw gatewayError('bad_request', { message: 'email: is needed, unless admin is true' });
+      const known = email === undefined ? null : await accounts.findByEmail(email);
+      if (known && known.disabledAt !== null) throw gatewayError('conflict', { message: 'email: the person is disabled' });
+      const person = email === undefined ? null : (known ?? (await accounts.create({ email, admin })));
+      if (person && admin && !person.isAdmin) await accounts.change(person.id, { admin });
+      change.note({ person_id: person?.id ?? null, admin: admin || (person?.isAdmin ?? false) });
+      change.status = 201;
+      return { email: person?.email ?? null, ...(await issueLink(request, person?.id ?? null)) };
+    }),
+  );
+  router.get(
+    '/teams/:project/members',
+    readProject(async ({ id }) => toListJson(await members.list(id), toMemberJson)),
+  );
+  router.get(
+    '/teams/:project/members/:email',
+    readProject(async ({ id }, request) => {
+      const person = await findPerson(request);
+      const member = (await members.list(id)).find(({ personId }) => personId === person.id);
+      if (!member) throw gatewayError('not_found', { message: 'no such member' });
+      return toMemberJson(member);
+    }),
+  );
+  router.put(
+    '/teams/:project/members/:email',
+    changeProject('member.update', async (project, request, change) => {
+      const { role } = parseOrBadRequest(memberInput, request.body);
+      const { member, previous } = await members.put(project.id, (await findPerson(request, change)).id, role);
+      change.note({ role: { from: previous, to: role } });
+      return toMemberJson(member);
+    }),
+  );
+  router.delete(
+    '/teams/:project/members/:email',
+    changeProject('member.remove', async (project, request, change) => {
+      const member = await members.remove(project.id, (await findPerson(request, change)).id);
+      change.note({ role: { from: member.role, to: null } });
+      return toMemberJson(member);
+    }),
+  );
+}
+
+const peopleQuery = z.object({
+  limit: z.coerce.number().int().min(1).max(1_000).default(100),
+  after: z.string().max(254).optional(),
+});
+
+function toPersonJson(person: PersonRecord): Record<string, unknown> {
+  const { id, email, name, isAdmin, hasPassword, hasOidc, disabledAt, createdAt } = person;
+  return {
+    ...{ id, email, name, admin: isAdmin, has_password: hasPassword, has_oidc: hasOidc },
+    disabled_at: formatTimeOrNull(disabledAt),
+    created_at: formatTime(createdAt),
+  };
+}
+
+function toMemberJson({ personId, email, name, role, isDisabled, createdAt }: Member): Record<string, unknown> {
+  return { id: personId, email, name, role, disabled: isDisabled, created_at: formatTime(createdAt) };
+}
+
+function toSessionJson({ id, userAgent, createdAt, lastSeenAt, expiresAt }: SessionRecord): Record<string, unknown> {
+  return {
+    ...{ id, user_agent: userAgent },
+    created_at: formatTime(createdAt),
+    last_seen_at: formatTime(lastSeenAt),
+    expires_at: formatTime(expiresAt),
+  };
+}
+
+/** Scheme and host as the client named them. */
+function originOf(request: Request): string {
+  const scheme = request.get('x-forwarded-proto')?.split(',', 1)[0]?.trim() === 'https' ? 'https' : 'http';
+  return `${scheme}://${request.get('host') ?? ''}`;
+}

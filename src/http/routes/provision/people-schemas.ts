@@ -1,0 +1,62 @@
+/** Request and response schemas of people, members and the audit log. */
+import { z } from 'zod';
+import { memberInput, newPersonInput, personChange, signInLinkInput } from '../../../people/person-input.ts';
+import { count, id, listSchema, text, time } from '../../openapi/schemas/primitives.ts';
+
+export const peopleRequests = {
+  PersonBody: newPersonInput.describe('A new person.'),
+  PersonChangeBody: personChange.describe('Omitted members stay unchanged.'),
+  SignInLinkBody: signInLinkInput.describe('Who the link is for.'),
+  MemberBody: memberInput.describe('The role in the project.'),
+};
+
+const personFields = {
+  id,
+  email: z.string(),
+  name: z.string(),
+  admin: z.boolean().describe('deployment admin'),
+  has_password: z.boolean(),
+  has_oidc: z.boolean().describe('has signed in with the identity provider'),
+  disabled_at: time.nullable(),
+  created_at: time,
+};
+const person = z.looseObject(personFields);
+
+const link = { sign_in_url: z.string().describe('works once'), sign_in_url_expires_at: time };
+
+const member = z.looseObject({
+  id: id.describe('of the person'),
+  email: z.string(),
+  name: z.string(),
+  role: z.enum(['owner', 'member']),
+  disabled: z.boolean(),
+  created_at: time,
+});
+
+const session = z.looseObject({ id, user_agent: text, created_at: time, last_seen_at: time, expires_at: time });
+
+const auditEntry = z.looseObject({
+  id: z.int(),
+  at: time,
+  actor: z.enum(['person', 'personal_token', 'admin_token']),
+  person_id: id.nullable(),
+  email: text.describe('null for the admin token, and when the person was deleted'),
+  project: text.describe('slug; null for changes to the deployment'),
+  action: z.string(),
+  target: text.describe('id, slug or prefix of what was changed'),
+  outcome: z.enum(['ok', 'refused', 'failed']).nullable().describe('null: under way, or interrupted'),
+  detail: z.record(z.string(), z.unknown()),
+});
+
+export const peopleResponses = {
+  Person: person,
+  PersonList: listSchema(person),
+  NewPerson: z.looseObject({ ...personFields, sign_in_url: link.sign_in_url.optional(), sign_in_url_expires_at: time.optional() }),
+  DeletedPerson: z.looseObject({ ...personFields, deleted: z.literal(true) }),
+  SignInLink: z.looseObject({ email: text, ...link }),
+  SessionList: listSchema(session),
+  RevokedSessions: z.looseObject({ revoked: count }),
+  Member: member,
+  MemberList: listSchema(member),
+  AuditEntryList: listSchema(auditEntry),
+};
