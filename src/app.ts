@@ -1,6 +1,6 @@
 /** The composition root: creates the modules, passes each its dependencies, and starts and stops them in order. Contains no policy. */
 import type { Activities } from '../workflows/contract.ts';
-import { createApi } from './app/api.ts';
+import { type Api, createApi } from './app/api.ts';
 import { createCallHandler } from './app/call-handler.ts';
 import { createCallRecording } from './app/call-recording.ts';
 import { type ConfigSnapshot, createSnapshot, withModels } from './app/config-snapshot.ts';
@@ -163,9 +163,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     ],
     getDegradations: () => (role === 'worker' ? [] : durableWaitReasons().map((reason) => `durable work waits: ${reason}`)),
   };
-  const server =
+  const { server, closeStreams }: Api =
     role === 'worker'
-      ? createHealthServer({ health, logger })
+      ? { server: createHealthServer({ health, logger }), closeStreams: async () => undefined }
       : createApi({
           database,
           snapshot,
@@ -236,7 +236,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       const deadline = performance.now() + graceMs;
       const timeouts = { drainTimeoutMs: graceMs, onDrainTimeout: httpClient.abort, abortTimeoutMs };
       const serverClosed = closeServer(server, { closeUnusedConnections, ...timeouts });
-      await Promise.all([serverClosed, durable?.stop()]);
+      await Promise.all([serverClosed, closeStreams(), durable?.stop()]);
       // A call whose client has disconnected holds no server connection, but its vendor may bill it: wait for it too.
       await callRecording.waitUntilSettled(deadline);
       httpClient.abort();

@@ -57,7 +57,13 @@ interface ApiDeps {
   readonly logger: Logger;
 }
 
-export function createApi(deps: ApiDeps): Server {
+export interface Api {
+  readonly server: Server;
+  /** Ends streams that would otherwise stay open until the client closes them. */
+  closeStreams(): Promise<void>;
+}
+
+export function createApi(deps: ApiDeps): Api {
   const { snapshot, activeModels, keyring, projects, breakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
   const { database, handleCall, reprice, media, health, people, audit, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
@@ -142,6 +148,5 @@ export function createApi(deps: ApiDeps): Server {
     }),
     console: createConsole({ ...deps, readStored, getStatus }),
   });
-  server.once('close', () => mcp.close().catch((err: unknown) => logger.warn({ err }, 'mcp did not close')));
-  return server;
+  return { server, closeStreams: mcp.close };
 }

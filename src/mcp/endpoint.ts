@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { type AuthInfo, bearerAuthChallengeResponse, createMcpHandler, OAuthError, verifyBearerToken } from '@modelcontextprotocol/server';
 import type { Clock } from '../core/time.ts';
+import { withTimeout } from '../core/time-limit.ts';
 import { readBody } from '../http/body.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import { sendBytes, sendJson } from '../http/error-handler.ts';
@@ -34,17 +35,20 @@ export interface McpEndpoint {
   serve(request: IncomingMessage, response: ServerResponse): Promise<void>;
   /** Protected resource metadata (RFC 9728), public. */
   sendMetadata(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** Lets running tool calls finish, then ends open streams; later requests fail. */
   close(): Promise<void>;
 }
 
 const maxBodyBytes = 1024 * 1024;
+const closeTimeoutMs = 5_000;
 const jsonRpc = { parseError: -32_700, refused: -32_000 } as const;
 
 export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, logger }: McpEndpointDeps): McpEndpoint {
   const waitSeconds = createRateLimit();
+  const running = new Set<Promise<void>>();
   const handler = createMcpHandler(({ authInfo }) => createMcpServer(tools, { access: accessOf(authInfo), projectsOf, logger }), {
-    // No notice is ever published: tools change with a release only.
-    maxSubscriptions: 0,
+    // Clients may listen for changes, but nothing is ever published: tools change with a release only.
+    maxSubscriptions: 100,
     onerror: (err) => logger.debug({ err }, 'mcp request rejected'),
   });
   const handle = toNodeHandler(handler, { onerror: (err) => logger.error({ err }, 'mcp request failed') });
@@ -92,7 +96,10 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
           return sendRpcError(response, 400, jsonRpc.parseError, 'Parse error: the request body is not valid JSON');
         }
       }
-      await handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
+      const handled = handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
+      // A stream of changes ends with the client or the process.
+      if (!isListening(body)) running.add(handled);
+      await handled.finally(() => running.delete(handled));
     },
     async sendMetadata(request, response) {
       if (findForeignHost(resource, { host: request.headers.host }) !== null)
@@ -108,7 +115,10 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
       }
       sendJson(response, 200, describeResource(resource, request.headers).metadata);
     },
-    close: handler.close,
+    async close() {
+      await withTimeout(Promise.allSettled(running), closeTimeoutMs, () => []);
+      await handler.close();
+    },
   };
 }
 
@@ -117,6 +127,10 @@ function accessOf(auth: AuthInfo | undefined): Access {
   const access = auth?.extra?.access;
   if (access === undefined) throw new Error('the request was not authenticated');
   return access as Access;
+}
+
+function isListening(body: unknown): boolean {
+  return typeof body === 'object' && body !== null && 'method' in body && body.method === 'subscriptions/listen';
 }
 
 function sendRpcError(response: ServerResponse, status: number, code: number, message: string): void {

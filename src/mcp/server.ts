@@ -2,7 +2,9 @@
 import { McpServer } from '@modelcontextprotocol/server';
 import type { AnyTool, ToolSession } from './tools/tool.ts';
 
-/** How long clients may keep the list of tools and the answer of `server/discover`, which change with a release only. */
+const fixedList = { listChanged: false };
+/** The lists change with a release only. */
+const lists = ['server/discover', 'tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'] as const;
 const cacheHint = { ttlMs: 300_000, cacheScope: 'private' } as const;
 
 const instructions =
@@ -15,8 +17,9 @@ export function createMcpServer(tools: readonly AnyTool[], session: ToolSession)
     { name: 'model-gateway', title: 'Model gateway', version: '0.1.0' },
     {
       instructions,
-      capabilities: { tools: { listChanged: false } },
-      cacheHints: { 'tools/list': cacheHint, 'server/discover': cacheHint },
+      // Many clients list prompts and resources without checking that there are any, and report an unknown method as a failure.
+      capabilities: { tools: fixedList, prompts: fixedList, resources: fixedList },
+      cacheHints: Object.fromEntries(lists.map((list) => [list, cacheHint])),
       maxToolInputElements: 2_000,
     },
   );

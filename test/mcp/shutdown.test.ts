@@ -1,0 +1,39 @@
+/** Stopping the gateway while an MCP client listens for changes of the tool list. */
+import { expect, test } from '@jest/globals';
+import { withGateway } from '../support/gateway.ts';
+import { addPerson, issueToken } from './people.ts';
+
+test('a listening client does not delay the shutdown', async () => {
+  // Waiting for the client would take this minute, longer than the test may.
+  await withGateway({ graceMs: 60_000 }, async (gateway) => {
+    const token = await issueToken(gateway, await addPerson(gateway, []));
+    const response = await fetch(`${gateway.url}/mcp`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+        authorization: `Bearer ${token}`,
+        'mcp-protocol-version': '2026-07-28',
+        'mcp-method': 'subscriptions/listen',
+      },
+      body: JSON.stringify({
+        jsonrpc: '2.0',
+        id: 1,
+        method: 'subscriptions/listen',
+        params: {
+          notifications: { toolsListChanged: true },
+          _meta: {
+            'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+            'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+            'io.modelcontextprotocol/clientCapabilities': {},
+          },
+        },
+      }),
+    });
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+    const closed = gateway.app.close();
+    const text = await response.text();
+    expect(text).toContain('notifications/subscriptions/acknowledged');
+    await closed;
+  });
+});
