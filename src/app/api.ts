@@ -94,7 +94,10 @@ export function createApi(deps: ApiDeps): Api {
 
   const mcp = createMcp({
     ...{ database, people, audit, memory, learning, readStored, clock, logger },
-    resource: { publicUrl: null, issuer: null },
+    resource: () => {
+      const { publicUrl, oidc } = snapshot().config;
+      return { publicUrl, issuer: oidc?.issuer ?? null };
+    },
     getUsage: async (projectId) => getUsage(await projects.get(projectId)),
   });
 

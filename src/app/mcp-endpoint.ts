@@ -29,7 +29,7 @@ export interface McpDeps {
   readonly audit: Audit;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly resource: ResourceSettings;
+  readonly resource: () => ResourceSettings;
   readonly memory: Memory;
   readonly learning: Learning;
   readonly getUsage: UsageToolDeps['getUsage'];
@@ -42,7 +42,6 @@ const changeAction = 'memory.update';
 
 export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
   const { database, people, audit, clock, logger, resource, memory, learning, getUsage, readStored } = deps;
-  const { issuer } = resource;
 
   const readLastChange = async (projectId: string): Promise<LastChange | null> => {
     const entries = await audit.list({ projectId, action: changeAction, limit: 20 });
@@ -64,8 +63,7 @@ export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
         const { person, record } = found;
         return { person, scopes: record.scopes, expiresAt: record.expiresAt, actor: 'personal_token', client: `token:${record.prefix}` };
       },
-      verifyOidcToken:
-        issuer === null ? null : createOidcTokens({ issuer, findPerson: (identity) => findPersonOf(database, identity), clock }),
+      verifyOidcToken: createOidcTokens({ findPerson: (identity) => findPersonOf(database, identity), clock }),
     },
     projectsOf: people.members.projectsOf,
     tools: [

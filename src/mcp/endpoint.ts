@@ -21,7 +21,8 @@ import type { AnyTool } from './tools/tool.ts';
 import { type TokenDeps, verifyToken } from './verify-token.ts';
 
 export interface McpEndpointDeps {
-  readonly resource: ResourceSettings;
+  /** A reload of the configuration changes them. */
+  readonly resource: () => ResourceSettings;
   readonly tokens: TokenDeps;
   readonly projectsOf: ProjectsOf;
   /** In the order in which clients list them. */
@@ -57,10 +58,10 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   const authenticate = async (
     request: IncomingMessage,
     response: ServerResponse,
-    { url, metadataUrl }: Resource,
+    { url, issuer, metadataUrl }: Resource,
   ): Promise<AuthInfo | null> => {
     const verifyAccessToken = async (token: string): Promise<AuthInfo> => {
-      const access = await verifyToken(tokens, token, url);
+      const access = await verifyToken(tokens, token, issuer === null ? null : { issuer, audience: url });
       const { client, scopes: granted, expiresAt } = access;
       return { token, clientId: client, scopes: [...granted], expiresAt: Math.floor(expiresAt / 1_000), extra: { access } };
     };
@@ -78,9 +79,9 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
 
   return {
     async serve(request, response) {
-      const foreign = findForeignHost(resource, request.headers);
+      const foreign = findForeignHost(resource(), request.headers);
       if (foreign !== null) return sendRpcError(response, 403, jsonRpc.refused, foreign);
-      const auth = await mapDatabaseErrors(() => authenticate(request, response, describeResource(resource, request.headers)));
+      const auth = await mapDatabaseErrors(() => authenticate(request, response, describeResource(resource(), request.headers)));
       if (auth === null) return;
       const wait = waitSeconds(accessOf(auth).person.id, clock.now());
       if (wait !== null) {
@@ -102,7 +103,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
       await handled.finally(() => running.delete(handled));
     },
     async sendMetadata(request, response) {
-      if (findForeignHost(resource, { host: request.headers.host }) !== null)
+      if (findForeignHost(resource(), { host: request.headers.host }) !== null)
         return sendRpcError(response, 403, jsonRpc.refused, 'Invalid Host');
       response.setHeader('access-control-allow-origin', '*');
       if (request.method === 'OPTIONS') {
@@ -113,7 +114,7 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
         response.writeHead(405, { allow: 'GET, HEAD, OPTIONS' }).end();
         return;
       }
-      sendJson(response, 200, describeResource(resource, request.headers).metadata);
+      sendJson(response, 200, describeResource(resource(), request.headers).metadata);
     },
     async close() {
       await withTimeout(Promise.allSettled(running), closeTimeoutMs, () => []);

@@ -10,13 +10,18 @@ import type { Identity } from '../people/identity.ts';
 import type { Person } from '../people/person.ts';
 import { toScopes } from '../people/scopes.ts';
 import type { Access } from './access.ts';
-import { invalidToken } from './verify-token.ts';
+import { invalidToken } from './invalid-token.ts';
 
 export interface OidcTokenOptions {
-  readonly issuer: string;
   /** The active person of an identity. Null when there is none. */
   readonly findPerson: (identity: Identity) => Promise<Person | null>;
   readonly clock: Clock;
+}
+
+export interface TokenSource {
+  readonly issuer: string;
+  /** Who the token must be for. */
+  readonly audience: string;
 }
 
 const clockSkewSeconds = 30;
@@ -38,38 +43,36 @@ const claimsSchema = z.object({
 });
 
 /** The returned function throws an `OAuthError` for a token that is not accepted, and `keystore_unavailable` when the issuer cannot be reached. */
-export function createOidcTokens({ issuer, findPerson, clock }: OidcTokenOptions) {
-  let keys: Promise<JWTVerifyGetKey> | null = null;
-  const getKeys = (): Promise<JWTVerifyGetKey> => {
-    keys ??= discoverKeys(issuer).catch((error: unknown) => {
-      keys = null; // The next token tries again.
-      throw error;
+export function createOidcTokens({ findPerson, clock }: OidcTokenOptions) {
+  let cached: { readonly issuer: string; readonly keys: Promise<JWTVerifyGetKey> } | null = null;
+  const keysOf = (issuer: string): Promise<JWTVerifyGetKey> => {
+    if (cached?.issuer === issuer) return cached.keys;
+    const entry = { issuer, keys: discoverKeys(issuer) };
+    cached = entry;
+    entry.keys.catch(() => {
+      if (cached === entry) cached = null; // The next token tries again.
     });
-    return keys;
+    return entry.keys;
   };
 
-  return async (token: string, resource: string): Promise<Access> => {
-    const claims = claimsSchema.safeParse(await verify(token, await getKeys(), { issuer, audience: resource, now: clock.now() }));
+  return async (token: string, source: TokenSource): Promise<Access> => {
+    const { issuer } = source;
+    const claims = claimsSchema.safeParse(await verify(token, await keysOf(issuer), { ...source, now: clock.now() }));
     if (!claims.success) throw invalidToken('the token lacks the claims sub and exp');
     const { sub, exp, email, email_verified: isVerified, scope = '', scp = [], client_id: clientId, azp } = claims.data;
     const verifiedEmail = isVerified === true && email !== undefined ? email.toLowerCase() : null;
     const person = await findPerson({ issuer, subject: sub, verifiedEmail });
     if (person === null) throw invalidToken('the token belongs to nobody who is active in this gateway');
     const names = [scope, ...(typeof scp === 'string' ? [scp] : scp)].flatMap((text) => text.split(' '));
-    return {
-      person,
-      scopes: toScopes(names),
-      expiresAt: (exp + clockSkewSeconds) * 1_000,
-      actor: 'person',
-      client: clientId ?? azp ?? 'oidc',
-    };
+    const expiresAt = (exp + clockSkewSeconds) * 1_000;
+    return { person, scopes: toScopes(names), expiresAt, actor: 'person', client: clientId ?? azp ?? 'oidc' };
   };
 }
 
 async function verify(
   token: string,
   keys: JWTVerifyGetKey,
-  { issuer, audience, now }: { readonly issuer: string; readonly audience: string; readonly now: number },
+  { issuer, audience, now }: TokenSource & { readonly now: number },
 ): Promise<JWTPayload> {
   try {
     const { payload } = await jwtVerify(token, keys, {
@@ -80,9 +83,14 @@ async function verify(
   } catch (error) {
     if (error instanceof errors.JWTExpired) throw invalidToken('the token has expired');
     if (error instanceof errors.JWTClaimValidationFailed) throw invalidToken(`the token has the wrong ${error.claim}`);
-    if (error instanceof errors.JWKSTimeout || !(error instanceof errors.JOSEError)) throw unreachable(error);
+    if (!(error instanceof errors.JOSEError) || isUnreadable(error)) throw unreachable(error);
     throw invalidToken('the token is not an access token of the identity provider');
   }
+}
+
+/** The keys of the issuer could not be fetched. */
+function isUnreadable(error: errors.JOSEError): boolean {
+  return error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error.code === errors.JOSEError.code;
 }
 
 async function discoverKeys(issuer: string): Promise<JWTVerifyGetKey> {

@@ -26,6 +26,7 @@ export interface RequestHeaders {
 export interface Resource {
   /** The audience of access tokens. */
   readonly url: string;
+  readonly issuer: string | null;
   readonly metadataUrl: string;
   /** The protected resource metadata. */
   readonly metadata: Readonly<Record<string, unknown>>;
@@ -35,7 +36,7 @@ export interface Resource {
 export function findForeignHost({ publicUrl }: ResourceSettings, { host, origin }: RequestHeaders): string | null {
   const allowed = [...localhostAllowedHostnames(), ...(publicUrl === null ? [] : [new URL(publicUrl).hostname])];
   const checkedHost = validateHostHeader(host, allowed);
-  if (!checkedHost.ok) return `${checkedHost.message}. Set the public URL of the gateway to serve other hosts than localhost.`;
+  if (!checkedHost.ok) return `${checkedHost.message}. Set GATEWAY_PUBLIC_URL to serve other hosts than localhost.`;
   const checkedOrigin = validateOriginHeader(origin, allowed);
   return checkedOrigin.ok ? null : checkedOrigin.message;
 }
@@ -45,6 +46,7 @@ export function describeResource({ publicUrl, issuer }: ResourceSettings, { host
   const url = `${publicUrl ?? `http://${host}`}/mcp`;
   return {
     url,
+    issuer,
     metadataUrl: getOAuthProtectedResourceMetadataUrl(new URL(url)),
     metadata: {
       resource: url,

@@ -1,14 +1,9 @@
 /** Finds the person of an account at the identity provider. */
 import type { Queries } from '../db/database.ts';
 import type { Person } from './person.ts';
+import type { OidcIdentity } from './sign-in.ts';
 
-export interface Identity {
-  readonly issuer: string;
-  /** The claim `sub`. */
-  readonly subject: string;
-  /** Lower case; null unless the issuer has verified it. */
-  readonly verifiedEmail: string | null;
-}
+export type Identity = Pick<OidcIdentity, 'issuer' | 'subject' | 'verifiedEmail'>;
 
 /** The active person of an account, or of its verified email when that person is not connected to an account yet. Null when there is none. */
 export async function findPersonOf(queries: Queries, { issuer, subject, verifiedEmail }: Identity): Promise<Person | null> {

@@ -1,7 +1,9 @@
 /** A real OpenID Connect provider (`oidc-provider`) on the loopback interface, and a person's way through its login and consent pages. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import Provider from 'oidc-provider';
+import { scopes } from '../../src/people/scopes.ts';
 
 export interface IdentityProvider {
   readonly issuer: string;
@@ -9,6 +11,8 @@ export interface IdentityProvider {
   readonly people: Map<string, Readonly<Record<string, unknown>>>;
   /** Signs in at the provider's pages and consents; returns the address that the provider redirects to. */
   signIn(authorizationUrl: string, login: string): Promise<URL>;
+  /** Signs claims with the key of the provider. */
+  sign(claims: Readonly<Record<string, unknown>>): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -17,7 +21,16 @@ export async function startIdentityProvider(client: { id: string; secret: string
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true });
   const provider = new Provider(issuer, {
+    jwks: { keys: [{ ...(await exportJWK(privateKey)), kid: 'test', alg: 'RS256', use: 'sig' }] },
+    // Access tokens for the API that the client names, as JWT.
+    features: {
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: (_context: unknown, audience: string) => ({ audience, scope: scopes.join(' '), accessTokenFormat: 'jwt' }),
+      },
+    },
     clients: [
       {
         client_id: client.id,
@@ -37,6 +50,7 @@ export async function startIdentityProvider(client: { id: string; secret: string
   return {
     issuer,
     people,
+    sign: (claims) => new SignJWT(claims).setProtectedHeader({ alg: 'RS256', kid: 'test' }).sign(privateKey),
     async signIn(authorizationUrl, login) {
       const browser = createBrowser();
       let response = await browser.get(authorizationUrl);
