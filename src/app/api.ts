@@ -31,7 +31,7 @@ import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
 import { createMcp } from './mcp.ts';
 import type { MediaHandlers } from './media.ts';
-import { createMemoryRouteDeps, type Memory } from './memory.ts';
+import { createMemoryRouteDeps, createSubjectEraser, type Memory } from './memory.ts';
 
 interface ApiDeps {
   readonly database: Database;
@@ -76,6 +76,7 @@ export function createApi(deps: ApiDeps): Api {
       return query();
     });
 
+  const eraseSubject = createSubjectEraser({ memory, applyErasure: erasures.listener.apply, readStored });
   const getUsage = ({ id: projectId, settings: { monthlyCapNanos } }: Project) =>
     readStored(() => reports.getUsage({ projectId, monthlyCapNanos }));
 
@@ -120,7 +121,7 @@ export function createApi(deps: ApiDeps): Api {
         return listModels({ ...request, catalog, catalogFill: config.catalogFill, startedAt });
       },
     },
-    memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, applyErasure: erasures.listener.apply, readStored }),
+    memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, eraseSubject, readStored }),
     health,
     provision: createProvisionRoutes({
       projects,
@@ -149,7 +150,7 @@ export function createApi(deps: ApiDeps): Api {
       publicUrl: () => snapshot().config.publicUrl,
       adminToken,
     }),
-    console: createConsole({ ...deps, readStored, getStatus }),
+    console: createConsole({ ...deps, eraseSubject, readStored, getStatus }),
   });
   return { server, closeStreams: mcp.close };
 }

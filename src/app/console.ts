@@ -23,9 +23,10 @@ import type { UsageReports } from '../usage/reports.ts';
 import type { StatusReport } from '../usage/status.ts';
 import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
+import { memoryAreas } from './console-memory.ts';
 import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
-import type { Memory } from './memory.ts';
+import type { EraseSubject, Memory } from './memory.ts';
 
 /** What the pages may need; each area takes from it what it names. */
 export interface ConsoleDeps {
@@ -40,6 +41,7 @@ export interface ConsoleDeps {
   readonly memory: Memory;
   readonly learning: Learning;
   readonly erasures: Erasures;
+  readonly eraseSubject: EraseSubject;
   readonly callRecording: CallRecording;
   readonly handleCall: HandleCall;
   /** Runs a query after this process's journal is drained, so that people see the calls that they just made. */
@@ -67,7 +69,7 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
 
 /** One line per area, in the order of the navigation. */
 function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
-  return [...signInRoutes(deps), ...createAccountRoutes(deps), ...keyHolderRoutes(deps)];
+  return [...signInRoutes(deps), ...createAccountRoutes(deps), ...memoryAreas(deps), ...keyHolderRoutes(deps)];
 }
 
 function signInRoutes({ snapshot, people, audit, clock, logger }: ConsoleDeps): readonly ConsoleRoute[] {

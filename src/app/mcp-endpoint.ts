@@ -21,7 +21,7 @@ import { recordChange } from '../people/record-change.ts';
 import { backgroundCaller } from '../pipeline/call/internal-call.ts';
 import { findCall } from '../usage/call-rows.ts';
 import type { Learning } from './learning.ts';
-import { type Memory, searchTimeouts } from './memory.ts';
+import type { Memory } from './memory.ts';
 
 export interface McpDeps {
   readonly database: Database;
@@ -75,11 +75,7 @@ export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
         clock,
       }),
       createSearchMemoryTool({
-        searchMemory: (projectId, request) =>
-          readStored(() => {
-            const embed = memory.embedFor(backgroundCaller(projectId), searchTimeouts.embedTimeoutMs);
-            return memory.search(request, { projectId, embed, ...searchTimeouts });
-          }),
+        searchMemory: (projectId, request) => readStored(() => memory.searchAs(backgroundCaller(projectId), request)),
       }),
       createUsageTool({ getUsage }),
       createWhyTool({ findCall: (projectId, id) => readStored(() => findCall(database, projectId, id)) }),

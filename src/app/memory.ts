@@ -6,15 +6,15 @@ import type { FindCaller } from '../http/authenticate.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { MemoryRouteDeps } from '../http/routes/memory.ts';
 import { createEpisodes } from '../memory/conversations/episodes.ts';
-import { createErase, type Erasure } from '../memory/erasure/erase.ts';
-import { createReceipt, type LocalPurge } from '../memory/erasure/erasure-report.ts';
+import { createErase, type EraseRequest, type Erasure } from '../memory/erasure/erase.ts';
+import { createReceipt, type ErasureSummary, type LocalPurge } from '../memory/erasure/erasure-report.ts';
 import { createPassageEmbedder } from '../memory/indexing/embed-passages.ts';
 import { createItems, type Writer } from '../memory/items/items.ts';
 import { createRecall } from '../memory/recall/recall.ts';
 import { createWakeUp } from '../memory/recall/wake-up.ts';
 import { createMemorySettings } from '../memory/records/settings.ts';
 import { createGraph } from '../memory/search/graph.ts';
-import { createSearch, type EmbedText } from '../memory/search/search.ts';
+import { createSearch, type EmbedText, type SearchRequest, type SearchResult } from '../memory/search/search.ts';
 import type { Logger } from '../observability/logger.ts';
 import { backgroundCaller, type MemoryProject } from '../pipeline/call/internal-call.ts';
 import { type Embedder, isTextRejected } from '../pipeline/internal/embedder.ts';
@@ -34,6 +34,9 @@ interface MemoryDeps {
 /** Timeout of background embedding requests; long, because no caller waits for them. */
 const backgroundTimeoutMs = 60_000;
 
+/** What a person or caller who searches waits for at most: a vendor for the vector, the database for the rest. */
+const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
+
 export function createMemory({ database, clock, logger, embedder, findProject, recallDeadlineMs }: MemoryDeps) {
   const search = createSearch({ database });
   const settings = createMemorySettings({ database, clock, logger });
@@ -46,6 +49,9 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
       const { model, vectors } = await embedder.embed({ caller, project, texts: [text], timeoutMs: limitMs });
       return vectors[0] ? { model, values: vectors[0] } : null;
     };
+  /** Searches as `POST /v1/memory/search` does; the caller is charged for the embedding. */
+  const searchAs = (caller: Caller, request: SearchRequest): Promise<SearchResult> =>
+    search(request, { projectId: caller.projectId, embed: embedFor(caller, searchTimeouts.embedTimeoutMs), ...searchTimeouts });
   const embeddingModelOf = async (projectId: string): Promise<string | null> => embedder.getModel((await findProject(projectId)).settings);
   return {
     embedFor,
@@ -77,7 +83,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
     }),
     episodes: createEpisodes({ database }),
     items: createItems({ database, clock }),
-    search,
+    searchAs,
     wakeUp: createWakeUp({ database }),
     findFacts: createGraph({ database }),
     erase: createErase({ database, clock }),
@@ -85,20 +91,34 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
   };
 }
 
+/** Erases a subject, also from this process's caches and in-flight calls. */
+export type EraseSubject = (request: EraseRequest) => Promise<ErasureSummary>;
+
+interface EraserDeps {
+  readonly memory: Memory;
+  /** Applies an erasure to this process's caches and in-flight calls immediately. */
+  readonly applyErasure: (erasure: Erasure) => LocalPurge;
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+}
+
+export function createSubjectEraser({ memory, applyErasure, readStored }: EraserDeps): EraseSubject {
+  return (request) =>
+    readStored(async () => {
+      const erasure = await memory.erase(request);
+      return createReceipt(erasure, applyErasure(erasure));
+    });
+}
+
 interface MemoryApiDeps {
   readonly remember: Learning['remember'];
   readonly findCaller: FindCaller;
   readonly memory: Memory;
-  /** Applies an erasure to this process's caches and in-flight calls immediately. */
-  readonly applyErasure: (erasure: Erasure) => LocalPurge;
+  readonly eraseSubject: EraseSubject;
   /** Runs a query after this process's journal is drained; maps database errors to API errors. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
-/** What a search waits for at most: a vendor for the vector, the database for the rest. */
-export const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
-
-export function createMemoryRouteDeps({ findCaller, memory, remember, applyErasure, readStored }: MemoryApiDeps): MemoryRouteDeps {
+export function createMemoryRouteDeps({ findCaller, memory, remember, eraseSubject, readStored }: MemoryApiDeps): MemoryRouteDeps {
   const { episodes, items } = memory;
   return {
     findCaller,
@@ -108,17 +128,9 @@ export function createMemoryRouteDeps({ findCaller, memory, remember, applyErasu
     correctItem: (caller, id, text) => mapDatabaseErrors(() => items.correct(caller.projectId, id, text, toWriter(caller))),
     removeItem: (caller, id) => mapDatabaseErrors(() => items.remove(caller.projectId, id, toWriter(caller))),
     rateItem: ({ projectId }, id, rating) => mapDatabaseErrors(() => items.rate(projectId, id, rating)),
-    search: (caller, request) =>
-      readStored(() => {
-        const embed = memory.embedFor(caller, searchTimeouts.embedTimeoutMs);
-        return memory.search(request, { projectId: caller.projectId, embed, ...searchTimeouts });
-      }),
+    search: (caller, request) => readStored(() => memory.searchAs(caller, request)),
     wakeUp: ({ projectId }, subject) => readStored(() => memory.wakeUp(projectId, subject)),
-    eraseSubject: (caller, subject) =>
-      readStored(async () => {
-        const erasure = await memory.erase({ projectId: caller.projectId, subject, askedBy: toWriter(caller).author });
-        return createReceipt(erasure, applyErasure(erasure));
-      }),
+    eraseSubject: (caller, subject) => eraseSubject({ projectId: caller.projectId, subject, askedBy: toWriter(caller).author }),
     findFacts: ({ projectId }, query) => mapDatabaseErrors(() => memory.findFacts(projectId, query)),
   };
 }

@@ -35,12 +35,16 @@ export function filterForm(
 }
 
 /** Keyset paging: `next` is the key of the last row shown, null on the last page. */
-export function pager(view: View, next: string | null): Html | string {
+export function pager(
+  view: View,
+  next: string | null,
+  labels: { readonly first: string; readonly next: string } = { first: 'Newest', next: 'Older' },
+): Html | string {
   const isFirst = !view.url.searchParams.has(pageParameter);
   if (isFirst && next === null) return '';
   return html`<nav class="pager" aria-label="Pages">${
-    isFirst ? '' : html`<a class="button" href="${withQuery(view, { [pageParameter]: null })}">Newest</a>`
-  }${next === null ? '' : html`<a class="button" rel="next" href="${withQuery(view, { [pageParameter]: next })}">Older</a>`}</nav>`;
+    isFirst ? '' : html`<a class="button" href="${withQuery(view, { [pageParameter]: null })}">${labels.first}</a>`
+  }${next === null ? '' : html`<a class="button" rel="next" href="${withQuery(view, { [pageParameter]: next })}">${labels.next}</a>`}</nav>`;
 }
 
 /** The same view as CSV: same path with `.csv`, same query without paging. */

@@ -13,6 +13,8 @@ export interface ItemFilter {
   readonly origin: ItemOrigin | null;
   readonly state: ItemStateFilter;
   readonly pinnedOnly: boolean;
+  /** Learned from this conversation; null for any. */
+  readonly conversationId: string | null;
 }
 
 export interface IdPage {
@@ -30,26 +32,27 @@ const stateSql: Readonly<Record<ItemStateFilter, string>> = {
 };
 
 export function listItems(queries: Queries, projectId: string, filter: ItemFilter, { before, limit }: IdPage): Promise<Item[]> {
-  const { subject, kind, origin, state, pinnedOnly } = filter;
+  const { subject, kind, origin, state, pinnedOnly, conversationId } = filter;
   return queries.query<Item>(
     `select ${itemColumns} from memory_items item
       where item.project_id = $1::uuid and ${stateSql[state]} ${pinnedOnly ? 'and item.pinned' : ''}
         and ($2::text is null or item.subject = $2::text) and ($3::text is null or item.kind = $3::text)
         and ${origin === 'person' ? `item.origin = 'person' and $4::text is not null` : '($4::text is null or item.origin = $4::text)'}
-        and ($5::uuid is null or item.id < $5::uuid)
+        and ($5::uuid is null or item.id < $5::uuid) and ($7::uuid is null or item.conversation_id = $7::uuid)
       order by item.id desc
       limit $6::integer`,
-    [projectId, subject, kind, origin, before, limit],
+    [projectId, subject, kind, origin, before, limit, conversationId],
   );
 }
 
 /** Whether a memory passes the filter; search results are filtered by it. */
-export function matchesFilter(item: Item, { subject, kind, origin, state, pinnedOnly }: ItemFilter): boolean {
+export function matchesFilter(item: Item, { subject, kind, origin, state, pinnedOnly, conversationId }: ItemFilter): boolean {
   return (
     (subject === null || item.subject === subject) &&
     (kind === null || item.kind === kind) &&
     (origin === null || item.origin === origin) &&
     (!pinnedOnly || item.pinned) &&
+    (conversationId === null || item.conversationId === conversationId) &&
     isInState(item, state)
   );
 }

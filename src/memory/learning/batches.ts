@@ -102,6 +102,15 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
     list: (projectId: string | null, state: BatchState | null) => findBatches(projectId, { state }),
     /** A page of the same list; `before` is the id of the last batch shown. */
     listPage: (projectId: string, page: BatchPage) => findBatches(projectId, page),
+    /** How many of a project are open, failed and stopped; `running` includes waiting and retrying ones. */
+    async count(projectId: string): Promise<Readonly<Record<EndedState | 'running', number>>> {
+      const rows = await database.query<{ state: EndedState | 'running'; count: number }>(
+        `select state, count(*)::integer as count from memory_batches
+          where project_id = $1::uuid and state in ('running', 'failed', 'stopped') group by state`,
+        [projectId],
+      );
+      return { running: 0, failed: 0, stopped: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
+    },
     show: findWithGroups,
     /** Retries failed and waiting groups immediately; finished groups stay. Throws `not_found`. */
     async replay(projectId: string | null, id: string): Promise<BatchWithGroups> {

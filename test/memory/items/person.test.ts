@@ -15,7 +15,7 @@ import { createTestLearning, memory, listItems as readItems, storeReadConversati
 
 const key: Writer = { origin: 'agent', author: 'key:a' };
 const person: Writer = { origin: 'person', author: 'person:0191d9f0-0000-7000-8000-000000000001' };
-const any: ItemFilter = { subject: null, kind: null, origin: null, state: 'all', pinnedOnly: false };
+const any: ItemFilter = { subject: null, kind: null, origin: null, state: 'all', pinnedOnly: false, conversationId: null };
 
 describeDatabases('memories of people', (database) => {
   const items = () => createItems({ database: database(), clock: systemClock });

@@ -1,0 +1,55 @@
+/** Passes the console pages about memory their dependencies. Contains no policy. */
+import { createBatchRoutes } from '../console/batches/routes.ts';
+import { createConversationRoutes } from '../console/conversations/routes.ts';
+import { createErasureRoutes } from '../console/erasure/routes.ts';
+import type { ConsoleRoute } from '../console/frame/route.ts';
+import { createMemoryPagesRoutes } from '../console/memory/routes.ts';
+import { createSettingsRoutes } from '../console/settings/routes.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import { previewErasure } from '../memory/erasure/erasure-preview.ts';
+import { findErasure, listErasures } from '../memory/erasure/erasure-report.ts';
+import { previewRetention } from '../memory/erasure/retention.ts';
+import { readNextBatch } from '../memory/learning/next-batch.ts';
+import { findPersonNames } from '../people/person-names.ts';
+import { backgroundCaller } from '../pipeline/call/internal-call.ts';
+import type { Learning } from './learning.ts';
+import type { EraseSubject, Memory } from './memory.ts';
+
+interface MemoryAreasDeps {
+  readonly database: Database;
+  readonly memory: Memory;
+  readonly learning: Learning;
+  readonly eraseSubject: EraseSubject;
+  /** Runs a query after this process's journal is drained. */
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly clock: Clock;
+}
+
+export function memoryAreas({ database, memory, learning, eraseSubject, readStored, clock }: MemoryAreasDeps): readonly ConsoleRoute[] {
+  const { items, settings } = memory;
+  const findNames = (ids: readonly string[]) => findPersonNames(database, ids);
+  return [
+    ...createMemoryPagesRoutes({
+      queries: database,
+      items,
+      writeItem: items.write,
+      search: (projectId, request) => readStored(() => memory.searchAs(backgroundCaller(projectId), request)),
+      findFacts: memory.findFacts,
+      findNames,
+    }),
+    ...createConversationRoutes({ queries: database, readStored, remember: learning.remember }),
+    ...createBatchRoutes({
+      batches: learning.batches,
+      readNextBatch: async (projectId) => readNextBatch(database, projectId, await settings.read(projectId)),
+    }),
+    ...createSettingsRoutes({ settings, previewRetention: (projectId, days) => previewRetention({ database, clock }, projectId, days) }),
+    ...createErasureRoutes({
+      preview: (projectId, subject) => readStored(() => previewErasure(database, projectId, subject)),
+      erase: (projectId, subject, askedBy) => eraseSubject({ projectId, subject, askedBy }),
+      listErasures: (projectId, limit, before) => listErasures(database, projectId, limit, before),
+      findErasure: (projectId, id) => findErasure(database, projectId, id),
+      findNames,
+    }),
+  ];
+}

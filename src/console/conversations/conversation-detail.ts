@@ -1,0 +1,261 @@
+/** One conversation: its messages, the text that memory read, the memories learned from it, and its calls. */
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
+import type { Queries } from '../../db/database.ts';
+import {
+  type ConversationMessage,
+  type ConversationView,
+  listConversationCalls,
+  listMessages,
+  readConversation,
+} from '../../memory/conversations/list-conversations.ts';
+import { rememberBody } from '../../memory/items/item-schemas.ts';
+import { listItems } from '../../memory/items/list-items.ts';
+import type { RememberReceipt } from '../../memory/learning/begin-batch.ts';
+import {
+  ago,
+  badge,
+  copyable,
+  definitions,
+  form,
+  formatCount,
+  pageParameter,
+  pager,
+  section,
+  table,
+  tabs,
+  textField,
+  time,
+  usd,
+  withQuery,
+} from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { stateBadge, styles } from './conversation-list.ts';
+
+export interface ConversationDetailDeps {
+  readonly queries: Queries;
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  /** Starts a batch over the conversation from its first message. Throws `not_found`, `memory_off`. */
+  readonly remember: (projectId: string, conversationId: string, focus: string | null) => Promise<RememberReceipt>;
+}
+
+/** A page of messages of the longest kind stays below 150 kB. */
+const messagesPerPage = 25;
+const maxMessageLength = 4_000;
+const maxTextLength = 30_000;
+const maxDownloadLength = 16 * 1024 * 1024;
+const maxCalls = 200;
+const memoriesPerPage = 50;
+
+const views = [
+  ['messages', 'Messages'],
+  ['text', 'Text that memory read'],
+  ['memories', 'Memories learned'],
+  ['calls', 'Calls'],
+] as const;
+
+type View = (typeof views)[number][0];
+
+export function createConversationDetailRoutes({ queries, readStored, remember }: ConversationDetailDeps): readonly ConsoleRoute[] {
+  const read = async ({ project, params: { id = '' } }: ConsoleContext, maxText = maxTextLength): Promise<ConversationView> => {
+    const conversation = await readStored(() => readConversation(queries, project.id, id, maxText));
+    if (!conversation) throw gatewayError('not_found', { message: 'no such conversation' });
+    return conversation;
+  };
+  const show = async (context: ConsoleContext, focus = ''): Promise<PageContent> => {
+    const conversation = await read(context);
+    const view = views.find(([name]) => name === context.url.searchParams.get('view'))?.[0] ?? 'messages';
+    return detailPage(context, conversation, view, await content(context, conversation, view), focus);
+  };
+  const content = (context: ConsoleContext, conversation: ConversationView, view: View): Promise<Html> | Html => {
+    switch (view) {
+      case 'messages':
+        return messagesView(queries, context, conversation);
+      case 'text':
+        return textView(context, conversation);
+      case 'memories':
+        return memoriesView(queries, context, conversation);
+      case 'calls':
+        return callsView(queries, context, conversation);
+      default:
+        return view satisfies never;
+    }
+  };
+
+  return [
+    { method: 'get', path: '/conversations/:id', access: 'member', handle: (context) => show(context) },
+    {
+      method: 'get',
+      path: '/conversations/:id/text',
+      access: 'member',
+      async handle(context) {
+        const { id, text } = await read(context, maxDownloadLength);
+        return { kind: 'download', fileName: `conversation-${id}.txt`, contentType: 'text/plain; charset=utf-8', body: text ?? '' };
+      },
+    },
+    {
+      method: 'post',
+      path: '/conversations/:id/remember',
+      access: 'member',
+      action: 'conversation.remember',
+      async handle(context, fields) {
+        const {
+          project,
+          params: { id = '' },
+        } = context;
+        if (!isUuid(id)) throw gatewayError('not_found', { message: 'no such conversation' });
+        const { focus } = parseOrBadRequest(rememberBody, { focus: fields.get('focus') ?? '' });
+        const { batchId } = await readStored(() => remember(project.id, id.toLowerCase(), focus));
+        return {
+          kind: 'redirect',
+          to: `/console/p/${project.slug}/batches/${batchId}`,
+          notice: 'Memory reads the conversation from its first message.',
+          audit: { conversation: id, batch: batchId },
+        };
+      },
+      invalidForm: (context, fields) => show(context, fields.get('focus') ?? ''),
+    },
+  ];
+}
+
+function detailPage(context: ConsoleContext, conversation: ConversationView, view: View, content: Html, focus: string): PageContent {
+  const { project, zone } = context;
+  const { id, title, state, source, subject, calls, messages, batchedMessages, learnable } = conversation;
+  const base = `/console/p/${project.slug}`;
+  const learned = learnable
+    ? `${formatCount(Math.min(batchedMessages, messages))} of ${formatCount(messages)} messages`
+    : 'Not learned from';
+  return {
+    kind: 'page',
+    title: title || 'Conversation',
+    styles: [styles],
+    breadcrumbs: [{ label: 'Conversations', href: `${base}/conversations` }],
+    content: html`<div class="stack">${definitions([
+      ['State', stateBadge(state)],
+      ['Application', html`<a href="${base}/conversations?source=${encodeURIComponent(source)}">${source}</a>`],
+      ['Subject', subject === null ? 'None' : html`<a href="${base}/memory?subject=${encodeURIComponent(subject)}">${subject}</a>`],
+      ['Calls', formatCount(calls)],
+      ['Started', time(conversation.startedAt, zone)],
+      ['Last turn', time(conversation.lastTurnAt, zone)],
+      ['Read', time(conversation.readAt, zone)],
+      ['In learning batches', learned],
+      ['Id', copyable(id)],
+    ])}
+${tabs(
+  'Parts of the conversation',
+  views.map(([name, label]) => ({
+    label,
+    href: withQuery(context, { view: name === 'messages' ? null : name, from: null, [pageParameter]: null }),
+    current: name === view,
+  })),
+)}${content}${rememberSection(context, conversation, focus)}</div>`,
+  };
+}
+
+function rememberSection(context: ConsoleContext, { id }: ConversationView, focus: string): Html {
+  const content = form({
+    context,
+    action: `/console/p/${context.project.slug}/conversations/${id}/remember`,
+    submit: 'Remember',
+    label: 'Remember this conversation',
+    fields: [
+      textField({
+        name: 'focus',
+        label: 'Focus',
+        value: focus,
+        maxLength: 2_000,
+        hint: 'What memory should search for. Empty: everything worth knowing.',
+      }),
+    ],
+  });
+  return section('Remember', html`<div class="card">${content}</div>`, {
+    hint: 'Memory reads the conversation from its first message, at once, in a batch that costs a call of the memory model.',
+  });
+}
+
+async function messagesView(queries: Queries, context: ConsoleContext, conversation: ConversationView): Promise<Html> {
+  const from = Math.max(0, Math.trunc(Number(context.url.searchParams.get('from')) || 0));
+  const rows = await listMessages(queries, conversation.id, {
+    from: Math.min(from, 1e9),
+    limit: messagesPerPage,
+    maxText: maxMessageLength,
+  });
+  const last = from + rows.length;
+  const link = (label: string, target: number, rel: string) =>
+    html`<a class="button" rel="${rel}" href="${withQuery(context, { from: target === 0 ? null : target })}">${label}</a>`;
+  const paging = html`<nav class="pager" aria-label="Pages of messages">${from > 0 ? link('Earlier', Math.max(0, from - messagesPerPage), 'prev') : ''}${
+    last < conversation.messages ? link('Later', last, 'next') : ''
+  }</nav>`;
+  const range = rows.length === 0 ? 'No message.' : `Messages ${from + 1} to ${last} of ${conversation.messages}`;
+  return html`<p class="hint">${range}</p><ol class="messages" start="${from + 1}">${rows.map((row) => message(context, row))}</ol>${paging}`;
+}
+
+function message({ project, zone }: ConsoleContext, row: ConversationMessage): Html {
+  const { position, role, text, textLength, toolCalls, callId, createdAt } = row;
+  const call = callId === null ? '' : html` · <a href="/console/p/${project.slug}/calls/${callId}">Call</a>`;
+  const cut =
+    textLength > maxMessageLength
+      ? html`<p class="hint">The first ${formatCount(maxMessageLength)} of ${formatCount(textLength)} characters.</p>`
+      : '';
+  const tools = toolCalls.map(
+    ({ name, arguments: given }) => html`<p class="tool-call">${badge('Tool call')} <code>${name}(${given})</code></p>`,
+  );
+  return html`<li id="message-${position}" class="message ${role}"><p class="message-head"><strong>${role === 'user' ? 'User' : 'Assistant'}</strong>
+<span class="muted">${time(createdAt, zone)}${call}</span></p>${text === '' ? '' : html`<p class="text">${text}</p>`}${cut}${tools}</li>`;
+}
+
+function textView({ url }: ConsoleContext, { text, textLength, state }: ConversationView): Html {
+  if (text === null)
+    return html`<div class="empty"><p class="empty-title">Not read yet</p><p>${
+      state === 'stored' ? 'Memory reads a conversation once no call has arrived for a while.' : 'It has no text.'
+    }</p></div>`;
+  const rest =
+    textLength > maxTextLength
+      ? html`<p class="hint">The first ${formatCount(maxTextLength)} of ${formatCount(textLength)} characters.</p>`
+      : '';
+  return html`<div class="card stack"><p class="hint">User and assistant messages and the assistant's tool calls, as they were when the conversation was read.
+<a href="${url.pathname}/text" download>Download</a></p><p class="text prose">${text}</p>${rest}</div>`;
+}
+
+async function memoriesView(queries: Queries, context: ConsoleContext, { id }: ConversationView): Promise<Html> {
+  const { project, url } = context;
+  const given = url.searchParams.get(pageParameter);
+  const before = given !== null && isUuid(given) ? given : null;
+  const filter = { subject: null, kind: null, origin: null, state: 'all', pinnedOnly: false, conversationId: id } as const;
+  const rows = await listItems(queries, project.id, filter, { before, limit: memoriesPerPage + 1 });
+  const shown = rows.slice(0, memoriesPerPage);
+  const list = table({
+    caption: 'Memories learned from this conversation',
+    hideCaption: true,
+    columns: [
+      { label: 'Memory', value: ({ text }: (typeof rows)[number]) => text.slice(0, 300).toWellFormed(), grow: true },
+      { label: 'Kind', value: ({ kind }) => kind },
+      { label: 'State', value: ({ state, inRecall }) => (state === 'closed' ? 'Closed' : inRecall ? 'Live' : 'Left out of recall') },
+      { label: 'Written', value: ({ createdAt }) => ago(createdAt, context.now, context.zone) },
+    ],
+    rows: shown,
+    rowHref: (item) => `/console/p/${project.slug}/memory/${item.id}`,
+    empty: 'None so far. A learning batch writes down what is worth knowing, which may be nothing.',
+  });
+  return html`${list}${pager(context, rows.length > memoriesPerPage ? (shown.at(-1)?.id ?? null) : null)}`;
+}
+
+async function callsView(queries: Queries, { project, zone }: ConsoleContext, { id, calls }: ConversationView): Promise<Html> {
+  const rows = await listConversationCalls(queries, id, maxCalls);
+  const list = table({
+    caption: 'Calls of this conversation',
+    hideCaption: true,
+    columns: [
+      { label: 'Started', value: ({ startedAt }: (typeof rows)[number]) => time(startedAt, zone) },
+      { label: 'Model', value: ({ model }) => model ?? '–', grow: true },
+      { label: 'Status', value: ({ status }) => status, align: 'end' },
+      { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },
+    ],
+    rows,
+    rowHref: (call) => `/console/p/${project.slug}/calls/${call.id}`,
+    empty: 'The calls of this conversation are not stored yet, or were deleted.',
+  });
+  return html`${calls > maxCalls ? html`<p class="hint">The newest ${formatCount(maxCalls)} of ${formatCount(calls)} calls.</p>` : ''}${list}`;
+}

@@ -1,0 +1,145 @@
+/** The list of conversations by last turn. Reads no messages. */
+import type { Queries } from '../../db/database.ts';
+import { type ConversationFilter, type ConversationSummary, listConversations } from '../../memory/conversations/list-conversations.ts';
+import { defineAsset } from '../frame/assets.ts';
+import {
+  ago,
+  badge,
+  csvLink,
+  filterForm,
+  formatCount,
+  formatTimeIn,
+  pageParameter,
+  pager,
+  selectField,
+  table,
+  textField,
+} from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, CsvValue } from '../frame/route.ts';
+
+export interface ConversationListDeps {
+  readonly queries: Queries;
+  /** Runs a query after this process's journal is drained, so that calls that have just ended are in it. */
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+}
+
+export const styles = defineAsset(new URL('./conversation.css', import.meta.url));
+
+const pageSize = 50;
+const csvPageSize = 500;
+
+export function createConversationListRoutes({ queries, readStored }: ConversationListDeps): readonly ConsoleRoute[] {
+  return [
+    {
+      method: 'get',
+      path: '/conversations',
+      access: 'member',
+      async handle(context) {
+        const { project, url } = context;
+        const before = url.searchParams.get(pageParameter);
+        const rows = await readStored(() => listConversations(queries, project.id, readFilter(url), { before, limit: pageSize + 1 }));
+        const shown = rows.slice(0, pageSize);
+        const next = rows.length > pageSize ? (shown.at(-1)?.cursor ?? null) : null;
+        const content = html`<div class="stack">${filters(context)}${conversationTable(context, shown)}${pager(context, next)}</div>`;
+        return { kind: 'page', title: 'Conversations', styles: [styles], actions: csvLink(context), content };
+      },
+    },
+    {
+      method: 'get',
+      path: '/conversations.csv',
+      access: 'member',
+      handle: async ({ project, url, zone }) => ({
+        kind: 'csv',
+        fileName: `conversations-${project.slug}.csv`,
+        header: [
+          'id',
+          'title',
+          'application',
+          'subject',
+          'state',
+          'calls',
+          'messages',
+          `started_at (${zone})`,
+          `last_turn_at (${zone})`,
+          `read_at (${zone})`,
+        ],
+        rows: allRows(queries, project.id, readFilter(url), zone),
+      }),
+    },
+  ];
+}
+
+function readFilter({ searchParams: given }: URL): ConversationFilter {
+  const state = given.get('state');
+  return {
+    source: given.get('source') || null,
+    subject: given.get('subject') || null,
+    state: state === 'stored' || state === 'read' ? state : null,
+  };
+}
+
+function filters(context: ConsoleContext): Html {
+  const { searchParams: given } = context.url;
+  return filterForm(context, [
+    textField({ name: 'source', label: 'Application', value: given.get('source'), placeholder: 'Any', maxLength: 256 }),
+    textField({ name: 'subject', label: 'Subject', value: given.get('subject'), placeholder: 'Any', maxLength: 256 }),
+    selectField({
+      name: 'state',
+      label: 'State',
+      value: given.get('state'),
+      options: [
+        { value: '', label: 'Any' },
+        { value: 'stored', label: 'Stored' },
+        { value: 'read', label: 'Read' },
+      ],
+    }),
+  ]);
+}
+
+function conversationTable(context: ConsoleContext, rows: readonly ConversationSummary[]): Html {
+  return table({
+    caption: 'Conversations',
+    hideCaption: true,
+    columns: [
+      { label: 'Conversation', value: (row: ConversationSummary) => titleOf(row), grow: true },
+      { label: 'Application', value: ({ source }) => source },
+      { label: 'Subject', value: ({ subject }) => subject ?? html`<span class="muted">None</span>` },
+      { label: 'State', value: ({ state }) => stateBadge(state) },
+      { label: 'Calls', value: ({ calls }) => formatCount(calls), align: 'end' },
+      { label: 'Last turn', value: ({ lastTurnAt }) => ago(lastTurnAt, context.now, context.zone) },
+    ],
+    rows,
+    rowHref: ({ id }) => `/console/p/${context.project.slug}/conversations/${id}`,
+    empty:
+      context.url.search === ''
+        ? 'Successful calls of chat, messages and responses appear here while memory is on.'
+        : 'No conversation matches these filters.',
+  });
+}
+
+/** A conversation gets its title when it is read. */
+function titleOf({ title, state }: Pick<ConversationSummary, 'title' | 'state'>): Html | string {
+  return title || html`<span class="muted">${state === 'stored' ? 'Not read yet' : 'Without a title'}</span>`;
+}
+
+export function stateBadge(state: ConversationSummary['state']): Html {
+  return state === 'read' ? badge('Read') : badge('Stored', 'accent');
+}
+
+async function* allRows(
+  queries: Queries,
+  projectId: string,
+  filter: ConversationFilter,
+  zone: string,
+): AsyncGenerator<readonly CsvValue[]> {
+  for (let before: string | null = null; ; ) {
+    const rows: readonly ConversationSummary[] = await listConversations(queries, projectId, filter, { before, limit: csvPageSize });
+    for (const { id, title, source, subject, state, calls, messages, startedAt, lastTurnAt, readAt } of rows) {
+      const times = [startedAt, lastTurnAt, readAt].map((at) => (at === null ? null : formatTimeIn(at, zone)));
+      yield [id, title, source, subject, state, calls, messages, ...times];
+    }
+    if (rows.length < csvPageSize) return;
+    before = rows.at(-1)?.cursor ?? null;
+  }
+}

@@ -1,0 +1,290 @@
+/** Erases a subject, for owners: preview, typed confirmation, receipt. The list names a subject only by its SHA-256. */
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
+import { hashSubjectHex } from '../../core/subject.ts';
+import { toErasureReportJson } from '../../http/routes/memory-json.ts';
+import type { ErasurePreview } from '../../memory/erasure/erasure-preview.ts';
+import type { ErasureReport, ErasureSummary } from '../../memory/erasure/erasure-report.ts';
+import { optionalSubject } from '../../memory/items/item-schemas.ts';
+import { authorName, authorOf, type FindNames, findAuthors } from '../frame/author.ts';
+import {
+  badge,
+  confirmationForm,
+  copyable,
+  csvLink,
+  definitions,
+  filterForm,
+  formatCount,
+  formatTimeIn,
+  pageParameter,
+  pager,
+  section,
+  stats,
+  table,
+  textField,
+  time,
+} from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+
+export interface ErasurePagesDeps {
+  readonly preview: (projectId: string, subject: string) => Promise<ErasurePreview>;
+  readonly erase: (projectId: string, subject: string, askedBy: string) => Promise<ErasureSummary>;
+  /** Newest first; with `before`, only those older than the one with this id. */
+  readonly listErasures: (projectId: string, limit: number, before: string | null) => Promise<readonly ErasureReport[]>;
+  readonly findErasure: (projectId: string, id: string) => Promise<ErasureReport | null>;
+  readonly findNames: FindNames;
+}
+
+const pageSize = 25;
+const csvPageSize = 500;
+
+export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRoute[] {
+  const { preview, erase, listErasures, findErasure, findNames } = deps;
+  const show = async (context: ConsoleContext, subject: string | null): Promise<PageContent> => {
+    const rows = await listErasures(context.project.id, pageSize + 1, readBefore(context.url));
+    const names = await findAuthors(
+      findNames,
+      rows.map(({ askedBy }) => askedBy),
+    );
+    const counts = subject === null ? null : await preview(context.project.id, subject);
+    return startPage(context, { subject, counts, rows, names });
+  };
+  const read = async ({ project, params: { id = '' } }: ConsoleContext): Promise<ErasureReport> => {
+    const report = isUuid(id) ? await findErasure(project.id, id) : null;
+    if (!report) throw gatewayError('not_found', { message: 'no such erasure' });
+    return report;
+  };
+
+  return [
+    { method: 'get', path: '/erase', access: 'owner', handle: (context) => show(context, readSubject(context.url.searchParams)) },
+    {
+      method: 'get',
+      path: '/erase.csv',
+      access: 'owner',
+      handle: async ({ project, zone }) => ({
+        kind: 'csv',
+        fileName: `erasures-${project.slug}.csv`,
+        header: ['id', 'subject_sha256', `erased_at (${zone})`, 'asked_by', 'state', `done_at (${zone})`, ...countNames],
+        rows: allRows(listErasures, project.id, zone),
+      }),
+    },
+    {
+      method: 'post',
+      path: '/erase',
+      access: 'owner',
+      action: 'subject.erase',
+      async handle(context, fields) {
+        const subject = readSubject(fields);
+        if (subject === null) throw gatewayError('bad_request', { message: 'subject: must not be empty' });
+        if (!isConfirmed(fields, subject)) throw gatewayError('bad_request', { message: 'type the subject to confirm the erasure' });
+        const { id, deleted } = await erase(context.project.id, subject, authorOf(context.session));
+        return {
+          kind: 'redirect',
+          to: `${pathOf(context)}/${id}`,
+          notice: 'The subject is erased from the database. Other processes and Temporal follow.',
+          audit: { erasure: id, subject_sha256: hashSubjectHex(subject), deleted },
+        };
+      },
+      invalidForm: (context, fields) => show(context, validSubject(fields)),
+    },
+    {
+      method: 'get',
+      path: '/erase/:id',
+      access: 'owner',
+      async handle(context) {
+        const report = await read(context);
+        return receiptPage(context, report, await findAuthors(findNames, [report.askedBy]));
+      },
+    },
+    {
+      method: 'get',
+      path: '/erase/:id/receipt',
+      access: 'owner',
+      async handle(context) {
+        const report = await read(context);
+        const body = `${JSON.stringify(toErasureReportJson(report), null, 2)}\n`;
+        return { kind: 'download', fileName: `erasure-${report.id}.json`, contentType: 'application/json; charset=utf-8', body };
+      },
+    },
+  ];
+}
+
+function pathOf({ project }: ConsoleContext): string {
+  return `/console/p/${project.slug}/erase`;
+}
+
+/** Throws `bad_request`. */
+function readSubject(fields: URLSearchParams): string | null {
+  const subject = fields.get('subject');
+  return subject === null || subject === '' ? null : parseOrBadRequest(optionalSubject, subject);
+}
+
+function validSubject(fields: URLSearchParams): string | null {
+  const parsed = optionalSubject.safeParse(fields.get('subject') || null);
+  return parsed.success ? parsed.data : null;
+}
+
+/** Spaces around what was typed do not matter, except when the subject has some. */
+function isConfirmed(fields: URLSearchParams, subject: string): boolean {
+  const typed = fields.get('confirmation') ?? '';
+  return typed === subject || typed.trim() === subject;
+}
+
+function readBefore({ searchParams }: URL): string | null {
+  const before = searchParams.get(pageParameter);
+  if (before !== null && !isUuid(before)) throw gatewayError('bad_request', { message: `${pageParameter}: must be an id of this list` });
+  return before;
+}
+
+interface Start {
+  readonly subject: string | null;
+  readonly counts: ErasurePreview | null;
+  readonly rows: readonly ErasureReport[];
+  readonly names: ReadonlyMap<string, string>;
+}
+
+function startPage(context: ConsoleContext, { subject, counts, rows, names }: Start): PageContent {
+  const find = filterForm(
+    context,
+    [
+      textField({
+        name: 'subject',
+        label: 'Subject',
+        required: true,
+        value: subject,
+        maxLength: 256,
+        autocomplete: 'off',
+        placeholder: 'Exactly as applications send it',
+      }),
+    ],
+    { submit: 'Show what would be deleted' },
+  );
+  const shown = rows.slice(0, pageSize);
+  const next = rows.length > pageSize ? (shown.at(-1)?.id ?? null) : null;
+  const list = table({
+    caption: 'Erasures',
+    hideCaption: true,
+    columns: [
+      { label: 'Erased', value: ({ erasedAt }: ErasureReport) => time(erasedAt, context.zone) },
+      { label: 'Subject (SHA-256)', value: ({ sha256 }) => html`<code>${sha256.toString('hex').slice(0, 16)}…</code>` },
+      { label: 'By', value: ({ askedBy }) => authorName(askedBy, names), grow: true },
+      { label: 'Memories', value: ({ deleted }) => formatCount(deleted.memories), align: 'end' },
+      { label: 'Conversations', value: ({ deleted }) => formatCount(deleted.episodes), align: 'end' },
+      { label: 'State', value: stateBadge },
+    ],
+    rows: shown,
+    rowHref: ({ id }) => `${pathOf(context)}/${id}`,
+    empty: 'No subject was erased yet.',
+  });
+  return {
+    kind: 'page',
+    title: 'Erase a subject',
+    actions: csvLink(context),
+    content: html`<div class="stack"><p class="hint">Deletes everything stored about an end user: in the database, in the memory and on the disk of every process, and in Temporal. It cannot be undone.</p>
+${find}${subject === null || counts === null ? '' : confirmation(context, subject, counts)}${section(
+  'Erasures',
+  html`<div class="stack">${list}${pager(context, next)}</div>`,
+  {
+    hint: 'Applications erase subjects too, with DELETE /v1/memory/subjects.',
+  },
+)}</div>`,
+  };
+}
+
+function confirmation(context: ConsoleContext, subject: string, counts: ErasurePreview): Html {
+  const { memories, episodes, prompts, profile_pages: pages, graph_facts: facts, calls } = counts;
+  const figures = stats([
+    { label: 'Memories', value: formatCount(memories) },
+    { label: 'Conversations', value: formatCount(episodes) },
+    { label: 'Stored prompts', value: formatCount(prompts) },
+    { label: 'Profile pages', value: formatCount(pages) },
+    { label: 'Graph facts', value: formatCount(facts) },
+    { label: 'Calls', value: formatCount(calls), hint: 'stay, without text and subject' },
+  ]);
+  const isEmpty = Object.values(counts).every((count) => count === 0);
+  const text = isEmpty
+    ? 'Nothing is stored about this subject. Check its spelling. An erasure still discards calls that are under way.'
+    : 'This is what is stored about the subject now. The erasure deletes it, and what calls under way would add. It cannot be undone.';
+  const content = confirmationForm({
+    context,
+    action: pathOf(context),
+    confirmation: subject,
+    text,
+    submit: 'Erase this subject',
+    cancelHref: pathOf(context),
+    fields: [html`<input type="hidden" name="subject" value="${subject}">`],
+  });
+  return section('What the erasure deletes', html`<div class="stack">${figures}${content}</div>`);
+}
+
+const states = {
+  queued: ['Queued', 'warning'],
+  waiting: ['Under way', 'warning'],
+  done: ['Done', 'good'],
+} as const;
+
+function stateBadge({ state }: Pick<ErasureReport, 'state'>): Html {
+  const [label, tone] = states[state];
+  return badge(label, tone);
+}
+
+const countLabels = {
+  memories: 'Memories',
+  profile_pages: 'Profile pages',
+  episodes: 'Conversations',
+  calls: 'Calls without text and subject',
+  call_parts: 'Stored messages',
+  graph_facts: 'Graph facts',
+} as const satisfies Record<keyof ErasureReport['deleted'], string>;
+
+const countNames = ['memories', 'profile_pages', 'episodes', 'calls', 'call_parts', 'graph_facts'] as const;
+
+function receiptPage(context: ConsoleContext, report: ErasureReport, names: ReadonlyMap<string, string>): PageContent {
+  const { id, sha256, erasedAt, askedBy, deleted, cacheEntries, queued, purged, processes, drained, doneAt } = report;
+  const progress = {
+    queued: 'The database is erased. The workflow that checks processes and Temporal has not started yet.',
+    waiting: 'The database is erased. Processes drain their journals, and Temporal deletes workflow runs.',
+    done: 'Erased everywhere. No row older than the erasure is left.',
+  }[report.state];
+  return {
+    kind: 'page',
+    title: 'Receipt of an erasure',
+    breadcrumbs: [{ label: 'Erase a subject', href: pathOf(context) }],
+    actions: html`<a class="button" href="${pathOf(context)}/${id}/receipt" download>Download as JSON</a>`,
+    content: html`<div class="stack"><p class="hint">${progress}</p>${definitions([
+      ['State', stateBadge(report)],
+      ['Erased', time(erasedAt, context.zone)],
+      ['By', authorName(askedBy, names)],
+      ['Processes that are done', `${formatCount(drained)} of ${formatCount(processes)}`],
+      ['Done', time(doneAt, context.zone)],
+      ['Subject (SHA-256)', copyable(sha256.toString('hex'))],
+      ['Id', copyable(id)],
+    ])}${section(
+      'Deleted',
+      stats([
+        ...countNames.map((name) => ({ label: countLabels[name], value: formatCount(deleted[name]) })),
+        { label: 'Cached responses', value: formatCount(cacheEntries) },
+        { label: 'Calls under way', value: formatCount(queued), hint: 'stored without text' },
+        { label: 'Workflow runs', value: formatCount(purged) },
+      ]),
+    )}</div>`,
+  };
+}
+
+async function* allRows(
+  listErasures: ErasurePagesDeps['listErasures'],
+  projectId: string,
+  zone: string,
+): AsyncGenerator<readonly CsvValue[]> {
+  for (let before: string | null = null; ; ) {
+    const rows: readonly ErasureReport[] = await listErasures(projectId, csvPageSize, before);
+    for (const { id, sha256, erasedAt, askedBy, state, doneAt, deleted } of rows) {
+      const done = doneAt === null ? null : formatTimeIn(doneAt, zone);
+      yield [id, sha256.toString('hex'), formatTimeIn(erasedAt, zone), askedBy, state, done, ...countNames.map((name) => deleted[name])];
+    }
+    if (rows.length < csvPageSize) return;
+    before = rows.at(-1)?.id ?? null;
+  }
+}

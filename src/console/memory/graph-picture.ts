@@ -1,0 +1,111 @@
+/** Draws facts as nodes and arrows. Every label is text, escaped as everywhere; nodes are links. */
+import { type Html, html } from '../frame/html.ts';
+import { layoutGraph, type Point } from './graph-layout.ts';
+
+interface DrawnFact {
+  readonly sourceId: string;
+  readonly sourceName: string;
+  readonly relation: string;
+  readonly targetId: string;
+  readonly targetName: string;
+}
+
+export interface PictureOptions {
+  /** Target of the link on an entity. */
+  readonly hrefOf: (entity: string) => string;
+  readonly title: string;
+}
+
+const width = 1_000;
+const marginX = 90;
+const marginY = 40;
+const maxLabelLength = 22;
+/** With more arrows their labels would cover each other; the table has them. */
+const maxLabelledArrows = 45;
+
+interface Node {
+  readonly name: string;
+  /** Facts that name it. */
+  readonly degree: number;
+}
+
+const radiusOf = ({ degree }: Node): number => 6 + Math.min(7, degree);
+
+export function drawGraph(facts: readonly DrawnFact[], { hrefOf, title }: PictureOptions): Html {
+  const nodes = countNodes(facts);
+  const index = new Map([...nodes.keys()].map((id, position) => [id, position]));
+  const indexOf = (id: string): number => index.get(id) ?? 0;
+  const arrows = mergeArrows(facts);
+  const height = Math.min(760, 260 + nodes.size * 14);
+  const edges = arrows.map(({ sourceId, targetId }) => [indexOf(sourceId), indexOf(targetId)] as const);
+  const points = layoutGraph(nodes.size, edges, { width: width - 2 * marginX, height: height - 2 * marginY });
+  const pointOf = (id: string): Point => {
+    const { x, y } = points[indexOf(id)] ?? { x: 0, y: 0 };
+    return { x: x + marginX, y: y + marginY };
+  };
+  const targetRadius = (id: string): number => radiusOf(nodes.get(id) ?? { name: '', degree: 0 });
+  const isLabelled = arrows.length <= maxLabelledArrows;
+  const drawnArrows = arrows.map(({ sourceId, targetId, relations }) => {
+    const [from, to] = [pointOf(sourceId), pointOf(targetId)];
+    const label = isLabelled ? arrowLabel(from, to, relations.join(', ')) : '';
+    return html`<g class="arrow"><path d="${arrowPath(from, to, targetRadius(targetId))}" marker-end="url(#arrow)"><title>${relations.join(', ')}</title></path>${label}</g>`;
+  });
+  const drawnNodes = [...nodes].map(([id, node]) => drawNode(node, pointOf(id), hrefOf(node.name)));
+  return html`<div class="graph" tabindex="0" role="region" aria-label="Picture of the graph"><svg viewBox="0 0 ${width} ${height}" role="group" aria-label="${title}">
+<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0.5 8 4 0 7.5z"/></marker></defs>
+${drawnArrows}${drawnNodes}</svg></div>`;
+}
+
+function countNodes(facts: readonly DrawnFact[]): Map<string, Node> {
+  const nodes = new Map<string, Node>();
+  for (const { sourceId, sourceName, targetId, targetName } of facts) {
+    for (const [id, name] of [
+      [sourceId, sourceName],
+      [targetId, targetName],
+    ] as const)
+      nodes.set(id, { name, degree: (nodes.get(id)?.degree ?? 0) + 1 });
+  }
+  // The start positions go from the centre outwards.
+  return new Map([...nodes].sort(([, a], [, b]) => b.degree - a.degree || (a.name < b.name ? -1 : 1)));
+}
+
+interface Arrow {
+  readonly sourceId: string;
+  readonly targetId: string;
+  readonly relations: readonly string[];
+}
+
+/** One arrow for all facts from one entity to another. */
+function mergeArrows(facts: readonly DrawnFact[]): Arrow[] {
+  const arrows = Map.groupBy(facts, ({ sourceId, targetId }) => `${sourceId} ${targetId}`);
+  return [...arrows.values()].flatMap((group) => {
+    const [first] = group;
+    if (!first) return [];
+    return { sourceId: first.sourceId, targetId: first.targetId, relations: [...new Set(group.map(({ relation }) => relation))] };
+  });
+}
+
+/** Ends at the edge of the target's circle; a fact about itself is a loop. */
+function arrowPath(from: Point, to: Point, radius: number): string {
+  const length = Math.hypot(to.x - from.x, to.y - from.y);
+  if (length < 1) return `M${from.x} ${from.y - radius} c-40 -46 40 -46 4 -2`;
+  const gap = (radius + 3) / length;
+  return `M${from.x} ${from.y} L${(to.x - (to.x - from.x) * gap).toFixed(1)} ${(to.y - (to.y - from.y) * gap).toFixed(1)}`;
+}
+
+function arrowLabel(from: Point, to: Point, text: string): Html {
+  const x = Math.round((from.x + to.x) / 2);
+  const y = Math.round((from.y + to.y) / 2) - 3;
+  return html`<text x="${x}" y="${y}" text-anchor="middle" class="relation">${cut(text)}</text>`;
+}
+
+function drawNode(node: Node, { x, y }: Point, href: string): Html {
+  const radius = radiusOf(node);
+  return html`<a href="${href}"><title>${node.name}</title><circle cx="${x}" cy="${y}" r="${radius}"/>
+<text x="${x}" y="${y + radius + 13}" text-anchor="middle">${cut(node.name)}</text></a>`;
+}
+
+function cut(text: string): string {
+  const characters = [...text];
+  return characters.length <= maxLabelLength ? text : `${characters.slice(0, maxLabelLength - 1).join('')}…`;
+}

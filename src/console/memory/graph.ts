@@ -1,0 +1,136 @@
+/** The live facts of the graph as a picture, and as a table with the same facts. */
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
+import type { Queries } from '../../db/database.ts';
+import { countFacts, type createGraph, type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
+import { csvLink, filterForm, formatCount, formatTimeIn, section, table, textField, time, withQuery } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, CsvValue } from '../frame/route.ts';
+import { drawGraph } from './graph-picture.ts';
+import { memoryPath, styles, subjectLabel } from './item-view.ts';
+
+export interface GraphDeps {
+  readonly queries: Queries;
+  readonly findFacts: ReturnType<typeof createGraph>;
+}
+
+/** The most that the API returns. */
+const maxFacts = 200;
+/** More nodes make a picture that nobody can read. */
+const maxNodes = 60;
+const maxCounted = 10_000;
+
+export function createGraphRoutes({ queries, findFacts }: GraphDeps): readonly ConsoleRoute[] {
+  return [
+    {
+      method: 'get',
+      path: '/graph',
+      access: 'member',
+      async handle(context) {
+        const query = readQuery(context.url);
+        const facts = await findFacts(context.project.id, query);
+        const total = facts.length < maxFacts ? facts.length : await countFacts(queries, context.project.id, query, maxCounted);
+        return {
+          kind: 'page',
+          title: 'Graph',
+          styles: [styles],
+          actions: csvLink(context),
+          content: html`<div class="stack">${filters(context)}${view(context, facts, total)}</div>`,
+        };
+      },
+    },
+    {
+      method: 'get',
+      path: '/graph.csv',
+      access: 'member',
+      async handle({ url, project, zone }) {
+        const facts = await findFacts(project.id, readQuery(url));
+        return {
+          kind: 'csv',
+          fileName: `facts-${project.slug}.csv`,
+          header: ['id', 'source', 'relation', 'target', 'fact', 'subject', `valid_from (${zone})`, 'memories'],
+          rows: toCsv(facts, zone),
+        };
+      },
+    },
+  ];
+}
+
+function readQuery({ searchParams: given }: URL): GraphQuery {
+  const [entity, relation, query, subject] = ['entity', 'relation', 'q', 'subject'].map((name) => given.get(name) || null);
+  return parseOrBadRequest(graphQuerySchema, { entity, relation, query, subject, limit: maxFacts });
+}
+
+function filters(context: ConsoleContext): Html {
+  const { searchParams: given } = context.url;
+  return filterForm(context, [
+    textField({ name: 'q', label: 'Text of the fact', type: 'search', value: given.get('q'), maxLength: 2_000 }),
+    textField({ name: 'entity', label: 'Entity', value: given.get('entity'), placeholder: 'Any', maxLength: 2_000 }),
+    textField({ name: 'relation', label: 'Relation', value: given.get('relation'), placeholder: 'Any', maxLength: 2_000 }),
+    textField({ name: 'subject', label: 'Subject', value: given.get('subject'), placeholder: 'Any', maxLength: 256 }),
+  ]);
+}
+
+function view(context: ConsoleContext, facts: readonly Fact[], total: number): Html {
+  const { shown, nodes } = selectFacts(facts);
+  const picture =
+    facts.length === 0
+      ? ''
+      : drawGraph(shown, {
+          hrefOf: (entity) => withQuery(context, { entity, q: null, relation: null }),
+          title: `${formatCount(nodes)} entities and ${formatCount(shown.length)} live facts`,
+        });
+  return html`${facts.length === 0 ? '' : html`<p class="hint">${describe(shown.length, nodes, facts.length, total)}</p>`}${picture}${section('Facts', factTable(context, facts))}`;
+}
+
+/** Facts of the newest `maxNodes` entities; the others are in the table only. */
+function selectFacts(facts: readonly Fact[]): { shown: readonly Fact[]; nodes: number } {
+  const ids = new Set<string>();
+  const shown = facts.filter(({ sourceId, targetId }) => {
+    const added = new Set([sourceId, targetId]).difference(ids).size;
+    if (ids.size + added > maxNodes) return false;
+    ids.add(sourceId).add(targetId);
+    return true;
+  });
+  return { shown, nodes: ids.size };
+}
+
+function describe(shown: number, nodes: number, listed: number, total: number): string {
+  const picture = `The picture shows ${formatCount(shown)} live ${shown === 1 ? 'fact' : 'facts'} between ${formatCount(nodes)} entities`;
+  if (shown === total) return `${picture}: all that match.`;
+  const all = total >= maxCounted ? `more than ${formatCount(maxCounted)}` : formatCount(total);
+  const table = listed < total ? `, and the table the newest ${formatCount(listed)}` : '';
+  return `${picture}, the newest of ${all} that match${table}. Select an entity, or filter, to see others.`;
+}
+
+function factTable(context: ConsoleContext, facts: readonly Fact[]): Html {
+  const entity = (name: string) => html`<a href="${withQuery(context, { entity: name })}">${name}</a>`;
+  return table({
+    caption: 'Live facts',
+    hideCaption: true,
+    columns: [
+      { label: 'From', value: ({ sourceName }: Fact) => entity(sourceName) },
+      { label: 'Relation', value: ({ relation }) => html`<code>${relation}</code>` },
+      { label: 'To', value: ({ targetName }) => entity(targetName) },
+      { label: 'Fact', value: ({ fact }) => fact, grow: true },
+      { label: 'Subject', value: ({ subject }) => subjectLabel(subject) },
+      { label: 'Since', value: ({ validFrom }) => time(validFrom, context.zone, 'date') },
+      { label: 'Memories', value: ({ itemIds }) => itemLinks(context, itemIds) },
+    ],
+    rows: facts,
+    empty:
+      context.url.search === ''
+        ? 'Learning adds facts, such as “Ada works at Acme”, when it consolidates new memories.'
+        : 'No live fact matches these filters.',
+  });
+}
+
+function itemLinks(context: ConsoleContext, ids: readonly string[]): Html {
+  return html`${ids.slice(0, 5).map((id, index) => html`${index === 0 ? '' : ', '}<a href="${memoryPath(context, id)}">${index + 1}<span class="hidden">. memory</span></a>`)}${
+    ids.length > 5 ? html` <span class="muted">and ${ids.length - 5} more</span>` : ''
+  }`;
+}
+
+async function* toCsv(facts: readonly Fact[], zone: string): AsyncGenerator<readonly CsvValue[]> {
+  for (const { id, sourceName, relation, targetName, fact, subject, validFrom, itemIds } of facts)
+    yield [id, sourceName, relation, targetName, fact, subject, formatTimeIn(validFrom, zone), itemIds.join(' ')];
+}

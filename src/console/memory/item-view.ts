@@ -1,0 +1,59 @@
+/** Parts of pages that show memories. */
+import type { Item, ItemKind, ItemOrigin } from '../../memory/records/item-record.ts';
+import { defineAsset } from '../frame/assets.ts';
+import { badge } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext } from '../frame/route.ts';
+
+export const styles = defineAsset(new URL('./memory.css', import.meta.url));
+
+export const kindLabels: Readonly<Record<ItemKind, string>> = {
+  fact: 'Fact',
+  preference: 'Preference',
+  decision: 'Decision',
+  event: 'Event',
+  procedure: 'Procedure',
+};
+
+export const originLabels: Readonly<Record<ItemOrigin, string>> = {
+  agent: 'Saved by an application',
+  observed: 'Learned from a conversation',
+  person: 'Written by a person',
+};
+
+/** Short forms of `originLabels`, for tables. */
+export const originNames: Readonly<Record<ItemOrigin, string>> = { agent: 'Application', observed: 'Learned', person: 'Person' };
+
+export const importanceOptions = ['1', '2', '3', '4', '5'].map((value) => ({
+  value,
+  label: { 1: '1 – passing', 3: '3 – normal', 5: '5 – must never be forgotten' }[value] ?? value,
+}));
+
+const maxLineLength = 220;
+
+/** One line of a text, shortened. */
+export function shorten(text: string, maxLength = maxLineLength): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`;
+}
+
+export function memoryPath({ project }: Pick<ConsoleContext, 'project'>, id = ''): string {
+  return `/console/p/${project.slug}/memory${id === '' ? '' : `/${id}`}`;
+}
+
+/** State of a memory as badges; nothing for an ordinary live one. */
+export function stateBadges({ state, pinned, inRecall, supersededBy }: Item): Html {
+  return html`${pinned ? html` ${badge('Pinned', 'accent')}` : ''}${state === 'live' && !inRecall ? html` ${badge('Left out of recall', 'warning')}` : ''}${
+    state === 'closed' ? html` ${badge(supersededBy === null ? 'Removed' : 'Replaced')}` : ''
+  }`;
+}
+
+export function subjectLabel(subject: string | null): Html | string {
+  return subject ?? html`<span class="muted">Whole project</span>`;
+}
+
+/** `2 useful, 1 wrong`. */
+export function ratingsLabel({ useful, wrong }: Pick<Item, 'useful' | 'wrong'>): Html | string {
+  const parts = [useful > 0 && `${useful} useful`, wrong > 0 && `${wrong} wrong`].filter((part) => part !== false);
+  return parts.length === 0 ? html`<span class="muted">–</span>` : parts.join(', ');
+}

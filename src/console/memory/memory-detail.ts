@@ -1,0 +1,252 @@
+/** One memory: what is known about it, and what a person may do with it. */
+import { GatewayError, gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
+import type { Queries } from '../../db/database.ts';
+import { type ItemDetails, type ItemSource, readItemDetails } from '../../memory/items/item-details.ts';
+import { correctionBody } from '../../memory/items/item-schemas.ts';
+import type { Writer } from '../../memory/items/items.ts';
+import type { Item } from '../../memory/records/item-record.ts';
+import { type Fact, listFactsOfItem } from '../../memory/search/graph.ts';
+import { authorName, authorOf, type FindNames, findAuthors } from '../frame/author.ts';
+import { actionButton, ago, badge, copyable, definitions, form, section, table, textArea, time } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ActionResult, ActionRoute, ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { kindLabels, memoryPath, originLabels, ratingsLabel, shorten, stateBadges, styles, subjectLabel } from './item-view.ts';
+
+export interface MemoryDetailDeps {
+  readonly queries: Queries;
+  readonly items: {
+    correct(projectId: string, id: string, text: string, writer: Writer): Promise<Item>;
+    remove(projectId: string, id: string, writer: Writer): Promise<Item>;
+    pin(projectId: string, id: string, pinned: boolean, writer: Writer): Promise<Item>;
+    confirm(projectId: string, id: string, writer: Writer): Promise<Item>;
+  };
+  readonly findNames: FindNames;
+}
+
+const maxFacts = 50;
+/** Messages on a page of a conversation; `conversations/conversation-detail.ts` has the same number. */
+const messagesPerPage = 25;
+
+export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDetailDeps): readonly ConsoleRoute[] {
+  const read = async ({ project, params }: ConsoleContext): Promise<ItemDetails> => {
+    const details = await readItemDetails(queries, project.id, idOf(params));
+    if (!details) throw gatewayError('not_found', { message: 'no such memory' });
+    return details;
+  };
+  const show = async (context: ConsoleContext, typed?: string): Promise<PageContent> => {
+    const details = await read(context);
+    const facts = await listFactsOfItem(queries, details.item.id, maxFacts);
+    const names = await findAuthors(
+      findNames,
+      [details.item, ...details.history].map(({ author }) => author),
+    );
+    return detailPage(context, { ...details, facts, names, typed });
+  };
+
+  /** An action on a live memory. Of two concurrent ones that close it the second is a conflict, which the page explains. */
+  const action = (verb: string, run: (change: Change) => Promise<ActionResult>): ActionRoute => ({
+    method: 'post',
+    path: `/memory/:id/${verb}`,
+    access: 'member',
+    action: `memory_item.${verb}`,
+    async handle(context, fields) {
+      const { project, params, session } = context;
+      const id = idOf(params);
+      try {
+        return await run({ context, fields, projectId: project.id, id, writer: { origin: 'person', author: authorOf(session) } });
+      } catch (error) {
+        if (!(error instanceof GatewayError && error.code === 'not_found')) throw error;
+        await read(context);
+        throw gatewayError('conflict', { message: 'the memory was corrected or removed in the meantime', cause: error });
+      }
+    },
+    invalidForm: (context, fields) => show(context, fields.get('text') ?? undefined),
+  });
+  const back = ({ context, id }: Change, notice: string, audit: Record<string, unknown> = {}): ActionResult => ({
+    kind: 'redirect',
+    to: memoryPath(context, id),
+    notice,
+    audit: { memory: id, ...audit },
+  });
+
+  return [
+    { method: 'get', path: '/memory/:id', access: 'member', handle: (context) => show(context) },
+    action('pin', async (change) => {
+      await items.pin(change.projectId, change.id, true, change.writer);
+      return back(change, 'The memory is pinned.');
+    }),
+    action('unpin', async (change) => {
+      await items.pin(change.projectId, change.id, false, change.writer);
+      return back(change, 'The memory is no longer pinned.');
+    }),
+    action('confirm', async (change) => {
+      await items.confirm(change.projectId, change.id, change.writer);
+      return back(change, 'The memory is confirmed. Recall uses it again.');
+    }),
+    action('correct', async (change) => {
+      const { text } = parseOrBadRequest(correctionBody, { text: change.fields.get('text') ?? '' });
+      const corrected = await items.correct(change.projectId, change.id, text, change.writer);
+      const replacement = { ...change, id: corrected.id };
+      return back(replacement, 'The memory is corrected. The former text remains in its history.', { corrects: change.id });
+    }),
+    action('remove', async (change) => {
+      await items.remove(change.projectId, change.id, change.writer);
+      return back(change, 'The memory is removed. Recall and search no longer find it.');
+    }),
+  ];
+}
+
+interface Change {
+  readonly context: ConsoleContext;
+  readonly fields: URLSearchParams;
+  readonly projectId: string;
+  readonly id: string;
+  readonly writer: Writer;
+}
+
+function idOf({ id = '' }: Readonly<Record<string, string>>): string {
+  if (!isUuid(id)) throw gatewayError('not_found', { message: 'no such memory' });
+  return id.toLowerCase();
+}
+
+interface Shown extends ItemDetails {
+  readonly facts: readonly Fact[];
+  readonly names: ReadonlyMap<string, string>;
+  /** A correction that was rejected. */
+  readonly typed: string | undefined;
+}
+
+function detailPage(context: ConsoleContext, shown: Shown): PageContent {
+  const { item, history, source, facts, typed, names } = shown;
+  const isLive = item.state === 'live';
+  return {
+    kind: 'page',
+    title: 'Memory',
+    styles: [styles],
+    breadcrumbs: [{ label: 'Memory', href: memoryPath(context) }],
+    ...(isLive && { actions: buttons(context, item) }),
+    content: html`<div class="stack">
+<div class="card"><p class="text memory-text">${item.text}</p><p>${badge(kindLabels[item.kind])}${stateBadges(item)}</p></div>
+${isLive && !item.inRecall ? leftOut(context, item) : ''}${properties(context, shown)}
+${source === null ? '' : sourceSection(context, item, source)}
+${history.length < 2 ? '' : historySection(context, item, history, names)}
+${facts.length === 0 ? '' : factSection(context, facts)}
+${isLive ? correction(context, item, typed) : ''}</div>`,
+  };
+}
+
+function buttons(context: ConsoleContext, { id, pinned }: Item): Html {
+  const button = (verb: string, label: string, danger = false) =>
+    actionButton({ context, action: `${memoryPath(context, id)}/${verb}`, label, danger, about: 'this memory' });
+  return html`${pinned ? button('unpin', 'Unpin') : button('pin', 'Pin')}${button('remove', 'Remove', true)}`;
+}
+
+function leftOut(context: ConsoleContext, { id, wrong }: Item): Html {
+  const confirm = actionButton({ context, action: `${memoryPath(context, id)}/confirm`, label: 'Confirm', about: 'this memory' });
+  return html`<div class="notice warning"><p class="notice-title">Left out of recall</p>
+<p>It was rated wrong ${wrong} times. If it is right, confirm it: recall then uses it again.</p>${confirm}</div>`;
+}
+
+function properties(context: ConsoleContext, { item, names }: Shown): Html {
+  const { zone } = context;
+  return definitions([
+    ['Subject', subjectLabel(item.subject)],
+    ['Importance', `${item.importance} of 5`],
+    ['Origin', originLabels[item.origin]],
+    ['Author', authorName(item.author, names)],
+    ['Ratings', ratingsLabel(item)],
+    ['Written', time(item.createdAt, zone)],
+    ['Changed', time(item.updatedAt, zone)],
+    ...(item.closedAt === null ? [] : [['Closed', time(item.closedAt, zone)] as const]),
+    ['Id', copyable(item.id)],
+  ]);
+}
+
+function sourceSection({ project, zone }: ConsoleContext, { conversationId }: Item, source: ItemSource): Html {
+  const { evidence, messages, conversationTitle, batchId } = source;
+  const base = `/console/p/${project.slug}`;
+  const conversation = `${base}/conversations/${conversationId}`;
+  const quotes = messages.map(({ position, role, excerpt, createdAt }) => {
+    const from = Math.floor(position / messagesPerPage) * messagesPerPage;
+    return html`<li><p class="hint">${role === 'user' ? 'User' : 'Assistant'}, ${time(createdAt, zone)} ·
+<a href="${conversation}${from === 0 ? '' : `?from=${from}`}#message-${position}">message ${position + 1}</a></p>
+<blockquote class="text">${highlight(excerpt, evidence ?? '')}</blockquote></li>`;
+  });
+  const quotation = evidence === null ? '' : html`<div class="quotes"><blockquote class="text"><mark>${evidence}</mark></blockquote></div>`;
+  const origin =
+    conversationId === null
+      ? html`<p>The conversation was deleted.</p>`
+      : html`<p>Learned from the conversation <a href="${conversation}">${conversationTitle ?? 'without a title'}</a>.</p>`;
+  const batch = batchId === null ? '' : html`<p><a href="${base}/batches/${batchId}">The learning batch that found it</a></p>`;
+  return section(
+    'Source',
+    html`<div class="card stack">${origin}${quotes.length === 0 ? quotation : html`<ul class="quotes">${quotes}</ul>`}${batch}</div>`,
+  );
+}
+
+function highlight(text: string, part: string): Html | string {
+  const at = part === '' ? -1 : text.indexOf(part);
+  if (at < 0) return text;
+  return html`${text.slice(0, at)}<mark>${part}</mark>${text.slice(at + part.length)}`;
+}
+
+function historySection(context: ConsoleContext, current: Item, history: readonly Item[], names: ReadonlyMap<string, string>): Html {
+  const rows = table({
+    caption: 'Corrections and merges',
+    hideCaption: true,
+    columns: [
+      {
+        label: 'Text',
+        value: (item: Item) => html`${shorten(item.text)}${item.id === current.id ? html` ${badge('This one', 'accent')}` : ''}`,
+        grow: true,
+      },
+      { label: 'State', value: (item) => historyState(item, history) },
+      { label: 'Author', value: ({ author }) => authorName(author, names) },
+      { label: 'Written', value: ({ createdAt }) => time(createdAt, context.zone, 'minute') },
+    ],
+    rows: history,
+    rowHref: ({ id }) => memoryPath(context, id),
+    empty: '',
+  });
+  return section('History', rows, { hint: 'Corrections and merges, the oldest first. Nothing is overwritten.' });
+}
+
+function historyState({ id, state, supersededBy }: Item, history: readonly Item[]): Html {
+  if (state === 'live') return badge('Live', 'good');
+  if (supersededBy === null) return badge('Removed');
+  return badge(history.some(({ supersedes }) => supersedes === id) ? 'Corrected' : 'Merged');
+}
+
+function factSection(context: ConsoleContext, facts: readonly Fact[]): Html {
+  const graph = `/console/p/${context.project.slug}/graph`;
+  const rows = table({
+    caption: 'Facts that cite this memory',
+    hideCaption: true,
+    columns: [
+      { label: 'Fact', value: ({ fact }: Fact) => fact, grow: true },
+      { label: 'From', value: ({ sourceName }) => html`<a href="${graph}?entity=${encodeURIComponent(sourceName)}">${sourceName}</a>` },
+      { label: 'Relation', value: ({ relation }) => html`<code>${relation}</code>` },
+      { label: 'To', value: ({ targetName }) => html`<a href="${graph}?entity=${encodeURIComponent(targetName)}">${targetName}</a>` },
+      { label: 'Valid since', value: ({ validFrom }) => ago(validFrom, context.now, context.zone) },
+      { label: 'State', value: ({ validTo }) => (validTo === null ? badge('Live', 'good') : badge('Ended')) },
+    ],
+    rows: facts,
+    empty: '',
+  });
+  return section('Facts that cite it', rows);
+}
+
+function correction(context: ConsoleContext, { id, text }: Item, typed: string | undefined): Html {
+  const content = form({
+    context,
+    action: `${memoryPath(context, id)}/correct`,
+    submit: 'Correct',
+    label: 'Correct this memory',
+    fields: [textArea({ name: 'text', label: 'New text', value: typed ?? text, required: true, rows: 5, maxLength: 4_000 })],
+  });
+  return section('Correct', html`<div class="card">${content}</div>`, {
+    hint: 'A new memory with this text replaces it, with the same subject, kind, importance and pin. Applications cannot change it afterwards.',
+  });
+}

@@ -1,0 +1,341 @@
+/** The list of memories: search by the function of the API, filters, the form for a new memory, CSV. */
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
+import type { Queries } from '../../db/database.ts';
+import { itemBody, type NewItem } from '../../memory/items/item-schemas.ts';
+import type { Writer } from '../../memory/items/items.ts';
+import { type ItemFilter, itemStates, listItems, matchesFilter } from '../../memory/items/list-items.ts';
+import { type Item, itemKinds } from '../../memory/records/item-record.ts';
+import { type EpisodeMatch, type SearchRequest, type SearchResult, searchRequestSchema } from '../../memory/search/search.ts';
+import { authorOf, type FindNames } from '../frame/author.ts';
+import {
+  ago,
+  type Column,
+  checkboxField,
+  csvLink,
+  filterForm,
+  form,
+  formatTimeIn,
+  notice,
+  pageParameter,
+  pager,
+  section,
+  selectField,
+  table,
+  textArea,
+  textField,
+} from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+import {
+  importanceOptions,
+  kindLabels,
+  memoryPath,
+  originNames,
+  ratingsLabel,
+  shorten,
+  stateBadges,
+  styles,
+  subjectLabel,
+} from './item-view.ts';
+
+export interface MemoryListDeps {
+  readonly queries: Queries;
+  /** The search of `POST /v1/memory/search`, as the project itself. */
+  readonly search: (projectId: string, request: SearchRequest) => Promise<SearchResult>;
+  readonly writeItem: (projectId: string, item: NewItem, writer: Writer) => Promise<Item>;
+  readonly findNames: FindNames;
+}
+
+const pageSize = 50;
+const csvPageSize = 500;
+/** The most that the search of the API returns. */
+const maxMatches = 50;
+const stateLabels = { live: 'Live', left_out: 'Left out of recall', closed: 'Corrected or removed', all: 'All' } as const;
+
+export function createMemoryListRoutes(deps: MemoryListDeps): readonly ConsoleRoute[] {
+  const { queries, search, writeItem } = deps;
+
+  const findMatches = async ({ project }: ConsoleContext, query: string, filter: ItemFilter): Promise<Matches> => {
+    const kinds = filter.kind === null ? [] : [filter.kind];
+    const request = { query, subject: filter.subject, limit: maxMatches, kinds, include: [], min_score: 0 };
+    const result = await search(project.id, parseOrBadRequest(searchRequestSchema, request));
+    const items = result.memories.map(({ item }) => item).filter((item) => matchesFilter(item, filter));
+    return { items, episodes: result.episodes.slice(0, 5), byTextOnly: !result.vector };
+  };
+
+  return [
+    {
+      method: 'get',
+      path: '/memory',
+      access: 'member',
+      async handle(context) {
+        const filter = readFilter(context.url);
+        const query = readQuery(context.url);
+        if (query !== null) return page(context, await matchesView(context, await findMatches(context, query, filter), filter));
+        const before = readBefore(context.url);
+        const rows = await listItems(queries, context.project.id, filter, { before, limit: pageSize + 1 });
+        const shown = rows.slice(0, pageSize);
+        const next = rows.length > pageSize ? (shown.at(-1)?.id ?? null) : null;
+        return page(context, html`${itemTable(context, shown)}${pager(context, next)}`);
+      },
+    },
+    {
+      method: 'get',
+      path: '/memory.csv',
+      access: 'member',
+      async handle(context) {
+        const filter = readFilter(context.url);
+        const query = readQuery(context.url);
+        const rows = query === null ? allItems(queries, context.project.id, filter) : [(await findMatches(context, query, filter)).items];
+        return {
+          kind: 'csv',
+          fileName: `memory-${context.project.slug}.csv`,
+          header: csvHeader(context.zone),
+          rows: toCsv(rows, context.zone),
+        };
+      },
+    },
+    { method: 'get', path: '/memory/new', access: 'member', handle: async (context) => newMemoryPage(context, new URLSearchParams()) },
+    {
+      method: 'post',
+      path: '/memory',
+      access: 'member',
+      action: 'memory_item.write',
+      async handle(context, fields) {
+        const item = parseOrBadRequest(itemBody, readItemFields(fields));
+        const written = await writeItem(context.project.id, item, { origin: 'person', author: authorOf(context.session) });
+        const notice =
+          written.text === item.text ? 'The memory is saved.' : 'The memory is saved. A credential in it was replaced with a placeholder.';
+        return { kind: 'redirect', to: memoryPath(context, written.id), notice, audit: { memory: written.id, pinned: written.pinned } };
+      },
+      invalidForm: async (context, fields) => newMemoryPage(context, fields),
+    },
+  ];
+}
+
+interface Matches {
+  readonly items: readonly Item[];
+  readonly episodes: readonly EpisodeMatch[];
+  readonly byTextOnly: boolean;
+}
+
+function page(context: ConsoleContext, content: Html): PageContent {
+  return {
+    kind: 'page',
+    title: 'Memory',
+    styles: [styles],
+    actions: html`${csvLink(context)}<a class="button primary" href="${memoryPath(context)}/new">Write a memory</a>`,
+    content: html`<div class="stack">${filters(context)}${content}</div>`,
+  };
+}
+
+function filters(context: ConsoleContext): Html {
+  const { searchParams: given } = context.url;
+  const any = { value: '', label: 'Any' };
+  return filterForm(context, [
+    textField({
+      name: 'q',
+      label: 'Search',
+      type: 'search',
+      value: given.get('q'),
+      placeholder: 'By meaning and by text',
+      maxLength: 2_000,
+    }),
+    textField({ name: 'subject', label: 'Subject', value: given.get('subject'), placeholder: 'Any', maxLength: 256 }),
+    selectField({
+      name: 'kind',
+      label: 'Kind',
+      value: given.get('kind'),
+      options: [any, ...itemKinds.map((value) => ({ value, label: kindLabels[value] }))],
+    }),
+    selectField({
+      name: 'origin',
+      label: 'Origin',
+      value: given.get('origin'),
+      options: [any, ...origins.map((value) => ({ value, label: originNames[value] }))],
+    }),
+    selectField({
+      name: 'state',
+      label: 'State',
+      value: given.get('state') ?? 'live',
+      options: itemStates.map((value) => ({ value, label: stateLabels[value] })),
+    }),
+    checkboxField({ name: 'pinned', label: 'Pinned only', checked: given.has('pinned') }),
+  ]);
+}
+
+async function matchesView(context: ConsoleContext, { items, episodes, byTextOnly }: Matches, filter: ItemFilter): Promise<Html> {
+  const note = byTextOnly
+    ? 'Compared by text only: no embedding was available.'
+    : `The best of at most ${maxMatches} matches, by meaning and text.`;
+  const conversations = section(
+    'Conversations',
+    table({
+      caption: 'Matching conversations',
+      hideCaption: true,
+      columns: [
+        { label: 'Conversation', value: ({ title }) => title ?? 'Without a title', grow: true },
+        { label: 'Excerpt', value: ({ snippet }) => html`<span class="muted">${snippet}</span>`, grow: true },
+        { label: 'Last turn', value: ({ lastTurnAt }) => ago(lastTurnAt, context.now, context.zone) },
+      ],
+      rows: episodes,
+      rowHref: ({ id }) => `/console/p/${context.project.slug}/conversations/${id}`,
+      empty: '',
+    }),
+  );
+  return html`${filter.state === 'closed' ? notice('Search finds live memories only. Clear the search to list corrected and removed ones.') : ''}
+<p class="hint">${note}</p>${itemTable(context, items)}${episodes.length === 0 ? '' : conversations}`;
+}
+
+function itemTable(context: ConsoleContext, items: readonly Item[]): Html {
+  const columns: readonly Column<Item>[] = [
+    { label: 'Memory', value: (item) => html`${shorten(item.text)}${stateBadges(item)}`, grow: true },
+    { label: 'Subject', value: ({ subject }) => subjectLabel(subject) },
+    { label: 'Kind', value: ({ kind }) => kindLabels[kind] },
+    { label: 'Origin', value: ({ origin }) => originNames[origin] },
+    { label: 'Importance', value: ({ importance }) => importance, align: 'end', wideOnly: true },
+    { label: 'Ratings', value: ratingsLabel, wideOnly: true },
+    { label: 'Written', value: ({ createdAt }) => ago(createdAt, context.now, context.zone) },
+  ];
+  const isFiltered = context.url.search !== '';
+  return table({
+    caption: 'Memories',
+    hideCaption: true,
+    columns,
+    rows: items,
+    rowHref: ({ id }) => memoryPath(context, id),
+    empty: isFiltered
+      ? 'No memory matches these filters.'
+      : 'Memories are learned from conversations, saved by applications through the API, or written here.',
+  });
+}
+
+function newMemoryPage(context: ConsoleContext, given: URLSearchParams): PageContent {
+  const content = form({
+    context,
+    action: memoryPath(context),
+    submit: 'Save',
+    cancelHref: memoryPath(context),
+    fields: [
+      textArea({
+        name: 'text',
+        label: 'Text',
+        value: given.get('text') ?? '',
+        required: true,
+        rows: 5,
+        maxLength: 4_000,
+        hint: 'One statement that can be understood alone. At most 4,000 characters; credentials are replaced with a placeholder.',
+      }),
+      textField({
+        name: 'subject',
+        label: 'Subject',
+        value: given.get('subject'),
+        maxLength: 256,
+        hint: 'The end user whom it is about. Empty: it is about the whole project.',
+      }),
+      selectField({
+        name: 'kind',
+        label: 'Kind',
+        required: true,
+        value: given.get('kind') ?? 'fact',
+        options: itemKinds.map((value) => ({ value, label: kindLabels[value] })),
+      }),
+      selectField({
+        name: 'importance',
+        label: 'Importance',
+        required: true,
+        value: given.get('importance') ?? '3',
+        options: importanceOptions,
+      }),
+      checkboxField({
+        name: 'pinned',
+        label: 'Pin',
+        checked: given.has('pinned'),
+        hint: 'A pinned memory is part of every wake-up and is never merged.',
+      }),
+    ],
+  });
+  return {
+    kind: 'page',
+    title: 'Write a memory',
+    breadcrumbs: [{ label: 'Memory', href: memoryPath(context) }],
+    content: html`<div class="card">${content}</div>`,
+  };
+}
+
+function readItemFields(fields: URLSearchParams): unknown {
+  const subject = fields.get('subject') ?? '';
+  return {
+    text: fields.get('text') ?? '',
+    subject: subject === '' ? null : subject,
+    kind: fields.get('kind') ?? undefined,
+    importance: Number(fields.get('importance') ?? 3),
+    pinned: fields.has('pinned'),
+  };
+}
+
+const origins = ['observed', 'agent', 'person'] as const;
+
+function readFilter({ searchParams: given }: URL): ItemFilter {
+  return {
+    subject: given.get('subject') || null,
+    kind: itemKinds.find((kind) => kind === given.get('kind')) ?? null,
+    origin: origins.find((origin) => origin === given.get('origin')) ?? null,
+    state: itemStates.find((state) => state === given.get('state')) ?? 'live',
+    pinnedOnly: given.has('pinned'),
+    conversationId: null,
+  };
+}
+
+function readQuery({ searchParams }: URL): string | null {
+  return searchParams.get('q')?.trim() || null;
+}
+
+function readBefore({ searchParams }: URL): string | null {
+  const before = searchParams.get(pageParameter);
+  if (before !== null && !isUuid(before)) throw gatewayError('bad_request', { message: `${pageParameter}: must be an id of this list` });
+  return before;
+}
+
+async function* allItems(queries: Queries, projectId: string, filter: ItemFilter): AsyncGenerator<readonly Item[]> {
+  for (let before: string | null = null; ; ) {
+    const rows: readonly Item[] = await listItems(queries, projectId, filter, { before, limit: csvPageSize });
+    yield rows;
+    if (rows.length < csvPageSize) return;
+    before = rows.at(-1)?.id ?? null;
+  }
+}
+
+function csvHeader(zone: string): string[] {
+  return [
+    'id',
+    'text',
+    'kind',
+    'importance',
+    'subject',
+    'pinned',
+    'origin',
+    'author',
+    'state',
+    'in_recall',
+    'useful',
+    'wrong',
+    `created_at (${zone})`,
+    `updated_at (${zone})`,
+  ];
+}
+
+async function* toCsv(
+  pages: AsyncIterable<readonly Item[]> | Iterable<readonly Item[]>,
+  zone: string,
+): AsyncGenerator<readonly CsvValue[]> {
+  for await (const rows of pages) {
+    for (const item of rows) {
+      const { id, text, kind, importance, subject, pinned, origin, author, state, inRecall, useful, wrong, createdAt, updatedAt } = item;
+      const times = [createdAt, updatedAt].map((at) => formatTimeIn(at, zone));
+      yield [id, text, kind, importance, subject, pinned, origin, author, state, inRecall, useful, wrong, ...times];
+    }
+  }
+}

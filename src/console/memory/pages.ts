@@ -1,0 +1,100 @@
+/** The knowledge page of the project and the profile pages of its subjects. */
+import type { Queries } from '../../db/database.ts';
+import { findPage, listProfiles, type StoredPage } from '../../memory/records/pages.ts';
+import { ago, emptyState, filterForm, formatCount, pageParameter, pager, section, table, textField, time } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { memoryPath, styles } from './item-view.ts';
+
+export interface PagesDeps {
+  readonly queries: Queries;
+}
+
+const profilesPerPage = 50;
+const path = '/pages';
+
+export function createPagesRoutes({ queries }: PagesDeps): readonly ConsoleRoute[] {
+  return [
+    {
+      method: 'get',
+      path,
+      access: 'member',
+      async handle(context): Promise<PageContent> {
+        const { project, url } = context;
+        const subject = url.searchParams.get('subject');
+        if (subject) return profilePage(context, subject, await findPage(queries, project.id, subject));
+        const knowledge = await findPage(queries, project.id, null);
+        const rows = await listProfiles(queries, project.id, { after: url.searchParams.get(pageParameter), limit: profilesPerPage + 1 });
+        return overviewPage(context, knowledge, rows);
+      },
+    },
+  ];
+}
+
+type Profile = Awaited<ReturnType<typeof listProfiles>>[number];
+
+function overviewPage(context: ConsoleContext, knowledge: StoredPage | null, rows: readonly Profile[]): PageContent {
+  const shown = rows.slice(0, profilesPerPage);
+  const next = rows.length > profilesPerPage ? (shown.at(-1)?.subject ?? null) : null;
+  const profiles = table({
+    caption: 'Profile pages',
+    hideCaption: true,
+    columns: [
+      { label: 'Subject', value: ({ subject }: Profile) => subject, grow: true },
+      { label: 'Characters', value: ({ length }) => formatCount(length), align: 'end' },
+      { label: 'Updated', value: ({ updatedAt }) => ago(updatedAt, context.now, context.zone) },
+    ],
+    rows: shown,
+    rowHref: ({ subject }) => profilePath(context, subject),
+    empty: 'Learning writes a profile page for each subject that it knows something about.',
+  });
+  const find = filterForm(
+    context,
+    [textField({ name: 'subject', label: 'Subject', type: 'search', maxLength: 256, placeholder: 'Exactly' })],
+    {
+      submit: 'Open',
+    },
+  );
+  return {
+    kind: 'page',
+    title: 'Pages',
+    styles: [styles],
+    content: html`<div class="stack">${section('Knowledge page', knowledge === null ? noPage() : pageText(context, knowledge), {
+      hint: 'Summarizes the memories of the whole project. Every wake-up contains it.',
+    })}${section(
+      'Profile pages',
+      html`<div class="stack">${find}${profiles}${pager(context, next, { first: 'First', next: 'Next' })}</div>`,
+      {
+        hint: 'One for each subject.',
+      },
+    )}</div>`,
+  };
+}
+
+function profilePage(context: ConsoleContext, subject: string, page: StoredPage | null): PageContent {
+  const memories = `${memoryPath(context)}?subject=${encodeURIComponent(subject)}`;
+  return {
+    kind: 'page',
+    title: `Profile of ${subject}`,
+    styles: [styles],
+    breadcrumbs: [{ label: 'Pages', href: `/console/p/${context.project.slug}${path}` }],
+    actions: html`<a class="button" href="${memories}">Memories of this subject</a>`,
+    content: page === null ? noPage() : pageText(context, page),
+  };
+}
+
+function profilePath({ project }: ConsoleContext, subject: string): string {
+  return `/console/p/${project.slug}${path}?subject=${encodeURIComponent(subject)}`;
+}
+
+function pageText({ project, zone }: ConsoleContext, { text, updatedAt, batchId }: StoredPage): Html {
+  const batch = batchId === null ? '' : html` by <a href="/console/p/${project.slug}/batches/${batchId}">this learning batch</a>`;
+  return html`<div class="card"><p class="text prose">${text}</p><p class="hint">Written ${time(updatedAt, zone)}${batch}.</p></div>`;
+}
+
+function noPage(): Html {
+  return emptyState(
+    'No page yet',
+    'Learning writes it once there are memories to summarize. After a correction or removal it is built again within a minute.',
+  );
+}

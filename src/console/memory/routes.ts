@@ -1,0 +1,12 @@
+/** Pages about memories: list, detail, pages, graph. */
+import type { ConsoleRoute } from '../frame/route.ts';
+import { createGraphRoutes, type GraphDeps } from './graph.ts';
+import { createMemoryDetailRoutes, type MemoryDetailDeps } from './memory-detail.ts';
+import { createMemoryListRoutes, type MemoryListDeps } from './memory-list.ts';
+import { createPagesRoutes, type PagesDeps } from './pages.ts';
+
+export type MemoryPagesDeps = MemoryListDeps & MemoryDetailDeps & PagesDeps & GraphDeps;
+
+export function createMemoryPagesRoutes(deps: MemoryPagesDeps): readonly ConsoleRoute[] {
+  return [...createMemoryListRoutes(deps), ...createMemoryDetailRoutes(deps), ...createPagesRoutes(deps), ...createGraphRoutes(deps)];
+}
