@@ -122,6 +122,7 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const callRecording = await createCallRecording({ snapshot, database, dataDir, journalFiles, clock, logger });
   const { journal, admission } = callRecording;
+  const readCounters = createCounterReader({ database, admission, process: journal.id });
 
   const catalog = (): Catalog => current.catalog;
   const planner = createPlanner({ catalog, breakers, catalogFill: () => current.config.catalogFill });
@@ -181,7 +182,8 @@ export async function createApp(options: AppOptions): Promise<App> {
           erasures,
           learning,
           callRecording,
-          readUsage: createUsageReader(createCounterReader({ database, admission, process: journal.id })),
+          readUsage: createUsageReader(readCounters),
+          readCounters,
           handleCall,
           media,
           health,

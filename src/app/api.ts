@@ -1,6 +1,6 @@
 /** Connects the HTTP routes to the modules that `app.ts` created. Contains no policy. */
 import type { Server } from 'node:http';
-import type { createUsageReader } from '../ceilings/counter-usage.ts';
+import type { createUsageReader, ReadCounters } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
 import { getHost } from '../config/starter-catalog.ts';
 import type { Caller } from '../core/call.ts';
@@ -49,6 +49,7 @@ interface ApiDeps {
   readonly callRecording: CallRecording;
   readonly erasures: Erasures;
   readonly readUsage: ReturnType<typeof createUsageReader>;
+  readonly readCounters: ReadCounters;
   readonly handleCall: HandleCall;
   readonly media: MediaHandlers;
   readonly health: HealthDeps;

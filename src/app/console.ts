@@ -1,4 +1,5 @@
 /** Collects the pages of the console and passes them their dependencies. Contains no policy. */
+import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
 import { createAccountRoutes } from '../console/account/routes.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
@@ -23,6 +24,7 @@ import type { UsageReports } from '../usage/reports.ts';
 import type { StatusReport } from '../usage/status.ts';
 import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
+import { managementAreas } from './console-management.ts';
 import { memoryAreas } from './console-memory.ts';
 import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
@@ -31,6 +33,7 @@ import type { EraseSubject, Memory } from './memory.ts';
 /** What the pages may need; each area takes from it what it names. */
 export interface ConsoleDeps {
   readonly snapshot: () => ConfigSnapshot;
+  readonly readCounters: ReadCounters;
   readonly people: People;
   readonly audit: Audit;
   readonly projects: Projects;
@@ -69,7 +72,13 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
 
 /** One line per area, in the order of the navigation. */
 function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
-  return [...signInRoutes(deps), ...createAccountRoutes(deps), ...memoryAreas(deps), ...keyHolderRoutes(deps)];
+  return [
+    ...managementAreas(deps),
+    ...memoryAreas(deps),
+    ...signInRoutes(deps),
+    ...createAccountRoutes(deps),
+    ...keyHolderRoutes(deps),
+  ];
 }
 
 function signInRoutes({ snapshot, people, audit, clock, logger }: ConsoleDeps): readonly ConsoleRoute[] {

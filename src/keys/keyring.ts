@@ -41,6 +41,8 @@ export interface Keyring {
   issue(projectId: string, input: unknown): Promise<IssuedKey>;
   /** Newest first; all keys of the project without `page`. */
   list(projectId: string, page?: KeyPage): Promise<KeyRecord[]>;
+  /** Throws `not_found`. */
+  read(projectId: string, prefix: string): Promise<KeyRecord>;
   revoke(projectId: string, prefix: string): Promise<KeyRecord>;
   /** Issues a key with the same settings, which shares the usage of the old one's ceilings; the old key ends after `grace_seconds` of the body. */
   rotate(projectId: string, prefix: string, input: unknown): Promise<IssuedKey>;
@@ -155,6 +157,11 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       return insert(projectId, async () => ({ settings, predecessor: null }));
     },
     list: (projectId, page) => listKeys(database, projectId, page),
+    async read(projectId, prefix) {
+      const row = await readKey(database, prefix);
+      if (row?.projectId !== projectId) throw keyNotFound();
+      return toKeyRecord(row, (await readCeilings(database, [row.id])).get(row.id));
+    },
     async revoke(projectId, prefix) {
       const now = clock.now();
       const row = await database.transaction((tx) => endKey(tx, { projectId, prefix, at: now, now }));

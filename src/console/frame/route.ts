@@ -34,6 +34,8 @@ export interface ActionRoute extends RouteBase {
   readonly method: 'post';
   /** Name in the audit log, such as `key.issue`. Null for what changes nothing, such as a dry run: it has no audit row. */
   readonly action: string | null;
+  /** Of the form; 1 MiB by default. */
+  readonly maxBytes?: number;
   /** Throws GatewayError for invalid input; the page of `invalidForm` shows it without losing the input. */
   handle(context: ConsoleContext, form: URLSearchParams): Promise<ActionResult>;
   /** The page to show again (status 422) with the error message above it. Without it the error page is shown. */

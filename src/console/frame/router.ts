@@ -142,7 +142,7 @@ async function handlePost(
   options: ConsoleRouterOptions,
   responder: Responder,
 ): Promise<void> {
-  const form = await readForm(visit.request);
+  const form = await readForm(visit.request, route.maxBytes ?? maxFormBytes);
   if (!visit.secrets.some((secret) => isCsrfToken(form.get('csrf'), secret)))
     throw gatewayError('forbidden', { message: 'the form has expired: go back, reload the page and submit it again' });
   let result: ActionResult;
@@ -219,11 +219,11 @@ function isInputError(error: unknown): error is GatewayError {
 }
 
 /** Fields of a form that was submitted as `application/x-www-form-urlencoded`. */
-async function readForm(request: Request): Promise<URLSearchParams> {
+async function readForm(request: Request, maxBytes: number): Promise<URLSearchParams> {
   const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
   if (type !== undefined && type !== 'application/x-www-form-urlencoded')
     throw gatewayError('unsupported_media_type', { message: 'content type must be application/x-www-form-urlencoded' });
-  return new URLSearchParams((await readBody(request, maxFormBytes)).toString());
+  return new URLSearchParams((await readBody(request, maxBytes)).toString());
 }
 
 /** After a sign-in the visitor returns to the page; after a form was submitted without a session, to the page with the form. */

@@ -1,0 +1,52 @@
+/** Gives the console's pages of keys, applications, routing, rules, members and audit what they need. Contains no policy. */
+import type { ReadCounters } from '../ceilings/counter-usage.ts';
+import { getHost } from '../config/starter-catalog.ts';
+import { createApplicationRoutes } from '../console/applications/routes.ts';
+import { createAuditRoutes } from '../console/audit/routes.ts';
+import type { ConsoleRoute } from '../console/frame/route.ts';
+import { createKeyRoutes } from '../console/keys/routes.ts';
+import { createMemberRoutes } from '../console/members/member-routes.ts';
+import { createPeopleRoutes } from '../console/members/people-routes.ts';
+import { createProjectRoutes } from '../console/members/project-routes.ts';
+import { createRoutingRoutes } from '../console/routing/routes.ts';
+import { createRuleRoutes } from '../console/rules/routes.ts';
+import { signInLinkUrl } from '../people/sign-in-links.ts';
+import { createDryRun } from '../pipeline/call/dry-run.ts';
+import { readRecentUse } from '../usage/analytics/recent-use.ts';
+import { lastCalls } from '../usage/last-calls.ts';
+import type { ConsoleDeps } from './console.ts';
+
+export function managementAreas(deps: ConsoleDeps): readonly ConsoleRoute[] {
+  const { snapshot, database, readStored, keyring, projects, people, audit, breakers, clock } = deps;
+  const { applications, contentRules } = projects;
+  /** With the calls that just ended. */
+  const readCounters: ReadCounters = (projectId, keys) => readStored(() => deps.readCounters(projectId, keys));
+  const catalog = () => snapshot().catalog;
+  const catalogFill = () => snapshot().config.catalogFill;
+  const linkUrl = (origin: string, secret: string): string => signInLinkUrl(snapshot().config.publicUrl ?? origin, secret);
+  return [
+    ...createKeyRoutes({ keyring, readCounters, lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)) }),
+    ...createApplicationRoutes({
+      applications,
+      readCounters,
+      recentUse: async (projectId, period) => (await readStored(() => readRecentUse(database, projectId, period))).applications,
+    }),
+    ...createRoutingRoutes({
+      ...{ projects, keyring, contentRules, breakers, catalog, catalogFill },
+      listProviders: () =>
+        Object.values(snapshot().config.providers).map(({ name, baseUrl, dialect, serves }) => ({
+          ...{ name, dialect, serves },
+          host: getHost(baseUrl),
+        })),
+      runDry: createDryRun({
+        ...{ catalog, catalogFill, breakers, readCounters, clock },
+        classifier: () => snapshot().config.auto.classifier,
+      }),
+    }),
+    ...createRuleRoutes({ contentRules }),
+    ...createMemberRoutes({ people, linkUrl }),
+    ...createPeopleRoutes({ people, linkUrl }),
+    ...createProjectRoutes({ projects }),
+    ...createAuditRoutes({ audit, accounts: people.accounts, members: people.members }),
+  ];
+}

@@ -1,0 +1,142 @@
+/** Applications that have settings, and those that called lately. */
+import type { ReadCounters } from '../../ceilings/counter-usage.ts';
+import type { ApplicationSettings } from '../../projects/application-settings.ts';
+import type { Applications } from '../../projects/applications.ts';
+import { type CeilingUse, ceilingMeters, countersOf, describeCeiling, toUses } from '../frame/ceilings.ts';
+import { badge, csvLink, emptyState, filterForm, formatCount, pageParameter, pager, table, textField, usd } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
+
+export interface ApplicationListDeps {
+  readonly applications: Pick<Applications, 'list'>;
+  readonly readCounters: ReadCounters;
+  /** Calls and cost (nano-dollars) of a period by application. */
+  readonly recentUse: (
+    projectId: string,
+    period: { readonly from: number; readonly to: number },
+  ) => Promise<ReadonlyMap<string, { readonly calls: number; readonly cost: number }>>;
+}
+
+interface ApplicationRow {
+  readonly source: string;
+  /** Null when the application has none. */
+  readonly settings: ApplicationSettings | null;
+  readonly calls: number;
+  readonly cost: number;
+}
+
+const pageSize = 50;
+const recentDays = 30;
+const dayMs = 86_400_000;
+
+export async function showApplications(deps: ApplicationListDeps, context: ConsoleContext): Promise<PageResult> {
+  const { url, project, role, now } = context;
+  const after = url.searchParams.get(pageParameter);
+  const matching = (await readApplications(deps, context)).filter(({ source }) => after === null || source > after);
+  const rows = matching.slice(0, pageSize);
+  const uses = await readUses(deps, project.id, rows, now);
+  const newApplication =
+    role === 'owner' ? html`<a class="button primary" href="${projectPath(context, '/applications/new')}">Set limits</a>` : undefined;
+  const filters = filterForm(
+    context,
+    [textField({ name: 'q', label: 'Name contains', type: 'search', value: url.searchParams.get('q') })],
+    { keep: [] },
+  );
+  return {
+    kind: 'page',
+    title: 'Applications',
+    actions: html`${csvLink(context)}${newApplication}`,
+    content: html`<p class="lead">An application is what a caller names in the header <code>x-gateway-source</code>. Settings override those of the project.</p>
+${filters}${
+  rows.length === 0
+    ? emptyState('No applications', `Applications appear here when they have called in the last ${recentDays} days or have settings.`)
+    : applicationTable(context, rows, uses)
+}${pager(context, matching.length > pageSize ? (rows.at(-1)?.source ?? null) : null, { first: 'First', next: 'Next' })}`,
+  };
+}
+
+function applicationTable(
+  context: ConsoleContext,
+  rows: readonly ApplicationRow[],
+  uses: ReadonlyMap<string, readonly CeilingUse[]>,
+): Html {
+  return table<ApplicationRow>({
+    caption: 'Applications',
+    hideCaption: true,
+    rows,
+    empty: '',
+    rowHref: ({ source }) => applicationPath(context, source),
+    columns: [
+      { label: 'Application', value: ({ source }) => source, grow: true },
+      { label: 'Ceilings', value: ({ source }) => ceilingMeters(uses.get(source) ?? []) },
+      { label: 'Own tiers', value: ({ settings }) => tierBadges(settings), wideOnly: true },
+      { label: `Calls, ${recentDays} days`, align: 'end', value: ({ calls }) => formatCount(calls) },
+      { label: `Cost, ${recentDays} days`, align: 'end', value: ({ cost }) => usd(cost) },
+    ],
+  });
+}
+
+function tierBadges(settings: ApplicationSettings | null): Html {
+  const names = settings === null ? [] : tierNames(settings);
+  return names.length === 0 ? html`<span class="muted">none</span>` : html`${names.map((name) => html`${badge(name)} `)}`;
+}
+
+function tierNames({ tiers, imageTiers, speechTiers }: ApplicationSettings): string[] {
+  return [...new Set([tiers, imageTiers, speechTiers].flatMap((kind) => Object.keys(kind)))];
+}
+
+export function applicationPath(context: ConsoleContext, source: string): string {
+  return `${projectPath(context, '/applications/application')}?${new URLSearchParams({ name: source })}`;
+}
+
+/** By name, those that match the filter. */
+async function readApplications(deps: ApplicationListDeps, { project, now, url }: ConsoleContext): Promise<ApplicationRow[]> {
+  const [stored, recent] = await Promise.all([
+    deps.applications.list(project.id),
+    deps.recentUse(project.id, { from: now - recentDays * dayMs, to: now }),
+  ]);
+  const settings = new Map(stored.map((application) => [application.source, application.settings]));
+  const wanted = url.searchParams.get('q')?.trim().toLowerCase() ?? '';
+  const sources = [...new Set([...settings.keys(), ...recent.keys()])].filter((source) => source.toLowerCase().includes(wanted));
+  return sources
+    .sort((left, right) => (left < right ? -1 : 1))
+    .map((source) => ({ source, settings: settings.get(source) ?? null, ...(recent.get(source) ?? { calls: 0, cost: 0 }) }));
+}
+
+/** Use of the ceilings of applications with settings. */
+async function readUses(
+  deps: ApplicationListDeps,
+  projectId: string,
+  rows: readonly Pick<ApplicationRow, 'source' | 'settings'>[],
+  now: number,
+): Promise<ReadonlyMap<string, readonly CeilingUse[]>> {
+  const counters = rows.map(({ source, settings }) =>
+    countersOf({ projectId, scope: 'source', scopeId: source }, settings?.ceilings ?? {}, now),
+  );
+  const counted = await deps.readCounters(
+    projectId,
+    counters.flat().map(({ key }) => key),
+  );
+  return new Map(rows.map(({ source }, index) => [source, toUses(counters[index] ?? [], counted)]));
+}
+
+/** Use of the ceilings of one application. */
+export async function readUse(deps: ApplicationListDeps, projectId: string, source: string, settings: ApplicationSettings, now: number) {
+  return (await readUses(deps, projectId, [{ source, settings }], now)).get(source) ?? [];
+}
+
+export async function exportApplications(deps: ApplicationListDeps, context: ConsoleContext): Promise<PageResult> {
+  const header = ['application', 'ceiling_cost', 'ceiling_calls', 'own_tiers', `calls_${recentDays}_days`, `cost_usd_${recentDays}_days`];
+  return { kind: 'csv', fileName: `applications-${context.project.slug}.csv`, header, rows: applicationRows(deps, context) };
+}
+
+async function* applicationRows(deps: ApplicationListDeps, context: ConsoleContext): AsyncGenerator<readonly CsvValue[]> {
+  for (const { source, settings, calls, cost } of await readApplications(deps, context)) {
+    const limits =
+      settings === null
+        ? [null, null]
+        : [describeCeiling('cost', settings.ceilings.cost), describeCeiling('calls', settings.ceilings.calls)];
+    yield [source, ...limits, settings === null ? null : tierNames(settings).join(' '), calls, cost / 1e9];
+  }
+}

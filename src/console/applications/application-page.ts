@@ -1,0 +1,145 @@
+/** Settings of one application: ceilings with use, and tiers that override those of the project. */
+import { type StoredApplication, toApplicationSettingsJson } from '../../projects/application-settings.ts';
+import type { Application } from '../../projects/applications.ts';
+import { type CeilingUse, ceilingFields, ceilingMeters, readLimit } from '../frame/ceilings.ts';
+import { actionButton, card, fieldset, form as renderForm, section, textField } from '../frame/components.ts';
+import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import { rebaseSettings, type Settings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
+import { readTiers, setTiers, tierFields } from '../frame/tier-fields.ts';
+import { applicationPath } from './application-list.ts';
+
+const kinds = [
+  ['tiers', 'Tiers for text'],
+  ['image_tiers', 'Tiers for images'],
+  ['speech_tiers', 'Tiers for speech'],
+] as const;
+
+export function newApplicationPage(context: ConsoleContext, form: URLSearchParams, message?: string): PageContent {
+  const path = projectPath(context, '/applications');
+  return {
+    kind: 'page',
+    title: 'Limits of an application',
+    breadcrumbs: [{ label: 'Applications', href: path }],
+    content: renderForm({
+      context,
+      action: `${path}/new`,
+      submit: 'Save',
+      cancelHref: path,
+      fields: [
+        textField({
+          name: 'application',
+          label: 'Application',
+          hint: html`The value of the header <code>x-gateway-source</code>. Without the header it is the slug of the project.`,
+          value: form.get('application'),
+          error: parseFieldErrors(message).of('source'),
+          required: true,
+          maxLength: 256,
+          autocomplete: 'off',
+          autofocus: true,
+        }),
+        ...settingFields(form, message),
+      ],
+    }),
+  };
+}
+
+/** A form that was sent and is shown again. */
+interface Rejected {
+  readonly form: URLSearchParams;
+  readonly message: string;
+  readonly edit: SettingsEdit;
+  readonly read: Settings;
+}
+
+export function applicationPage(
+  context: ConsoleContext,
+  application: Application,
+  uses: readonly CeilingUse[],
+  rejected?: Rejected,
+): PageContent {
+  const { source, settings, createdAt } = application;
+  const stored = toApplicationSettingsJson(settings);
+  const rebased = rejected ? rebaseSettings(rejected.edit, rejected.read, stored) : { read: stored, notice: '' };
+  const isOwner = context.role === 'owner';
+  const calls = `${projectPath(context, '/calls')}?${new URLSearchParams({ source })}`;
+  const reset =
+    isOwner && createdAt !== null
+      ? actionButton({
+          context,
+          action: `${projectPath(context, '/applications/reset')}`,
+          values: { application: source },
+          label: 'Remove settings',
+          about: `of ${source}`,
+          danger: true,
+        })
+      : '';
+  return {
+    kind: 'page',
+    title: source,
+    breadcrumbs: [{ label: 'Applications', href: projectPath(context, '/applications') }],
+    actions: html`<a class="button" href="${calls}">Calls</a>${reset}`,
+    content: html`${section('Use of ceilings', card(ceilingMeters(uses)))}
+${rebased.notice}${isOwner ? section('Settings', settingsForm(context, source, rejected?.form ?? toForm(stored), rebased.read, rejected?.message)) : ownTiers(stored)}`,
+  };
+}
+
+function settingsForm(context: ConsoleContext, source: string, form: URLSearchParams, read: Settings, message: string | undefined): Html {
+  return renderForm({
+    context,
+    action: applicationPath(context, source),
+    submit: 'Save',
+    fields: [settingsField(read), ...settingFields(form, message)],
+  });
+}
+
+function settingFields(form: URLSearchParams, message: string | undefined): Html[] {
+  const errors = parseFieldErrors(message);
+  return [
+    fieldset(
+      'Ceilings',
+      [ceilingFields({ form, errors, withRates: false })],
+      'They apply in addition to those of the key and the project. Leave a field empty for no limit.',
+    ),
+    ...kinds.map(([name, legend]) =>
+      tierFields({
+        name,
+        legend,
+        form,
+        errors,
+        hint: 'Replaces the tier of the same name for this application. Clear the name of a tier to remove it.',
+      }),
+    ),
+  ];
+}
+
+/** For members, who cannot change them. */
+function ownTiers(stored: StoredApplication): Html {
+  const items = kinds.flatMap(([name]) => Object.entries(stored[name]));
+  if (items.length === 0) return section('Own tiers', card(html`<p class="muted">The tiers of the project apply.</p>`));
+  return section(
+    'Own tiers',
+    card(
+      html`<dl class="definitions">${items.map(([tier, models]) => html`<div><dt>${tier}</dt><dd>${models.map((model) => html`<code>${model}</code> `)}</dd></div>`)}</dl>`,
+    ),
+  );
+}
+
+function toForm({ ceilings, windows, ...stored }: StoredApplication): URLSearchParams {
+  const form = new URLSearchParams({ 'windows.calls': windows.calls, 'windows.cost': windows.cost });
+  if (ceilings.calls !== null) form.set('ceilings.calls', String(ceilings.calls));
+  if (ceilings.cost !== null) form.set('ceilings.cost', String(ceilings.cost));
+  for (const [name] of kinds) setTiers(form, name, stored[name]);
+  return form;
+}
+
+/** All members of the settings, as the form has them. */
+export function readApplicationInput(form: URLSearchParams): Settings {
+  return {
+    ceilings: { calls: readLimit(form, 'calls'), cost: readLimit(form, 'cost') },
+    windows: { calls: form.get('windows.calls'), cost: form.get('windows.cost') },
+    ...Object.fromEntries(kinds.map(([name]) => [name, readTiers(form, name)])),
+  };
+}

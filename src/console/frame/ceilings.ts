@@ -1,0 +1,116 @@
+/** How ceilings are shown and entered, on keys and applications. */
+import { type CounterKey, formatCounterKey } from '../../ceilings/counters.ts';
+import { type Ceiling, type CeilingName, type WindowKind, windowAt } from '../../core/windows.ts';
+import type { FieldErrors } from './field-errors.ts';
+import { meter } from './figures.ts';
+import { selectField, textField } from './form.ts';
+import { numberOrNull } from './form-values.ts';
+import { type Html, html } from './html.ts';
+import { formatCompact, formatCount, formatUsd } from './values.ts';
+
+/** A ceiling with a limit, and its use in the current window. */
+export interface CeilingUse {
+  readonly name: CeilingName;
+  readonly limit: number;
+  readonly window: WindowKind;
+  readonly used: number;
+  /** Upper bounds of running calls. */
+  readonly reserved: number;
+}
+
+const labels: Readonly<Record<CeilingName, string>> = { calls: 'Calls', cost: 'Cost', rpm: 'Calls per minute', tpm: 'Tokens per minute' };
+const windowLabels: Readonly<Record<WindowKind, string>> = {
+  minute: 'this minute',
+  day: 'today (UTC)',
+  month: 'this month (UTC)',
+  total: 'in total',
+};
+
+/** The counters of limited ceilings in the windows of `now`. */
+export function countersOf(
+  holder: Pick<CounterKey, 'projectId' | 'scope' | 'scopeId'>,
+  ceilings: Partial<Readonly<Record<CeilingName, Ceiling>>>,
+  now: number,
+): { readonly key: CounterKey; readonly limit: number }[] {
+  return ceilingNames.flatMap((ceiling) => {
+    const { limit = null, window = 'total' } = ceilings[ceiling] ?? {};
+    return limit === null ? [] : [{ key: { ...holder, ceiling, window, ...windowAt(window, now) }, limit }];
+  });
+}
+
+const ceilingNames = ['cost', 'calls', 'rpm', 'tpm'] as const;
+
+/** Joins counters with their usage; one without usage was not used in its window. */
+export function toUses(
+  counters: readonly { readonly key: CounterKey; readonly limit: number }[],
+  counted: ReadonlyMap<string, { readonly used: number; readonly reserved: number }>,
+): CeilingUse[] {
+  return counters.map(({ key, limit }) => {
+    const { used, reserved } = counted.get(formatCounterKey(key)) ?? { used: 0, reserved: 0 };
+    return { name: key.ceiling, limit, window: key.window, used, reserved };
+  });
+}
+
+export function ceilingMeters(uses: readonly CeilingUse[]): Html {
+  if (uses.length === 0) return html`<span class="muted">No ceiling</span>`;
+  return html`${uses.map((use) =>
+    meter({ label: labels[use.name], value: use.used + use.reserved, max: use.limit, text: describeUse(use) }),
+  )}`;
+}
+
+function describeUse({ name, limit, window, used, reserved }: CeilingUse): string {
+  const running = reserved === 0 ? '' : `, ${formatAmount(name, reserved)} reserved`;
+  const unit = name === 'calls' || name === 'rpm' ? ' calls' : name === 'tpm' ? ' tokens' : '';
+  return `${formatAmount(name, used)} of ${formatAmount(name, limit)}${unit} ${windowLabels[window]}${running}`;
+}
+
+function formatAmount(name: CeilingName, amount: number): string {
+  if (name === 'cost') return formatUsd(amount);
+  return amount >= 100_000 ? formatCompact(amount) : formatCount(amount);
+}
+
+/** `$5 per day`, `60 calls per minute`; null without a limit. */
+export function describeCeiling(name: CeilingName, { limit, window }: Ceiling): string | null {
+  if (limit === null) return null;
+  const amount = name === 'cost' ? formatUsd(limit) : `${formatCount(limit)} ${name === 'tpm' ? 'tokens' : 'calls'}`;
+  return `${amount} ${window === 'total' ? 'in total' : `per ${window}`}`;
+}
+
+interface CeilingFieldsOptions {
+  readonly form: URLSearchParams;
+  readonly errors: FieldErrors;
+  /** With the ceilings per minute, which only keys have. */
+  readonly withRates: boolean;
+}
+
+export function ceilingFields({ form, errors, withRates }: CeilingFieldsOptions): Html {
+  const limit = (name: CeilingName, unit: string, step: number | 'any') =>
+    textField({
+      name: `ceilings.${name}`,
+      label: labels[name],
+      value: form.get(`ceilings.${name}`),
+      error: errors.of(`ceilings.${name}`),
+      ...{ type: 'number', min: 0, step, unit, placeholder: 'unlimited' },
+    });
+  const window = (name: 'calls' | 'cost') =>
+    selectField({
+      name: `windows.${name}`,
+      label: html`Window<span class="hidden"> of ${labels[name].toLowerCase()}</span>`,
+      value: form.get(`windows.${name}`) ?? 'month',
+      error: errors.of(`windows.${name}`),
+      required: true,
+      options: [
+        { value: 'day', label: 'per day (UTC)' },
+        { value: 'month', label: 'per month (UTC)' },
+        { value: 'total', label: 'in total' },
+      ],
+    });
+  return html`<div class="field-row">${limit('cost', 'USD', 'any')}${window('cost')}</div>
+<div class="field-row">${limit('calls', 'calls', 1)}${window('calls')}</div>
+${withRates ? html`<div class="field-row">${limit('rpm', 'calls', 1)}${limit('tpm', 'tokens', 1)}</div>` : ''}`;
+}
+
+/** Limits as the stores expect them; null for no limit. */
+export function readLimit(form: URLSearchParams, name: CeilingName): number | string | null {
+  return numberOrNull(form, `ceilings.${name}`);
+}

@@ -1,0 +1,75 @@
+/** A key: its settings and use, and for owners rotation and revocation. */
+import type { KeyRecord } from '../../keys/key-record.ts';
+import { ceilingMeters } from '../frame/ceilings.ts';
+import { ago, card, confirmationForm, definitions, form as renderForm, section, textField, time } from '../frame/components.ts';
+import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import { prefixOf, stateBadge, stateOf, type UsedKey } from './key-list.ts';
+
+export function keyPage(context: ConsoleContext, key: UsedKey, form = new URLSearchParams(), message?: string): PageContent {
+  const { record, uses, lastUsedAt } = key;
+  const { zone, now } = context;
+  const path = projectPath(context, '/keys');
+  const isActive = stateOf(record, now) === 'active';
+  return {
+    kind: 'page',
+    title: record.name,
+    breadcrumbs: [{ label: 'Keys', href: path }],
+    actions: html`<a class="button" href="${projectPath(context, '/calls')}?key=${record.prefix}">Calls</a>`,
+    content: html`${card(
+      definitions([
+        ['Key', prefixOf(record)],
+        ['State', stateBadge(record, now)],
+        ['Models', models(record)],
+        ['Created', time(record.createdAt, zone)],
+        ['Expires', record.expiresAt === null ? 'never' : time(record.expiresAt, zone)],
+        ...(record.revokedAt === null ? [] : [['Revoked', time(record.revokedAt, zone)] as const]),
+        ['Last used', ago(lastUsedAt, now, zone)],
+        ['Times', zone],
+      ]),
+    )}
+${section('Ceilings', card(ceilingMeters(uses)), { hint: 'Counted together with the keys that this one replaced by rotation.' })}
+${context.role === 'owner' && isActive ? ownerActions(context, record, form, message) : ''}`,
+  };
+}
+
+function models({ models }: KeyRecord): Html | string {
+  if (models === null) return 'all models and tiers';
+  return models.length === 0 ? 'none' : html`<ul class="plain">${models.map((model) => html`<li><code>${model}</code></li>`)}</ul>`;
+}
+
+function ownerActions(context: ConsoleContext, { prefix }: KeyRecord, form: URLSearchParams, message: string | undefined): Html {
+  const path = projectPath(context, `/keys/${prefix}`);
+  const rotation = renderForm({
+    context,
+    action: `${path}/rotate`,
+    submit: 'Rotate',
+    label: 'Rotate the key',
+    fields: [
+      textField({
+        name: 'grace_seconds',
+        label: 'The old key stays valid for',
+        type: 'number',
+        min: 0,
+        max: 31_536_000,
+        step: 1,
+        unit: 'seconds',
+        value: form.get('grace_seconds') ?? 86_400,
+        error: parseFieldErrors(message).of('grace_seconds'),
+        required: true,
+      }),
+    ],
+  });
+  const revocation = confirmationForm({
+    context,
+    action: `${path}/revoke`,
+    submit: 'Revoke key',
+    label: 'Revoke the key',
+    confirmation: prefix,
+    text: 'Applications that use the key get 401 within a second. This cannot be undone.',
+  });
+  return html`${section('Rotate', card(rotation), { hint: 'Issues a new key with the same settings, which shares the use of the ceilings.' })}
+${section('Revoke', revocation)}`;
+}

@@ -1,0 +1,114 @@
+/** The form of a new key, and the page that shows the key this once. */
+
+import { formatTime } from '../../core/time.ts';
+import { fromLocalTime } from '../../core/time-zone.ts';
+import type { IssuedKey } from '../../keys/keyring.ts';
+import { ceilingFields, readLimit } from '../frame/ceilings.ts';
+import { codeBlock, fieldset, notice, form as renderForm, section, textArea, textField } from '../frame/components.ts';
+import { type FieldErrors, parseFieldErrors } from '../frame/field-errors.ts';
+import { listOf, textOrNull } from '../frame/form-values.ts';
+import { html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, PageContent } from '../frame/route.ts';
+
+export function newKeyPage(context: ConsoleContext, form: URLSearchParams, message?: string): PageContent {
+  const errors: FieldErrors = parseFieldErrors(message);
+  const path = projectPath(context, '/keys');
+  return {
+    kind: 'page',
+    title: 'New key',
+    breadcrumbs: [{ label: 'Keys', href: path }],
+    content: renderForm({
+      context,
+      action: path,
+      submit: 'Create key',
+      cancelHref: path,
+      fields: [
+        textField({
+          name: 'name',
+          label: 'Name',
+          hint: 'Where the key is used, such as the name of a service.',
+          value: form.get('name'),
+          error: errors.of('name'),
+          required: true,
+          maxLength: 200,
+          autocomplete: 'off',
+          autofocus: true,
+        }),
+        textArea({
+          name: 'models',
+          label: 'Models and tiers',
+          hint: 'One a line: a tier, a model name, or provider/model. Leave empty to allow all.',
+          value: form.get('models') ?? '',
+          error: errors.of('models'),
+          rows: 3,
+          code: true,
+        }),
+        fieldset(
+          'Ceilings',
+          [ceilingFields({ form, errors, withRates: true })],
+          'Calls beyond a ceiling are refused with 429. Leave a field empty for no limit.',
+        ),
+        textField({
+          name: 'expires_at',
+          label: `Expires (${context.zone})`,
+          hint: 'Leave empty for a key that does not expire.',
+          type: 'datetime-local',
+          value: form.get('expires_at'),
+          error: errors.of('expires_at'),
+        }),
+      ],
+    }),
+  };
+}
+
+/** The body of "issue a key". */
+export function readKeyInput(form: URLSearchParams, zone: string): Record<string, unknown> {
+  const models = listOf(form, 'models');
+  const ceilings = {
+    calls: readLimit(form, 'calls'),
+    cost: readLimit(form, 'cost'),
+    rpm: readLimit(form, 'rpm'),
+    tpm: readLimit(form, 'tpm'),
+  };
+  const windows = (['calls', 'cost'] as const).filter((name) => ceilings[name] !== null && form.has(`windows.${name}`));
+  return {
+    name: form.get('name') ?? '',
+    models: models.length === 0 ? null : models,
+    ceilings,
+    windows: Object.fromEntries(windows.map((name) => [name, form.get(`windows.${name}`)])),
+    expires_at: toInstant(textOrNull(form, 'expires_at'), zone),
+  };
+}
+
+/** RFC 3339; anything that is not a local time stays as it is, for the error of the store. */
+function toInstant(text: string | null, zone: string): string | null {
+  const match = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::\d\d)?$/.exec(text ?? '');
+  if (!match) return text;
+  const [year = 0, month = 1, day = 1, hour = 0, minute = 0] = match.slice(1).map(Number);
+  return formatTime(fromLocalTime(zone, { year, month, day, hour, minute }));
+}
+
+/** The only page that contains a key. */
+export function issuedKeyPage(context: ConsoleContext, { secret, record }: IssuedKey): PageContent {
+  const path = projectPath(context, '/keys');
+  const model = record.models?.[0] ?? 'auto';
+  return {
+    kind: 'page',
+    title: `Key ${record.name}`,
+    breadcrumbs: [{ label: 'Keys', href: path }],
+    actions: html`<a class="button" href="${path}/${record.prefix}">Done</a>`,
+    content: html`${notice('Only its hash is stored: nobody can show it again. Copy it before you leave this page.', 'warning', 'This is the only time you see this key')}
+${section('Key', codeBlock(secret, 'The key'))}
+${section('Try it', codeBlock(curlLine(context.url.origin, secret, model), 'A call with the key, as a command'), { hint: 'Paste this into a terminal.' })}
+${section('Base URL', html`${codeBlock(`${context.url.origin}/v1`, 'Base URL for SDKs')}`, { hint: 'For OpenAI SDKs. Anthropic SDKs take the URL without /v1.' })}`,
+  };
+}
+
+function curlLine(origin: string, secret: string, model: string): string {
+  const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] });
+  return `curl ${origin}/v1/chat/completions \\
+  -H 'authorization: Bearer ${secret}' \\
+  -H 'content-type: application/json' \\
+  -d '${body.replaceAll("'", "'\\''")}'`;
+}

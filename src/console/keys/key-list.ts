@@ -1,0 +1,180 @@
+/** The keys of a project with the use of their ceilings. */
+import type { ReadCounters } from '../../ceilings/counter-usage.ts';
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import type { KeyRecord } from '../../keys/key-record.ts';
+import type { Keyring } from '../../keys/keyring.ts';
+import { type CeilingUse, ceilingMeters, countersOf, describeCeiling, toUses } from '../frame/ceilings.ts';
+import { ago, badge, copyable, csvLink, emptyState, pageParameter, pager, table, tabs, time, withQuery } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
+
+export interface KeyListDeps {
+  readonly keyring: Pick<Keyring, 'list'>;
+  readonly readCounters: ReadCounters;
+  /** Start of the latest call by key id. */
+  readonly lastCalls: (keyIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
+}
+
+/** A key with its use. */
+export interface UsedKey {
+  readonly record: KeyRecord;
+  readonly uses: readonly CeilingUse[];
+  readonly lastUsedAt: number | null;
+}
+
+const pageSize = 50;
+const csvPageSize = 500;
+
+export async function showKeys(deps: KeyListDeps, context: ConsoleContext): Promise<PageResult> {
+  const before = context.url.searchParams.get(pageParameter);
+  if (before !== null && !isUuid(before)) throw gatewayError('bad_request', { message: `${pageParameter}: must be an id` });
+  const page = await readKeys(deps, context, before, pageSize + 1);
+  const keys = page.slice(0, pageSize);
+  const next = page.length > pageSize ? (keys.at(-1)?.record.id ?? null) : null;
+  const isAll = showsAll(context);
+  const path = projectPath(context, '/keys');
+  const isOwner = context.role === 'owner';
+  const newKey = isOwner ? html`<a class="button primary" href="${path}/new">New key</a>` : undefined;
+  const view = tabs('State of keys', [
+    { label: 'Active', href: withQuery(context, { show: null, [pageParameter]: null }), current: !isAll },
+    { label: 'All', href: withQuery(context, { show: 'all', [pageParameter]: null }), current: isAll },
+  ]);
+  return {
+    kind: 'page',
+    title: 'Keys',
+    actions: html`${csvLink(context)}${newKey}`,
+    content: html`${view}${
+      keys.length === 0
+        ? emptyState(
+            isAll ? 'No keys yet' : 'No active keys',
+            'An application sends a virtual key with each call. Its ceilings limit what the application may spend.',
+            newKey,
+          )
+        : keyTable(keys, context)
+    }${pager(context, next)}`,
+  };
+}
+
+function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
+  const { now, zone } = context;
+  return table<UsedKey>({
+    caption: 'Keys',
+    hideCaption: true,
+    rows: keys,
+    empty: '',
+    rowHref: ({ record }) => projectPath(context, `/keys/${record.prefix}`),
+    columns: [
+      { label: 'Name', value: ({ record }) => record.name, grow: true },
+      { label: 'Key', value: ({ record }) => html`<code>sk-gw-${record.prefix}-…</code>` },
+      { label: 'State', value: ({ record }) => stateBadge(record, now) },
+      { label: 'Models', value: ({ record }) => describeModels(record.models), wideOnly: true },
+      { label: 'Ceilings', value: ({ uses }) => ceilingMeters(uses) },
+      { label: 'Last used', value: ({ lastUsedAt }) => ago(lastUsedAt, now, zone) },
+      {
+        label: `Expires (${zone})`,
+        value: ({ record }) =>
+          record.expiresAt === null ? html`<span class="muted">never</span>` : time(record.expiresAt, zone, 'minute'),
+        wideOnly: true,
+      },
+    ],
+  });
+}
+
+export type KeyState = 'active' | 'expired' | 'revoked';
+
+export function stateOf({ revokedAt, expiresAt }: KeyRecord, now: number): KeyState {
+  if (revokedAt !== null) return 'revoked';
+  return expiresAt !== null && expiresAt <= now ? 'expired' : 'active';
+}
+
+export function stateBadge(record: KeyRecord, now: number): Html {
+  const state = stateOf(record, now);
+  return badge(state, state === 'active' ? 'good' : state === 'revoked' ? 'bad' : 'neutral');
+}
+
+const shownModels = 2;
+
+function describeModels(models: readonly string[] | null): Html | string {
+  if (models === null) return html`<span class="muted">all</span>`;
+  if (models.length === 0) return html`<span class="muted">none</span>`;
+  const more = models.length - shownModels;
+  return html`${models.slice(0, shownModels).map((model, index) => html`${index === 0 ? '' : ', '}<code>${model}</code>`)}${more > 0 ? ` and ${more} more` : ''}`;
+}
+
+/** Full text for one key. */
+export function prefixOf({ prefix }: KeyRecord): Html {
+  return copyable(`sk-gw-${prefix}`);
+}
+
+function showsAll({ url }: ConsoleContext): boolean {
+  return url.searchParams.get('show') === 'all';
+}
+
+async function readKeys(deps: KeyListDeps, context: ConsoleContext, before: string | null, limit: number): Promise<UsedKey[]> {
+  const { project, now } = context;
+  const records = await deps.keyring.list(project.id, { before, limit, usableAt: showsAll(context) ? null : now });
+  return withUse(deps, project.id, records, now);
+}
+
+/** Adds the use of each key's ceilings; keys of one chain of rotations share it. */
+export async function withUse(deps: KeyListDeps, projectId: string, records: readonly KeyRecord[], now: number): Promise<UsedKey[]> {
+  const counters = records.map(({ quotaKeyId, ceilings }) => countersOf({ projectId, scope: 'key', scopeId: quotaKeyId }, ceilings, now));
+  const [counted, lastUsed] = await Promise.all([
+    deps.readCounters(
+      projectId,
+      counters.flat().map(({ key }) => key),
+    ),
+    deps.lastCalls(records.map(({ id }) => id)),
+  ]);
+  return records.map((record, index) => ({
+    record,
+    uses: toUses(counters[index] ?? [], counted),
+    lastUsedAt: lastUsed.get(record.id) ?? null,
+  }));
+}
+
+const csvHeader = [
+  'name',
+  'prefix',
+  'state',
+  'models',
+  'ceiling_cost',
+  'ceiling_calls',
+  'ceiling_rpm',
+  'ceiling_tpm',
+  'last_used_at',
+  'expires_at',
+  'created_at',
+  'revoked_at',
+];
+
+export async function exportKeys(deps: KeyListDeps, context: ConsoleContext): Promise<PageResult> {
+  return { kind: 'csv', fileName: `keys-${context.project.slug}.csv`, header: csvHeader, rows: keyRows(deps, context) };
+}
+
+async function* keyRows(deps: KeyListDeps, context: ConsoleContext): AsyncGenerator<readonly CsvValue[]> {
+  const iso = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
+  let before: string | null = null;
+  for (;;) {
+    const page: UsedKey[] = await readKeys(deps, context, before, csvPageSize);
+    for (const { record, lastUsedAt } of page) {
+      const { name, prefix, models, ceilings, expiresAt, createdAt, revokedAt } = record;
+      const limits = (['cost', 'calls', 'rpm', 'tpm'] as const).map((ceiling) => describeCeiling(ceiling, ceilings[ceiling]));
+      yield [
+        name,
+        prefix,
+        stateOf(record, context.now),
+        models?.join(' ') ?? null,
+        ...limits,
+        iso(lastUsedAt),
+        iso(expiresAt),
+        iso(createdAt),
+        iso(revokedAt),
+      ];
+    }
+    if (page.length < csvPageSize) return;
+    before = page.at(-1)?.record.id ?? null;
+  }
+}

@@ -1,0 +1,210 @@
+/** Members of a project: list, add, change of role, removal. */
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import type { Member } from '../../people/members.ts';
+import type { People } from '../../people/people.ts';
+import type { Role } from '../../people/person.ts';
+import {
+  actionButton,
+  badge,
+  card,
+  csvLink,
+  form as renderForm,
+  section,
+  selectField,
+  table,
+  textField,
+  time,
+} from '../frame/components.ts';
+import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+import { signInLinkPage } from './sign-in-link.ts';
+
+export interface MemberRoutesDeps {
+  readonly people: Pick<People, 'accounts' | 'links' | 'members'>;
+  /** URL of a sign-in link; `origin` is that of the request. */
+  readonly linkUrl: (origin: string, secret: string) => string;
+}
+
+export function createMemberRoutes({ people, linkUrl }: MemberRoutesDeps): readonly ConsoleRoute[] {
+  const { accounts, links, members } = people;
+
+  const showMembers = async (context: ConsoleContext, form = new URLSearchParams(), message?: string): Promise<PageContent> => ({
+    kind: 'page',
+    title: 'Members',
+    actions: csvLink(context),
+    content: html`<p class="lead">Members see everything in the project. Owners also change keys, routing, rules and members. Deployment admins act as owners.</p>
+${memberTable(context, await members.list(context.project.id))}${context.role === 'owner' ? addForm(context, form, message) : ''}`,
+  });
+
+  return [
+    { method: 'get', path: '/members', access: 'member', handle: (context) => showMembers(context) },
+    {
+      method: 'get',
+      path: '/members.csv',
+      access: 'member',
+      async handle({ project }) {
+        const list = await members.list(project.id);
+        async function* rows(): AsyncGenerator<readonly CsvValue[]> {
+          for (const { email, name, role, isDisabled, createdAt } of list)
+            yield [email, name, role, isDisabled, new Date(createdAt).toISOString()];
+        }
+        return {
+          kind: 'csv',
+          fileName: `members-${project.slug}.csv`,
+          header: ['email', 'name', 'role', 'disabled', 'member_since'],
+          rows: rows(),
+        };
+      },
+    },
+    {
+      method: 'post',
+      path: '/members',
+      access: 'owner',
+      action: 'member.add',
+      async handle(context, form) {
+        const email = form.get('email') ?? '';
+        const role = parseRole(form);
+        const known = await accounts.findByEmail(email);
+        if (known !== null && (await members.list(context.project.id)).some(({ personId }) => personId === known.id))
+          throw gatewayError('conflict', { message: 'email: is a member already; change the role in the list' });
+        const person = known ?? (await accounts.create({ email, ...(form.get('name')?.trim() && { name: form.get('name') }) }));
+        await members.put(context.project.id, person.id, role);
+        const audit = { person_id: person.id, role, created: known === null };
+        const to = projectPath(context, '/members');
+        if (known !== null) return { kind: 'redirect', to, notice: `${person.name} is now ${withArticle(role)}.`, audit };
+        const { secret, expiresAt } = await links.issue(person.id);
+        const link = { person, url: linkUrl(context.url.origin, secret), expiresAt };
+        return { kind: 'page', page: signInLinkPage(context, link, { label: 'Members', href: to }), audit };
+      },
+      invalidForm: showMembers,
+    },
+    {
+      method: 'post',
+      path: '/members/:person/role',
+      access: 'owner',
+      action: 'member.change',
+      async handle(context, form) {
+        const role = parseRole(form);
+        const personId = personOf(context);
+        await requireMember(context, personId);
+        const { member, previous } = await members.put(context.project.id, personId, role);
+        const audit = { person_id: personId, role: { from: previous, to: role } };
+        return { kind: 'redirect', to: projectPath(context, '/members'), notice: `${member.name} is now ${withArticle(role)}.`, audit };
+      },
+      invalidForm: (context, _form, message) => showMembers(context, undefined, message),
+    },
+    {
+      method: 'post',
+      path: '/members/:person/remove',
+      access: 'owner',
+      action: 'member.remove',
+      async handle(context) {
+        const { name, role } = await members.remove(context.project.id, personOf(context));
+        const isSelf = personOf(context) === context.session.person.id && !context.session.person.isAdmin;
+        const to = isSelf ? '/console' : projectPath(context, '/members');
+        return { kind: 'redirect', to, notice: `${name} is no longer a member.`, audit: { person_id: personOf(context), role } };
+      },
+      invalidForm: (context, _form, message) => showMembers(context, undefined, message),
+    },
+  ];
+
+  async function requireMember({ project }: ConsoleContext, personId: string): Promise<void> {
+    if ((await members.list(project.id)).some((member) => member.personId === personId)) return;
+    throw gatewayError('not_found', { message: 'no such member' });
+  }
+}
+
+function memberTable(context: ConsoleContext, members: readonly Member[]): Html {
+  const isOwner = context.role === 'owner';
+  return table<Member>({
+    caption: 'Members',
+    hideCaption: true,
+    rows: members,
+    empty: 'Only deployment admins can open this project. Add its first owner below.',
+    columns: [
+      {
+        label: 'Name',
+        value: ({ name, personId }) =>
+          html`<strong>${name}</strong>${personId === context.session.person.id ? html` <span class="muted">you</span>` : ''}`,
+      },
+      { label: 'E-mail address', value: ({ email }) => email, grow: true },
+      {
+        label: 'Role',
+        value: ({ role, isDisabled }) =>
+          html`${badge(role, role === 'owner' ? 'accent' : 'neutral')}${isDisabled ? html` ${badge('disabled', 'warning')}` : ''}`,
+      },
+      { label: `Member since (${context.zone})`, value: ({ createdAt }) => time(createdAt, context.zone, 'date'), wideOnly: true },
+      ...(isOwner ? [{ label: 'Actions', align: 'end' as const, value: (member: Member) => memberActions(context, member) }] : []),
+    ],
+  });
+}
+
+function memberActions(context: ConsoleContext, { personId, name, role }: Member): Html {
+  const path = projectPath(context, `/members/${personId}`);
+  const other: Role = role === 'owner' ? 'member' : 'owner';
+  return html`<div class="actions">${actionButton({ context, action: `${path}/role`, label: `Make ${other}`, values: { role: other }, about: name })}${actionButton(
+    {
+      context,
+      action: `${path}/remove`,
+      label: 'Remove',
+      about: name,
+      danger: true,
+    },
+  )}</div>`;
+}
+
+function addForm(context: ConsoleContext, form: URLSearchParams, message: string | undefined): Html {
+  const errors = parseFieldErrors(message);
+  return section(
+    'Add a member',
+    card(
+      renderForm({
+        context,
+        action: projectPath(context, '/members'),
+        submit: 'Add',
+        fields: [
+          textField({
+            name: 'email',
+            label: 'E-mail address',
+            type: 'email',
+            value: form.get('email'),
+            error: errors.of('email'),
+            required: true,
+            autocomplete: 'off',
+          }),
+          textField({
+            name: 'name',
+            label: 'Name',
+            value: form.get('name'),
+            error: errors.of('name'),
+            maxLength: 200,
+            autocomplete: 'off',
+            hint: 'For a person without an account.',
+          }),
+          selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'member', required: true, options: ['member', 'owner'] }),
+        ],
+      }),
+    ),
+    { hint: 'For a person without an account, a one-time sign-in link is shown.' },
+  );
+}
+
+function parseRole(form: URLSearchParams): Role {
+  const role = form.get('role');
+  if (role === 'owner' || role === 'member') return role;
+  throw gatewayError('bad_request', { message: 'role: must be owner or member' });
+}
+
+function withArticle(role: Role): string {
+  return role === 'owner' ? 'an owner' : 'a member';
+}
+
+/** Throws `not_found`. */
+function personOf({ params }: ConsoleContext): string {
+  const { person = '' } = params;
+  if (!isUuid(person)) throw gatewayError('not_found', { message: 'no such member' });
+  return person;
+}

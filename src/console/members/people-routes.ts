@@ -1,0 +1,209 @@
+/** People of the deployment, for its admins: list, create, disable, admin flag, sign-in links, sessions. */
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import type { PersonRecord } from '../../people/accounts.ts';
+import type { People } from '../../people/people.ts';
+import { checkboxField, csvLink, pageParameter, pager, form as renderForm, table, textField, time } from '../frame/components.ts';
+import { parseFieldErrors } from '../frame/field-errors.ts';
+import { html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+import { personBadges, signInMethods } from './person-columns.ts';
+import { personPage } from './person-page.ts';
+import { signInLinkPage } from './sign-in-link.ts';
+
+export interface PeopleRoutesDeps {
+  readonly people: Pick<People, 'accounts' | 'links' | 'sessions'>;
+  /** URL of a sign-in link; `origin` is that of the request. */
+  readonly linkUrl: (origin: string, secret: string) => string;
+}
+
+const path = '/admin/people';
+const url = `/console${path}`;
+const pageSize = 50;
+const csvPageSize = 500;
+
+export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): readonly ConsoleRoute[] {
+  const { accounts, links, sessions } = people;
+
+  const issueLink = async (context: ConsoleContext, person: PersonRecord): Promise<PageContent> => {
+    const { secret, expiresAt } = await links.issue(person.id);
+    return signInLinkPage(context, { person, url: linkUrl(context.url.origin, secret), expiresAt }, { label: 'People', href: url });
+  };
+  const showPerson = async (context: ConsoleContext): Promise<PageContent> => {
+    const person = await accounts.get(personOf(context));
+    return personPage(context, person, await sessions.list(person.id));
+  };
+  const change = async (
+    context: ConsoleContext,
+    input: { readonly admin?: boolean; readonly disabled?: boolean },
+    notice: (name: string) => string,
+  ) => {
+    const personId = personOf(context);
+    // Somebody else must remain who can sign in as an admin.
+    if (personId === context.session.person.id) throw gatewayError('conflict', { message: 'another admin must change this for you' });
+    const before = await accounts.get(personId);
+    const { name } = await accounts.change(personId, input);
+    const old = { admin: before.isAdmin, disabled: before.disabledAt !== null };
+    const changed = Object.fromEntries(
+      Object.entries(input).map(([member, to]) => [member, { from: member === 'admin' ? old.admin : old.disabled, to }]),
+    );
+    return { kind: 'redirect' as const, to: `${url}/${personId}`, notice: notice(name), audit: { person_id: personId, changed } };
+  };
+
+  return [
+    { method: 'get', path, access: 'admin', handle: (context) => showPeople(context, people) },
+    {
+      method: 'get',
+      path: `${path}.csv`,
+      access: 'admin',
+      handle: async () => ({
+        kind: 'csv',
+        fileName: 'people.csv',
+        header: ['email', 'name', 'admin', 'disabled_at', 'created_at'],
+        rows: peopleRows(people),
+      }),
+    },
+    { method: 'get', path: `${path}/new`, access: 'admin', handle: async (context) => newPersonPage(context, new URLSearchParams()) },
+    {
+      method: 'post',
+      path,
+      access: 'admin',
+      action: 'person.create',
+      async handle(context, form) {
+        const name = form.get('name')?.trim() ?? '';
+        const admin = form.has('admin');
+        const person = await accounts.create({ email: form.get('email') ?? '', admin, ...(name !== '' && { name }) });
+        return { kind: 'page', page: await issueLink(context, person), audit: { person_id: person.id, admin } };
+      },
+      invalidForm: async (context, form, message) => newPersonPage(context, form, message),
+    },
+    { method: 'get', path: `${path}/:person`, access: 'admin', handle: showPerson },
+    {
+      method: 'post',
+      path: `${path}/:person/admin`,
+      access: 'admin',
+      action: 'person.change',
+      handle: (context, form) => {
+        const admin = form.get('admin') === 'yes';
+        return change(context, { admin }, (name) => `${name} is ${admin ? 'now' : 'no longer'} a deployment admin.`);
+      },
+      invalidForm: showPerson,
+    },
+    {
+      method: 'post',
+      path: `${path}/:person/disabled`,
+      access: 'admin',
+      action: 'person.change',
+      handle: (context, form) => {
+        const disabled = form.get('disabled') === 'yes';
+        return change(context, { disabled }, (name) => `${name} can ${disabled ? 'no longer' : 'now'} sign in.`);
+      },
+      invalidForm: showPerson,
+    },
+    {
+      method: 'post',
+      path: `${path}/:person/sign-in-link`,
+      access: 'admin',
+      action: 'person.sign_in_link',
+      async handle(context) {
+        const person = await accounts.get(personOf(context));
+        if (person.disabledAt !== null) throw gatewayError('conflict', { message: 'a disabled person cannot sign in' });
+        return { kind: 'page', page: await issueLink(context, person), audit: { person_id: person.id } };
+      },
+      invalidForm: showPerson,
+    },
+    {
+      method: 'post',
+      path: `${path}/:person/sessions`,
+      access: 'admin',
+      action: 'session.revoke',
+      async handle(context, form) {
+        const personId = personOf(context);
+        const session = form.get('session');
+        const ended =
+          session === null
+            ? await sessions.revokeAll(personId, { except: context.session.id })
+            : Number(await sessions.revoke(personId, session));
+        const notice = ended === 1 ? 'One session was ended.' : `${ended} sessions were ended.`;
+        return { kind: 'redirect', to: `${url}/${personId}`, notice, audit: { person_id: personId, session, ended } };
+      },
+    },
+  ];
+}
+
+async function showPeople(context: ConsoleContext, { accounts }: Pick<People, 'accounts'>): Promise<PageContent> {
+  const after = context.url.searchParams.get(pageParameter) ?? undefined;
+  const page = await accounts.list({ after, limit: pageSize + 1 });
+  const rows = page.slice(0, pageSize);
+  return {
+    kind: 'page',
+    title: 'People',
+    actions: html`${csvLink(context)}<a class="button primary" href="${url}/new">New person</a>`,
+    content: html`${table<PersonRecord>({
+      caption: 'People',
+      hideCaption: true,
+      rows,
+      empty: 'Nobody has an account.',
+      rowHref: ({ id }) => `${url}/${id}`,
+      columns: [
+        { label: 'Name', value: ({ name }) => name },
+        { label: 'E-mail address', value: ({ email }) => email, grow: true },
+        { label: 'State', value: personBadges },
+        { label: 'Signs in with', value: signInMethods, wideOnly: true },
+        { label: `Created (${context.zone})`, value: ({ createdAt }) => time(createdAt, context.zone, 'date'), wideOnly: true },
+      ],
+    })}${pager(context, page.length > pageSize ? (rows.at(-1)?.email ?? null) : null, { first: 'First', next: 'Next' })}`,
+  };
+}
+
+function newPersonPage(context: ConsoleContext, form: URLSearchParams, message?: string): PageContent {
+  const errors = parseFieldErrors(message);
+  return {
+    kind: 'page',
+    title: 'New person',
+    breadcrumbs: [{ label: 'People', href: url }],
+    content: renderForm({
+      context,
+      action: url,
+      submit: 'Create person',
+      cancelHref: url,
+      fields: [
+        textField({
+          name: 'email',
+          label: 'E-mail address',
+          type: 'email',
+          value: form.get('email'),
+          error: errors.of('email'),
+          required: true,
+          autocomplete: 'off',
+          autofocus: true,
+        }),
+        textField({ name: 'name', label: 'Name', value: form.get('name'), error: errors.of('name'), maxLength: 200, autocomplete: 'off' }),
+        checkboxField({
+          name: 'admin',
+          label: 'Deployment admin',
+          checked: form.has('admin'),
+          hint: 'Owner of every project; manages people, projects and prices.',
+        }),
+      ],
+    }),
+  };
+}
+
+async function* peopleRows({ accounts }: Pick<People, 'accounts'>): AsyncGenerator<readonly CsvValue[]> {
+  let after: string | undefined;
+  for (;;) {
+    const page: PersonRecord[] = await accounts.list({ after, limit: csvPageSize });
+    for (const { email, name, isAdmin, disabledAt, createdAt } of page)
+      yield [email, name, isAdmin, disabledAt === null ? null : new Date(disabledAt).toISOString(), new Date(createdAt).toISOString()];
+    if (page.length < csvPageSize) return;
+    after = page.at(-1)?.email;
+  }
+}
+
+/** Throws `not_found`. */
+function personOf({ params }: ConsoleContext): string {
+  const { person = '' } = params;
+  if (!isUuid(person)) throw gatewayError('not_found', { message: 'no such person' });
+  return person;
+}

@@ -1,0 +1,13 @@
+/** How a person's account is described, in the list and on its page. */
+import type { PersonRecord } from '../../people/accounts.ts';
+import { badge } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+
+export function personBadges({ isAdmin, disabledAt }: PersonRecord): Html {
+  return html`${disabledAt === null ? badge('active', 'good') : badge('disabled', 'bad')}${isAdmin ? html` ${badge('admin', 'accent')}` : ''}`;
+}
+
+export function signInMethods({ hasPassword, hasOidc }: PersonRecord): string {
+  const methods = [hasPassword && 'password', hasOidc && 'identity provider'].filter((method) => method !== false);
+  return methods.length === 0 ? 'sign-in link' : methods.join(', ');
+}

@@ -1,0 +1,42 @@
+/** Routing of a project: what is in force, changes, and a dry run. */
+import type { Projects } from '../../projects/projects.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleRoute } from '../frame/route.ts';
+import { auditOf } from '../frame/settings-edit.ts';
+import { type DryRunPageDeps, showDryRun } from './dry-run-page.ts';
+import { editOf, routingForm } from './routing-form.ts';
+import { exportTiers, type RoutingPageDeps, showRouting } from './routing-page.ts';
+
+export interface RoutingRoutesDeps extends RoutingPageDeps, Omit<DryRunPageDeps, 'tierNames'> {
+  readonly projects: Pick<Projects, 'put'>;
+}
+
+export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRoute[] {
+  const tierNames = (): string[] => [...deps.catalog().tiers.keys()];
+  return [
+    { method: 'get', path: '/routing', access: 'member', handle: (context) => showRouting(deps, context) },
+    { method: 'get', path: '/routing.csv', access: 'member', handle: (context) => exportTiers(deps, context) },
+    { method: 'get', path: '/routing/dry-run', access: 'member', handle: (context) => showDryRun({ ...deps, tierNames }, context) },
+    { method: 'get', path: '/routing/edit', access: 'owner', handle: async (context) => routingForm(deps, context) },
+    {
+      method: 'post',
+      path: '/routing/edit',
+      access: 'owner',
+      action: 'project.change',
+      async handle(context, form) {
+        const edit = editOf(form);
+        const to = projectPath(context, '/routing');
+        if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
+        await deps.projects.put(context.project.slug, edit.change, edit.read);
+        return {
+          kind: 'redirect',
+          to,
+          notice: 'Saved. Calls that start from now on use these settings.',
+          audit: { changed: auditOf(edit) },
+        };
+      },
+      // The project as it is now: another person may have changed it.
+      invalidForm: async (context, form, message) => routingForm(deps, context, { form, message }),
+    },
+  ];
+}

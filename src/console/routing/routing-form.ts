@@ -1,0 +1,132 @@
+/** The form of the project's routing settings. */
+import { type StoredSettings, toSettingsJson } from '../../projects/project-settings.ts';
+import { checkboxField, fieldset, form as renderForm, selectField, textArea } from '../frame/components.ts';
+import { parseFieldErrors } from '../frame/field-errors.ts';
+import { listOf } from '../frame/form-values.ts';
+import { html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import {
+  compareSettings,
+  parseSettingsField,
+  rebaseSettings,
+  type Settings,
+  type SettingsEdit,
+  settingsField,
+} from '../frame/settings-edit.ts';
+import { readTiers, setTiers, tierFields } from '../frame/tier-fields.ts';
+import type { RoutingPageDeps } from './routing-page.ts';
+
+const kinds = [
+  ['tiers', 'Tiers for text'],
+  ['image_tiers', 'Tiers for images'],
+  ['speech_tiers', 'Tiers for speech'],
+] as const;
+
+/** The members of the project's settings that this form edits. */
+function routingOf({ providers, tiers, image_tiers, speech_tiers, retired, catalog_fill }: StoredSettings) {
+  return { providers, tiers, image_tiers, speech_tiers, retired, catalog_fill };
+}
+
+export function routingForm(
+  deps: RoutingPageDeps,
+  context: ConsoleContext,
+  rejected?: { readonly form: URLSearchParams; readonly message: string },
+): PageContent {
+  const current = routingOf(toSettingsJson(context.project.settings));
+  const rebased = rejected
+    ? rebaseSettings(editOf(rejected.form), parseSettingsField(rejected.form), current)
+    : { read: current, notice: '' };
+  const form = rejected?.form ?? toForm(current);
+  const errors = parseFieldErrors(rejected?.message);
+  const chosen = form.getAll('providers');
+  // Chosen ones first, so that an unchanged choice is sent in its stored order.
+  const names = [...new Set([...chosen, ...deps.listProviders().map(({ name }) => name)])];
+  const path = projectPath(context, '/routing');
+  return {
+    kind: 'page',
+    title: 'Edit routing',
+    breadcrumbs: [{ label: 'Routing', href: path }],
+    content: html`${rebased.notice}${renderForm({
+      context,
+      action: `${path}/edit`,
+      submit: 'Save',
+      cancelHref: path,
+      fields: [
+        settingsField(rebased.read),
+        ...kinds.map(([name, legend]) =>
+          tierFields({
+            name,
+            legend,
+            form,
+            errors,
+            hint: 'Replaces the tier of the same name of the configuration. Clear the name of a tier to remove it.',
+          }),
+        ),
+        fieldset(
+          'Providers',
+          [
+            selectField({
+              name: 'allowed',
+              label: 'Allowed providers',
+              value: form.get('allowed'),
+              error: errors.of('providers'),
+              required: true,
+              options: [
+                { value: 'all', label: 'All, also those added later' },
+                { value: 'selected', label: 'Only the selected ones' },
+              ],
+            }),
+            ...names.map((name) => checkboxField({ name: 'providers', value: name, label: name, checked: chosen.includes(name) })),
+          ],
+          'The project may use no other provider.',
+        ),
+        textArea({
+          name: 'retired',
+          label: 'Retired models and providers',
+          hint: 'One a line: provider/model, or the name of a provider. They are called only after all others.',
+          value: form.get('retired') ?? '',
+          error: errors.of('retired'),
+          code: true,
+        }),
+        selectField({
+          name: 'catalog_fill',
+          label: 'Catalog fill',
+          value: form.get('catalog_fill'),
+          error: errors.of('catalog_fill'),
+          required: true,
+          options: [
+            { value: '', label: `As in the configuration (${deps.catalogFill() ? 'on' : 'off'})` },
+            { value: 'on', label: 'On' },
+            { value: 'off', label: 'Off' },
+          ],
+        }),
+      ],
+    })}`,
+  };
+}
+
+export function editOf(form: URLSearchParams): SettingsEdit {
+  return compareSettings(parseSettingsField(form), readRouting(form));
+}
+
+function toForm({ providers, retired, catalog_fill, ...tiers }: ReturnType<typeof routingOf>): URLSearchParams {
+  const form = new URLSearchParams({
+    allowed: providers === null ? 'all' : 'selected',
+    retired: retired.join('\n'),
+    catalog_fill: catalog_fill === null ? '' : catalog_fill ? 'on' : 'off',
+  });
+  for (const name of providers ?? []) form.append('providers', name);
+  for (const [name] of kinds) setTiers(form, name, tiers[name]);
+  return form;
+}
+
+function readRouting(form: URLSearchParams): Settings {
+  const fill = form.get('catalog_fill') ?? '';
+  return {
+    providers: form.get('allowed') === 'selected' ? form.getAll('providers') : null,
+    retired: listOf(form, 'retired'),
+    catalog_fill: fill === '' ? null : fill === 'on',
+    ...Object.fromEntries(kinds.map(([name]) => [name, readTiers(form, name)])),
+  };
+}

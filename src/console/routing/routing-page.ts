@@ -1,0 +1,142 @@
+/** How calls of the project are routed: tiers in force, providers with their breakers, retired models, catalog fill. */
+import type { Tiers } from '../../core/call.ts';
+import type { Breakers } from '../../failover/breaker.ts';
+import type { Catalog } from '../../routing/catalog.ts';
+import { badge, csvLink, emptyState, notice, section, table } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, CsvValue, PageContent, PageResult } from '../frame/route.ts';
+
+/** A configured provider; never its key. */
+export interface ProviderSummary {
+  readonly name: string;
+  readonly host: string;
+  readonly dialect: string;
+  readonly serves: readonly string[];
+}
+
+export interface RoutingPageDeps {
+  readonly catalog: () => Catalog;
+  readonly listProviders: () => readonly ProviderSummary[];
+  readonly breakers: Pick<Breakers, 'report' | 'isHealthy'>;
+  /** For projects without their own setting. */
+  readonly catalogFill: () => boolean;
+}
+
+interface TierRow {
+  readonly kind: string;
+  readonly name: string;
+  readonly models: readonly string[];
+  readonly origin: 'project' | 'configuration';
+  /** The project replaces a tier of the configuration. */
+  readonly isOverride: boolean;
+}
+
+export async function showRouting(deps: RoutingPageDeps, context: ConsoleContext): Promise<PageContent> {
+  const { project, role } = context;
+  const { settings } = project;
+  const edit = role === 'owner' ? html`<a class="button primary" href="${projectPath(context, '/routing/edit')}">Edit</a>` : '';
+  const fill = settings.catalogFill ?? deps.catalogFill();
+  return {
+    kind: 'page',
+    title: 'Routing',
+    actions: html`${csvLink(context)}<a class="button" href="${projectPath(context, '/routing/dry-run')}">What would happen to a call</a>${edit}`,
+    content: html`${settings.mayCall ? '' : notice('Every call of this project is refused with 402: may_call is off.', 'bad')}
+${section('Tiers', tierTable(tierRows(deps.catalog(), settings)), { hint: 'Models are tried in this order. A call names a tier as its model; auto lets the gateway choose one.' })}
+${section('Providers', providerTable(deps, context), { hint: 'Breakers are those of the process that made this page. An open breaker moves models to the end of a plan; it removes none.' })}
+${section('Retired', retiredList(settings.retired), { hint: 'Retired models and providers are called only after all others.' })}
+${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : 'neutral')} ${settings.catalogFill === null ? 'as in the configuration' : 'set for this project'}</p>`, { hint: 'When on, models of the same kind replace a tier none of whose models a provider of the project serves.' })}`,
+  };
+}
+
+/** Tiers in force. */
+function tierRows(catalog: Catalog, settings: ConsoleContext['project']['settings']): TierRow[] {
+  const rowsOf = (kind: string, own: Tiers, configured: ReadonlyMap<string, readonly string[]>): TierRow[] => {
+    const names = [...new Set([...configured.keys(), ...Object.keys(own)])];
+    return names.map((name) => {
+      const isOwn = Object.hasOwn(own, name);
+      const models = (isOwn ? own[name] : configured.get(name)) ?? [];
+      return { kind, name, models, origin: isOwn ? 'project' : 'configuration', isOverride: isOwn && configured.has(name) };
+    });
+  };
+  return [
+    ...rowsOf('text', settings.tiers, catalog.tiers),
+    ...rowsOf('images', settings.imageTiers, catalog.media.images.tiers),
+    ...rowsOf('speech', settings.speechTiers, catalog.media.speech.tiers),
+  ];
+}
+
+function tierTable(rows: readonly TierRow[]): Html {
+  return table<TierRow>({
+    caption: 'Tiers in force',
+    hideCaption: true,
+    rows,
+    empty: 'Neither the configuration nor the project defines a tier.',
+    columns: [
+      { label: 'Tier', value: ({ name }) => html`<code>${name}</code>` },
+      { label: 'Kind', value: ({ kind }) => kind },
+      { label: 'Models', value: ({ models }) => modelChain(models), grow: true },
+      { label: 'Defined by', value: ({ origin, isOverride }) => (isOverride ? 'project, instead of configuration' : origin) },
+    ],
+  });
+}
+
+export function modelChain(models: readonly string[]): Html {
+  if (models.length === 0) return html`<span class="muted">none</span>`;
+  return html`<ol class="chain">${models.map((model) => html`<li><code>${model}</code></li>`)}</ol>`;
+}
+
+function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext): Html {
+  const { providers, retired } = project.settings;
+  const rows = deps.listProviders();
+  const breakers = new Map(
+    deps.breakers
+      .report(
+        project.id,
+        rows.map(({ name }) => name),
+      )
+      .map((report) => [report.provider, report]),
+  );
+  return table<ProviderSummary>({
+    caption: 'Providers',
+    hideCaption: true,
+    rows,
+    empty: 'No provider is configured.',
+    columns: [
+      { label: 'Provider', value: ({ name }) => html`<strong>${name}</strong>` },
+      { label: 'Host', value: ({ host }) => host, wideOnly: true },
+      { label: 'Dialect', value: ({ dialect }) => dialect },
+      { label: 'Serves', value: ({ serves }) => serves.join(', '), grow: true, wideOnly: true },
+      {
+        label: 'Project',
+        value: ({ name }) => {
+          if (providers !== null && !providers.includes(name)) return badge('not allowed');
+          return retired.includes(name) ? badge('retired', 'warning') : badge('allowed', 'good');
+        },
+      },
+      {
+        label: 'Breaker',
+        value: ({ name }) => {
+          const { state = 'closed', failures = 0 } = breakers.get(name) ?? {};
+          if (state !== 'closed')
+            return html`${badge(state === 'open' ? 'open' : 'half-open', state === 'open' ? 'bad' : 'warning')} ${failures} failures in a row`;
+          return deps.breakers.isHealthy(project.id, name) ? badge('closed', 'good') : badge('cooldown', 'warning');
+        },
+      },
+    ],
+  });
+}
+
+function retiredList(retired: readonly string[]): Html {
+  if (retired.length === 0) return emptyState('Nothing is retired', 'Owners retire a model or a provider before it is removed.');
+  return html`<ul class="plain">${retired.map((name) => html`<li><code>${name}</code></li>`)}</ul>`;
+}
+
+export async function exportTiers(deps: RoutingPageDeps, { project }: ConsoleContext): Promise<PageResult> {
+  const rows = tierRows(deps.catalog(), project.settings);
+  async function* lines(): AsyncGenerator<readonly CsvValue[]> {
+    for (const { kind, name, models, origin } of rows)
+      for (const [index, model] of models.entries()) yield [kind, name, index + 1, model, origin];
+  }
+  return { kind: 'csv', fileName: `tiers-${project.slug}.csv`, header: ['kind', 'tier', 'position', 'model', 'defined_by'], rows: lines() };
+}

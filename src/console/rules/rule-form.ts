@@ -1,0 +1,93 @@
+/** The form of all content rules of a project: a row per rule. A row without a class is ignored. */
+import { type ContentRule, ruleClasses } from '../../guardrails/content-rule.ts';
+import { form as renderForm, selectField, textField } from '../frame/components.ts';
+import { parseFieldErrors } from '../frame/field-errors.ts';
+import { html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import { compareSettings, parseSettingsField, rebaseSettings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
+
+/** Empty rows for further rules. */
+const spareRows = 3;
+
+export const classLabels: Readonly<Record<ContentRule['class'], string>> = {
+  credential: 'credential',
+  card_number: 'card number',
+  email: 'e-mail address',
+  phone: 'phone number',
+  iban: 'IBAN',
+  expression: 'expression',
+};
+
+export function ruleForm(
+  context: ConsoleContext,
+  rules: readonly ContentRule[],
+  rejected?: { readonly form: URLSearchParams; readonly message: string },
+): PageContent {
+  const rebased = rejected
+    ? rebaseSettings(editOf(rejected.form), parseSettingsField(rejected.form), { rules })
+    : { read: { rules }, notice: '' };
+  const form = rejected?.form ?? toForm(rules);
+  const errors = parseFieldErrors(rejected?.message);
+  const path = projectPath(context, '/rules');
+  const count = rowCount(form);
+  // The store numbers the rules that it received; rows that were cleared are not among them.
+  let sent = 0;
+  const rows = Array.from({ length: count + spareRows }, (_, row) => {
+    const name = (member: string): string => `rules.${row}.${member}`;
+    const ruleClass = form.get(name('class')) ?? '';
+    const error = ruleClass === '' ? undefined : errors.of(`rules.${sent}`);
+    if (ruleClass !== '') sent += 1;
+    return html`<fieldset class="rule-row"><legend class="hidden">Rule ${row + 1}</legend><div class="field-row">${selectField({
+      name: name('class'),
+      label: 'Class',
+      value: ruleClass,
+      required: true,
+      options: [
+        { value: '', label: row < count ? 'Remove' : 'None' },
+        ...ruleClasses.map((value) => ({ value, label: classLabels[value] })),
+      ],
+    })}${selectField({ name: name('place'), label: 'Place', value: form.get(name('place')), required: true, options: ['input', 'output'] })}${selectField(
+      {
+        name: name('action'),
+        label: 'Action',
+        value: form.get(name('action')),
+        required: true,
+        options: ['block', 'observe'],
+      },
+    )}${textField({ name: name('expression'), label: 'Expression', value: form.get(name('expression')), error, maxLength: 500, autocomplete: 'off' })}</div></fieldset>`;
+  });
+  return {
+    kind: 'page',
+    title: 'Edit content rules',
+    breadcrumbs: [{ label: 'Content rules', href: path }],
+    content: html`${rebased.notice}<p class="lead">A rule that blocks refuses the call with 403, or withholds the response. A rule that observes writes a log line without the text.
+An expression is in the syntax of RE2 and is only for the class <em>expression</em>.</p>${renderForm({ context, action: `${path}/edit`, submit: 'Save', cancelHref: path, fields: [settingsField(rebased.read), ...rows] })}`,
+  };
+}
+
+export function editOf(form: URLSearchParams): SettingsEdit {
+  return compareSettings(parseSettingsField(form), { rules: readRules(form) });
+}
+
+function toForm(rules: readonly ContentRule[]): URLSearchParams {
+  const form = new URLSearchParams();
+  for (const [row, rule] of rules.entries()) for (const [member, value] of Object.entries(rule)) form.set(`rules.${row}.${member}`, value);
+  return form;
+}
+
+function readRules(form: URLSearchParams): Readonly<Record<string, string>>[] {
+  return Array.from({ length: rowCount(form) }, (_, row) => row).flatMap((row) => {
+    const value = (member: string): string => form.get(`rules.${row}.${member}`) ?? '';
+    if (value('class') === '') return [];
+    // Not trimmed: a space is part of an expression.
+    const expression = value('expression');
+    return [{ class: value('class'), place: value('place'), action: value('action'), ...(expression !== '' && { expression }) }];
+  });
+}
+
+function rowCount(form: URLSearchParams): number {
+  let rows = 0;
+  while (form.has(`rules.${rows}.class`)) rows += 1;
+  return rows;
+}

@@ -1,0 +1,84 @@
+/** Evaluates the rules of a project on a text. Nothing is stored, and the text is not in a URL. */
+import type { ContentRule } from '../../guardrails/content-rule.ts';
+import { createRuleCompiler, evaluateTexts } from '../../guardrails/rules.ts';
+import { badge, notice, form as renderForm, section, selectField, table, textArea } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext } from '../frame/route.ts';
+import { classLabels } from './rule-form.ts';
+
+interface RuleResult {
+  readonly rule: ContentRule;
+  readonly isMatch: boolean;
+}
+
+const maxTextLength = 100_000;
+
+/** `form`: a text that was sent; null for the empty form. */
+export async function ruleTest(context: ConsoleContext, rules: readonly ContentRule[], form: URLSearchParams | null): Promise<Html> {
+  const place = form?.get('place') === 'output' ? 'output' : 'input';
+  const text = form?.get('text') ?? '';
+  const results =
+    form === null
+      ? null
+      : await evaluate(
+          rules.filter((rule) => rule.place === place),
+          text.slice(0, maxTextLength),
+        );
+  return section(
+    'Test a text',
+    html`${renderForm({
+      context,
+      action: projectPath(context, '/rules/test'),
+      submit: 'Test',
+      fields: [
+        textArea({ name: 'text', label: 'Text', value: text, rows: 5, required: true, maxLength: maxTextLength }),
+        selectField({ name: 'place', label: 'Place', value: place, required: true, options: ['input', 'output'] }),
+      ],
+    })}${results === null ? '' : resultsOf(results, place)}`,
+    { hint: 'Shows which rules match. The text is not stored.', id: 'test' },
+  );
+}
+
+/** Each rule alone, also those that a call blocked by an earlier rule would not reach. */
+function evaluate(rules: readonly ContentRule[], text: string): Promise<RuleResult[]> {
+  const compile = createRuleCompiler();
+  return Promise.all(
+    rules.map(async (rule) => {
+      const placed = compile([rule])[rule.place];
+      const { blockedBy, observed } = placed ? await evaluateTexts(placed, [text]) : { blockedBy: null, observed: [] };
+      return { rule, isMatch: blockedBy !== null || observed.length > 0 };
+    }),
+  );
+}
+
+function resultsOf(results: readonly RuleResult[], place: ContentRule['place']): Html {
+  const blocking = results.find(({ rule, isMatch }) => isMatch && rule.action === 'block');
+  const what = place === 'input' ? 'The call would be refused with 403' : 'The response would be withheld with 403';
+  return html`${
+    blocking
+      ? notice(
+          html`A rule blocks ${classLabels[blocking.rule.class]}${blocking.rule.expression === undefined ? '' : html` <code>${blocking.rule.expression}</code>`}.`,
+          'bad',
+          what,
+        )
+      : notice(results.some(({ isMatch }) => isMatch) ? 'Matching rules only observe.' : 'No rule matches.', 'good', 'The text would pass')
+  }${table<RuleResult>({
+    caption: `Rules on the ${place}`,
+    rows: results,
+    empty: `There is no rule on the ${place}.`,
+    columns: [
+      { label: 'Class', value: ({ rule }) => classLabels[rule.class] },
+      {
+        label: 'Expression',
+        value: ({ rule }) => (rule.expression === undefined ? null : html`<code>${rule.expression}</code>`),
+        grow: true,
+      },
+      { label: 'Action', value: ({ rule }) => rule.action },
+      {
+        label: 'Result',
+        value: ({ rule, isMatch }) => (isMatch ? badge('matches', rule.action === 'block' ? 'bad' : 'warning') : badge('no match')),
+      },
+    ],
+  })}`;
+}

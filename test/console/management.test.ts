@@ -1,0 +1,275 @@
+/** Keys, applications, routing, rules, members and audit of the console, with forms as a browser submits them. */
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { type SignedIn, signIn } from '../support/console.ts';
+import { shareGateway, type TestGateway } from '../support/gateway.ts';
+
+const gateway = shareGateway({});
+const path = '/console/p/acme';
+let owner: SignedIn;
+let member: SignedIn;
+let admin: SignedIn;
+
+beforeAll(async () => {
+  [owner, member, admin] = await Promise.all([signIn(gateway(), 'owner'), signIn(gateway(), 'member'), signIn(gateway(), 'admin')]);
+});
+
+/** The page without tags; entities as a browser shows them. */
+async function textOf(response: Promise<Response>, status = 200): Promise<string> {
+  const { status: actual, text } = await response.then(async (received) => ({ status: received.status, text: await received.text() }));
+  expect([actual, text.slice(0, 0)]).toEqual([status, '']);
+  return decode(text.replace(/<(?!input|textarea)[^>]*>/g, ' ')).replace(/\s+/g, ' ');
+}
+
+function decode(text: string): string {
+  return text.replaceAll('&quot;', '"').replaceAll('&#39;', "'").replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
+}
+
+/** Value of a hidden field. */
+function hiddenValue(page: string, name: string): string {
+  return decode(new RegExp(`name="${name}" value="([^"]*)"`).exec(page)?.[1] ?? '');
+}
+
+/** Details of the latest audit row of an action. */
+async function auditOf(action: string): Promise<{ outcome: string; detail: unknown; personId: string } | undefined> {
+  const [row] = await gateway().database.query<{ outcome: string; detail: unknown; personId: string }>(
+    `select outcome, detail, person_id as "personId" from audit_log where action = $1::text order by id desc limit 1`,
+    [action],
+  );
+  return row;
+}
+
+const callWith = (key: string, { url }: TestGateway = gateway()): Promise<Response> =>
+  fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'Hello' }] }),
+  });
+
+describe('keys', () => {
+  const fields = { name: 'shop', models: 'standard\none/echo', 'ceilings.cost': '2.5', 'windows.cost': 'day', 'ceilings.rpm': '60' };
+
+  test('a new key is shown once, works, shows its use, and is refused after its revocation', async () => {
+    const issued = await owner.post(`${path}/keys`, fields);
+    expect([issued.status, issued.headers.get('cache-control')]).toEqual([200, 'no-store']);
+    const page = await issued.text();
+    const secret = /sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}/.exec(page)?.[0] ?? '';
+    const prefix = secret.split('-')[2] ?? '';
+    expect(decode(page)).toContain(`curl ${gateway().url}/v1/chat/completions`);
+    expect((await callWith(secret)).status).toBe(200);
+
+    const shown = await textOf(member.get(`${path}/keys/${prefix}`));
+    expect(shown).toContain('1 of 60 calls this minute');
+    expect(shown).toMatch(/of \$2\.50 today \(UTC\)/);
+    expect(shown).toContain('just now');
+    expect(await textOf(member.get(`${path}/keys`))).toContain(`sk-gw-${prefix}-…`);
+    expect(`${shown}${await textOf(owner.get(`${path}/keys`))}`).not.toContain(secret.slice(15));
+    expect(await auditOf('key.issue')).toMatchObject({
+      outcome: 'ok',
+      personId: owner.personId,
+      detail: { prefix, name: 'shop', ceilings: { cost: 2.5, rpm: 60 }, windows: { cost: 'day' } },
+    });
+    expect(JSON.stringify(await auditOf('key.issue'))).not.toContain(secret);
+
+    expect(await textOf(owner.post(`${path}/keys/${prefix}/revoke`), 422)).toContain(`Type ${prefix} to confirm`);
+    const revoked = await owner.post(`${path}/keys/${prefix}/revoke`, { confirmation: prefix });
+    expect([revoked.status, revoked.headers.get('location')]).toEqual([303, `${path}/keys`]);
+    expect((await callWith(secret)).status).toBe(401);
+  });
+
+  test('a rotated key has the same settings, and the old one its grace period', async () => {
+    const first = await (await owner.post(`${path}/keys`, { name: 'rotated', 'ceilings.calls': '10' })).text();
+    const old = /sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}/.exec(first)?.[0] ?? '';
+    const oldPrefix = old.split('-')[2] ?? '';
+    const page = await (await owner.post(`${path}/keys/${oldPrefix}/rotate`, { grace_seconds: '3600' })).text();
+    const secret = /sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}/.exec(page)?.[0] ?? '';
+    expect([(await callWith(secret)).status, (await callWith(old)).status]).toEqual([200, 200]);
+    expect(await textOf(owner.get(`${path}/keys/${secret.split('-')[2]}`))).toContain('2 of 10 calls this month (UTC)');
+  });
+
+  test('400: wrong input is shown next to its field and kept', async () => {
+    const page = await textOf(owner.post(`${path}/keys`, { ...fields, 'ceilings.rpm': '1.5' }), 422);
+    expect(page).toMatch(/name="ceilings.rpm"[^>]*value="1.5"[^>]*aria-invalid="true"/);
+    expect(page).toMatch(/<textarea[^>]*name="models"[^>]*> standard one\/echo/);
+    const past = await textOf(owner.post(`${path}/keys`, { ...fields, expires_at: '2020-01-01T00:00' }), 422);
+    expect(past).toMatch(/name="expires_at"[^>]*aria-invalid="true"[^>]*>.*must be in the future/);
+    expect(await auditOf('key.issue')).toMatchObject({ outcome: 'refused', detail: { error: 'bad_request' } });
+  });
+
+  test('the CSV has all keys, also revoked ones on request', async () => {
+    const csv = await (await member.get(`${path}/keys.csv?show=all`)).text();
+    expect(csv.split('\r\n')[0]).toMatch(/^name,prefix,state,models/);
+    expect(csv).toMatch(/\r\nshop,[a-z0-9]{8},revoked,standard one\/echo,\$2\.50 per day/);
+  });
+});
+
+test('403: members and strangers change nothing, and forms without the token are refused', async () => {
+  const stranger = await signIn(gateway(), 'stranger');
+  for (const page of ['keys/new', 'applications/new', 'routing/edit', 'rules/edit']) {
+    expect((await member.get(`${path}/${page}`)).status).toBe(403);
+    expect((await stranger.get(`${path}/${page}`)).status).toBe(404);
+  }
+  for (const action of ['keys', 'applications/new', 'applications/reset', 'routing/edit', 'rules/edit', 'members']) {
+    expect((await member.post(`${path}/${action}`, { name: 'x' })).status).toBe(403);
+    expect((await stranger.post(`${path}/${action}`, { name: 'x' })).status).toBe(404);
+    expect((await owner.post(`${path}/${action}`, { csrf: 'wrong', name: 'x' })).status).toBe(403);
+  }
+  for (const page of ['people', 'projects', 'audit']) expect((await owner.get(`/console/admin/${page}`)).status).toBe(404);
+});
+
+test('an application gets ceilings and a tier, shows its use, and returns to the defaults', async () => {
+  const key = gateway().key;
+  const named = (url: string) => `${path}/applications/application?${new URLSearchParams({ name: url })}`;
+  const created = await owner.post(`${path}/applications/new`, {
+    application: 'bot <b>',
+    'ceilings.calls': '1',
+    'windows.calls': 'total',
+    'windows.cost': 'month',
+    'tiers.0.name': 'standard',
+    'tiers.0.models': 'two/echo',
+  });
+  expect(created.headers.get('location')).toBe(named('bot <b>'));
+  const call = () =>
+    fetch(`${gateway().url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-gateway-source': 'bot <b>' },
+      body: JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'Hello' }] }),
+    });
+  const first = await call();
+  expect([first.status, first.headers.get('x-gateway-model')]).toEqual([200, 'two/echo']);
+  expect((await call()).status).toBe(429);
+  const list = await (await member.get(`${path}/applications`)).text();
+  expect(list).toContain('bot &lt;b&gt;');
+  expect(list).not.toContain('bot <b>');
+  expect(await textOf(member.get(named('bot <b>')))).toContain('1 of 1 calls in total');
+  expect((await owner.post(`${path}/applications/reset`, { application: 'bot <b>' })).status).toBe(303);
+  expect((await call()).status).toBe(200);
+  expect(await textOf(member.get(`${path}/applications?q=bot`))).toContain('No ceiling');
+});
+
+describe('routing', () => {
+  /** What the form contains when it is opened now, with changes. */
+  const openForm = async (changes: Record<string, string>): Promise<Record<string, string>> => {
+    const page = await (await owner.get(`${path}/routing/edit`)).text();
+    return { read: hiddenValue(page, 'read'), allowed: 'all', retired: '', catalog_fill: '', ...changes };
+  };
+
+  test('two people who change different settings do not undo each other; the same setting is shown and kept', async () => {
+    const first = await openForm({ retired: 'two' });
+    const second = await openForm({ 'tiers.0.name': 'fast', 'tiers.0.models': 'three/echo' });
+    const third = await openForm({ retired: 'four\nthree/echo' });
+    expect((await owner.post(`${path}/routing/edit`, first)).status).toBe(303);
+    expect((await owner.post(`${path}/routing/edit`, second)).status).toBe(303);
+    const page = await (await owner.post(`${path}/routing/edit`, third)).text();
+    const text = decode(page.replace(/<[^>]*>/g, ''));
+    expect(text).toContain('Someone else saved these settings');
+    expect(text).toContain('retired: was empty, is now two');
+    expect(text).toContain('four\nthree/echo');
+    expect((await owner.post(`${path}/routing/edit`, { ...third, read: hiddenValue(page, 'read') })).status).toBe(303);
+    const project = await gateway().app.projects.findBySlug('acme');
+    expect(project?.settings).toMatchObject({ retired: ['four', 'three/echo'], tiers: { fast: ['three/echo'] } });
+    expect(await auditOf('project.change')).toMatchObject({
+      outcome: 'ok',
+      detail: { changed: { retired: { from: ['two'], to: ['four', 'three/echo'] } } },
+    });
+  });
+
+  test('a dry run shows what a call would do, without doing it', async () => {
+    const calls = gateway().vendor.requests().length;
+    const page = await textOf(member.get(`${path}/routing/dry-run?route=chat&model=standard&bytes=400`));
+    expect(page).toContain('The call would be sent');
+    expect(page).toMatch(/First attempt: one\/echo/);
+    expect(page).toMatch(/3 four\/echo retired: tried last|4 four\/echo retired: tried last/);
+    const refused = await textOf(member.get(`${path}/routing/dry-run?route=embeddings&model=nobody%2Fx`));
+    expect(refused).toContain('The call would be refused with 400');
+    expect(refused).toContain('No provider nobody is configured.');
+    const keyPage = await (await owner.post(`${path}/keys`, { name: 'narrow', models: 'two/echo', 'ceilings.calls': '0' })).text();
+    const prefix = /sk-gw-([a-z0-9]{8})-/.exec(keyPage)?.[1];
+    const narrow = await textOf(member.get(`${path}/routing/dry-run?route=chat&model=standard&key=${prefix}`));
+    expect(narrow).toContain('The call would be refused with 429');
+    expect(narrow).toContain('The allow-list of the key does not contain the model.');
+    expect(gateway().vendor.requests().length).toBe(calls);
+  });
+});
+
+test('content rules are edited as a whole and tried on a text that no URL or log contains', async () => {
+  const page = await (await owner.get(`${path}/rules/edit`)).text();
+  const rule = { read: hiddenValue(page, 'read'), 'rules.0.place': 'input', 'rules.0.action': 'block' };
+  const invalid = { ...rule, 'rules.0.class': 'expression', 'rules.0.expression': '(' };
+  expect(await textOf(owner.post(`${path}/rules/edit`, invalid), 422)).toMatch(
+    /value="\("[^>]*aria-invalid="true"[^>]*>.*not a regular expression/,
+  );
+  const saved = {
+    ...rule,
+    'rules.0.class': 'expression',
+    'rules.0.expression': 'Project \\w+',
+    'rules.1.class': 'email',
+    'rules.1.place': 'input',
+    'rules.1.action': 'observe',
+  };
+  expect((await owner.post(`${path}/rules/edit`, saved)).status).toBe(303);
+  const result = await textOf(member.post(`${path}/rules/test`, { place: 'input', text: 'Project Falcon' }));
+  expect(result).toContain('The call would be refused with 403');
+  expect(result).toMatch(/expression Project \\w\+ block matches e-mail address observe no match/);
+  expect(await textOf(member.post(`${path}/rules/test`, { place: 'input', text: 'ada@example.com' }))).toContain('The text would pass');
+  expect(gateway().logs.join('')).not.toMatch(/Falcon|ada@example/);
+  // An editor who still has the form without rules does not replace those that were saved meanwhile.
+  expect(await textOf(owner.post(`${path}/rules/edit`, { ...rule, 'rules.0.class': 'iban' }), 422)).toContain(
+    'Someone else saved these settings',
+  );
+  expect((await callWith(gateway().key)).status).toBe(200);
+  await gateway().admin('PUT', '/provision/teams/acme/rules', { rules: [] });
+});
+
+describe('members', () => {
+  test('a person without an account gets a sign-in link once; roles change; the last owner stays', async () => {
+    const { project: slug, withProject } = gateway();
+    const team = await withProject('members');
+    expect(slug).toBe('acme');
+    const only = await signIn(team, 'owner', 'Olga');
+    const members = '/console/p/members/members';
+    const page = await (await only.post(members, { email: 'New@Example.com', name: 'Nina', role: 'member' })).text();
+    const link = /http:[^<"\s]*\/console\/sign-in\/link\?token=[\w-]+/.exec(page)?.[0];
+    expect(link).toBeDefined();
+    expect(await textOf(only.get(members))).toMatch(/Nina new@example\.com member/);
+    expect(await textOf(only.post(members, { email: 'new@example.com', role: 'owner' }), 422)).toContain('is a member already');
+    const nina = /members\/([0-9a-f-]{36})\/role/.exec((await (await only.get(members)).text()).split('Nina')[1] ?? '')?.[1] ?? '';
+    const own = `${members}/${only.personId}`;
+
+    expect(await textOf(only.post(`${own}/role`, { role: 'member' }), 422)).toContain('The project needs an owner');
+    expect(await textOf(only.post(`${own}/remove`), 422)).toContain('The project needs an owner');
+    expect((await only.post(`${members}/${nina}/role`, { role: 'owner' })).status).toBe(303);
+    expect((await only.post(`${own}/role`, { role: 'member' })).status).toBe(303);
+    expect((await only.post(`${members}/${nina}/remove`)).status).toBe(403);
+    expect(await auditOf('member.change')).toMatchObject({ outcome: 'ok', detail: { role: { from: 'owner', to: 'member' } } });
+  });
+
+  test('admins create people and projects, disable people and end their sessions', async () => {
+    expect((await admin.post('/console/admin/projects', { project: 'fresh', name: 'Fresh' })).headers.get('location')).toBe(
+      '/console/p/fresh/members',
+    );
+    expect(await textOf(admin.post('/console/admin/projects', { project: 'fresh' }), 422)).toContain('exists already');
+    const page = await textOf(admin.post('/console/admin/people', { email: 'ops@example.com', admin: 'on' }));
+    expect(page).toContain('/console/sign-in/link?token=');
+    const person = await signIn(gateway(), 'member', 'Mo');
+    const personPath = `/console/admin/people/${person.personId}`;
+    expect(await textOf(admin.get('/console/admin/people'))).toContain('Mo');
+    expect((await admin.post(`${personPath}/disabled`, { disabled: 'yes' })).status).toBe(303);
+    expect((await person.get(`${path}/keys`)).headers.get('location')).toMatch(/^\/console\/sign-in/);
+    const own = `/console/admin/people/${admin.personId}`;
+    expect(await textOf(admin.post(`${own}/admin`, { admin: 'no' }), 422)).toContain('Another admin must change this');
+  });
+});
+
+test('the audit log is filtered by person, action and day, and belongs to its project', async () => {
+  const today = new Date().toISOString().slice(0, 10);
+  const query = new URLSearchParams({ person: owner.email, action: 'key.issue', from: today, to: today });
+  const page = await textOf(member.get(`${path}/audit?${query}`));
+  expect(page).toMatch(/Test owner key\.issue ok .*name shop/);
+  expect(page).not.toContain('key.revoke');
+  expect(await textOf(member.get(`${path}/audit?person=nobody@example.com`))).toContain('No change matches the filters.');
+  expect(await textOf(member.get(`${path}/audit`))).not.toContain('person.create');
+  expect(await textOf(admin.get('/console/admin/audit'))).toContain('person.create');
+  const csv = await (await admin.get('/console/admin/audit.csv?action=project.create')).text();
+  expect(csv.trim().split('\r\n')).toHaveLength(3);
+  expect(csv).toContain('project.create,,refused');
+});
