@@ -10,13 +10,34 @@ import { createPeopleRoutes } from '../console/members/people-routes.ts';
 import { createProjectRoutes } from '../console/members/project-routes.ts';
 import { createRoutingRoutes } from '../console/routing/routes.ts';
 import { createRuleRoutes } from '../console/rules/routes.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import type { Breakers } from '../failover/breaker.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import type { Audit } from '../people/audit.ts';
+import type { People } from '../people/people.ts';
 import { signInLinkUrl } from '../people/sign-in-links.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
+import type { Projects } from '../projects/projects.ts';
 import { readRecentUse } from '../usage/analytics/recent-use.ts';
 import { lastCalls } from '../usage/last-calls.ts';
-import type { ConsoleDeps } from './console.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
 
-export function managementAreas(deps: ConsoleDeps): readonly ConsoleRoute[] {
+export interface ManagementAreasDeps {
+  readonly snapshot: () => ConfigSnapshot;
+  readonly database: Database;
+  readonly readCounters: ReadCounters;
+  /** Runs a query after this process's journal is drained. */
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly keyring: Keyring;
+  readonly projects: Projects;
+  readonly people: People;
+  readonly audit: Audit;
+  readonly breakers: Breakers;
+  readonly clock: Clock;
+}
+
+export function managementAreas(deps: ManagementAreasDeps): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, clock } = deps;
   const { applications, contentRules } = projects;
   /** With the calls that just ended. */
