@@ -72,13 +72,7 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
 
 /** One line per area, in the order of the navigation. */
 function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
-  return [
-    ...managementAreas(deps),
-    ...memoryAreas(deps),
-    ...signInRoutes(deps),
-    ...createAccountRoutes(deps),
-    ...keyHolderRoutes(deps),
-  ];
+  return [...managementAreas(deps), ...memoryAreas(deps), ...signInRoutes(deps), ...createAccountRoutes(deps), ...keyHolderRoutes(deps)];
 }
 
 function signInRoutes({ snapshot, people, audit, clock, logger }: ConsoleDeps): readonly ConsoleRoute[] {
