@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs';
 import type { ParseArgsConfig } from 'node:util';
 import { runCommand } from './cli/commands.ts';
-import { overview } from './cli/help.ts';
+import { isCommandGroup, overview } from './cli/help.ts';
 import { runPayloadKeyCommand } from './cli/payload-key-command.ts';
 import { runCodecServer } from './codec-server/run-codec-server.ts';
 import { ConfigError } from './config/config.ts';
@@ -65,18 +65,8 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         await runCodecServer(rest, createHost());
         return 0;
       case 'payload-key':
-      case 'projects':
-      case 'keys':
-      case 'calls':
-      case 'batches':
-      case 'catalog':
-      case 'usage':
-      case 'leases':
-        process.channel?.unref();
-        // The reader may close the pipe early (`gateway catalog list | head`): not an error.
-        process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
-        if (command === 'payload-key') return await runPayloadKeyCommand(rest, process.env, { write, writeError });
-        return await runCommand([command, ...rest], process.env, { write, writeError });
+        prepareOutput();
+        return await runPayloadKeyCommand(rest, process.env, { write, writeError });
       case 'help':
       case '--help':
       case '-h':
@@ -86,6 +76,10 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         write(`${version()}\n`);
         return 0;
       default:
+        if (isCommandGroup(command)) {
+          prepareOutput();
+          return await runCommand([command, ...rest], process.env, { write, writeError });
+        }
         process.stderr.write(`gateway: unknown command ${command}\n\n${usage}`);
         return 1;
     }
@@ -95,6 +89,13 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
     for (const line of lines) process.stderr.write(`gateway: ${line}\n`);
     return 1;
   }
+}
+
+/** For commands that print and end. */
+function prepareOutput(): void {
+  process.channel?.unref();
+  // The reader may close the pipe early (`gateway catalog list | head`): not an error.
+  process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
 }
 
 /** Loaded on demand: loading it takes most of the time of a command that calls a running service. */

@@ -3,38 +3,31 @@ import { readFile } from 'node:fs/promises';
 import { findVendorByHost } from '../config/starter-catalog.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import { asArray, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
+import type { Invocation } from './command.ts';
 import { type ConvertedTable, convertPriceTable, type TableProvider } from './price-table.ts';
-import { CommandError, type ServiceClient } from './service-client.ts';
-
-export interface ImportRequest {
-  readonly client: ServiceClient;
-  /** Path of the table. */
-  readonly file: string | undefined;
-  /** `<name in the table>=<provider>`, from the command line. */
-  readonly as: readonly string[];
-}
+import { CommandError } from './service-client.ts';
 
 /** Resolves to the service's receipt plus the entries that were not sent and why. */
-export async function importCatalog({ client, file, as }: ImportRequest): Promise<JsonObject> {
+export async function importCatalog({ send, args: { file }, values: { as = [] } }: Invocation): Promise<JsonObject> {
   if (file === undefined) throw new CommandError('which file? gateway catalog import <file>');
   const text = await readFile(file, 'utf8').catch((cause: unknown) => {
     throw new CommandError(`${file} cannot be read: ${errorMessage(cause)}`, null, cause);
   });
-  const { providers } = await client.send('GET', '/provision/catalog');
-  const { models, skipped, unmatched } = convert(file, text, tableProviders(asArray(providers), as));
+  const { providers } = await send('get /provision/catalog');
+  const { models, skipped, unmatched } = convert(file, text, tableProviders(asArray(providers), Array.isArray(as) ? as : []));
   if (Object.keys(models).length === 0 && skipped.length === 0) {
     throw new CommandError(
       'no provider is one of the vendors of this table; name it with --as <name in the table>=<provider>, for example --as openai=proxy',
     );
   }
-  const receipt = await client.send('PUT', '/provision/catalog', { models });
+  const receipt = await send('put /provision/catalog', { models });
   return { ...receipt, skipped, foreign: unmatched };
 }
 
 /** Removes an imported row; a built-in row of the model becomes active again. */
-export function removeImportedRow(client: ServiceClient, model: string | undefined): Promise<JsonObject> {
+export function removeImportedRow({ send, args: { model } }: Invocation): Promise<JsonObject> {
   if (model === undefined) throw new CommandError('which model? gateway catalog remove <provider>/<model>');
-  return client.send('PUT', '/provision/catalog', { models: { [model]: null } });
+  return send('put /provision/catalog', { models: { [model]: null } });
 }
 
 function convert(file: string, text: string, providers: readonly TableProvider[]): ConvertedTable {

@@ -1,18 +1,17 @@
 /**
- * The provisioning commands: `gateway projects|keys|calls|batches|leases|catalog|usage …`. Each sends one or two requests to the running
- * service and prints the response as text, or with `--json` unchanged. Exits with 0, or with 1 and one line on standard error.
+ * Runs the commands of `command-table.ts`. Each sends one or a few requests to the running service and prints the response as text, or with
+ * `--json` unchanged. Exits with 0, or with 1 and one line on standard error.
  */
 import { parseArgs } from 'node:util';
 import type { Environment } from '../config/environment.ts';
 import { errorMessage } from '../core/error-messages.ts';
-import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
-import { importCatalog, removeImportedRow } from './catalog-commands.ts';
-import { formatBatch, formatBatches, formatReplay } from './format-batches.ts';
-import { formatCatalog, formatImport, formatRemoval } from './format-catalog.ts';
-import { formatCalls, formatIssuedKey, formatKeys, formatLeases, formatProjects } from './format-reports.ts';
+import { asString, type JsonObject } from '../core/json/narrow.ts';
+import type { Command, Invocation } from './command.ts';
+import { commands } from './command-table.ts';
 import { usageFor } from './help.ts';
-import { CommandError, connectService, type ServiceClient } from './service-client.ts';
-import { formatReprice, repriceUsage } from './usage-commands.ts';
+import { isOption, type OptionValues, options, readMembers, textOf } from './options.ts';
+import { CommandError, connectService, type Method, type ServiceClient } from './service-client.ts';
+import { requireChange } from './special-commands.ts';
 
 export interface CommandOutput {
   write(text: string): void;
@@ -22,21 +21,23 @@ export interface CommandOutput {
 /** Runs a command; returns the exit status. */
 export async function runCommand(argv: readonly string[], environment: Environment, output: CommandOutput): Promise<number> {
   try {
-    const { positionals, options } = parseCommandLine(argv);
-    const name = positionals.slice(0, positionals[0] === 'calls' ? 1 : 2).join(' ');
-    const command = commands[name];
-    if (options.help === true || !command) {
+    const { positionals, values } = parseCommandLine(argv);
+    const name = [positionals.slice(0, 2).join(' '), positionals[0] ?? ''].find((known) => Object.hasOwn(commands, known));
+    const command = name === undefined ? undefined : commands[name];
+    if (values.help === true || name === undefined || !command) {
       const usage = usageFor(positionals[0]);
-      if (options.help === true) output.write(usage);
-      else output.writeError(`gateway: ${name === '' ? 'missing command' : `unknown command "${name}"`}\n\n${usage}`);
-      return options.help === true ? 0 : 1;
+      const asked = positionals.slice(0, 2).join(' ');
+      if (values.help === true) output.write(usage);
+      else output.writeError(`gateway: ${asked === '' ? 'missing command' : `unknown command "${asked}"`}\n\n${usage}`);
+      return values.help === true ? 0 : 1;
     }
-    const rest = positionals.slice(name.split(' ').length);
-    if (rest.length > command.maxArguments) throw new CommandError(`"${rest[command.maxArguments]}" is an unexpected argument`);
-    const client = await connectService(environment, options.url);
+    checkOptions(name, command, values);
+    const args = readArguments(command, positionals.slice(name.split(' ').length));
+    const client = await connectService(environment, textOf(values, 'url'));
     const warn = (text: string): void => output.writeError(`${text}\n`);
-    const response = await command.run({ client, options, argument: rest[0], warn });
-    output.write(options.json === true ? `${JSON.stringify(response, null, 2)}\n` : command.format(response, options));
+    const invocation = await createInvocation({ command, client, values, args, warn });
+    const response = await (command.run ? command.run(invocation) : sendFirst(name, command, invocation));
+    output.write(values.json === true ? `${JSON.stringify(response, null, 2)}\n` : command.format(response, invocation));
     return 0;
   } catch (error) {
     if (!(error instanceof CommandError)) throw error;
@@ -45,203 +46,110 @@ export async function runCommand(argv: readonly string[], environment: Environme
   }
 }
 
-const optionTypes = {
-  project: { type: 'string' },
-  name: { type: 'string' },
-  models: { type: 'string' },
-  calls: { type: 'string' },
-  cost: { type: 'string' },
-  rpm: { type: 'string' },
-  tpm: { type: 'string' },
-  'calls-window': { type: 'string' },
-  'cost-window': { type: 'string' },
-  expires: { type: 'string' },
-  grace: { type: 'string' },
-  limit: { type: 'string' },
-  before: { type: 'string' },
-  task: { type: 'string' },
-  source: { type: 'string' },
-  state: { type: 'string' },
-  as: { type: 'string', multiple: true },
-  from: { type: 'string' },
-  to: { type: 'string' },
-  prices: { type: 'string' },
-  url: { type: 'string' },
-  json: { type: 'boolean' },
-  help: { type: 'boolean', short: 'h' },
-} as const;
+const commonOptions = { url: { type: 'string' }, json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const;
 
-type Options = ReturnType<typeof parseCommandLine>['options'];
-
-function parseCommandLine(argv: readonly string[]) {
+function parseCommandLine(argv: readonly string[]): { positionals: string[]; values: OptionValues } {
+  const own = Object.entries(options).map(
+    ([name, { value, merge }]) =>
+      [name, { type: value === undefined ? ('boolean' as const) : ('string' as const), ...(merge && { multiple: true }) }] as const,
+  );
   try {
-    const { positionals, values } = parseArgs({ args: [...argv], options: optionTypes, allowPositionals: true, strict: true });
-    return { positionals, options: values };
+    return parseArgs({
+      args: [...argv],
+      options: { ...Object.fromEntries(own), ...commonOptions },
+      allowPositionals: true,
+      strict: true,
+      allowNegative: true,
+    });
   } catch (cause) {
     // Only the first sentence of Node's message says what is wrong; advice about "--" follows.
     throw new CommandError(errorMessage(cause).split('. ', 1)[0] ?? 'the options cannot be read', null, cause);
   }
 }
 
-interface Invocation {
+/** An option of another command would silently do nothing. */
+function checkOptions(name: string, command: Command, values: OptionValues): void {
+  const unknown = Object.keys(values).find(
+    (option) => isOption(option) && !command.options?.includes(option) && !(option === 'project' && command.args?.project !== undefined),
+  );
+  if (unknown !== undefined) throw new CommandError(`gateway ${name} has no option --${unknown}`);
+}
+
+function readArguments({ args = {} }: Command, given: readonly string[]): Invocation['args'] {
+  const names = Object.keys(args);
+  const extra = given[names.length];
+  if (extra !== undefined) throw new CommandError(`"${extra}" is an unexpected argument`);
+  return Object.fromEntries(names.map((name, index) => [name, given[index]]));
+}
+
+interface Given {
+  readonly command: Command;
   readonly client: ServiceClient;
-  readonly options: Options;
-  /** The positional argument of commands that take one, such as a project or a key prefix. */
-  readonly argument: string | undefined;
+  readonly values: OptionValues;
+  readonly args: Invocation['args'];
   readonly warn: (text: string) => void;
 }
 
-interface Command {
-  /** Number of positional arguments it accepts. */
-  readonly maxArguments: 0 | 1;
-  run(invocation: Invocation): Promise<JsonObject>;
-  format(response: JsonObject, options: Options): string;
-}
-
-const whichKey = 'which key? name it by its prefix, see gateway keys list';
-const whichBatchToReplay = 'which batch? see gateway batches list, or add --project <project> --state failed';
-const whichBatch = 'which batch? see gateway batches list';
-
-const commands: Readonly<Record<string, Command>> = {
-  'projects list': {
-    maxArguments: 0,
-    run: ({ client }) => client.send('GET', '/provision/teams'),
-    format: (response) => formatProjects(getRows(response)),
-  },
-  'projects create': { maxArguments: 1, run: createProject, format: (response) => formatProjects([response]) },
-  'keys create': { maxArguments: 0, run: createKey, format: (response, { project }) => formatIssuedKey(response, project) },
-  'keys list': {
-    maxArguments: 0,
-    run: ({ client, options }) => client.send('GET', `${projectPath(options)}/keys`),
-    format: (response) => formatKeys(getRows(response)),
-  },
-  'keys revoke': {
-    maxArguments: 1,
-    run: ({ client, options, argument }) => client.send('DELETE', `${projectPath(options)}/keys/${requireSegment(argument, whichKey)}`),
-    format: (response) => formatKeys([response]),
-  },
-  'keys rotate': {
-    maxArguments: 1,
-    run: ({ client, options, argument }) =>
-      client.send('POST', `${projectPath(options)}/keys/${requireSegment(argument, whichKey)}/rotate`, {
-        grace_seconds: parseNumber(options.grace, 'grace') ?? 0,
-      }),
-    format: (response, { project }) => formatIssuedKey(response, project),
-  },
-  calls: { maxArguments: 0, run: listCalls, format: (response) => formatCalls(getRows(response)) },
-  'batches list': {
-    maxArguments: 0,
-    run: ({ client, options: { project, state } }) => client.send('GET', `/provision/batches${toQuery({ project, state })}`),
-    format: (response) => formatBatches(getRows(response)),
-  },
-  'batches show': {
-    maxArguments: 1,
-    run: ({ client, options, argument }) => client.send('GET', `${batchesPath(options)}/${requireSegment(argument, whichBatch)}`),
-    format: formatBatch,
-  },
-  'batches replay': {
-    maxArguments: 1,
-    run: ({ client, options, argument }) => {
-      const { project, state } = options;
-      if (argument === undefined && state !== undefined && project !== undefined)
-        return client.send('POST', '/provision/batches/replay', { project, state });
-      return client.send('POST', `${batchesPath(options)}/${requireSegment(argument, whichBatchToReplay)}/replay`);
+async function createInvocation({ command, client, values, args, warn }: Given): Promise<Invocation> {
+  const inPath = parametersOf(command.operations.join(' '));
+  const given = Object.entries(args).filter(([name, value]) => value !== undefined && !inPath.includes(name));
+  const members = { ...(await readMembers(values, command.options ?? [], inPath)), ...Object.fromEntries(given) };
+  const findValue = (parameter: string): string | undefined => args[parameter] ?? textOf(values, parameter);
+  return {
+    ...{ client, values, args, members, warn },
+    send(operation, body, timeoutMs) {
+      const [method = '', template = ''] = operation.split(' ');
+      const path = template.replaceAll(/\{(\w+)\}/g, (_, parameter: string) => {
+        const value = findValue(parameter);
+        if (value === undefined || value === '') throw new CommandError(questionFor(parameter, command));
+        return encodeURIComponent(value);
+      });
+      return client.send(toMethod(method), path, body, timeoutMs);
     },
-    format: formatReplay,
-  },
-  'leases list': {
-    maxArguments: 0,
-    run: ({ client }) => client.send('GET', '/provision/leases'),
-    format: (response) => formatLeases(getRows(response)),
-  },
-  'leases release': {
-    maxArguments: 1,
-    run: ({ client, argument }) =>
-      client.send('DELETE', `/provision/leases/${requireSegment(argument, 'which process? see gateway leases list')}`),
-    format: ({ process, released }) => `Released ${String(released)} ${released === 1 ? 'lease' : 'leases'} of ${String(process)}.\n`,
-  },
-  'catalog list': {
-    maxArguments: 0,
-    run: ({ client }) => client.send('GET', '/provision/catalog'),
-    format: (response) => formatCatalog(getRows(response)),
-  },
-  'catalog import': {
-    maxArguments: 1,
-    run: ({ client, options, argument }) => importCatalog({ client, file: argument, as: options.as ?? [] }),
-    format: formatImport,
-  },
-  'catalog remove': { maxArguments: 1, run: ({ client, argument }) => removeImportedRow(client, argument), format: formatRemoval },
-  'usage reprice': { maxArguments: 0, run: ({ client, options }) => repriceUsage(client, options), format: formatReprice },
-};
-
-async function createProject({ client, options, argument }: Invocation): Promise<JsonObject> {
-  const slug = argument ?? options.project;
-  if (slug === undefined) throw new CommandError('which project? gateway projects create <project>');
-  const path = `/provision/teams/${encodeURIComponent(slug)}`;
-  const existing = await client.send('GET', path).catch(nullIfNotFound);
-  // PUT would change the existing project.
-  if (existing !== null) throw new CommandError(`the project ${slug} already exists`);
-  return client.send('PUT', path, { name: options.name });
-}
-
-async function createKey({ client, options, warn }: Invocation): Promise<JsonObject> {
-  const path = projectPath(options);
-  const body = {
-    name: options.name ?? 'unnamed',
-    models: options.models?.split(',').map((model) => model.trim()),
-    ceilings: {
-      calls: parseNumber(options.calls, 'calls'),
-      cost: parseNumber(options.cost, 'cost'),
-      rpm: parseNumber(options.rpm, 'rpm'),
-      tpm: parseNumber(options.tpm, 'tpm'),
-    },
-    windows: { calls: options['calls-window'], cost: options['cost-window'] },
-    expires_at: options.expires,
   };
-  const key = await client.send('POST', `${path}/keys`, body).catch(nullIfNotFound);
-  if (key !== null) return key;
-  await client.send('PUT', path, {});
-  warn(`Created the project ${options.project}.`);
-  return client.send('POST', `${path}/keys`, body);
 }
 
-function nullIfNotFound(error: unknown): null {
-  if (error instanceof CommandError && error.status === 404) return null;
-  throw error;
+/** Sends the first operation whose path parameters are given; its other members go to the query or the body. */
+function sendFirst(
+  name: string,
+  { operations, options: accepted = [] }: Command,
+  { send, args, values, members }: Invocation,
+): Promise<JsonObject> {
+  const isGiven = (parameter: string): boolean => (args[parameter] ?? textOf(values, parameter)) !== undefined;
+  const operation = operations.find((one) => parametersOf(one).every(isGiven)) ?? operations.at(-1) ?? '';
+  if (operation.startsWith('get ')) return send(`${operation}${toQuery(members)}`);
+  if (/^(?:put|patch) /.test(operation)) requireChange(members, name.split(' ')[0] ?? name);
+  const hasBody = accepted.some((option) => !parametersOf(operation).includes(option));
+  return send(operation, hasBody ? members : undefined);
 }
 
-function listCalls({ client, options }: Invocation): Promise<JsonObject> {
-  const { limit, before, task, source } = options;
-  return client.send('GET', `${projectPath(options)}/calls${toQuery({ limit, before, task_id: task, source })}`);
+function parametersOf(operation: string): string[] {
+  return [...operation.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
 }
 
-/** The query part of a URL with the members that are set. */
-function toQuery(members: Readonly<Record<string, string | undefined>>): string {
-  return `?${new URLSearchParams(Object.entries(members).filter((entry): entry is [string, string] => entry[1] !== undefined))}`;
+function toQuery(members: JsonObject): string {
+  const entries = Object.entries(members).map(([name, value]): [string, string] => [name, String(value)]);
+  return entries.length === 0 ? '' : `?${new URLSearchParams(entries)}`;
 }
 
-function projectPath({ project }: Options): string {
-  if (project === undefined || project === '') throw new CommandError('which project? add --project <project>');
-  return `/provision/teams/${encodeURIComponent(project)}`;
+function toMethod(text: string): Method {
+  const method = (['GET', 'PUT', 'POST', 'PATCH', 'DELETE'] as const).find((known) => known === text.toUpperCase());
+  if (!method) throw new Error(`no command sends ${text}`);
+  return method;
 }
 
-/** With a project, a batch of another one is not found. */
-function batchesPath(options: Options): string {
-  return options.project === undefined ? '/provision/batches' : `${projectPath(options)}/batches`;
-}
-
-/** A positional argument as a path segment. Throws `question` when it is missing. */
-function requireSegment(argument: string | undefined, question: string): string {
-  if (argument === undefined) throw new CommandError(question);
-  return encodeURIComponent(argument);
-}
-
-function parseNumber(text: string | undefined, name: string): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^\d+(\.\d+)?$/.test(text)) throw new CommandError(`--${name} must be a number`);
-  return Number(text);
-}
-
-function getRows(response: JsonObject): JsonObject[] {
-  return asArray(response.data).map(asObject);
+/** What to say when the value of a path parameter is missing. */
+function questionFor(parameter: string, { args = {} }: Command): string {
+  const argument = asString(args[parameter]);
+  if (argument === null) return `which ${parameter}? add --${parameter} <${parameter}>`;
+  const listed: Readonly<Record<string, string>> = {
+    prefix: 'which key? name it by its prefix, see gateway keys list',
+    batch: 'which batch? see gateway batches list',
+    erasure: 'which erasure? see gateway erasures list',
+    process: 'which process? see gateway leases list',
+    application: 'which application? see gateway applications list',
+    project: 'which project? see gateway projects list',
+    email: 'which person? name them by e-mail address, see gateway people list',
+  };
+  return listed[argument] ?? `which ${argument}?`;
 }

@@ -1,5 +1,5 @@
 /** Formats the service's responses for a terminal. */
-import { asObject, type JsonObject } from '../core/json/narrow.ts';
+import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
 import { formatFacts, formatTable } from './table.ts';
 
 export function formatProjects(rows: readonly JsonObject[]): string {
@@ -28,7 +28,7 @@ export function formatKeys(rows: readonly JsonObject[]): string {
 }
 
 /** Prints the key alone on a line, so that it can be copied as a whole. */
-export function formatIssuedKey(response: JsonObject, project: string | undefined): string {
+export function formatIssuedKey(response: JsonObject, project: unknown): string {
   const { calls, cost, rpm, tpm } = formatCeilings(response);
   const facts = formatFacts([
     ['prefix', response.prefix],
@@ -42,6 +42,34 @@ export function formatIssuedKey(response: JsonObject, project: string | undefine
     ['expires', response.expires_at],
   ]);
   return `${String(response.key)}\n\n${facts}\nKeep the key: it is shown this once.\n`;
+}
+
+export function formatApplications(rows: readonly JsonObject[]): string {
+  if (rows.length === 0) return 'No application has settings.\n';
+  return formatTable(
+    ['APPLICATION', 'CALLS', 'COST', 'TIERS', 'UPDATED'],
+    rows.map((row) => {
+      const { calls, cost } = formatCeilings(row);
+      return [row.source, calls, cost, Object.keys(asObject(row.tiers)), row.updated_at];
+    }),
+  );
+}
+
+export function formatRules(response: JsonObject): string {
+  const rows = asArray(response.rules).map(asObject);
+  if (rows.length === 0) return 'No content rules.\n';
+  return formatTable(
+    ['CLASS', 'PLACE', 'ACTION', 'EXPRESSION'],
+    rows.map((rule) => [rule.class, rule.place, rule.action, rule.expression]),
+  );
+}
+
+export function formatErasures(rows: readonly JsonObject[]): string {
+  if (rows.length === 0) return 'No erasures.\n';
+  return formatTable(
+    ['ERASED', 'STATE', 'DONE', 'END USER (SHA-256)', 'ID'],
+    rows.map((row) => [row.erased_at, asObject(row.workflows).state, row.done_at, row.subject_sha256, row.id]),
+  );
 }
 
 export function formatCalls(rows: readonly JsonObject[]): string {

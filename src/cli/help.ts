@@ -1,4 +1,7 @@
-/** The help texts of the provisioning commands. */
+/** The help texts of the commands, from the table of commands and options. */
+import type { Command } from './command.ts';
+import { commands } from './command-table.ts';
+import { type OptionName, options } from './options.ts';
 
 const common = `Options of every command:
   --url <address>        address of the service; default: the one published in the data directory, else http://HOST:PORT
@@ -8,91 +11,97 @@ const common = `Options of every command:
 The admin token is taken from GATEWAY_ADMIN_TOKEN, else from gateway.yaml, else from <data directory>/admin-token.
 `;
 
-const usages = {
-  projects: `Usage:
-  gateway projects list
-  gateway projects create <project> [--name <name>]
-`,
-  keys: `Usage:
-  gateway keys create --project <project> [options]      create a key, and the project if it does not exist
-  gateway keys list   --project <project>
-  gateway keys revoke <prefix> --project <project>
-  gateway keys rotate <prefix> --project <project> [--grace <seconds>]
+/** One line each for the list of all commands. */
+const summaries = {
+  projects: 'list, create, show and change projects',
+  keys: 'create, list, revoke and rotate virtual keys',
+  applications: 'list, show, change and reset settings of applications',
+  rules: 'show and replace content rules',
+  memory: 'show and change memory settings',
+  calls: 'list the latest calls of a project',
+  batches: 'list, show and replay learning batches',
+  erasures: 'list and show erasures of end users',
+  leases: 'list leases on ceilings, release those of dead processes',
+  people: 'list, create, show, change and delete people',
+  sessions: 'list and end sessions of people',
+  members: 'list, add, change and remove members of a project',
+  'sign-in-link': 'print a one-time link for signing in to the console',
+  audit: 'list changes by people and with the admin token',
+  catalog: 'list models and prices, import and remove rows',
+  usage: 'show the spend of a project, reprice stored calls',
+} as const;
 
-Options of create:
-  --name <name>          name of the key
-  --models <a,b>         models and tiers that the key may use; default: all
-  --rpm, --tpm <n>       calls and tokens per minute
-  --calls <n>            number of calls   [--calls-window day|month|total]; default: month
-  --cost <usd>           cost of calls     [--cost-window day|month|total]; default: month
-  --expires <time>       RFC 3339, for example 2027-01-01T00:00:00Z
-
-Options of rotate:
-  --grace <seconds>      how long the old key stays valid; default: 0
-`,
-  calls: `Usage:
-  gateway calls --project <project> [--limit <n>] [--task <id>] [--source <application>] [--before <call id>]
-`,
-  batches: `Usage:
-  gateway batches list [--project <project>] [--state running|waiting|retrying|done|failed|stopped]
-  gateway batches show <batch>
-  gateway batches replay <batch>                                     retry failed and waiting groups immediately
-  gateway batches replay --project <project> --state failed|stopped  replay all batches of the project in this state
+const notes: Readonly<Partial<Record<string, string>>> = {
+  batches: `States: running, waiting, retrying, done, failed, stopped.
 
 A batch learns memories from conversations. It is waiting while memory is off or no memory tier has a model, retrying between a failure and
 its next attempt, failed after five unusable model responses of a group, and stopped when an operator terminated or cancelled its run in
 Temporal. A failed or stopped batch needs a replay; its groups that are done stay. RUN is the address of its run in Temporal's web UI.
 `,
-  leases: `Usage:
-  gateway leases list                list the leases that processes hold on ceilings
-  gateway leases release <process>   release the leases of a dead process whose journal is lost
-
-A dead process's leases are released automatically when its journal is recovered, and at the end of their window.
+  people: `--no-admin and --no-disabled take these back.
 `,
-  catalog: `Usage:
-  gateway catalog list                       list the active models with prices and the origin of each row
-  gateway catalog import <file> [--as <name in the table>=<provider>]...
-  gateway catalog remove <provider>/<model>  remove an imported row
-
-import reads the public price table (model_prices_and_context_window.json of LiteLLM) and activates the rows of your providers' vendors
+  'sign-in-link': `With --email the link signs this person in, and creates the person if nobody has the address. With --admin alone it creates the account
+of a deployment admin, such as the first one. A link works once, within 24 hours. Opening it does not use it: the page has a button.
+`,
+  leases: `A dead process's leases are released automatically when its journal is recovered, and at the end of their window.
+`,
+  catalog: `import reads the public price table (model_prices_and_context_window.json of LiteLLM) and activates the rows of your providers' vendors
 immediately. They replace built-in rows, but not rows of gateway.yaml. A provider's vendor is matched by the host of its base URL, else by the
 provider's name; --as names it where neither matches.
 `,
-  usage: `Usage:
-  gateway usage reprice --from <time> --to <time> [--prices dated|now] [--models <provider>/<model>,...] [--project <project>]
+  usage: `reprice recalculates the cost of stored calls that started between --from (inclusive) and --to (exclusive) from their recorded usage:
+calls, attempts and the counters of ceilings, in one transaction. Calls of unknown cost get one if there is a price. Repeating it changes
+nothing. --models and --project limit it to calls served by these models, and to calls of this project. A date
+means its midnight in UTC.
 
-Recalculates the cost of stored calls that started between --from (inclusive) and --to (exclusive) from their recorded usage: calls, attempts
-and the counters of ceilings, in one transaction. Calls of unknown cost get one if there is a price. Repeating it changes nothing.
-
-  --from, --to <time>    RFC 3339, for example 2026-11-01T00:00:00Z, or a date, which means midnight UTC
-  --prices dated         use the prices that were active when the calls started; the default
-  --prices now           use the current prices, after correcting a wrong one. Also corrects the price history of that time, so limit it to
-                         the affected models with --models; not with --project
-  --models <a,b>         only calls served by these models
-  --project <project>    only calls of this project
+--prices dated uses the prices that were active when the calls started. --prices now uses the current prices, after correcting a wrong one,
+and also corrects the price history of that time, so limit it to the affected models with --models; not with --project.
 
 Videos keep the cost of their start. So do calls stored before their usage was recorded in units other than tokens (images, characters,
 seconds, searches).
 `,
 };
 
-const summaries: Readonly<Record<keyof typeof usages, string>> = {
-  projects: 'list and create projects',
-  keys: 'create, list, revoke and rotate virtual keys',
-  calls: 'list the latest calls of a project',
-  batches: 'list, show and replay learning batches',
-  leases: 'list leases on ceilings, release those of dead processes',
-  catalog: 'list models and prices, import and remove rows',
-  usage: 'reprice stored calls',
-};
+export function isCommandGroup(name: string): boolean {
+  return Object.hasOwn(summaries, name);
+}
 
-/** One line per command that calls a running service. */
+/** One line per group of commands that call a running service. */
 export const overview = Object.entries(summaries)
-  .map(([command, summary]) => `  ${command.padEnd(14)}${summary}\n`)
+  .map(([group, summary]) => `  ${group.padEnd(14)}${summary}\n`)
   .join('');
 
-/** Help of one command, or of all for an unknown name. */
-export function usageFor(name: string | undefined): string {
-  const usage = Object.entries(usages).find(([command]) => command === name)?.[1];
-  return `${usage ?? Object.values(usages).join('\n')}\n${common}`;
+/** Help of one group of commands, or of all for an unknown name. */
+export function usageFor(group: string | undefined): string {
+  const groups = group !== undefined && isCommandGroup(group) ? [group] : Object.keys(summaries);
+  return `${groups.map(usageOf).join('\n')}\n${common}`;
+}
+
+function usageOf(group: string): string {
+  const own = Object.entries(commands).filter(([name]) => name.split(' ')[0] === group);
+  const lines = own.map(([name, command]) => [lineOf(name, command), command.summary] as const);
+  const width = Math.min(64, Math.max(...lines.map(([line]) => line.length)));
+  const used = [...new Set(own.flatMap(([, command]) => (command.options ?? []).filter((option) => option !== 'project')))];
+  const described = used.map((name) => `  ${written(name).padEnd(30)} ${options[name].help}\n`);
+  return [
+    'Usage:\n',
+    ...lines.map(([line, summary]) => `  ${line.padEnd(width)}   ${summary}\n`),
+    ...(described.length === 0 ? [] : ['\nOptions:\n', ...described]),
+    ...(notes[group] === undefined ? [] : ['\n', notes[group]]),
+  ].join('');
+}
+
+/** Such as `gateway keys rotate <prefix> --project <project> [options]`. */
+function lineOf(name: string, command: Command): string {
+  const { args = {}, options: accepted = [], operations } = command;
+  const isRequired = (option: OptionName): boolean => operations.every((operation) => operation.includes(`{${option}}`));
+  const required = accepted.filter(isRequired).map(written);
+  const others = accepted.filter((option) => !isRequired(option));
+  const optional = others.length > 2 ? ['[options]'] : others.map((option) => `[${written(option)}]`);
+  return ['gateway', name, ...Object.values(args).map((argument) => `<${argument}>`), ...required, ...optional].join(' ');
+}
+
+function written(option: OptionName): string {
+  const { value } = options[option];
+  return value === undefined ? `--${option}` : `--${option} ${value}`;
 }

@@ -20,9 +20,11 @@ export class CommandError extends Error {
   }
 }
 
+export type Method = 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE';
+
 export interface ServiceClient {
   /** Resolves to the response's JSON. Throws CommandError with the service's error message. */
-  send(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: unknown, timeoutMs?: number): Promise<JsonObject>;
+  send(method: Method, path: string, body?: unknown, timeoutMs?: number): Promise<JsonObject>;
 }
 
 const defaultTimeoutMs = 15_000;

@@ -1,4 +1,5 @@
 /** Plain text tables for a terminal, with columns as wide as their widest cell and without borders. */
+import { isObject, type JsonObject } from '../core/json/narrow.ts';
 
 /** A table with a header line; `-` marks an empty cell. */
 export function formatTable(titles: readonly string[], rows: readonly (readonly unknown[])[]): string {
@@ -21,8 +22,20 @@ export function formatFacts(facts: readonly (readonly [string, unknown])[]): str
   return facts.map(([name, value]) => `${name.padEnd(width)}  ${cellText(value)}\n`).join('');
 }
 
+/** All members of an object, one per line; those of nested objects as `ceilings.calls`. */
+export function formatRecord(json: JsonObject): string {
+  return formatFacts(flatten(json, ''));
+}
+
+function flatten(json: JsonObject, prefix: string): (readonly [string, unknown])[] {
+  return Object.entries(json).flatMap(([name, value]) =>
+    isObject(value) && Object.keys(value).length > 0 ? flatten(value, `${prefix}${name}.`) : [[`${prefix}${name}`, value] as const],
+  );
+}
+
 function cellText(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-';
+  if (isObject(value)) return '-'; // Only empty objects get here.
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cellText).join(',');
   // Control characters in a name must not move the terminal's cursor.
   return String(value).replace(/\p{Cc}/gu, '?');

@@ -1,25 +1,38 @@
-/** `gateway usage …`: recalculates the cost of stored calls. */
+/** `gateway usage …`: the spend of a project, and the correction of the cost of stored calls. */
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
+import type { Invocation } from './command.ts';
 import { formatUsd } from './format-reports.ts';
-import { CommandError, type ServiceClient } from './service-client.ts';
-import { formatFacts } from './table.ts';
-
-export interface RepriceOptions {
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-  readonly project?: string | undefined;
-  readonly models?: string | undefined;
-  readonly prices?: string | undefined;
-}
+import { CommandError } from './service-client.ts';
+import { formatFacts, formatTable } from './table.ts';
 
 /** A busy month takes minutes. The service finishes even after the client has timed out. */
 const timeoutMs = 290_000;
 
-export function repriceUsage(client: ServiceClient, { from, to, project, models, prices }: RepriceOptions): Promise<JsonObject> {
-  if (from === undefined || to === undefined)
+export function repriceUsage({ send, values, members }: Invocation): Promise<JsonObject> {
+  if (values.from === undefined || values.to === undefined)
     throw new CommandError('which calls? gateway usage reprice --from <time> --to <time>, for example --from 2026-11-01 --to 2026-12-01');
-  const body = { from, to, project, models: models?.split(',').map((model) => model.trim()), prices };
-  return client.send('POST', '/provision/usage/reprice', body, timeoutMs);
+  return send('post /provision/usage/reprice', members, timeoutMs);
+}
+
+/** The month, then a table per group that has rows. */
+export function formatUsage(usage: JsonObject): string {
+  const facts = formatFacts([
+    ['month (UTC)', usage.month],
+    ['spend', formatUsd(usage.spend)],
+    ['monthly cap', formatUsd(usage.monthly_cap)],
+  ]);
+  const tables = (
+    [
+      ['MODEL', 'model', usage.by_model],
+      ['APPLICATION', 'source', usage.by_source],
+      ['TASK', 'task_id', usage.by_task],
+    ] as const
+  ).flatMap(([title, member, rows]) => {
+    const lines = asArray(rows).map(asObject);
+    const cells = lines.map((row) => [row[member], formatUsd(row.cost), row.tokens, row.calls]);
+    return lines.length === 0 ? [] : [`\n${formatTable([title, 'COST', 'TOKENS', 'CALLS'], cells)}`];
+  });
+  return facts + tables.join('');
 }
 
 export function formatReprice(response: JsonObject): string {

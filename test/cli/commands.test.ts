@@ -6,11 +6,14 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import express from 'express';
 import { createLeaseStore } from '../../src/ceilings/lease-store.ts';
 import { publishAddress } from '../../src/cli/addresses.ts';
+import { commands } from '../../src/cli/command-table.ts';
 import { runCommand } from '../../src/cli/commands.ts';
+import { asObject } from '../../src/core/json/narrow.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { createErrorHandler } from '../../src/http/error-handler.ts';
+import { describeApi } from '../../src/http/openapi.ts';
 import { createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
 import { createBatches } from '../../src/memory/learning/batches.ts';
@@ -140,6 +143,122 @@ test('keys list, rotate and revoke', async () => {
   await expect(async () => keyring.find(second.key)).rejects.toMatchObject({ code: 'invalid_key' });
 });
 
+test('every operation under /provision has a command, and commands call no other', () => {
+  const described = Object.entries(asObject(describeApi().paths))
+    .filter(([path]) => path.startsWith('/provision'))
+    .flatMap(([path, methods]) => Object.keys(asObject(methods)).map((method) => `${method} ${path}`));
+  const called = new Set(Object.values(commands).flatMap(({ operations }) => operations));
+  expect([...called].sort()).toEqual(described.sort());
+});
+
+test('every command has a line in the help of its group', async () => {
+  for (const [name, { summary }] of Object.entries(commands)) {
+    expect(await gateway(`${name.split(' ')[0]} --help`)).toBe(0);
+    expect(written).toMatch(new RegExp(`^  gateway ${name}( .*)?   ${summary.replace(/[|.]/g, '\\$&')}$`, 'm'));
+  }
+});
+
+test('projects set changes what is named, projects show prints every setting', async () => {
+  await gateway('projects create tuned --name Tuned --may-call off');
+  const options = '--tier standard=openai/a,openai/b --tier small=openai/c --monthly-cap 12.5 --providers openai --cache-ttl 60';
+  expect(await gateway(`projects set tuned ${options} --time-zone Europe/Berlin --catalog-fill default`)).toBe(0);
+  expect(await gateway('projects set tuned --monthly-cap none --cache off')).toBe(0);
+  expect(await gateway('projects show tuned --json')).toBe(0);
+  expect(JSON.parse(written)).toMatchObject({
+    ...{ name: 'Tuned', may_call: false, monthly_cap: null, providers: ['openai'], time_zone: 'Europe/Berlin', catalog_fill: null },
+    ...{ tiers: { standard: ['openai/a', 'openai/b'], small: ['openai/c'] }, cache: { enabled: false, ttl_seconds: 60 } },
+  });
+  expect(await gateway('projects show tuned')).toBe(0);
+  expect(written).toMatch(/^tiers\.standard +openai\/a,openai\/b$/m);
+  expect(written).toMatch(/^cache\.ttl_seconds +60$/m);
+  expect(await gateway('projects set tuned --tier none --providers all')).toBe(0);
+  expect(written).toMatch(/^tiers +-$/m);
+  expect(await gateway('projects set misspelt --name x')).toBe(1);
+  expect(errors).toBe('gateway: no such project\n');
+  expect(await gateway('projects show misspelt')).toBe(1);
+});
+
+test('applications, rules and memory: set, show, list and reset', async () => {
+  await gateway('projects create apps');
+  expect(await gateway('applications set bot/1 --project apps --calls 10 --calls-window day --tier standard=openai/a')).toBe(0);
+  expect(await gateway('applications list --project apps')).toBe(0);
+  expect(written).toMatch(/^bot\/1 +10\/day +- +standard +2026-11-20T10:00:00Z$/m);
+  expect(await gateway('applications set bot/1 --project apps --calls none')).toBe(0);
+  expect(await gateway('applications show bot/1 --project apps')).toBe(0);
+  expect(written).toMatch(/^ceilings\.calls +-$/m);
+  expect(await gateway('applications reset bot/1 --project apps')).toBe(0);
+  expect(await gateway('applications list --project apps')).toBe(0);
+  expect(written).toBe('No application has settings.\n');
+
+  expect(await gateway('rules set --project apps --rule credential:input:block --rule expression:output:observe:a:b+')).toBe(0);
+  expect(await gateway('rules show --project apps')).toBe(0);
+  expect(written).toMatch(/^credential +input +block +-\nexpression +output +observe +a:b\+$/m);
+  const file = join(dataDir, 'rules.json');
+  await writeFile(file, '{"rules": []}');
+  expect(await gateway(`rules set --project apps --file ${file}`)).toBe(0);
+  expect(written).toBe('No content rules.\n');
+
+  expect(await gateway('memory set --project apps --memory off --only-senders a,b --delete-after-days 30 --batch-of 5')).toBe(0);
+  expect(await gateway('memory set --project apps --delete-after-days never')).toBe(0);
+  expect(await gateway('memory show --project apps --json')).toBe(0);
+  const expected = { enabled: false, only_senders: ['a', 'b'], delete_conversations_after_days: null, batch_of: 5 };
+  expect(JSON.parse(written)).toMatchObject(expected);
+});
+
+test('people, members, sessions, sign-in-link and audit', async () => {
+  await gateway('projects create crew');
+  expect(await gateway('people create Ann@example.com --name Ann')).toBe(0);
+  expect(written).toMatch(/^sign_in_url +http\S+$/m);
+  const file = join(dataDir, 'password');
+  await writeFile(file, 'correct horse battery\n');
+  expect(await gateway(`people create bob@example.com --password-file ${file} --admin --json`)).toBe(0);
+  expect(JSON.parse(written)).toMatchObject({ email: 'bob@example.com', admin: true, has_password: true });
+  expect(written).not.toContain('correct horse');
+  expect(await gateway('people set bob@example.com --no-admin --disabled')).toBe(0);
+  expect(await gateway('people list')).toBe(0);
+  expect(written).toMatch(/^ann@example\.com +Ann +no +no +- +2026/m);
+  expect(written).toMatch(/^bob@example\.com +bob +no +yes +2026/m);
+  expect(await gateway('people show ann@example.com')).toBe(0);
+
+  expect(await gateway('members set ann@example.com --project crew --role owner')).toBe(0);
+  expect(await gateway('members list --project crew')).toBe(0);
+  expect(written).toMatch(/^ann@example\.com +Ann +owner +no +2026/m);
+  expect(await gateway('members show bob@example.com --project crew')).toBe(1);
+  expect(errors).toBe('gateway: no such member\n');
+  expect(await gateway('members set bob@example.com --project crew')).toBe(1);
+  expect(errors).toBe('gateway: what should change? see gateway members --help\n');
+  expect(await gateway('members set bob@example.com --project crew --role member')).toBe(0);
+  expect(await gateway('members remove bob@example.com --project crew')).toBe(0);
+  expect(written).toBe('Removed bob@example.com.\n');
+
+  expect(await gateway('sign-in-link --email ann@example.com')).toBe(0);
+  expect(written).toMatch(/^http\S+\n\nIt signs in ann@example\.com, once, until 2026/);
+  expect(await gateway('sign-in-link')).toBe(1);
+  expect(errors).toMatch(/^gateway: email: /);
+  expect(await gateway('sessions list ann@example.com')).toBe(0);
+  expect(written).toBe('No sessions.\n');
+  expect(await gateway('sessions revoke ann@example.com')).toBe(0);
+  expect(written).toBe('Ended 0 sessions.\n');
+  expect(await gateway('sessions revoke ann@example.com 7')).toBe(1);
+  expect(errors).toBe('gateway: no such session\n');
+
+  expect(await gateway('audit --project crew --limit 3')).toBe(0);
+  expect(written).toMatch(/^2026-11-20T10:00:00Z +admin_token +crew +member\.remove +- +ok +\{/m);
+  expect(await gateway('audit --from yesterday')).toBe(1);
+  expect(await gateway('people delete bob@example.com')).toBe(0);
+  expect(await gateway('people show bob@example.com')).toBe(1);
+  expect(await gateway('people show')).toBe(1);
+  expect(errors).toBe('gateway: which person? name them by e-mail address, see gateway people list\n');
+});
+
+test('usage show and erasures list', async () => {
+  await gateway('projects create seen');
+  expect(await gateway('usage show --project seen')).toBe(0);
+  expect(written).toMatch(/^spend +\$1\.50$/m);
+  expect(await gateway('erasures list --project seen')).toBe(0);
+  expect(written).toBe('No erasures.\n');
+});
+
 test('projects create and list; create does not change an existing project', async () => {
   expect(await gateway('projects create shop --name Shop')).toBe(0);
   expect(await gateway('projects create shop --name Other')).toBe(1);
@@ -163,6 +282,16 @@ test.each([
   ['keys create --project x --rpm many', '--rpm must be a number'],
   ['keys create --project team --expires tomorrow', 'expires_at: must be a time in RFC 3339, for example 2027-01-01T00:00:00Z'],
   ['keys list --colour red', "Unknown option '--colour'"],
+  ['keys list --project team --rpm 3', 'gateway keys list has no option --rpm'],
+  ['projects set team', 'what should change? see gateway projects --help'],
+  ['memory set --project team', 'what should change? see gateway memory --help'],
+  ['projects set team --may-call maybe', '--may-call must be on or off'],
+  ['projects set team --tier standard', '--tier must be <name>=<model>,<model>, for example standard=openai/gpt-4o'],
+  ['projects set team --time-zone Mars', 'time_zone: must be the IANA name of a time zone, for example Europe/Berlin'],
+  ['rules set --project team --rule credential', '--rule must be <class>:<place>:<action>, for example credential:input:block'],
+  ['rules set --project team --file /nowhere', "/nowhere cannot be read: ENOENT: no such file or directory, open '/nowhere'"],
+  ['applications set --project team --calls 1', 'which application? see gateway applications list'],
+  ['batches replay 1 --project team --state failed', '--state is for replaying all batches of a project; leave the batch out'],
   ['keys list extra --project team', '"extra" is an unexpected argument'],
   ['projects list --url somewhere', 'somewhere is not a URL; use one like http://127.0.0.1:8080'],
   [
