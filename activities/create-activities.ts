@@ -10,9 +10,12 @@ import type {
   Activities,
   BatchFinish,
   EmbedProgress,
+  ErasureStatus,
   GroupStepResult,
   LearningCheckResult,
+  LearningFacts,
   LearningGroupInput,
+  PendingGroup,
   PendingGroups,
   VideoPollResult,
 } from '../workflows/contract.ts';
@@ -62,15 +65,22 @@ function createEmbeddingActivities({ embedPassages }: EmbeddingActivityDeps) {
   return {
     embedPassages: ({ project_id: projectId, run }) =>
       withHeartbeats(async () => {
-        const { kind, passages } = await embedPassages(projectId, run, cancellationSignal());
-        return { kind, passages };
+        const { kind, passages, reason } = await embedPassages(projectId, run, cancellationSignal());
+        return { kind, passages, ...(reason && { reason }) };
       }),
   } satisfies Partial<Activities>;
 }
 
 export function createErasureActivities({ checkProcesses, purgeRuns, finish }: ErasureSteps) {
   return {
-    lookAtErasure: ({ erasure_id: id }) => withHeartbeats(async () => toPollResult(await checkProcesses(id))),
+    lookAtErasure: ({ erasure_id: id }) =>
+      withHeartbeats(async (): Promise<ErasureStatus> => {
+        const status = await checkProcesses(id);
+        if (status.kind !== 'wait') return { kind: status.kind };
+        const { waitMs, ready, total, missing } = status;
+        const counts = ready !== undefined && total !== undefined && missing !== undefined ? { ready, total, missing } : {};
+        return { kind: 'wait', waitMs: Math.ceil(waitMs), ...counts };
+      }),
     purgeErasedRuns: ({ erasure_id: id }) => withHeartbeats(async () => ({ kind: (await purgeRuns(id, cancellationSignal())).kind })),
     finishErasure: ({ erasure_id: id }) => withHeartbeats(() => finish(id)),
   } satisfies Partial<Activities>;
@@ -104,6 +114,8 @@ function signalOfStep(stopping: AbortSignal): AbortSignal {
   return AbortSignal.any([controller.signal, stopping]);
 }
 
+const learningFacts = ['memoryOff', 'messages', 'batchOf', 'batch', 'failed', 'stopped', 'blocked'] as const;
+
 export function createLearningActivities(deps: LearningActivityDeps) {
   const currentRun = (batchId: string): BatchRun => ({ batchId, runId: activityInfo().workflowExecution?.runId ?? '' });
   const runStep =
@@ -111,16 +123,27 @@ export function createLearningActivities(deps: LearningActivityDeps) {
     ({ batch_id: batchId, position }: LearningGroupInput): Promise<GroupStepResult> =>
       withHeartbeats(async () => {
         const result = await step({ ...currentRun(batchId), position }, signalOfStep(deps.stopping));
-        if (result.kind === 'settled') return { kind: 'settled' };
-        const { waitMs, attempts, code, blocked } = result;
-        return { kind: 'wait', waitMs: Math.ceil(waitMs), attempts, code, blocked };
+        if (result.kind === 'settled') {
+          const { outcome, code = null, written = 0 } = result;
+          return outcome === undefined ? { kind: 'settled' } : { kind: 'settled', outcome, code, written };
+        }
+        const { waitMs, attempts, code, blocked, unusable } = result;
+        return { kind: 'wait', waitMs: Math.ceil(waitMs), attempts, code, blocked, ...(unusable && { unusable }) };
       });
   return {
-    lookAtLearning: ({ project_id: projectId }) => withHeartbeats(async () => toPollResult(await deps.checkLearning(projectId))),
+    lookAtLearning: ({ project_id: projectId }) =>
+      withHeartbeats(async (): Promise<LearningCheckResult> => {
+        const result = await deps.checkLearning(projectId);
+        if (result.kind === 'gone') return { kind: 'gone' };
+        const facts: LearningFacts = Object.fromEntries(
+          learningFacts.flatMap((name) => (result[name] === undefined ? [] : [[name, result[name]]])),
+        );
+        return result.kind === 'wait' ? { kind: 'wait', waitMs: Math.ceil(result.waitMs), ...facts } : { kind: result.kind, ...facts };
+      }),
     openBatch: ({ batch_id: batchId }) =>
       withHeartbeats(async () => {
         const { groups, total } = await deps.openBatch(currentRun(batchId));
-        return { groups: groups.map(({ position, waitMs, attempts }) => ({ position, waitMs: Math.ceil(waitMs), attempts })), total };
+        return { groups: groups.map(toPendingGroup), total };
       }),
     learnGroup: runStep(deps.learnGroup),
     consolidateGroup: runStep(deps.consolidateGroup),
@@ -131,6 +154,11 @@ export function createLearningActivities(deps: LearningActivityDeps) {
       }),
     replayBatches: ({ project_id: projectId }) => withHeartbeats(async () => ({ batches: await deps.replayBatches(projectId) })),
   } satisfies Partial<Activities>;
+}
+
+function toPendingGroup({ position, waitMs, attempts, step, code, blocked }: PendingGroup): PendingGroup {
+  const wait = waitMs > 0 && step && { step, code: code ?? null, blocked: blocked ?? false };
+  return { position, waitMs: Math.ceil(waitMs), attempts, ...wait };
 }
 
 export interface VideoActivityDeps {
@@ -144,7 +172,10 @@ export function createVideoActivities({ pollVideo }: VideoActivityDeps) {
       withHeartbeats(async (): Promise<VideoPollResult> => {
         const result = await pollVideo(callId, cancellationSignal());
         if (result.kind === 'gone') return { kind: 'gone' };
-        if (result.kind === 'wait') return { kind: 'wait', waitMs: Math.ceil(result.waitMs), unreachable: result.unreachable };
+        if (result.kind === 'wait') {
+          const { waitMs, unreachable, giveUpMs } = result;
+          return { kind: 'wait', waitMs: Math.ceil(waitMs), unreachable, ...(giveUpMs !== undefined && { giveUpMs: Math.ceil(giveUpMs) }) };
+        }
         return { kind: 'settled', outcome: result.outcome, code: result.code };
       }),
   } satisfies Partial<Activities>;

@@ -1,76 +1,123 @@
 /** What a batch shows of its groups while it runs. */
-import { type BatchSummary, callUnderWay, type GroupWait } from './contract.ts';
+import { patched } from '@temporalio/workflow';
+import { type BatchSummary, callUnderWay, type GroupWait, maxUnusableResponses, type PendingGroup } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { timeAfter } from './poll-until.ts';
-import { createRunStatus, type RunState } from './run-status.ts';
+import { createRunStatus, type RunState, type ShowStatus, toAdvice } from './run-status.ts';
 
 /** The activities of a group. */
 export type GroupStep = 'learnGroup' | 'consolidateGroup';
 
+type ShownWait = { readonly waitMs: number } & Partial<GroupWait>;
+
 export interface BatchStatus {
-  opened(pending: number, total: number | undefined): void;
+  readonly show: ShowStatus;
+  opened(groups: readonly PendingGroup[], total: number | undefined): void;
   /** Returns the summary of the activity. */
   runs(step: GroupStep, position: number, attempt: number): string;
-  waits(step: GroupStep, position: number, wait: { readonly waitMs: number } & Partial<GroupWait>): void;
-  settled(position: number): void;
+  /** The summary of a step that has nothing to do. */
+  skips(position: number, outcome: 'parked' | 'done'): string;
+  /** Returns the summary of the timer. */
+  waits(step: GroupStep, position: number, wait: ShownWait): string;
+  /** The same, of a wait that an earlier run began. */
+  waitsFromBefore(position: number, waitMs: number): string;
+  settled(position: number, isParked: boolean): void;
+  /** The summary of the activity that closes the batch. */
+  closes(): string;
   /** Returns the message of the failure. */
   parked(batch: BatchSummary): string;
-  ended(outcome: 'done' | 'gone'): void;
+  ended(batch: BatchSummary | null | undefined): void;
 }
 
 interface GroupStatus {
   readonly state: RunState;
   readonly line: string;
+  readonly advice?: string;
 }
 
 /** Keeps the details short in a batch of many groups. */
 const maxGroupLines = 20;
 
+const verbs = { learnGroup: 'learn', consolidateGroup: 'consolidate' } as const;
+
 export function createBatchStatus(batchId: string): BatchStatus {
-  const show = createRunStatus({ state: 'running' });
+  const show = createRunStatus({ state: 'running' }, [], note('nextReplayCancelled', batchId));
   const groups = new Map<number, GroupStatus>();
   let pending = 0;
   let total = 0;
+  let parkedNow = 0;
 
   const showGroups = (): void => {
-    const lines = [...groups.values()];
-    const state = (['running', 'retrying', 'waiting'] as const).find((each) => lines.some((group) => group.state === each)) ?? 'running';
+    const shown = [...groups.values()];
+    const state = (['running', 'retrying', 'waiting'] as const).find((each) => shown.some((group) => group.state === each)) ?? 'running';
     const settled = total - pending;
-    const details = lines.slice(0, maxGroupLines).map(({ line }) => line);
-    show({ state, groups: total, settled }, [note('batchProgress', settled, total), ...details]);
+    const lines = shown.slice(0, maxGroupLines).map(({ line }) => line);
+    const advice = new Set(shown.flatMap((group) => group.advice ?? []));
+    show({ state, groups: total, settled }, [
+      note('batchProgress', settled, total),
+      ...(advice.size > 0 ? advice : [note('nextByItself')]),
+      ...lines,
+    ]);
+  };
+
+  const describeWait = (step: GroupStep, position: number, wait: ShownWait): GroupStatus => {
+    const { waitMs, attempts = 0, code = 'unknown', blocked = false, unusable } = wait;
+    const next = formatClockTime(timeAfter(waitMs));
+    const group = [verbs[step], position + 1, total] as const;
+    if (blocked) return { state: 'waiting', line: note('groupBlocked', ...group, code, next), advice: toAdvice(code) };
+    if (code === callUnderWay) return { state: 'waiting', line: note('groupAwaitsCall', ...group, next) };
+    const line = unusable
+      ? note('groupUnusable', ...group, attempts, unusable, maxUnusableResponses, code, next)
+      : note('groupFailed', ...group, attempts, code, next);
+    return { state: 'retrying', line, advice: toAdvice(code) };
   };
 
   return {
-    opened(pendingNow, totalNow = pendingNow) {
-      [pending, total] = [pendingNow, totalNow];
+    show,
+    opened(pendingNow, totalNow = pendingNow.length) {
+      [pending, total, parkedNow] = [pendingNow.length, totalNow, 0];
       groups.clear();
+      for (const { position, waitMs, attempts, code, step = 'learnGroup', blocked } of pendingNow)
+        if (waitMs > 0 && patched('visible-retries'))
+          groups.set(position, describeWait(step, position, { waitMs, attempts, ...(code && { code }), ...(blocked && { blocked }) }));
       showGroups();
     },
     runs(step, position, attempt) {
-      groups.set(position, { state: 'running', line: note('groupRuns', position + 1, step, attempt) });
+      groups.set(position, { state: 'running', line: note('groupRuns', verbs[step], position + 1, total, attempt) });
       showGroups();
-      return note(step, position + 1, total, attempt);
+      return note('groupStep', verbs[step], position + 1, total, attempt);
     },
-    waits(step, position, { waitMs, attempts = 0, code = 'unknown', blocked = false }) {
-      const next = formatClockTime(timeAfter(waitMs));
-      const isWaiting = blocked || code === callUnderWay;
-      const waiting = blocked ? note('groupBlocked', position + 1, code, next) : note('groupAwaitsCall', position + 1, next);
-      const line = isWaiting ? waiting : note('groupWaits', position + 1, step, code, attempts, next);
-      groups.set(position, { state: isWaiting ? 'waiting' : 'retrying', line });
+    skips: (position, outcome) => note('groupSkipped', position + 1, total, outcome),
+    waits(step, position, wait) {
+      const status = describeWait(step, position, wait);
+      groups.set(position, status);
       showGroups();
+      const values = [verbs[step], position + 1, total, wait.code ?? 'unknown', formatClockTime(timeAfter(wait.waitMs))] as const;
+      return note(status.state === 'waiting' ? 'waitingGroup' : 'failedGroup', ...values);
     },
-    settled(position) {
+    waitsFromBefore: (position, waitMs) => note('pendingGroup', position + 1, total, formatClockTime(timeAfter(waitMs))),
+    settled(position, isParked) {
       groups.delete(position);
       pending -= 1;
+      if (isParked) parkedNow += 1;
       showGroups();
     },
+    closes: () => note('finishBatch', total - pending, total, parkedNow),
     parked({ parked, groups: count, unusable, code }) {
       const message = note('groupsParked', parked, count, unusable, code ?? 'unknown', batchId);
-      show({ state: 'parked', groups: count, parked, code }, [message]);
+      const advice = code === 'unusable_answer' ? note('nextParkedUnusable', batchId) : note('nextParked', code ?? 'unknown', batchId);
+      show({ state: 'parked', groups: count, parked, code }, [message, advice]);
       return message;
     },
-    ended(outcome) {
-      show({ state: 'done', groups: total, outcome }, [note('ended', outcome)]);
+    ended(batch) {
+      const outcome = batch === null ? 'gone' : 'done';
+      show({ state: 'done', groups: total, outcome }, [describeEnd(batch), note('nextNothing')]);
     },
   };
+}
+
+function describeEnd(batch: BatchSummary | null | undefined): string {
+  if (!batch) return note(batch === null ? 'batchGone' : 'batchEnded');
+  const { written, repeated, dropped, merged, facts } = batch;
+  return note('batchDone', written, repeated, dropped, merged, facts);
 }

@@ -58,7 +58,11 @@ export interface VideoOperationInput {
 export type VideoPollResult =
   | ({ readonly kind: 'settled' } & VideoEnd) // its cost is settled
   | { readonly kind: 'gone' } // deleted
-  | (Wait & { readonly unreachable: boolean }); // poll again after this time
+  | (Wait & {
+      readonly unreachable: boolean;
+      /** The video is given up after this time. Absent in histories of older versions. */
+      readonly giveUpMs?: number;
+    }); // poll again after this time
 
 /** Absent in histories of older versions. */
 export interface VideoEnd {
@@ -78,6 +82,8 @@ export interface EmbedMemoryInput {
 export interface EmbedProgress extends Progress {
   /** Passages that this execution embedded. Absent in histories of older versions. */
   readonly passages: number;
+  /** Why nothing is left to do although passages may lack a vector: no model, or a newer run. */
+  readonly reason?: 'no_route' | 'superseded';
 }
 
 /** Signal of the learning workflows: something has changed, check again now. */
@@ -93,9 +99,23 @@ export interface ProjectLearningInput {
 /** Result of checking a project for messages to learn. */
 export type LearningCheckResult =
   | { readonly kind: 'gone' } // the project was deleted
-  | { readonly kind: 'idle' } // no messages, or memory is off: a signal follows when that changes
-  | { readonly kind: 'running' } // a normal batch runs, started now or before: it signals its end
-  | Wait; // too few messages for a batch: check again when the oldest is old enough
+  | ({ readonly kind: 'idle' } & LearningFacts) // no messages, or memory is off: a signal follows when that changes
+  | ({ readonly kind: 'running' } & LearningFacts) // a normal batch runs, started now or before: it signals its end
+  | (Wait & LearningFacts); // too few messages for a batch: check again when the oldest is old enough
+
+/** For the operator. Absent in histories of older versions. */
+export interface LearningFacts {
+  readonly memoryOff?: boolean;
+  /** Messages that wait for a batch, and how many make one due. */
+  readonly messages?: number;
+  readonly batchOf?: number;
+  /** Id of the normal batch that runs. */
+  readonly batch?: string | null;
+  /** Batches that need a replay, by state, and batches that wait for a setting. */
+  readonly failed?: number;
+  readonly stopped?: number;
+  readonly blocked?: number;
+}
 
 /** Input of `learningBatch`; the member name is that of the outbox row. */
 export interface LearningBatchInput {
@@ -119,12 +139,27 @@ export interface PendingGroup {
   readonly waitMs: number;
   /** Attempts so far. Absent in histories of older versions. */
   readonly attempts: number;
+  /** The step that waits, and why. Absent in histories of older versions. */
+  readonly step?: 'learnGroup' | 'consolidateGroup';
+  readonly code?: string | null;
+  readonly blocked?: boolean;
 }
 
 /** Result of a step of a group. */
 export type GroupStepResult =
-  | { readonly kind: 'settled' } // done now or before, failed or erased: the step has no work left
+  | ({ readonly kind: 'settled' } & Partial<GroupOutcome>) // done now or before, failed or erased: the step has no work left
   | (Wait & GroupWait); // failed, or no tier has a chain: retry after this time or at a signal
+
+/** For the operator. Absent in histories of older versions, and when the step had nothing to do. */
+export interface GroupOutcome {
+  readonly outcome: 'learned' | 'done' | 'parked';
+  /** Error code of a parked group. */
+  readonly code: string | null;
+  readonly written: number;
+}
+
+/** Unusable responses of the model after which a group is parked. */
+export const maxUnusableResponses = 5;
 
 /** Code of a wait for the model call of an earlier run of the batch, which was reset, terminated or cancelled. */
 export const callUnderWay = 'call_under_way';
@@ -137,6 +172,8 @@ export interface GroupWait {
   readonly code: string;
   /** Not attempted: the project's settings do not allow it. */
   readonly blocked: boolean;
+  /** Unusable responses so far, when the last one was. */
+  readonly unusable?: number;
 }
 
 /** `finished: false` while a group is pending. */
@@ -177,7 +214,16 @@ export type ErasureStatus =
   | { readonly kind: 'gone' } // deleted
   | { readonly kind: 'done' } // finished before
   | { readonly kind: 'clear' } // every live process applies the tombstone and has no older records on disk
-  | Wait; // some process is not ready: check again after this time
+  | (Wait & Partial<ProcessCounts>); // some process is not ready: check again after this time
+
+/** Absent in histories of older versions. */
+export interface ProcessCounts {
+  /** Live processes, and those that apply the tombstone. */
+  readonly total: number;
+  readonly ready: number;
+  /** Ids of the first of the others. */
+  readonly missing: readonly string[];
+}
 
 /** Input of `dailyCleanup` and its activity: the step to continue with; null for the first one. */
 export interface CleanupInput {

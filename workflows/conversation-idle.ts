@@ -22,16 +22,18 @@ const { readConversation } = proxyLocalActivities<Activities>({
   summary: note('readIfIdle'),
 });
 
+const endNotes = { read: 'conversationRead', gone: 'conversationGone', superseded: 'conversationSuperseded' } as const;
+
 export async function conversationIdle(input: ConversationIdleInput): Promise<{ readonly outcome: string }> {
   const show = createRunStatus({ state: 'waiting' });
   const { kind: outcome } = await pollUntil(
     () => readConversation(input),
     (_, nextAt) => {
-      show({ state: 'waiting', next_at: nextAt.toISOString() }, [note('waitsForIdle', formatClockTime(nextAt))]);
+      show({ state: 'waiting', next_at: nextAt.toISOString() }, [note('waitsForIdle', formatClockTime(nextAt)), note('nextByItself')]);
       return note('idleCheck', formatClockTime(nextAt));
     },
     () => continueAsNew<typeof conversationIdle>(input),
   );
-  show({ state: 'done', outcome }, [note('ended', outcome)]);
+  show({ state: 'done', outcome }, [note(endNotes[outcome]), note('nextNothing')]);
   return { outcome };
 }

@@ -2,19 +2,18 @@
  * Started daily by a schedule: deletes data past its retention. The activity defines the steps and returns the next one, so that a new step
  * does not change this workflow.
  */
-import { ActivityFailure, ApplicationFailure, continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
+import { ApplicationFailure, continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { Activities, CleanupInput } from './contract.ts';
-import { type NoteName, note, templates } from './notes.ts';
+import { cleanupTasks, note } from './notes.ts';
+import { createRetries, findFailureCode, singleTry } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-const options = {
-  // Building an index over millions of rows takes long.
-  startToCloseTimeout: '6 hours',
-  heartbeatTimeout: '30 seconds',
-  // About four hours; then the run fails and the next day's starts over, so that a failing step does not block the others for longer.
-  retry: { initialInterval: '1 minute', backoffCoefficient: 2, maximumInterval: '1 hour', maximumAttempts: 10 },
-} as const;
+// Building an index over millions of rows takes long.
+const options = { startToCloseTimeout: '6 hours', heartbeatTimeout: '30 seconds', retry: singleTry } as const;
 const { cleanUp } = proxyActivities<Activities>(options);
+
+/** About four hours; then the run fails and the next day's starts over, so that a failing step does not block the others for longer. */
+const retries = { firstMs: 60_000, maxMs: 3_600_000, maxTries: 10 };
 
 export interface CleanupResult {
   readonly outcome: 'done';
@@ -22,42 +21,48 @@ export interface CleanupResult {
   readonly rows: Readonly<Record<string, number>>;
 }
 
-/** With which the activity begins when the input names none; a test holds it to the list of steps. */
-export const firstStep = 'conversations';
+/** A test holds them to the steps of the activity. */
+export const cleanupSteps: readonly string[] = Object.keys(cleanupTasks);
 
 export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> {
   const show = createRunStatus({ state: 'running' });
   const rows: Record<string, number> = {};
-  for (let next: string | null = input.step; ; ) {
-    const step = next ?? firstStep;
-    const done = Object.entries(rows).map(([name, count]) => note('cleanupRows', name, count));
-    show({ state: 'running', step }, [describeStep(step), ...done]);
-    const progress = await cleanUp
-      .executeWithOptions({ ...options, summary: describeStep(step) }, [{ step: next }])
-      .catch((error: unknown) => {
-        show({ state: 'failed', step }, [describeStep(step), ...done]);
-        throw toStepFailure(step, error);
-      });
+  let next: string | null = input.step;
+  const retry = createRetries(show, () => continueAsNew<typeof dailyCleanup>({ step: next }));
+  for (;;) {
+    const step: string = next ?? cleanupSteps[0] ?? '';
+    const done = Object.entries(rows).map(([name, count]) => note('cleanupRows', toTask(name), count));
+    show({ state: 'running', step }, [describePosition(step), note('nextByItself'), ...done]);
+    const runStep = (count: number) => cleanUp.executeWithOptions({ ...options, summary: describeTry(step, count) }, [{ step: next }]);
+    const work = { facts: { step }, lines: [describePosition(step)], advice: note('nextLog') };
+    const progress = await retry(runStep, retries, work).catch((error: unknown) => {
+      const code = findFailureCode(error);
+      if (code === null) throw error;
+      const message = note('cleanupFailed', step, retries.maxTries, code);
+      const missing = cleanupSteps.slice(cleanupSteps.indexOf(step) + 1).map((name) => note('cleanupNotRun', toTask(name)));
+      show({ state: 'failed', step }, [message, note('nextCleanup'), ...done, ...missing]);
+      throw ApplicationFailure.nonRetryable(message, 'CleanupStepFailed');
+    });
     const ran = progress.step ?? step; // Histories of older versions lack it.
     rows[ran] = (rows[ran] ?? 0) + progress.rows;
     next = progress.next;
     if (next === null) break;
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof dailyCleanup>({ step: next });
   }
-  show(
-    { state: 'done' },
-    Object.entries(rows).map(([name, count]) => note('cleanupRows', name, count)),
-  );
+  const done = Object.entries(rows).map(([name, count]) => note('cleanupRows', toTask(name), count));
+  show({ state: 'done' }, [note('nextNothing'), note('cleanupDone'), ...done]);
   return { outcome: 'done', rows };
 }
 
-function describeStep(step: string): string {
-  const name = `cleanup:${step}`;
-  return Object.hasOwn(templates, name) ? note(name as Extract<NoteName, `cleanup:${string}`>) : note('cleanupStep', step);
+function toTask(step: string): string {
+  return Object.hasOwn(cleanupTasks, step) ? cleanupTasks[step as keyof typeof cleanupTasks] : `step ${step}`;
 }
 
-/** Names the step; a cancellation stays one. */
-function toStepFailure(step: string, error: unknown): unknown {
-  if (!(error instanceof ActivityFailure && error.cause instanceof ApplicationFailure)) return error;
-  return ApplicationFailure.nonRetryable(note('cleanupFailed', step, error.cause.type ?? ''), 'CleanupStepFailed');
+function describePosition(step: string): string {
+  const index = cleanupSteps.indexOf(step);
+  return index < 0 ? note('cleanupRuns', toTask(step)) : note('cleanupPosition', index + 1, cleanupSteps.length, toTask(step));
+}
+
+function describeTry(step: string, count: number): string {
+  return count === 1 ? note('cleanupStep', toTask(step)) : note('cleanupTry', toTask(step), count, retries.maxTries);
 }

@@ -1,31 +1,43 @@
 /** One run per project at a time: computes embeddings of stored text until none is missing. */
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
-import type { Activities, EmbedMemoryInput } from './contract.ts';
+import type { Activities, EmbedMemoryInput, EmbedProgress } from './contract.ts';
 import { note } from './notes.ts';
 import { repeatWhileMore } from './poll-until.ts';
+import { createRetries, singleTry } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-const options = {
-  startToCloseTimeout: '30 minutes',
-  heartbeatTimeout: '30 seconds',
-  // Database and vendors recover: unlimited attempts.
-  retry: { initialInterval: '1 minute', backoffCoefficient: 2, maximumInterval: '6 hours' },
-} as const;
+const options = { startToCloseTimeout: '30 minutes', heartbeatTimeout: '30 seconds', retry: singleTry } as const;
 const { embedPassages } = proxyActivities<Activities>(options);
 
+/** Database and vendors recover: unlimited tries. */
+const retries = { firstMs: 60_000, maxMs: 6 * 3_600_000 };
+
 /** `passages`: how many this run embedded. */
-export async function embedMemory(input: EmbedMemoryInput): Promise<{ readonly outcome: 'done'; readonly passages: number }> {
-  const show = createRunStatus({ state: 'running', passages: 0 }, [note('embedding', 0)]);
+export interface EmbedMemoryResult {
+  readonly outcome: 'done' | 'no_route' | 'superseded';
+  readonly passages: number;
+}
+
+export async function embedMemory(input: EmbedMemoryInput): Promise<EmbedMemoryResult> {
+  const continueRun = () => continueAsNew<typeof embedMemory>(input);
+  const show = createRunStatus({ state: 'running', passages: 0 }, [note('embedding', 0), note('nextByItself')]);
+  const retry = createRetries(show, continueRun);
   let passages = 0;
-  await repeatWhileMore(
-    async (count) => {
-      const progress = await embedPassages.executeWithOptions({ ...options, summary: note('embedPassages', count) }, [input]);
-      passages += progress.passages ?? 0; // Absent in histories of older versions.
-      show({ state: 'running', passages }, [note('embedding', passages)]);
-      return progress;
-    },
-    () => continueAsNew<typeof embedMemory>(input),
-  );
-  show({ state: 'done', passages }, [note('embedded', passages)]);
-  return { outcome: 'done', passages };
+  let outcome: EmbedMemoryResult['outcome'] = 'done';
+  await repeatWhileMore(async (slice) => {
+    const embed = (): Promise<EmbedProgress> =>
+      embedPassages.executeWithOptions({ ...options, summary: note('embedPassages', slice) }, [input]);
+    const progress = await retry(embed, retries, { facts: { passages }, lines: [note('embedding', passages)] });
+    passages += progress.passages ?? 0; // Absent in histories of older versions.
+    outcome = progress.reason ?? 'done';
+    show({ state: 'running', passages }, [note('embedding', passages), note('nextByItself')]);
+    return progress;
+  }, continueRun);
+  show({ state: 'done', outcome, passages }, describeEnd(outcome, passages));
+  return { outcome, passages };
+}
+
+function describeEnd(outcome: EmbedMemoryResult['outcome'], passages: number): string[] {
+  if (outcome === 'no_route') return [note('embeddingNoRoute', passages), note('nextEmbeddingRoute')];
+  return [note(outcome === 'superseded' ? 'embeddingSuperseded' : 'embedded', passages), note('nextNothing')];
 }

@@ -15,16 +15,27 @@ import {
   workflowInfo,
 } from '@temporalio/workflow';
 import { createBatchStatus, type GroupStep } from './batch-status.ts';
-import { type Activities, type BatchSummary, type LearningBatchInput, type PendingGroup, replaySignal, wakeSignal } from './contract.ts';
-import { formatClockTime, note } from './notes.ts';
-import { minWaitMs, recoveringActivity, timeAfter } from './poll-until.ts';
+import {
+  type Activities,
+  type BatchSummary,
+  callUnderWay,
+  type GroupStepResult,
+  type LearningBatchInput,
+  type PendingGroup,
+  replaySignal,
+  wakeSignal,
+} from './contract.ts';
+import { note } from './notes.ts';
+import { minWaitMs } from './poll-until.ts';
+import { createRetries, recovering, singleTry, toDelayMs, toFailureCode } from './retries.ts';
 
-const shortOptions = { ...recoveringActivity, startToCloseTimeout: '1 minute' } as const;
-const { openBatch } = proxyActivities<Activities>({ ...shortOptions, summary: note('openBatch') });
-const { finishBatch } = proxyActivities<Activities>({ ...shortOptions, summary: note('finishBatch') });
+const shortOptions = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
+const { openBatch, finishBatch } = proxyActivities<Activities>({ ...shortOptions, summary: note('openBatch') });
 /** A call to the memory model takes five minutes at most; a vendor's error is a result with a delay. */
-const stepOptions = { ...recoveringActivity, startToCloseTimeout: '7 minutes' } as const;
+const stepOptions = { ...shortOptions, startToCloseTimeout: '7 minutes' } as const;
 const steps = proxyActivities<Pick<Activities, GroupStep>>(stepOptions);
+
+type Settled = Extract<GroupStepResult, { kind: 'settled' }>;
 
 /** Groups whose step runs at the same time. Groups that wait for a retry do not count. */
 const maxConcurrentGroups = 3;
@@ -45,43 +56,62 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
   };
   setHandler(defineSignal(replaySignal), wakeForReplay, { description: note('replaySignal') });
   const shouldContinueAsNew = (): boolean => workflowInfo().continueAsNewSuggested;
-  const waitUnlessSignalled = async (signalsSeen: number, waitMs: number): Promise<void> => {
-    const summary = note('nextTry', formatClockTime(timeAfter(waitMs)));
+  const retry = createRetries(
+    status.show,
+    () => continueAsNew<typeof learningBatch>(input),
+    () => signals,
+  );
+  const waitUnlessSignalled = async (signalsSeen: number, waitMs: number, summary: string): Promise<void> => {
     await condition(() => signals !== signalsSeen || shouldContinueAsNew(), waitMs, { summary });
   };
 
   /** Repeats a step until it is settled or the run should continue as new. */
-  const runStep = async (step: GroupStep, { position, attempts = 0 }: PendingGroup): Promise<void> => {
+  const runStep = async (step: GroupStep, { position, attempts = 0 }: PendingGroup, skips?: 'parked' | 'done'): Promise<Settled> => {
+    let failures = 0;
     for (let tries = attempts; !shouldContinueAsNew(); ) {
       // One change may wake several groups, so each checks again.
       while (running >= maxConcurrentGroups) await condition(() => running < maxConcurrentGroups);
       running += 1;
       const signalsSeen = signals;
-      const summary = status.runs(step, position, tries + 1);
-      const result = await steps[step].executeWithOptions({ ...stepOptions, summary }, [{ ...input, position }]).finally(() => {
-        running -= 1;
-      });
-      if (result.kind === 'settled') return;
-      tries = result.attempts ?? tries + 1; // Histories of older versions lack it.
-      status.waits(step, position, result);
-      await waitUnlessSignalled(signalsSeen, Math.max(minWaitMs, result.waitMs));
+      const shown = status.runs(step, position, tries + 1);
+      const summary = skips ? status.skips(position, skips) : shown;
+      let result: GroupStepResult;
+      try {
+        result = await steps[step].executeWithOptions({ ...stepOptions, summary }, [{ ...input, position }]).finally(() => {
+          running -= 1;
+        });
+      } catch (error) {
+        failures += 1;
+        const code = toFailureCode(error);
+        result = { kind: 'wait', waitMs: toDelayMs(failures, recovering), attempts: tries + 1, code, blocked: false };
+      }
+      if (result.kind === 'settled') return result;
+      const isTried = !result.blocked && result.code !== callUnderWay;
+      // The row counts the tries of both steps. Histories of older versions lack the member.
+      tries = (step === 'learnGroup' ? result.attempts : undefined) ?? (isTried ? tries + 1 : tries);
+      const summaryOfWait = status.waits(step, position, { ...result, attempts: tries });
+      await waitUnlessSignalled(signalsSeen, Math.max(minWaitMs, result.waitMs), summaryOfWait);
     }
+    return { kind: 'settled' };
   };
   const processGroup = async (group: PendingGroup): Promise<void> => {
+    const { position, waitMs } = group;
     const signalsSeen = signals;
-    if (group.waitMs > 0) await waitUnlessSignalled(signalsSeen, group.waitMs);
-    await runStep('learnGroup', group);
-    await runStep('consolidateGroup', { ...group, attempts: 0 });
-    status.settled(group.position);
+    if (waitMs > 0) await waitUnlessSignalled(signalsSeen, waitMs, status.waitsFromBefore(position, waitMs));
+    const learned = await runStep('learnGroup', group);
+    const skips = learned.outcome === 'parked' || learned.outcome === 'done' ? learned.outcome : undefined;
+    const end = await runStep('consolidateGroup', { ...group, attempts: 0 }, skips);
+    status.settled(position, learned.outcome === 'parked' || end.outcome === 'parked');
   };
 
   for (;;) {
     const signalsSeen = signals;
-    const { groups, total } = await openBatch(input);
-    status.opened(groups.length, total);
+    const { groups, total } = await retry(() => openBatch(input), recovering);
+    status.opened(groups, total);
     await Promise.all(groups.map(processGroup));
     if (shouldContinueAsNew()) await continueAsNew<typeof learningBatch>(input);
-    const end = await finishBatch(input);
+    const options = { ...shortOptions, summary: status.closes() };
+    const end = await retry(() => finishBatch.executeWithOptions(options, [input]), recovering);
     // A replay during the last step has sent a signal: check for pending groups again.
     if (!end.finished || signals !== signalsSeen) continue;
     const { batch } = end;
@@ -91,8 +121,7 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
       const message = status.parked(batch);
       throw ApplicationFailure.nonRetryable(message, 'LearningGroupParked');
     }
-    const outcome = batch === null ? 'gone' : 'done';
-    status.ended(outcome);
-    return { outcome, ...batch };
+    status.ended(batch);
+    return { outcome: batch === null ? 'gone' : 'done', ...batch };
   }
 }

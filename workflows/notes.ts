@@ -5,6 +5,20 @@
  * The payload codecs pass a text that `isNote` recognizes, unencrypted, and reject every other sentence.
  */
 
+/** What the steps of the daily cleanup delete or change, in the order in which they run. */
+export const cleanupTasks = {
+  conversations: 'old conversations',
+  'loose-prompts': 'prompts without a conversation',
+  'closed-memories': 'expired memories',
+  batches: 'old learning batches',
+  videos: 'expired videos',
+  counters: 'expired counters',
+  outbox: 'undeliverable outbox rows',
+  'old-words': 'memory texts indexed by older versions',
+  words: 'word statistics',
+  'vector-indexes': 'vector indexes',
+} as const;
+
 /** What each slot accepts. A value that does not match is shown as `?`, so a note never fails a workflow. */
 const slots = {
   count: String.raw`\d{1,12}`,
@@ -13,8 +27,10 @@ const slots = {
   slug: '[a-z0-9][a-z0-9-]{0,62}',
   /** Codes of the gateway and of vendors that passed its own code filter. */
   code: '[A-Za-z][A-Za-z0-9_]{0,63}',
-  /** `14:05 UTC`, with the date on another day than the note's. */
-  time: String.raw`(?:\d{4}-\d\d-\d\d )?\d\d:\d\d UTC`,
+  /** `14:05 UTC`, with seconds when it is near, and with the date on another day than the note's. */
+  time: String.raw`(?:\d{4}-\d\d-\d\d )?\d\d:\d\d(?::\d\d)? UTC`,
+  step: 'learn|consolidate',
+  task: `${Object.values(cleanupTasks).join('|')}|step [A-Za-z0-9-]{1,64}`,
 } as const;
 
 export const templates = {
@@ -27,21 +43,26 @@ export const templates = {
   subjectErasure: '{slug}: erasure {id} of a subject',
   videoOperation: '{slug}: follow the video of call {id}',
 
-  // Static details: Markdown lists of ids that the API and the CLI take.
+  // Static details: what the run is for, and a Markdown list of ids that the API and the CLI take.
+  aboutConversation: 'Waits until the conversation has been idle for the idle time, then reads its messages for learning.',
+  aboutCleanup: 'Deletes expired data and updates indexes, one kind after the other. Started daily by the schedule `daily-cleanup`.',
+  aboutEmbeddings: 'Computes the missing embeddings of stored memories, so that search finds them by meaning.',
+  aboutBatch: 'Learns memories from the messages of a batch, group by group, with the memory model.',
+  aboutLearning: 'Starts learning batches for messages of this project, one at a time, as long as the project exists.',
+  aboutErasure: 'The data of the subject is deleted. Waits until every process applies that, deletes its runs, and verifies the result.',
+  aboutVideo: 'Asks the vendor for the state of the video until it has ended, then settles its cost.',
   project: '- Project: {slug} ({id})',
-  episode: '- Episode: {id}',
+  conversation: '- Conversation: {id}',
   opening: '- Opening: {count}',
   showBatch: '- Inspect: `gateway batches show {id}`',
-  replayBatch: '- Replay a failed batch: reset this run, or `gateway batches replay {id}`',
-  replayProject: '- Replay all failed batches of the project: signal `replay`',
+  stoppedBatch: '- After Terminate or Cancel: `gateway batches replay {id}`',
   embeddingRun: '- Run: {count}',
   erasure: '- Erasure: {id}',
   call: '- Call: {id}',
-  cleanupDocs: '- Each step deletes or compacts one kind of expired data; the current step is in the current details',
 
   // Descriptions of handlers.
   statusQuery: 'Returns what the run does now.',
-  wakeSignal: 'Checks again now instead of at the end of the wait.',
+  wakeSignal: 'Checks or tries again now instead of at the end of the wait.',
   replaySignal: 'Sent by a replay. To replay a failed batch, reset its run or signal the run of its project.',
   replayProjectSignal: 'Replays all failed batches of the project.',
 
@@ -49,57 +70,118 @@ export const templates = {
   readIfIdle: 'read the conversation if it is idle',
   idleCheck: 'the conversation continues; check again at {time}',
   pollVideo: 'poll the vendor, poll {count}',
-  nextPoll: 'next poll at {time}',
+  nextPoll: 'the vendor works on the video; next poll at {time}',
+  nextPollUnreachable: 'no usable response; next poll at {time}',
   embedPassages: 'compute missing embeddings, slice {count}',
   checkProcesses: 'check that every process applies the erasure, check {count}',
+  processesMissing: '{count} of {count} processes apply it; next check at {time}',
   nextCheck: 'next check at {time}',
   purgeRuns: 'delete runs of the subject, slice {count}',
   finishErasure: 'verify that no data of the subject is left',
   openBatch: 'read the state of the batch',
-  finishBatch: 'close the batch unless a group is pending',
+  finishBatch: 'close the batch; {count} of {count} groups are settled, parked in this run: {count}',
+  groupSkipped: 'group {count} of {count} is {code}: nothing to consolidate',
   checkLearning: 'start a batch if one is due',
   replayBatches: 'replay the failed batches of the project',
-  learnGroup: 'learn group {count} of {count}, try {count}',
-  consolidateGroup: 'consolidate group {count} of {count}, try {count}',
-  nextTry: 'next try at {time}',
+  groupStep: '{step} group {count} of {count}, try {count}',
+  pendingGroup: 'group {count} of {count} waits from before; next try at {time}',
+  failedGroup: '{step} group {count} of {count} failed ({code}); next try at {time}',
+  waitingGroup: '{step} group {count} of {count} waits ({code}); next check at {time}',
+  failedTry: 'try {count} failed ({code}); next try at {time}',
+  cleanupStep: 'cleanup: {task}',
+  cleanupTry: 'cleanup: {task}, try {count} of {count}',
 
-  // Current details.
-  waitsForIdle: 'Waiting for the end of the conversation; next check at {time}.',
-  videoRuns: 'The vendor works on the video; polls: {count}, next at {time}.',
-  videoUnreachable: 'The vendor does not respond or does not know the video; polls: {count}, next at {time}.',
+  // Current details of every kind: an activity failed.
+  tryFailed: 'Try {count} failed ({code}); next try at {time}.',
+  tryFailedOf: 'Try {count} of {count} failed ({code}); next try at {time}.',
+  tryRuns: 'Try {count} runs; the one before failed ({code}).',
+  cancelled: 'An operator cancelled this run.',
+
+  // What the operator does in this state.
+  nextNothing: 'Next: nothing to do.',
+  nextByItself: 'Next: nothing to do; the run continues by itself.',
+  nextRestart: 'Next: nothing to do. The gateway starts unfinished work again within a day, as a new run.',
+  nextModel: 'Next: check the model and its provider. The run tries again by itself, and at once after the signal `look`.',
+  nextLog: 'Next: see the error in the log of the workers. The run tries again by itself, and at once after the signal `look`.',
+  nextMemoryOff: 'Next: turn memory on in the memory settings of the project; that wakes this run.',
+  nextRoute: 'Next: configure a model for the tier `memory-extract` or `trivial`; then the run continues by itself.',
+  nextSignal: 'Next: nothing to do; the next message to learn wakes this run.',
+  nextLearning: 'Next: nothing to do; a batch starts when {count} messages wait, and at {time} at the latest.',
+  nextReplayProject:
+    'Next: correct the cause, then replay the failed batches: signal `replay` to this run, or `gateway batches replay --project {slug} --state failed`.',
+  nextBlocked: 'Next: `gateway batches list --project {slug} --state waiting` shows why; their runs say what to do.',
+  nextReplayStopped: 'Next, if they should be learned after all: `gateway batches replay --project {slug} --state stopped`.',
+  nextParkedUnusable:
+    'Next: the model does not answer with the JSON it is asked for. Choose another model for the memory tier, then reset this run or run `gateway batches replay {id}`.',
+  nextParked: 'Next: correct the cause of `{code}`, then reset this run or run `gateway batches replay {id}`.',
+  nextReplayCancelled: 'Next: the batch is stopped. To learn it after all: `gateway batches replay {id}`.',
+  nextProcesses: 'Next: nothing to do. A process that has ended counts no more after a minute; restart one that hangs.',
+  nextResidue:
+    'Next: see the error in the log of the workers; it names the tables. The run verifies again by itself, and at once after the signal `look`.',
+  nextVideoUnreachable: 'Next: check that the provider of the video is still configured and answers. The run polls again by itself.',
+  nextCleanup:
+    'Next: see the error in the log of the workers and correct its cause. The next daily run starts over; to run it now, trigger the schedule `daily-cleanup`.',
+
+  // Current details by kind.
+  waitsForIdle: 'The conversation continues; next check at {time}.',
+  conversationRead: 'The conversation is read.',
+  conversationGone: 'The conversation was deleted.',
+  conversationSuperseded: 'The conversation was opened again; a newer run is responsible for it.',
+  videoRuns: 'The vendor works on the video. Polls: {count}; next at {time}.',
+  videoUnreachable: 'The vendor does not respond or does not know the video. Polls: {count}; next at {time}.',
+  videoGivesUp: 'If the vendor does not say how it ended, the run gives up at {time}.',
+  videoCompleted: 'The video is completed, and its cost is settled.',
+  videoGone: 'The video was deleted.',
+  videoSettled: 'The video has ended, and its cost is settled.',
   videoFailed: 'The vendor failed the video ({code}); it costs nothing.',
   videoUnknown: 'The vendor forgot the video without saying how it ended; its full price is charged.',
-  embedding: 'Computing embeddings; passages so far: {count}.',
-  embedded: 'All embeddings are computed; passages of this run: {count}.',
-  erasureWaits: 'Waiting until every process applies the erasure; checks: {count}, next at {time}.',
+  'vendorCode:filtered': 'Next: its safety filter rejected the video. The caller has to change the prompt.',
+  'vendorCode:empty': 'Next: it answered without a video and without a reason. The caller can start the video again.',
+  'vendorCode:request': 'Next: it rejected the request. The caller has to correct the parameters or the prompt.',
+  'vendorCode:credentials': 'Next: it refused the API key. Check the key of the provider, then the caller can start the video again.',
+  'vendorCode:quota': 'Next: the quota of the API key is exhausted. Raise it, then the caller can start the video again.',
+  'vendorCode:other': 'Next: it reports an error on its side. The caller can start the video again.',
+  embedding: 'Computing embeddings. Passages so far: {count}.',
+  embedded: 'All embeddings are computed. Passages of this run: {count}.',
+  embeddingNoRoute: 'No embeddings are computed, because the project has no model for embeddings. Passages of this run: {count}.',
+  embeddingSuperseded: 'A newer run computes the embeddings. Passages of this run: {count}.',
+  nextEmbeddingRoute: 'Next: to search by meaning, configure a route for embeddings. The gateway then computes them within a day.',
+  erasureWaits: 'Waiting until every process applies the erasure. Checks: {count}; next at {time}.',
+  erasureProcesses: '{count} of {count} processes apply it. These do not yet:',
+  erasureProcess: '- Process {id}',
   erasurePurges: 'Deleting runs that concern the subject.',
   erasureVerifies: 'Verifying that no data of the subject is left.',
-  ended: 'Ended: {code}.',
-  learningIdle: 'No messages wait, or memory is off; a signal follows when that changes.',
-  learningRuns: 'A batch runs and signals its end.',
-  learningWaits: 'Too few messages for a batch; next check at {time}.',
-  replayed: 'Batches replayed: {count}.',
-  batchProgress: '{count} of {count} groups settled.',
-  groupRuns: '- Group {count}: {code}, try {count}, runs.',
-  groupWaits: '- Group {count}: {code} failed ({code}), tries: {count}; next try at {time}.',
-  groupAwaitsCall: '- Group {count}: waits for the model call of an earlier run; next check at {time}.',
-  groupBlocked: '- Group {count}: waits for the settings of the project ({code}); next check at {time}.',
+  erased: 'The subject is erased. No data of it is left in any process, in the tables and in Temporal.',
+  erasedBefore: 'The erasure was finished by an earlier run.',
+  erasureGone: 'The erasure was deleted with its project.',
+  memoryOff: 'Memory is off. Messages that wait: {count}.',
+  learningUnknown: 'Waiting for a signal: memory is off, or no messages wait.',
+  learningIdle: 'No messages wait for a batch.',
+  learningRuns: 'A learning batch runs and signals its end.',
+  learningRunsBatch: 'Learning batch {id} runs and signals its end.',
+  learningWaits: 'Too few messages for a batch. Next check at {time}.',
+  messagesWait: '{count} of {count} messages for a batch wait. Next check at {time}.',
+  batchesFailed: 'Failed batches at the last check: {count}.',
+  batchesStopped: 'Batches stopped by an operator at the last check: {count}.',
+  batchesBlocked: 'Batches that wait for a setting of the project at the last check: {count}.',
+  replayed: 'Batches replayed by the last signal: {count}.',
+  projectGone: 'The project was deleted.',
+  batchProgress: '{count} of {count} groups are settled.',
+  groupRuns: '- {step} group {count} of {count}, try {count}: runs',
+  groupFailed: '- {step} group {count} of {count}, try {count}: failed ({code}); next try at {time}',
+  groupUnusable: '- {step} group {count} of {count}, try {count}: unusable response {count} of {count} ({code}); next try at {time}',
+  groupAwaitsCall: '- {step} group {count} of {count}: waits for the model call of an earlier run; next check at {time}',
+  groupBlocked: '- {step} group {count} of {count}: waits for a setting of the project ({code}); next check at {time}',
   groupsParked: '{count} of {count} groups parked after {count} unusable responses ({code}); replay: gateway batches replay {id}',
-
-  // Steps of the daily cleanup.
-  'cleanup:conversations': 'cleanup: old conversations',
-  'cleanup:loose-prompts': 'cleanup: prompts without a conversation',
-  'cleanup:closed-memories': 'cleanup: expired memories',
-  'cleanup:batches': 'cleanup: old learning batches',
-  'cleanup:videos': 'cleanup: expired videos',
-  'cleanup:counters': 'cleanup: expired counters',
-  'cleanup:outbox': 'cleanup: undeliverable outbox rows',
-  'cleanup:old-words': 'cleanup: reindex memory texts of older versions',
-  'cleanup:words': 'cleanup: word statistics',
-  'cleanup:vector-indexes': 'cleanup: vector indexes',
-  cleanupStep: 'cleanup: step {id}',
-  cleanupRows: '- {id}: {count} rows',
-  cleanupFailed: 'step {id} of the cleanup failed at every try ({code}); the next daily run starts over',
+  batchDone: 'The batch is learned. Memories written: {count}, repeated: {count}, dropped: {count}, merged: {count}; facts: {count}.',
+  batchEnded: 'The batch is learned.',
+  batchGone: 'The batch was deleted.',
+  cleanupPosition: 'Step {count} of {count}: {task}.',
+  cleanupRuns: 'Running: {task}.',
+  cleanupDone: 'All steps are done. Rows deleted or changed:',
+  cleanupFailed: 'step {id} of the cleanup failed after {count} tries ({code}); the next daily run starts over',
+  cleanupRows: '- {task}: {count} rows',
+  cleanupNotRun: '- {task}: not run',
 } as const satisfies Record<string, string>;
 
 export type NoteName = keyof typeof templates;
@@ -110,7 +192,7 @@ type SlotValues<Template extends string> = Template extends `${string}{${string}
 
 const slotPattern = /\{(\w+)\}/g;
 
-const slotMatchers = new Map(Object.entries(slots).map(([slot, pattern]) => [slot, new RegExp(`^${pattern}$`)]));
+const slotMatchers = new Map(Object.entries(slots).map(([slot, pattern]) => [slot, new RegExp(`^(?:${pattern})$`)]));
 
 /** Fills the slots of a template in their order. */
 export function note<Name extends NoteName>(name: Name, ...values: SlotValues<(typeof templates)[Name]>): string {
@@ -121,19 +203,30 @@ export function note<Name extends NoteName>(name: Name, ...values: SlotValues<(t
   });
 }
 
+/** Times that are nearer are shown with seconds. */
+const nearMs = 120_000;
+
 /** The time in UTC, with the date unless it is today. */
 export function formatClockTime(at: Date): string {
   const [date, time] = at.toISOString().split('T');
-  const isToday = new Date().toISOString().startsWith(`${date}T`);
-  return `${isToday ? '' : `${date} `}${time?.slice(0, 5)} UTC`;
+  const now = new Date();
+  const isToday = now.toISOString().startsWith(`${date}T`);
+  const length = Math.abs(at.getTime() - now.getTime()) < nearMs ? 'hh:mm:ss'.length : 'hh:mm'.length;
+  return `${isToday ? '' : `${date} `}${time?.slice(0, length)} UTC`;
+}
+
+/** Notes as Markdown: list items on consecutive lines, every other note as a paragraph. */
+export function toMarkdown(notes: readonly string[]): string {
+  const isItem = (text: string | undefined): boolean => text?.startsWith('- ') ?? false;
+  return notes.map((text, index) => `${index === 0 ? '' : isItem(text) && isItem(notes[index - 1]) ? '\n' : '\n\n'}${text}`).join('');
 }
 
 /** Matches one line that a template makes. */
 const linePattern = new RegExp(`^(?:${Object.values(templates).map(toPattern).join('|')})$`);
 
-/** Whether each line of a text is a note. */
+/** Whether each line of a text is a note. An empty line may separate two. */
 export function isNote(text: string): boolean {
-  return text.length <= 4_000 && text.split('\n').every((line) => linePattern.test(line));
+  return text.length <= 6_000 && text.split(/\n{1,2}/).every((line) => linePattern.test(line));
 }
 
 function toPattern(template: string): string {

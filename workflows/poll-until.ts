@@ -1,6 +1,6 @@
 /**
  * What workflows share: loops that poll an activity and continue as a new run when the server suggests it, before the history reaches its
- * limit, and options of activities.
+ * limit.
  *
  * A change of their commands breaks running workflows: test/workflows/replay.test.ts replays recorded histories.
  */
@@ -9,12 +9,6 @@ import type { Progress, Wait } from './contract.ts';
 
 /** Starts the next run with `continueAsNew`, which never returns. */
 type ContinueAsNew = () => Promise<never>;
-
-/** Options of an activity in which only the database or Temporal can fail: both recover, so the attempts are unlimited. */
-export const recoveringActivity = {
-  heartbeatTimeout: '12 seconds',
-  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '10 minutes' },
-} as const;
 
 /** Lower bound of delays, so that a rounded delay never makes a run spin. */
 export const minWaitMs = 1_000;

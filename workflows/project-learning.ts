@@ -6,12 +6,20 @@
  * therefore they replay failed batches only, not those that an operator has stopped.
  */
 import { condition, continueAsNew, defineSignal, patched, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
-import { type Activities, type ProjectLearningInput, replaySignal, wakeSignal } from './contract.ts';
+import {
+  type Activities,
+  type LearningCheckResult,
+  type ProjectLearningInput,
+  replaySignal,
+  searchAttributes,
+  wakeSignal,
+} from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
-import { minWaitMs, recoveringActivity, timeAfter } from './poll-until.ts';
+import { minWaitMs, timeAfter } from './poll-until.ts';
+import { createRetries, recovering, singleTry } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-const options = { ...recoveringActivity, startToCloseTimeout: '1 minute' } as const;
+const options = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
 const { lookAtLearning } = proxyActivities<Activities>({ ...options, summary: note('checkLearning') });
 const { replayBatches } = proxyActivities<Activities>({ ...options, summary: note('replayBatches') });
 
@@ -32,23 +40,25 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
     wake();
   };
   setHandler(defineSignal(replaySignal), requestReplay, { description: note('replayProjectSignal') });
+  const retry = createRetries(
+    show,
+    () => continueAsNew<typeof projectLearning>(input),
+    () => signals,
+  );
   for (let checks = 1; ; checks += 1) {
     const signalsSeen = signals;
     const replayed = replays > 0 ? await replayNow() : [];
-    const result = await lookAtLearning(input);
+    const result = await retry(() => lookAtLearning(input), recovering);
     if (result.kind === 'gone') {
-      show({ state: 'done', outcome: 'gone' }, [note('ended', 'gone')]);
+      show({ state: 'done', outcome: 'gone' }, [note('projectGone'), note('nextNothing')]);
       return { outcome: 'gone' };
     }
     const isSignalled = (): boolean => signals !== signalsSeen;
-    if (result.kind === 'wait') {
-      const nextAt = timeAfter(result.waitMs);
-      show({ state: 'waiting', next_at: nextAt.toISOString() }, [...replayed, note('learningWaits', formatClockTime(nextAt))]);
+    const nextAt = result.kind === 'wait' ? timeAfter(result.waitMs) : null;
+    show({ state: 'waiting', ...(nextAt && { next_at: nextAt.toISOString() }) }, [...replayed, ...describeCheck(result, nextAt)]);
+    if (result.kind === 'wait' && nextAt) {
       await condition(isSignalled, Math.max(minWaitMs, result.waitMs), { summary: note('nextCheck', formatClockTime(nextAt)) });
-    } else {
-      show({ state: 'waiting' }, [...replayed, note(result.kind === 'running' ? 'learningRuns' : 'learningIdle')]);
-      await condition(isSignalled);
-    }
+    } else await condition(isSignalled);
     // A signal during the switch is not lost: the next run begins with a check. A replay must be done by this run.
     if (replays === 0 && (checks >= maxChecksPerRun || workflowInfo().continueAsNewSuggested))
       await continueAsNew<typeof projectLearning>(input);
@@ -56,7 +66,25 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
 
   async function replayNow(): Promise<string[]> {
     replays = 0;
-    const { batches } = await replayBatches(input);
+    const { batches } = await retry(() => replayBatches(input), recovering);
     return [note('replayed', batches)];
   }
+}
+
+/** Why no batch starts now, what the operator has to do, and which batches need attention. */
+function describeCheck(result: Exclude<LearningCheckResult, { kind: 'gone' }>, nextAt: Date | null): string[] {
+  const { messages, batchOf, batch, failed = 0, stopped = 0, blocked = 0 } = result;
+  const slug = workflowInfo().typedSearchAttributes.get(searchAttributes.projectSlug) ?? '';
+  const next = nextAt ? formatClockTime(nextAt) : '';
+  const lines: string[] = [];
+  if (result.kind === 'running') lines.push(batch ? note('learningRunsBatch', batch) : note('learningRuns'), note('nextByItself'));
+  else if (messages === undefined || batchOf === undefined)
+    lines.push(result.kind === 'wait' ? note('learningWaits', next) : note('learningUnknown'));
+  else if (result.kind === 'wait') lines.push(note('messagesWait', messages, batchOf, next), note('nextLearning', batchOf, next));
+  else if (result.memoryOff) lines.push(note('memoryOff', messages), note('nextMemoryOff'));
+  else lines.push(note('learningIdle'), note('nextSignal'));
+  if (failed > 0) lines.push(note('batchesFailed', failed), note('nextReplayProject', slug));
+  if (stopped > 0) lines.push(note('batchesStopped', stopped), note('nextReplayStopped', slug));
+  if (blocked > 0) lines.push(note('batchesBlocked', blocked), note('nextBlocked', slug));
+  return lines;
 }

@@ -5,36 +5,49 @@
 import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, SubjectErasureInput } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
-import { pollUntil, recoveringActivity, repeatWhileMore } from './poll-until.ts';
+import { pollUntil, repeatWhileMore } from './poll-until.ts';
+import { createRetries, recovering, singleTry } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
-/** Remaining data stays visible as a failing activity. */
-const options = { ...recoveringActivity, startToCloseTimeout: '10 minutes' } as const;
+const options = { startToCloseTimeout: '10 minutes', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
 const { lookAtErasure, purgeErasedRuns, finishErasure } = proxyActivities<Activities>(options);
 
 export async function subjectErasure(input: SubjectErasureInput): Promise<{ readonly outcome: 'erased' | 'done' | 'gone' }> {
   const continueRun = () => continueAsNew<typeof subjectErasure>(input);
   const show = createRunStatus({ state: 'running' });
+  const retry = createRetries(show, continueRun);
   const status = await pollUntil(
-    (count) => lookAtErasure.executeWithOptions({ ...options, summary: note('checkProcesses', count) }, [input]),
-    (_, nextAt, count) => {
+    (count) => retry(() => lookAtErasure.executeWithOptions({ ...options, summary: note('checkProcesses', count) }, [input]), recovering),
+    ({ ready, total, missing = [] }, nextAt, count) => {
       const next = formatClockTime(nextAt);
-      show({ state: 'waiting', checks: count, next_at: nextAt.toISOString() }, [note('erasureWaits', count, next)]);
-      return note('nextCheck', next);
+      const waits = note('erasureWaits', count, next);
+      const status = { state: 'waiting', checks: count, next_at: nextAt.toISOString() } as const;
+      if (ready === undefined || total === undefined) {
+        show(status, [waits]);
+        return note('nextCheck', next);
+      }
+      const processes = missing.map((id) => note('erasureProcess', id));
+      show({ ...status, ready, processes: total }, [waits, note('nextProcesses'), note('erasureProcesses', ready, total), ...processes]);
+      return note('processesMissing', ready, total, next);
     },
     continueRun,
   );
   if (status.kind !== 'clear') {
-    show({ state: 'done', outcome: status.kind }, [note('ended', status.kind)]);
+    show({ state: 'done', outcome: status.kind }, [note(status.kind === 'done' ? 'erasedBefore' : 'erasureGone'), note('nextNothing')]);
     return { outcome: status.kind };
   }
-  show({ state: 'running' }, [note('erasurePurges')]);
+  const purges = [note('erasurePurges')];
+  show({ state: 'running' }, [...purges, note('nextByItself')]);
   await repeatWhileMore(
-    (count) => purgeErasedRuns.executeWithOptions({ ...options, summary: note('purgeRuns', count) }, [input]),
+    (count) =>
+      retry(() => purgeErasedRuns.executeWithOptions({ ...options, summary: note('purgeRuns', count) }, [input]), recovering, {
+        lines: purges,
+      }),
     continueRun,
   );
-  show({ state: 'running' }, [note('erasureVerifies')]);
-  await finishErasure.executeWithOptions({ ...options, summary: note('finishErasure') }, [input]);
-  show({ state: 'done', outcome: 'erased' }, [note('ended', 'erased')]);
+  const verifies = { lines: [note('erasureVerifies')], advice: note('nextResidue') };
+  show({ state: 'running' }, [...verifies.lines, note('nextByItself')]);
+  await retry(() => finishErasure.executeWithOptions({ ...options, summary: note('finishErasure') }, [input]), recovering, verifies);
+  show({ state: 'done', outcome: 'erased' }, [note('erased'), note('nextNothing')]);
   return { outcome: 'erased' };
 }

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from '@jest/globals';
-import { type ScheduleDescription, type ScheduleHandle, ServiceError } from '@temporalio/client';
+import { type ScheduleDescription, type ScheduleHandle, ServiceError, type WorkflowHandle } from '@temporalio/client';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
 import { servesNamespace } from '../../src/jobs/connection/temporal-connection.ts';
 import { type DevServer, startDevServer } from '../../src/jobs/dev-server/dev-server.ts';
@@ -126,4 +126,10 @@ export async function until(sentence: string, condition: () => boolean | Promise
     if (performance.now() > end) throw new Error(`this did not happen within ${limitMs} ms: ${sentence}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+}
+
+/** The current details of a run, as Temporal's UI shows them. */
+export async function detailsOf(handle: Pick<WorkflowHandle, 'query'>): Promise<string> {
+  const { currentDetails } = await handle.query<{ currentDetails?: string }>('__temporal_workflow_metadata');
+  return currentDetails ?? '';
 }

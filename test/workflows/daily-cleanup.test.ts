@@ -1,25 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import { msToTs } from '@temporalio/common/lib/time.js';
 import { type CleanupStep, createCleanupActivities } from '../../activities/cleanup.ts';
 import { createCleanupSteps } from '../../src/app/cleanup.ts';
 import { systemClock } from '../../src/core/time.ts';
 import { createSchedules } from '../../src/jobs/client/schedules.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { searchAttributes } from '../../workflows/contract.ts';
-import { firstStep } from '../../workflows/daily-cleanup.ts';
-import { templates } from '../../workflows/notes.ts';
+import { cleanupSteps } from '../../workflows/daily-cleanup.ts';
 import { rawHistory } from '../support/histories.ts';
-import { createTestLog, describeSchedule, putSchedules, sharedTemporal, until } from '../support/temporal.ts';
+import { createTestLog, describeSchedule, detailsOf, putSchedules, sharedTemporal, until } from '../support/temporal.ts';
 
 const planted = 'the patient said she is pregnant';
 
-test('every step of the cleanup has a summary, and the first one is known to the workflow', () => {
+test('the steps of the cleanup are those that the workflow describes, in the same order', () => {
   const names = createCleanupSteps({ database: undefined as never, clock: systemClock, logger: createTestLog().logger }).map(
     ({ name }) => name,
   );
-  expect(names[0]).toBe(firstStep);
-  for (const name of names) expect(Object.keys(templates)).toContain(`cleanup:${name}`);
+  expect(names).toEqual(cleanupSteps);
 });
 
 describe('dailyCleanup', () => {
@@ -79,30 +76,38 @@ describe('dailyCleanup', () => {
     expect(history).toContain(String.raw`{\"step\":\"conversations\",\"next\":\"conversations\",\"rows\":10}`);
   });
 
-  test('fails with the name of a step that fails each time', async () => {
+  test('shows that a step fails, and fails after ten tries with the steps that did not run', async () => {
     const { temporal, work } = shared();
-    const failing: CleanupStep = { name: 'conversations', run: () => Promise.reject(new Error(planted)) };
-    const worker = work(createCleanupActivities({ steps: [failing] }));
+    const passing: CleanupStep = { name: 'conversations', run: async () => 0 };
+    const failing: CleanupStep = { name: 'loose-prompts', run: () => Promise.reject(new Error(planted)) };
+    const worker = work(createCleanupActivities({ steps: [passing, failing] }));
     await temporal.probe();
-    await temporal.start({ workflow: 'dailyCleanup', workflowId: 'cleanup/f', input: { step: null } });
+    const entry = { workflow: 'dailyCleanup', workflowId: 'cleanup/f', input: { step: null } };
+    await temporal.start(entry);
     const handle = temporal.client.workflow.getHandle('cleanup/f');
-    await until('the step has failed once', async () => (await handle.describe()).raw.pendingActivities?.[0]?.lastFailure != null);
-    await temporal.client.workflowService.updateActivityOptions({
-      namespace: temporal.client.options.namespace,
-      execution: { workflowId: 'cleanup/f' },
-      id: (await handle.describe()).raw.pendingActivities?.[0]?.activityId ?? '',
-      activityOptions: { retryPolicy: { maximumAttempts: 2, initialInterval: msToTs(100) } },
-      updateMask: { paths: ['retry_policy.maximum_attempts', 'retry_policy.initial_interval'] },
-    });
+    const isWaiting = async (tries: number): Promise<boolean> => {
+      const { next_at: nextAt, ...status } = await handle.query<{ tries?: number; next_at?: string }>('status');
+      return nextAt !== undefined && status.tries === tries;
+    };
+    await until('the first try has failed', () => isWaiting(1));
+    expect(await handle.query('status')).toMatchObject({ state: 'retrying', step: 'loose-prompts', code: 'internal_error' });
+    const details = await detailsOf(handle);
+    expect(details).toMatch(/^Step 2 of 10: prompts without a conversation\.\n\nTry 1 of 10 failed \(internal_error\); next try at /);
+    expect(details).toContain('\n\nNext: see the error in the log of the workers.');
+    for (let tries = 1; tries < 10; tries += 1) {
+      await until(`try ${tries} has failed`, () => isWaiting(tries));
+      await handle.signal('look');
+    }
     const error = await handle.result().catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({
-      cause: {
-        type: 'CleanupStepFailed',
-        message: 'step conversations of the cleanup failed at every try (internal_error); the next daily run starts over',
-      },
-    });
+    const message = 'step loose-prompts of the cleanup failed after 10 tries (internal_error); the next daily run starts over';
+    expect(error).toMatchObject({ cause: { type: 'CleanupStepFailed', message } });
+    expect(await handle.query('status')).toMatchObject({ state: 'failed' });
+    expect(await detailsOf(handle)).toMatch(
+      /^step loose-prompts .*\n\nNext: .*\n\n- old conversations: 0 rows\n- expired memories: not run\n/,
+    );
     const history = rawHistory(await handle.fetchHistory());
-    expect(history).toContain('step conversations of the cleanup failed');
+    expect(history).toContain(message);
+    expect(history).toContain('cleanup: prompts without a conversation, try 10 of 10');
     expect(history).not.toContain('patient');
     await worker.stop();
   });

@@ -7,7 +7,7 @@ import type { OutboxEntry } from '../../src/db/outbox.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type { GroupStepResult, LearningCheckResult } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
-import { sharedTemporal, until } from '../support/temporal.ts';
+import { detailsOf, sharedTemporal, until } from '../support/temporal.ts';
 
 const planted = 'the patient said she is pregnant';
 const wakeSignal = { name: 'look', input: {} };
@@ -224,12 +224,45 @@ describe('learning', () => {
     expect(step?.aborted).toBe(true);
   });
 
+  test('a batch shows which group failed, why, and what to do; a failed activity is tried again', async () => {
+    const { deps } = createDeps(3);
+    const failures = new Map<number, () => GroupStepResult>([
+      [0, () => ({ kind: 'wait', waitMs: 3_600_000, attempts: 2, code: 'unusable_answer', blocked: false, unusable: 2 })],
+      [1, () => ({ kind: 'wait', waitMs: 3_600_000, attempts: 0, code: 'memory_off', blocked: true })],
+      [
+        2,
+        () => {
+          throw new Error(planted);
+        },
+      ],
+    ]);
+    const { id, signalAgain } = await startBatch({
+      ...deps,
+      learnGroup: async (group, signal) => failures.get(group.position)?.() ?? deps.learnGroup(group, signal),
+    });
+    await until('all groups wait', async () => (await timersOf(id)).length >= 3);
+    const details = await detailsOf(handleOf(id));
+    expect(details).toMatch(/^0 of 3 groups are settled\.\n\n/);
+    expect(details).toMatch(
+      /- learn group 1 of 3, try 2: unusable response 2 of 5 \(unusable_answer\); next try at .* UTC/,
+    );
+    expect(details).toContain('- learn group 2 of 3: waits for a setting of the project (memory_off); next check at ');
+    expect(details).toMatch(/- learn group 3 of 3, try \d+: (?:failed \(internal_error\)|runs)/);
+    expect(details).toContain('Next: turn memory on in the memory settings of the project');
+    expect(await historyOf(id)).toContain('learn group 3 of 3 failed (internal_error); next try at ');
+    failures.clear();
+    await signalAgain();
+    await handleOf(id).result();
+    expect(await detailsOf(handleOf(id))).toContain('The batch is learned. Memories written: 2,');
+    expect(await historyOf(id)).not.toContain('patient');
+  });
+
   test('a project checks on a signal and at the end of a wait, and a signal ends a wait', async () => {
     const checks: LearningCheckResult[] = [
-      { kind: 'idle' },
+      { kind: 'idle', memoryOff: true, messages: 3, batchOf: 50, failed: 2, stopped: 1, blocked: 1 },
       { kind: 'wait', waitMs: 1_000.2 },
-      { kind: 'running' },
-      { kind: 'wait', waitMs: 3_600_000 },
+      { kind: 'running', batch: randomUUID() },
+      { kind: 'wait', waitMs: 3_600_000, messages: 12, batchOf: 50 },
     ];
     let seen = 0;
     const lookAtLearning = async (): Promise<LearningCheckResult> => {
@@ -237,11 +270,15 @@ describe('learning', () => {
       return checks.shift() ?? { kind: 'gone' };
     };
     const { id, signalAgain } = await start('projectLearning', { ...createDeps(0).deps, checkLearning: lookAtLearning });
-    await until('it waits for a signal', () => seen === 1);
+    await until('it waits for a signal', async () => (await detailsOf(handleOf(id))).startsWith('Memory is off. Messages that wait: 3.'));
+    const blocked = await detailsOf(handleOf(id));
+    for (const text of ['turn memory on', 'Failed batches at the last check: 2.', 'signal `replay` to this run', 'stopped by an operator'])
+      expect(blocked).toContain(text);
     await signalAgain();
     await until('the wait of a second is over', () => seen === 3);
     await signalAgain();
     await until('it waits for an hour', async () => (await timersOf(id)).length === 2);
+    expect(await detailsOf(handleOf(id))).toMatch(/^12 of 50 messages for a batch wait\. .*\n\nNext: .* at the latest\.$/);
     await signalAgain();
     await handleOf(id).result();
     expect(seen).toBe(5);

@@ -2,13 +2,21 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { describeRun } from '../../src/jobs/client/describe-run.ts';
 import { workflowNames } from '../../workflows/contract.ts';
-import { isNote, type NoteName, note, templates } from '../../workflows/notes.ts';
+import { isNote, type NoteName, note, templates, toMarkdown } from '../../workflows/notes.ts';
 
 const planted = 'the patient said she is pregnant';
 const id = '0198c5f2-7d2e-7000-8000-00000000000a';
 
 /** A value for each kind of slot. */
-const samples: Readonly<Record<string, string>> = { count: '3', id, slug: 'acme-support', code: 'no_route', time: '2026-11-20 14:05 UTC' };
+const samples: Readonly<Record<string, string>> = {
+  count: '3',
+  id,
+  slug: 'acme-support',
+  code: 'no_route',
+  time: '2026-11-20 14:05 UTC',
+  step: 'learn',
+  task: 'expired videos',
+};
 
 /** The template with its slots filled. */
 function fill(name: NoteName, values = samples): string {
@@ -22,13 +30,14 @@ describe('a note', () => {
     expect(text).not.toMatch(/[{?}]/);
     expect(isNote(text)).toBe(true);
     expect(isNote(`${text}\n${text}`)).toBe(true);
+    expect(isNote(toMarkdown([text, '- Opening: 1', '- Opening: 2', text]))).toBe(true);
     for (const changed of [`${text} ${planted}`, `${planted} ${text}`, `${text}\n${planted}`, `${text}\n`])
       expect(isNote(changed)).toBe(false);
   });
 
   test('shows a value that does not fit its slot as a question mark', () => {
     expect(note('call', planted)).toBe('- Call: ?');
-    expect(note('ended', planted)).toBe('Ended: ?.');
+    expect(note('cleanupStep', `expired videos ${planted}`)).toBe('cleanup: ?');
     expect(note('conversationIdle', '')).toBe('?: read a conversation when it is idle');
     expect(isNote(note('call', planted))).toBe(true);
   });

@@ -48,7 +48,7 @@ describe('subjectErasure', () => {
   test('waits for the processes, then deletes runs until none remains, then finishes', async () => {
     const steps: string[] = [];
     const statuses: ErasureStatus[] = [
-      { kind: 'wait', waitMs: 1_000.5 },
+      { kind: 'wait', waitMs: 1_000.5, ready: 1, total: 2, missing: ['process-b'] },
       { kind: 'wait', waitMs: 0 },
     ];
     const purges: Progress[] = [{ kind: 'more' }];
@@ -67,6 +67,7 @@ describe('subjectErasure', () => {
     });
     expect(steps).toEqual(['check a', 'check a', 'check a', 'purge a', 'purge a', 'finish a']);
     expect(history.match(/"startToFireTimeout":\{[^}]*\}/g)).toHaveLength(2);
+    expect(history).toContain('1 of 2 processes apply it; next check at ');
     expect(history).not.toContain('Ada');
   });
 

@@ -3,7 +3,7 @@ import { createVideoActivities, type VideoActivityDeps } from '../../activities/
 import { gatewayError } from '../../src/core/errors.ts';
 import type { VideoPollResult } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
-import { sharedTemporal, until } from '../support/temporal.ts';
+import { detailsOf, sharedTemporal, until } from '../support/temporal.ts';
 
 const planted = 'a film about the patient';
 const completed = { kind: 'settled', outcome: 'completed', code: null } as const;
@@ -47,7 +47,7 @@ describe('videoOperation', () => {
     expect(history).toContain('pollVideo');
     expect(history).not.toContain('patient');
     expect(history).toContain('poll the vendor, poll 3');
-    expect(history).toMatch(/next poll at [0-9]{2}:[0-9]{2} UTC/);
+    expect(history).toMatch(/next poll at [0-9]{2}:[0-9]{2}:[0-9]{2} UTC/);
     expect(await shared().temporal.client.workflow.getHandle('video/a').result()).toEqual({
       outcome: 'vendor_failed',
       code: 'FILTERED',
@@ -76,12 +76,15 @@ describe('videoOperation', () => {
 
   test('can be cancelled while it waits', async () => {
     const { temporal, work } = shared();
-    const worker = work(createVideoActivities({ pollVideo: async () => ({ kind: 'wait', waitMs: 3_600_000, unreachable: false }) }));
+    const worker = work(
+      createVideoActivities({ pollVideo: async () => ({ kind: 'wait', waitMs: 3_600_000, unreachable: false, giveUpMs: 7_200_000 }) }),
+    );
     await temporal.probe();
     await temporal.start(entryOf('d'));
     const handle = temporal.client.workflow.getHandle('video/d');
     await until('it waits', async () => (await handle.fetchHistory()).events?.some((event) => event.timerStartedEventAttributes) ?? false);
     expect(await handle.query('status')).toMatchObject({ state: 'running', polls: 1 });
+    expect(await detailsOf(handle)).toMatch(/If the vendor does not say how it ended, the run gives up at .* UTC\./);
     await handle.cancel();
     await until('it has ended', async () => (await handle.describe()).status.name === 'CANCELLED');
     await worker.stop();

@@ -1,7 +1,7 @@
 /** What Temporal shows about a run from its start: static summary and details, memo and search attributes. None of it is encrypted. */
 import type { SearchAttributePair } from '@temporalio/common';
 import { searchAttributes, type WorkflowName } from '../../../workflows/contract.ts';
-import { note } from '../../../workflows/notes.ts';
+import { note, toMarkdown } from '../../../workflows/notes.ts';
 import type { OutboxEntry, OutboxInput } from '../../db/outbox.ts';
 
 /** An outbox entry with the slug of its project; null for a deleted project, and for work without a project. */
@@ -20,12 +20,12 @@ export interface RunDescription {
 
 export function describeRun(workflow: WorkflowName, { workflowId, projectId, projectSlug, input }: StartEntry): RunDescription {
   const slug = projectSlug ?? '';
-  const { summary, details, batchId } = describeWork(workflow, input, slug);
+  const { summary, about, ids = [], batchId } = describeWork(workflow, input, slug);
   const project = projectId === undefined ? [] : [note('project', slug, projectId)];
   const kind = workflowId.split('/', 1)[0] ?? '';
   return {
     staticSummary: summary,
-    staticDetails: [...details, ...project].join('\n'),
+    staticDetails: toMarkdown([about, ...project, ...ids]),
     memo: { summary },
     searchAttributes: [
       { key: searchAttributes.kind, value: kind },
@@ -40,32 +40,38 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
 
 interface WorkDescription {
   readonly summary: string;
-  readonly details: readonly string[];
+  /** What the run is for. */
+  readonly about: string;
+  /** What the API and the CLI take. */
+  readonly ids?: readonly string[];
   readonly batchId?: string;
 }
 
 function describeWork(workflow: WorkflowName, input: OutboxInput, slug: string): WorkDescription {
   const text = (name: string): string => String(input[name] ?? '');
   switch (workflow) {
-    case 'conversationIdle':
-      return {
-        summary: note('conversationIdle', slug),
-        details: [note('episode', text('conversation_id')), note('opening', text('opened'))],
-      };
+    case 'conversationIdle': {
+      const ids = [note('conversation', text('conversation_id')), note('opening', text('opened'))];
+      return { summary: note('conversationIdle', slug), about: note('aboutConversation'), ids };
+    }
     case 'projectLearning':
-      return { summary: note('projectLearning', slug), details: [note('replayProject')] };
+      return { summary: note('projectLearning', slug), about: note('aboutLearning') };
     case 'learningBatch': {
       const batchId = text('batch_id');
-      const details = [note('replayBatch', batchId), note('showBatch', batchId)];
-      return { summary: note('learningBatch', slug, batchId), details, batchId };
+      const ids = [note('showBatch', batchId), note('stoppedBatch', batchId)];
+      return { summary: note('learningBatch', slug, batchId), about: note('aboutBatch'), ids, batchId };
     }
     case 'embedMemory':
-      return { summary: note('embedMemory', slug, text('run')), details: [note('embeddingRun', text('run'))] };
-    case 'subjectErasure':
-      return { summary: note('subjectErasure', slug, text('erasure_id')), details: [note('erasure', text('erasure_id'))] };
-    case 'videoOperation':
-      return { summary: note('videoOperation', slug, text('call_id')), details: [note('call', text('call_id'))] };
+      return { summary: note('embedMemory', slug, text('run')), about: note('aboutEmbeddings'), ids: [note('embeddingRun', text('run'))] };
+    case 'subjectErasure': {
+      const id = text('erasure_id');
+      return { summary: note('subjectErasure', slug, id), about: note('aboutErasure'), ids: [note('erasure', id)] };
+    }
+    case 'videoOperation': {
+      const id = text('call_id');
+      return { summary: note('videoOperation', slug, id), about: note('aboutVideo'), ids: [note('call', id)] };
+    }
     case 'dailyCleanup':
-      return { summary: note('dailyCleanup'), details: [note('cleanupDocs')] };
+      return { summary: note('dailyCleanup'), about: note('aboutCleanup') };
   }
 }

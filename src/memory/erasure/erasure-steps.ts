@@ -21,6 +21,7 @@ export type ErasureSteps = ReturnType<typeof createErasureSteps>;
 /** A process that stops responding is no longer live after a minute, which bounds the polling. */
 const pollIntervalMs = 2_000;
 const runsPerStep = 200;
+const maxShownProcesses = 10;
 
 export function createErasureSteps({ database, listLive, deleteRuns }: ErasureStepsOptions) {
   return {
@@ -37,7 +38,10 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
         [erasureId],
       );
       const ready = new Set(drained.map(({ process }) => process));
-      return live.every((process) => ready.has(process)) ? { kind: 'clear' } : { kind: 'wait', waitMs: pollIntervalMs };
+      const missing = live.filter((process) => !ready.has(process));
+      if (missing.length === 0) return { kind: 'clear' };
+      const counts = { total: live.length, ready: live.length - missing.length };
+      return { kind: 'wait', waitMs: pollIntervalMs, ...counts, missing: missing.slice(0, maxShownProcesses) };
     },
 
     /** Deletes runs for about a minute; `more` when some are left. */

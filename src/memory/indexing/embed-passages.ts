@@ -43,7 +43,8 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
       signal.throwIfAborted();
       const pending = model === null ? [] : await findPending(projectId, model);
       if (pending.length === 0) {
-        if (await finish(projectId, run, model)) return { kind: 'done', passages };
+        const end = await finish(projectId, run, model);
+        if (end !== 'more') return { kind: 'done', passages, ...(end && { reason: end }) };
         continue;
       }
       await embedBatch(projectId, pending);
@@ -93,26 +94,26 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
     );
   }
 
-  /** Ends the run. False when passages were written meanwhile: writers hold the row shared until they commit (`embedding-runs.ts`). */
-  async function finish(projectId: string, run: number, model: string | null): Promise<boolean> {
-    const isFinished = await database.transaction(async (tx) => {
+  /** Ends the run. `more` when passages were written meanwhile: writers hold the row shared until they commit (`embedding-runs.ts`). */
+  async function finish(projectId: string, run: number, model: string | null): Promise<EmbedProgress['reason'] | 'more'> {
+    const end = await database.transaction(async (tx) => {
       const [row] = await tx.query<{ run: number }>(`select run from memory_embeddings where project_id = $1::uuid for update`, [
         projectId,
       ]);
       // A newer run has taken over, or the project was deleted.
-      if (row?.run !== run) return true;
+      if (row?.run !== run) return 'superseded';
       const [waiting] = await tx.query(
         `select 1 from memory_passages where project_id = $1::uuid and embedding_model is null and $2::text is not null limit 1`,
         [projectId, model],
       );
-      if (waiting) return false;
+      if (waiting) return 'more';
       await tx.query(
         `update memory_embeddings set active = false, routable = $2::text is not null, model = $2::text where project_id = $1::uuid`,
         [projectId, model],
       );
-      return true;
+      return model === null ? 'no_route' : undefined;
     });
-    if (isFinished) await refreshWordStatistics(database, projectId, clock.now());
-    return isFinished;
+    if (end !== 'more') await refreshWordStatistics(database, projectId, clock.now());
+    return end;
   }
 }

@@ -33,14 +33,15 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
         // Concurrent checks would start two batches.
         await lockLearning(tx, projectId);
         const settings = await readProjectMemorySettings(tx, projectId);
-        if (!settings.enabled) return { kind: 'idle' };
-        if (await restartIdleBatches(tx, projectId)) return { kind: 'running' };
+        const ended = await countBatches(tx, projectId);
+        const running = settings.enabled ? await restartIdleBatches(tx, projectId) : null;
+        if (running !== null) return { kind: 'running', batch: running, ...ended };
         const { messages, oldestMs } = await countWaiting(tx, projectId);
-        if (messages === 0) return { kind: 'idle' };
+        const facts = { memoryOff: !settings.enabled, messages, batchOf: settings.batch_of, ...ended };
+        if (!settings.enabled || messages === 0) return { kind: 'idle', ...facts };
         const waitMs = settings.at_least_every_minutes * 60_000 - oldestMs;
-        if (messages < settings.batch_of && waitMs > 0) return { kind: 'wait', waitMs };
-        await startNormalBatch(tx, projectId);
-        return { kind: 'running' };
+        if (messages < settings.batch_of && waitMs > 0) return { kind: 'wait', waitMs, ...facts };
+        return { kind: 'running', batch: await startNormalBatch(tx, projectId), ...ended };
       }),
 
     /** Starts a batch over a conversation from its first message, independent of running batches. Throws `not_found`, `memory_off`. */
@@ -64,10 +65,10 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
   };
 
   /**
-   * Whether a normal batch runs. A run terminated in Temporal would block the project forever, so batches that are not waiting for a retry are
+   * The normal batch that runs. A run terminated in Temporal would block the project forever, so batches that are not waiting for a retry are
    * enqueued again; that has no effect on a run that exists.
    */
-  async function restartIdleBatches(tx: Queries, projectId: string): Promise<boolean> {
+  async function restartIdleBatches(tx: Queries, projectId: string): Promise<string | null> {
     const running = await tx.query<{ id: string; kind: 'normal' | 'remember' | 'page'; waits: boolean }>(
       `select batch.id, batch.kind,
               exists (select 1 from memory_batch_groups part
@@ -76,10 +77,10 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
       [projectId, new Date(clock.now())],
     );
     for (const { id, waits } of running) if (!waits) await ensureBatchStarted(tx, { id, projectId });
-    return running.some(({ kind }) => kind === 'normal');
+    return running.find(({ kind }) => kind === 'normal')?.id ?? null;
   }
 
-  async function startNormalBatch(tx: Queries, projectId: string): Promise<void> {
+  async function startNormalBatch(tx: Queries, projectId: string): Promise<string> {
     const waiting = await tx.query<WaitingConversation>(
       `select id, subject, batched_messages as "from" from conversations
         where project_id = $1::uuid and ${isWaitingSql}
@@ -90,7 +91,7 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
     );
     const { groups, ends } = planGroups(await readSizes(tx, waiting), { allowMultiple: false });
     await advanceBatchCursor(tx, ends);
-    await insertBatch(tx, { projectId, kind: 'normal', conversationId: null, focus: null, groups });
+    return insertBatch(tx, { projectId, kind: 'normal', conversationId: null, focus: null, groups });
   }
 
   async function insertBatch(tx: Queries, batch: NewBatch): Promise<string> {
@@ -144,6 +145,20 @@ interface WaitingConversation {
 
 /** SQL condition on a conversation: it has messages that wait for a batch. */
 const isWaitingSql = `state = 'read' and learnable and batched_messages < messages`;
+
+/** Batches that need an operator: a replay, or a setting. */
+async function countBatches(tx: Queries, projectId: string): Promise<{ failed: number; stopped: number; blocked: number }> {
+  const [row] = await tx.query<{ failed: number; stopped: number; blocked: number }>(
+    `select count(*) filter (where state = 'failed')::integer as failed, count(*) filter (where state = 'stopped')::integer as stopped,
+            count(*) filter (where state = 'running' and exists (
+              select 1 from memory_batch_groups part
+               where part.batch_id = memory_batches.id and part.next_try_at is not null and part.error in ('no_route', 'memory_off')
+            ))::integer as blocked
+       from memory_batches where project_id = $1::uuid and state <> 'done'`,
+    [projectId],
+  );
+  return row ?? { failed: 0, stopped: 0, blocked: 0 };
+}
 
 /** Waiting messages and the age of the oldest, for the settings `batch_of` and `at_least_every_minutes`. */
 export async function countWaiting(tx: Queries, projectId: string): Promise<{ messages: number; oldestMs: number }> {

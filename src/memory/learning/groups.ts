@@ -9,6 +9,7 @@ import {
   type BatchSummary,
   callUnderWay,
   type GroupStepResult,
+  maxUnusableResponses,
   type PendingGroup,
   type PendingGroups,
 } from '../../../workflows/contract.ts';
@@ -46,7 +47,6 @@ export interface GroupFailure {
   readonly message: string;
 }
 
-const maxUnusableResponses = 5;
 const maxErrorMessageLength = 500;
 /** SQL: longer than any call to the memory model. */
 const maxCall = `interval '6 minutes'`;
@@ -81,7 +81,9 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
       database.transaction(async (tx) => {
         await reopenAfterReset(tx, run);
         const groups = await tx.query<PendingGroup & { isPending: boolean }>(
-          `select position, attempts, state in ('waiting', 'learned') as "isPending",
+          `select position, attempts, state in ('waiting', 'learned') as "isPending", error as code,
+                  case when learned_at is null then 'learnGroup' else 'consolidateGroup' end as step,
+                  coalesce(error in ('no_route', 'memory_off'), false) as blocked,
                   greatest(0, coalesce(extract(epoch from next_try_at - $2::timestamptz) * 1000, 0))::float8 as "waitMs"
              from memory_batch_groups where batch_id = $1::uuid order by position`,
           [run.batchId, new Date(clock.now())],
@@ -176,7 +178,9 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
             callId,
           ],
         );
-        return isParked ? { kind: 'settled' } : { kind: 'wait', waitMs, attempts: row.attempts, code, blocked: kind === 'blocked' };
+        if (isParked) return { kind: 'settled', outcome: 'parked', code, written: 0 };
+        const wait = { waitMs, attempts: row.attempts, code, blocked: kind === 'blocked' };
+        return { kind: 'wait', ...wait, ...(kind === 'unusable' && { unusable }) };
       }),
 
     /** When the group is still in `state`, runs `commit` and stores the state it returns, in one transaction. */
@@ -208,7 +212,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
             new Date(clock.now()),
           ],
         );
-        return { kind: 'settled' };
+        return { kind: 'settled', outcome: progress.state, code: null, written: progress.written ?? 0 };
       }),
 
     /** Closes the batch unless a group is pending. */

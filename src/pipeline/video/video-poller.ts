@@ -61,7 +61,7 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
       const ageMs = clock.now() - video.startedAt;
       if (ageMs < vendorRetentionMs) {
         const waitMs = Math.min(maxWaitMs, Math.max(minWaitMs, ageMs / 5));
-        return { kind: 'wait', waitMs, unreachable: state === null };
+        return { kind: 'wait', waitMs, unreachable: state === null, giveUpMs: vendorRetentionMs - ageMs };
       }
       await settle(video, { kind: 'unknown' });
       return toSettled('unknown', null);
@@ -82,9 +82,14 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
   }
 }
 
+/** gRPC's codes, and those of this gateway. */
+const knownCodes =
+  /^(?:FILTERED|NO_VIDEO|CODE_\d{1,3}|CANCELLED|UNKNOWN|INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|UNAUTHENTICATED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|ABORTED|OUT_OF_RANGE|UNIMPLEMENTED|INTERNAL|UNAVAILABLE|DATA_LOSS)$/;
+
+/** Temporal gets no other code of the vendor: it could be a word of the prompt. */
 function toSettled(state: VideoResult['kind'], code: string | null): VideoPollResult {
   const outcomes = { done: 'completed', failed: 'vendor_failed', unknown: 'unknown' } as const;
-  return { kind: 'settled', outcome: outcomes[state], code };
+  return { kind: 'settled', outcome: outcomes[state], code: code === null || knownCodes.test(code) ? code : 'FAILED' };
 }
 
 function toVideoResult(state: Exclude<VideoState, { kind: 'running' }>): VideoResult {

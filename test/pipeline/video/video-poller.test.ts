@@ -103,6 +103,15 @@ test.each([
   expect(await pollOnce()).toMatchObject({ kind: 'settled', outcome: 'unknown' });
 });
 
+test.each([
+  ['RESOURCE_EXHAUSTED', 'RESOURCE_EXHAUSTED'],
+  ['CODE_3', 'CODE_3'],
+  ['MY_NAME_IS_ADA', 'FAILED'], // A word of the vendor could quote the prompt, and Temporal cannot erase it.
+])('of the vendor code %s, the workflow gets %s', async (reason, code) => {
+  const { pollOnce } = createPoller({ poll: async () => ({ kind: 'failed', reason, message: '' }) });
+  expect(await pollOnce()).toEqual({ kind: 'settled', outcome: 'vendor_failed', code });
+});
+
 test('an internal error fails the poll, so that it is retried', async () => {
   const { pollOnce } = createPoller({
     poll: async () => {

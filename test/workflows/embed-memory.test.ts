@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from '@jest/globals';
+import { createActivities } from '../../activities/create-activities.ts';
+import { gatewayError } from '../../src/core/errors.ts';
+import type { EmbedProgress } from '../../workflows/contract.ts';
+import { rawHistory } from '../support/histories.ts';
+import { detailsOf, sharedTemporal, until } from '../support/temporal.ts';
+
+const planted = 'the patient said she is pregnant';
+
+describe('embedMemory', () => {
+  const shared = sharedTemporal();
+
+  async function start(embedPassages: () => Promise<EmbedProgress>) {
+    const { temporal, work } = shared();
+    const unused = undefined as never;
+    const deps = { cleanup: { steps: [] }, memory: unused, erasures: unused, learning: unused, videos: unused };
+    const erasures = { checkProcesses: unused, purgeRuns: unused, finish: unused };
+    const memory = { idleMs: () => 0, readConversation: unused };
+    const videos = { pollVideo: unused };
+    const activities = createActivities({ ...deps, erasures, memory, videos, learning: {} as never, embeddings: { embedPassages } });
+    const worker = work({ embedPassages: activities.embedPassages });
+    await temporal.probe();
+    const [projectId, workflowId] = [randomUUID(), `embedding/${randomUUID()}/2`];
+    await temporal.start({ workflow: 'embedMemory', workflowId, projectId, projectSlug: 'acme', input: { project_id: projectId, run: 2 } });
+    return { handle: temporal.client.workflow.getHandle(workflowId), worker };
+  }
+
+  test('shows why a try failed and what to do, and tries again at a signal', async () => {
+    let tries = 0;
+    const { handle, worker } = await start(async () => {
+      tries += 1;
+      if (tries < 3) throw gatewayError('upstream_failed', { message: planted });
+      return { kind: 'done', passages: 5 };
+    });
+    const stateOf = async () => (await handle.describe()).searchAttributes['GatewayState'];
+    for (const count of [1, 2]) {
+      await until(`try ${count} has failed`, async () => {
+        const status = await handle.query<{ tries?: number; next_at?: string }>('status');
+        return status.tries === count && status.next_at !== undefined;
+      });
+      expect(await handle.query('status')).toMatchObject({ state: 'retrying', code: 'upstream_failed', passages: 0 });
+      const details = await detailsOf(handle);
+      expect(details).toContain(`Try ${count} failed (upstream_failed); next try at `);
+      expect(details).toContain('\n\nNext: check the model and its provider.');
+      await until('the list shows it', async () => JSON.stringify(await stateOf()) === '["retrying"]');
+      await handle.signal('look');
+    }
+    expect(await handle.result()).toEqual({ outcome: 'done', passages: 5 });
+    expect(await detailsOf(handle)).toBe('All embeddings are computed. Passages of this run: 5.\n\nNext: nothing to do.');
+    const history = rawHistory(await handle.fetchHistory());
+    expect(history).toContain('try 2 failed (upstream_failed); next try at ');
+    expect(history).not.toContain('patient');
+    await worker.stop();
+  });
+
+  test('does not say that all embeddings are computed when the project has no model for them', async () => {
+    const { handle, worker } = await start(async () => ({ kind: 'done', passages: 0, reason: 'no_route' }));
+    expect(await handle.result()).toEqual({ outcome: 'no_route', passages: 0 });
+    expect(await detailsOf(handle)).toMatch(/^No embeddings are computed, because .*\n\nNext: .* configure a route for embeddings\./);
+    await worker.stop();
+  });
+
+  test('shows that an operator cancelled it', async () => {
+    const { handle, worker } = await start(() => Promise.reject(new Error(planted)));
+    await until('it waits', async () => (await handle.query<{ next_at?: string }>('status')).next_at !== undefined);
+    await handle.cancel();
+    await until('it has ended', async () => (await handle.describe()).status.name === 'CANCELLED');
+    expect(await handle.query('status')).toEqual({ state: 'cancelled' });
+    expect(await detailsOf(handle)).toMatch(/^An operator cancelled this run\.\n\nNext: /);
+    expect((await handle.describe()).searchAttributes).toMatchObject({ GatewayState: ['cancelled'] });
+    await worker.stop();
+  });
+});
