@@ -99,12 +99,12 @@ export const templates = {
 
   // What the operator does in this state.
   nextNothing: 'Next: nothing to do.',
-  nextByItself: 'Next: nothing to do; the run continues by itself.',
+  nextByItself: 'Next: nothing to do; the run continues automatically.',
   nextRestart: 'Next: nothing to do. The gateway starts unfinished work again within a day, as a new run.',
-  nextModel: 'Next: check the model and its provider. The run tries again by itself, and at once after the signal `look`.',
-  nextLog: 'Next: see the error in the log of the workers. The run tries again by itself, and at once after the signal `look`.',
+  nextModel: 'Next: check the model and its provider. The run tries again automatically, and at once after the signal `look`.',
+  nextLog: 'Next: see the error in the log of the workers. The run tries again automatically, and at once after the signal `look`.',
   nextMemoryOff: 'Next: turn memory on in the memory settings of the project; that wakes this run.',
-  nextRoute: 'Next: configure a model for the tier `memory-extract` or `trivial`; then the run continues by itself.',
+  nextRoute: 'Next: configure a model for the tier `memory-extract` or `trivial`; then the run continues automatically.',
   nextSignal: 'Next: nothing to do; the next message to learn wakes this run.',
   nextLearning: 'Next: nothing to do; a batch starts when {count} messages wait, and at {time} at the latest.',
   nextReplayProject:
@@ -117,8 +117,8 @@ export const templates = {
   nextReplayCancelled: 'Next: the batch is stopped. To learn it after all: `gateway batches replay {id}`.',
   nextProcesses: 'Next: nothing to do. A process that has ended counts no more after a minute; restart one that hangs.',
   nextResidue:
-    'Next: see the error in the log of the workers; it names the tables. The run verifies again by itself, and at once after the signal `look`.',
-  nextVideoUnreachable: 'Next: check that the provider of the video is still configured and answers. The run polls again by itself.',
+    'Next: see the error in the log of the workers; it names the tables. The run verifies again automatically, and at once after the signal `look`.',
+  nextVideoUnreachable: 'Next: check that the provider of the video is still configured and answers. The run polls again automatically.',
   nextCleanup:
     'Next: see the error in the log of the workers and correct its cause. The next daily run starts over; to run it now, trigger the schedule `daily-cleanup`.',
 
@@ -138,7 +138,8 @@ export const templates = {
   'vendorCode:filtered': 'Next: the safety filter of the vendor rejected the video. The caller has to change the prompt.',
   'vendorCode:empty': 'Next: the vendor answered without a video and without a reason. The caller can start the video again.',
   'vendorCode:request': 'Next: the vendor rejected the request. The caller has to correct the parameters or the prompt.',
-  'vendorCode:credentials': 'Next: the vendor refused the API key. Check the key of the provider, then the caller can start the video again.',
+  'vendorCode:credentials':
+    'Next: the vendor refused the API key. Check the key of the provider, then the caller can start the video again.',
   'vendorCode:quota': 'Next: the quota of the API key is exhausted. Raise it, then the caller can start the video again.',
   'vendorCode:other': 'Next: the vendor reports an error on its side. The caller can start the video again.',
   embedding: 'Computing embeddings. Passages so far: {count}.',

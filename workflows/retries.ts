@@ -43,7 +43,7 @@ type Try<Result> = (count: number) => Promise<Result>;
 
 export type Retry = <Result>(start: Try<Result>, options: RetryOptions, work?: RetriedWork) => Promise<Result>;
 
-/** Counts the signals `look`, which end waits. */
+/** Counts the signals that end waits. */
 export function countWakeSignals(): () => number {
   let count = 0;
   const wake = (): void => {

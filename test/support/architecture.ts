@@ -283,7 +283,7 @@ function allowedInWorkflow(path: string): RegExp {
   if (path === WORKFLOW_CONTRACT || path === WORKFLOW_NOTES) return /^(?!)/;
   // The worker bundles this file, which lists the workflows.
   if (path === WORKFLOW_INDEX) return /^\.\/[^/]+\.ts$/;
-  return /^(@temporalio\/workflow|\.\/(batch-status|contract|notes|poll-until|run-status)\.ts)$/;
+  return /^(@temporalio\/workflow|\.\/(batch-status|contract|notes|poll-until|retries|run-status)\.ts)$/;
 }
 
 function checkFile({ path, text }: SourceFile): string[] {

@@ -243,9 +243,7 @@ describe('learning', () => {
     await until('all groups wait', async () => (await timersOf(id)).length >= 3);
     const details = await detailsOf(handleOf(id));
     expect(details).toMatch(/^0 of 3 groups are settled\.\n\n/);
-    expect(details).toMatch(
-      /- learn group 1 of 3, try 2: unusable response 2 of 5 \(unusable_answer\); next try at .* UTC/,
-    );
+    expect(details).toMatch(/- learn group 1 of 3, try 2: unusable response 2 of 5 \(unusable_answer\); next try at .* UTC/);
     expect(details).toContain('- learn group 2 of 3: waits for a setting of the project (memory_off); next check at ');
     expect(details).toMatch(/- learn group 3 of 3, try \d+: (?:failed \(internal_error\)|runs)/);
     expect(details).toContain('Next: turn memory on in the memory settings of the project');
