@@ -147,6 +147,7 @@ export function createApi(deps: ApiDeps): Api {
       reprice: (request) => readStored(() => activeModels.synced().then(() => reprice(request))),
       listCalls: (projectId, filter) => readStored(() => reports.listCalls(projectId, filter)),
       audit,
+      logger,
       people,
       publicUrl: () => snapshot().config.publicUrl,
       adminToken,

@@ -49,9 +49,11 @@ export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
     return last ? { at: last.at, by: last.person?.email ?? (last.actor === 'admin_token' ? 'admin token' : null) } : null;
   };
   const changeSettings = ({ person, actor, client }: Access, projectId: string, input: unknown): Promise<MemorySettingsChange> =>
-    recordChange(audit, { actor, personId: person.id, projectId, action: changeAction, target: null }, async () => {
+    recordChange({ audit, logger }, { actor, personId: person.id, projectId, action: changeAction }, async (note) => {
+      note({ client, tool: 'gateway_set_memory_settings' });
       const result = await memory.settings.change(projectId, input);
-      return { result, detail: { client, tool: 'gateway_set_memory_settings', changed: changedMembers(result.previous, result.settings) } };
+      note({ changed: changedMembers(result.previous, result.settings) });
+      return result;
     });
 
   return createMcpEndpoint({

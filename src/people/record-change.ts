@@ -1,21 +1,32 @@
 /** Makes a change with its audit row: written before, completed after, whatever the outcome. */
 import { GatewayError } from '../core/errors.ts';
-import type { Audit, AuditDetail, AuditStart } from './audit.ts';
+import type { Audit, AuditDetail, AuditOutcome, AuditStart } from './audit.ts';
 
-/** Returns the result of `change`; its `detail` goes to the audit row. */
+export interface ChangeRecorder {
+  readonly audit: Pick<Audit, 'begin' | 'finish'>;
+  readonly logger: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
+}
+
+/** Returns the result of `change`. What it notes goes to the audit row, also when it throws; the row of an error has its code too. */
 export async function recordChange<Result>(
-  audit: Pick<Audit, 'begin' | 'finish'>,
+  { audit, logger }: ChangeRecorder,
   start: AuditStart,
-  change: () => Promise<{ readonly result: Result; readonly detail: AuditDetail }>,
+  change: (note: (detail: AuditDetail) => void) => Promise<Result>,
 ): Promise<Result> {
   const id = await audit.begin(start);
+  const detail: Record<string, unknown> = {};
+  // By now the change is made or refused: failing would make the caller repeat it. Without an outcome it counts as interrupted.
+  const finish = (outcome: AuditOutcome): Promise<void> =>
+    audit.finish(id, outcome, detail).catch((err: unknown) => {
+      logger.error({ err, action: start.action }, 'the outcome was not added to the audit log');
+    });
   try {
-    const { result, detail } = await change();
-    await audit.finish(id, 'ok', detail);
+    const result = await change((more) => Object.assign(detail, more));
+    await finish('ok');
     return result;
   } catch (error) {
-    const isRefused = error instanceof GatewayError && error.status < 500;
-    await audit.finish(id, isRefused ? 'refused' : 'failed');
+    if (error instanceof GatewayError) detail.error = error.code;
+    await finish(error instanceof GatewayError && error.status < 500 ? 'refused' : 'failed');
     throw error;
   }
 }

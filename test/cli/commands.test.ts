@@ -77,6 +77,7 @@ beforeAll(async () => {
         reprice,
         adminToken,
         audit: createAudit({ database, clock }),
+        logger: quiet,
         people: createPeople({ database, clock }),
         publicUrl: () => null,
       },

@@ -53,6 +53,7 @@ describeDatabases('/provision', (database) => {
       erasures,
       reprice,
       audit,
+      logger: silentLogger,
       people,
       publicUrl,
       adminToken,

@@ -48,14 +48,14 @@ test('a changed setting is recorded with its old and new value', async () => {
   await admin('PUT', `/provision/teams/created`, { may_call: false });
   expect(await rowsAfter(before)).toMatchObject([
     {
-      action: 'project.update',
+      action: 'project.change',
       project,
       outcome: 'ok',
-      detail: { created: false, changed: { monthly_cap: { from: null, to: 7 }, time_zone: { from: 'UTC', to: 'Asia/Kolkata' } } },
+      detail: { changed: { monthly_cap: { from: null, to: 7 }, time_zone: { from: 'UTC', to: 'Asia/Kolkata' } } },
     },
     { action: 'memory.update', project, detail: { changed: { batch_of: { from: 20, to: 5 } } } },
-    { action: 'application.update', project, target: 'bot', detail: { changed: { ceilings: { to: { calls: 3, cost: null } } } } },
-    { action: 'project.update', project: null, target: 'created', detail: { created: true, changed: { may_call: { to: false } } } },
+    { action: 'application.change', project, target: 'bot', detail: { changed: { ceilings: { to: { calls: 3, cost: null } } } } },
+    { action: 'project.create', project: null, target: 'created', detail: { changed: { may_call: { to: false } } } },
   ]);
 });
 

@@ -39,8 +39,8 @@ test('a person is changed, disabled and deleted; the audit log keeps the id alon
   const entries = (await rows('/audit')).filter(({ detail }) => (detail as Record<string, unknown>).person_id === id);
   expect(entries.map(({ action, outcome }) => [action, outcome])).toEqual([
     ['person.delete', 'ok'],
-    ['person.update', 'ok'],
-    ['person.update', 'ok'],
+    ['person.change', 'ok'],
+    ['person.change', 'ok'],
     ['person.create', 'ok'],
   ]);
   expect(entries[1]).toMatchObject({ detail: { disabled: { from: false, to: true } } });
@@ -60,7 +60,7 @@ test('members are added, changed and removed; the last owner stays', async () =>
   expect(await json('DELETE', `${members}/${bob}`)).toMatchObject({ email: bob });
   expect((await admin('DELETE', `${members}/${bob}`)).status).toBe(404);
   expect((await rows(members)).map(({ email }) => email)).toEqual([ann]);
-  expect((await rows(`/audit?project=${gateway().project}&action=member.update&limit=2`)).map(({ detail }) => detail)).toMatchObject([
+  expect((await rows(`/audit?project=${gateway().project}&action=member.change&limit=2`)).map(({ detail }) => detail)).toMatchObject([
     {},
     { role: { from: null, to: 'member' } },
   ]);

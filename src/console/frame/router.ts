@@ -8,6 +8,7 @@ import type { Clock } from '../../core/time.ts';
 import { ClientDisconnectedError, readBody } from '../../http/body.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Person, Role, Session } from '../../people/person.ts';
+import { type ChangeRecorder, recordChange } from '../../people/record-change.ts';
 import type { Project } from '../../projects/projects.ts';
 import { assetPath, findAsset } from './assets.ts';
 import { html } from './html.ts';
@@ -24,16 +25,7 @@ export interface ConsoleRouterOptions {
     roleOf(personId: string, projectId: string): Promise<Role | null>;
     projectsOf(person: Person): Promise<readonly { readonly slug: string; readonly name: string; readonly role: Role }[]>;
   };
-  readonly audit: {
-    begin(start: {
-      readonly actor: 'person';
-      readonly personId: string;
-      readonly projectId: string | null;
-      readonly action: string;
-      readonly target: string | null;
-    }): Promise<number>;
-    finish(id: number, outcome: 'ok' | 'refused' | 'failed', detail?: Readonly<Record<string, unknown>>): Promise<void>;
-  };
+  readonly audit: ChangeRecorder['audit'];
   readonly findProject: (slug: string) => Promise<Project | null>;
   readonly zoneOf: (project: Project) => string;
   readonly clock: Clock;
@@ -191,27 +183,18 @@ async function runAction(
   const { action } = route;
   if (action === null || context.visitor === null) return route.handle(context, form);
   const { project: _slug, ...params } = context.params;
-  const id = await audit.begin({
+  const start = {
     actor: 'person',
     personId: context.visitor.person.id,
     projectId: visited?.project.id ?? null,
     action,
     target: Object.values(params)[0] ?? null,
-  });
-  // The change is made or not, whatever happens to its audit row now; without an outcome it counts as interrupted.
-  const finish = (outcome: 'ok' | 'refused' | 'failed', detail?: Readonly<Record<string, unknown>>) =>
-    audit
-      .finish(id, outcome, detail)
-      .catch((err: unknown) => logger.error({ err, action }, 'console: the outcome was not added to the audit log'));
-  try {
+  } as const;
+  return recordChange({ audit, logger }, start, async (note) => {
     const result = await route.handle(context, form);
-    await finish('ok', result.audit);
+    note(result.audit ?? {});
     return result;
-  } catch (error) {
-    const refused = error instanceof GatewayError && error.status < 500;
-    await finish(refused ? 'refused' : 'failed', error instanceof GatewayError ? { error: error.code } : undefined);
-    throw error;
-  }
+  });
 }
 
 function isInputError(error: unknown): error is GatewayError {

@@ -8,6 +8,7 @@ import express from 'express';
 import type { Keyring } from '../../keys/keyring.ts';
 import type { Batches } from '../../memory/learning/batches.ts';
 import type { Audit } from '../../people/audit.ts';
+import type { ChangeRecorder } from '../../people/record-change.ts';
 import { readJson, requireToken } from '../admin.ts';
 import { addAuditRoutes } from './provision/audit-routes.ts';
 import { addBatchRoutes } from './provision/batch-routes.ts';
@@ -25,6 +26,7 @@ export interface ProvisionRouteDeps extends SettingsRouteDeps, ReportRouteDeps, 
   readonly leases: LeaseRouteDeps;
   readonly catalog: CatalogRouteDeps;
   readonly audit: Audit;
+  readonly logger: ChangeRecorder['logger'];
   readonly adminToken: string;
 }
 
@@ -32,7 +34,7 @@ const maxBodyBytes = 1024 * 1024;
 
 export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   const router = express.Router();
-  const responders = createResponders(deps);
+  const responders = createResponders({ projects: deps.projects, audit: deps.audit, logger: deps.logger });
   router.use(requireToken(deps.adminToken));
   // Before the limit of the other routes: its bodies are larger.
   addCatalogRoutes(router, responders, deps.catalog);

@@ -13,7 +13,7 @@ import { sampleRoutes } from './sample-pages.ts';
 
 export interface AuditRow {
   readonly action: string;
-  readonly personId: string;
+  readonly personId: string | null;
   readonly projectId: string | null;
   readonly target: string | null;
   outcome: string | null;
@@ -54,7 +54,7 @@ export async function startSampleConsole(): Promise<SampleConsole> {
         projectsOf: async ({ id }) => (roles[id] ? [{ slug: 'acme', name: 'Acme', role: roles[id] }] : []),
       },
       audit: {
-        async begin({ action, personId, projectId, target }) {
+        async begin({ action, personId, projectId, target = null }) {
           return audit.push({ action, personId, projectId, target, outcome: null, detail: null }) - 1;
         },
         async finish(id, outcome, detail) {

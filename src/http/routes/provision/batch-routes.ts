@@ -25,7 +25,7 @@ export function addBatchRoutes(router: Router, responders: Responders, batches: 
   const replay = async (projectId: string | null, request: Request, change: Change): Promise<unknown> => {
     const batch = await batches.replay(projectId, parseBatchId(request));
     change.note({ project: batch.project, state: batch.state });
-    change.status = 202;
+    change.setStatus(202);
     return toBatchJson(batch);
   };
   router.post(
@@ -42,11 +42,11 @@ export function addBatchRoutes(router: Router, responders: Responders, batches: 
   );
   router.post(
     '/batches/replay',
-    change('batch.replay', async (request, change) => {
+    change('batch.replay_all', async (request, change) => {
       const { project, state } = parseOrBadRequest(provisionRequests.BatchReplayBody, request.body);
       const replayed = await batches.replayAll((await findProject(project)).id, state);
       change.note({ state, batches: replayed });
-      change.status = 202;
+      change.setStatus(202);
       return { object: 'memory.batch_replay', project, state, batches: replayed };
     }),
   );

@@ -33,6 +33,6 @@ export function addKeyRoutes(router: Router, { readProject, changeProject }: Res
 function answerIssued({ secret, record }: IssuedKey, change: Change): Record<string, unknown> {
   const { revoked_at: _, ...json } = toKeyJson(record);
   change.note(json);
-  change.status = 201;
+  change.setStatus(201);
   return { key: secret, ...json };
 }

@@ -45,7 +45,7 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
     change('person.create', async (request, change) => {
       const person = await accounts.create(request.body);
       change.note({ person_id: person.id, admin: person.isAdmin });
-      change.status = 201;
+      change.setStatus(201);
       return { ...toPersonJson(person), ...(!person.hasPassword && (await issueLink(request, person.id))) };
     }),
   );
@@ -55,7 +55,7 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
   );
   router.patch(
     '/people/:email',
-    change('person.update', async (request, change) => {
+    change('person.change', async (request, change) => {
       const before = await findPerson(request, change);
       const after = await accounts.change(before.id, request.body);
       change.note({ ...(before.isAdmin !== after.isAdmin && { admin: { from: before.isAdmin, to: after.isAdmin } }) });
@@ -94,7 +94,7 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
   );
   router.post(
     '/sign-in-links',
-    change('sign_in_link.create', async (request, change) => {
+    change('person.sign_in_link', async (request, change) => {
       const { email, admin = false } = parseOrBadRequest(signInLinkInput, request.body);
       if (email === undefined && !admin) throw gatewayError('bad_request', { message: 'email: is needed, unless admin is true' });
       const known = email === undefined ? null : await accounts.findByEmail(email);
@@ -102,7 +102,7 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
       const person = email === undefined ? null : (known ?? (await accounts.create({ email, admin })));
       if (person && admin && !person.isAdmin) await accounts.change(person.id, { admin });
       change.note({ person_id: person?.id ?? null, admin: admin || (person?.isAdmin ?? false) });
-      change.status = 201;
+      change.setStatus(201);
       return { email: person?.email ?? null, ...(await issueLink(request, person?.id ?? null)) };
     }),
   );
@@ -121,7 +121,7 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
   );
   router.put(
     '/teams/:project/members/:email',
-    changeProject('member.update', async (project, request, change) => {
+    changeProject('member.change', async (project, request, change) => {
       const { role } = parseOrBadRequest(memberInput, request.body);
       const { member, previous } = await members.put(project.id, (await findPerson(request, change)).id, role);
       change.note({ role: { from: previous, to: role } });

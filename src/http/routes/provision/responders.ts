@@ -1,12 +1,13 @@
 /**
  * How the handlers of `/provision` answer: the project of the URL, database errors as API errors, lists, and the audit row of each change.
  *
- * A change runs only after its row is written. The row is completed before the response is sent; if that fails, it stays without an outcome.
+ * A change runs only after its row is written. The row is completed before the response is sent.
  */
 import type { Request, RequestHandler } from 'express';
-import { GatewayError, gatewayError } from '../../../core/errors.ts';
+import { gatewayError } from '../../../core/errors.ts';
 import { asObject, asString } from '../../../core/json/narrow.ts';
-import type { Audit, AuditDetail } from '../../../people/audit.ts';
+import type { AuditDetail } from '../../../people/audit.ts';
+import { type ChangeRecorder, recordChange } from '../../../people/record-change.ts';
 import type { Project, Projects } from '../../../projects/projects.ts';
 import { mapDatabaseErrors } from '../../database-errors.ts';
 import { sendJson } from '../../error-handler.ts';
@@ -15,8 +16,8 @@ import { sendJson } from '../../error-handler.ts';
 export interface Change {
   /** Adds to the detail of the audit row: ids, names, changed settings; never secrets, texts, subjects or e-mail addresses. */
   note(detail: AuditDetail): void;
-  /** Of the response; 200 unless set. */
-  status: number;
+  /** Sets the status of the response, which is 200 otherwise. */
+  setStatus(status: number): void;
 }
 
 export interface Responders {
@@ -26,18 +27,20 @@ export interface Responders {
   read(respond: (request: Request) => Promise<unknown>): RequestHandler;
   /** As `read`, for the project in the URL. */
   readProject(respond: (project: Project, request: Request) => Promise<unknown>): RequestHandler;
-  /** Makes a change and sends the JSON that `respond` returns. `action`: its name in the audit log. */
-  change(action: string, respond: (request: Request, change: Change) => Promise<unknown>): RequestHandler;
+  /** Makes a change and sends the JSON that `respond` returns. `action`: its name in the audit log, which may depend on the project. */
+  change(
+    action: string | ((project: Project | null) => string),
+    respond: (request: Request, change: Change) => Promise<unknown>,
+  ): RequestHandler;
   /** As `change`, for the project in the URL. */
   changeProject(action: string, respond: (project: Project, request: Request, change: Change) => Promise<unknown>): RequestHandler;
 }
 
-export interface ResponderDeps {
+export interface ResponderDeps extends ChangeRecorder {
   readonly projects: Pick<Projects, 'findBySlug'>;
-  readonly audit: Pick<Audit, 'begin' | 'finish'>;
 }
 
-export function createResponders({ projects, audit }: ResponderDeps): Responders {
+export function createResponders({ projects, ...recorder }: ResponderDeps): Responders {
   const findProject = async (slug: string): Promise<Project> => requireProject(await projects.findBySlug(slug));
 
   const read: Responders['read'] = (respond) => async (request, response) => {
@@ -48,30 +51,23 @@ export function createResponders({ projects, audit }: ResponderDeps): Responders
 
   /** `respond` gets the project that the URL or the body names; null when there is none. */
   const audited =
-    (action: string, respond: (project: Project | null, request: Request, change: Change) => Promise<unknown>): RequestHandler =>
+    (
+      action: string | ((project: Project | null) => string),
+      respond: (project: Project | null, request: Request, change: Change) => Promise<unknown>,
+    ): RequestHandler =>
     async (request, response) => {
-      const detail: Record<string, unknown> = {};
-      const change: Change = { note: (more) => Object.assign(detail, more), status: 200 };
+      let status = 200;
       const json = await mapDatabaseErrors(async () => {
         const slug = param(request, 'project') || asString(asObject(request.body).project);
         const project = slug ? await projects.findBySlug(slug) : null;
-        const target = findTarget(request);
-        const id = await audit.begin({ actor: 'admin_token', personId: null, projectId: project?.id ?? null, action, target });
-        const finish = (outcome: 'ok' | 'refused' | 'failed'): Promise<void> =>
-          // The change is made or refused by now: failing would make the caller repeat it.
-          audit.finish(id, outcome, detail).catch(() => undefined);
-        try {
-          const result = await respond(project, request, change);
-          await finish('ok');
-          return result;
-        } catch (error) {
-          const isRefused = error instanceof GatewayError && error.status < 500;
-          if (error instanceof GatewayError) change.note({ code: error.code });
-          await finish(isRefused ? 'refused' : 'failed');
-          throw error;
-        }
+        const start = {
+          ...({ actor: 'admin_token', personId: null, projectId: project?.id ?? null } as const),
+          action: typeof action === 'string' ? action : action(project),
+          target: findTarget(request),
+        };
+        return recordChange(recorder, start, (note) => respond(project, request, { note, setStatus: (code) => (status = code) }));
       });
-      sendJson(response, change.status, json);
+      sendJson(response, status, json);
     };
 
   return {

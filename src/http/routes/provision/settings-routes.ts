@@ -26,17 +26,20 @@ export function addSettingsRoutes(router: Router, responders: Responders, { proj
   );
   router.put(
     '/teams/:project',
-    change('project.update', async (request, change) => {
-      const slug = param(request, 'project');
-      const before = await projects.findBySlug(slug);
-      const { project, created } = await projects.put(slug, request.body);
-      const json = toProjectJson(project);
-      const written = Object.entries(json).filter(([name]) => Object.hasOwn(asObject(request.body), name));
-      const changed = before ? changedMembers(toProjectJson(before), json) : changedMembers({}, Object.fromEntries(written));
-      change.note({ created, changed });
-      change.status = created ? 201 : 200;
-      return json;
-    }),
+    change(
+      (project) => (project ? 'project.change' : 'project.create'),
+      async (request, change) => {
+        const slug = param(request, 'project');
+        const before = await projects.findBySlug(slug);
+        const { project, created } = await projects.put(slug, request.body);
+        const json = toProjectJson(project);
+        const written = Object.entries(json).filter(([name]) => Object.hasOwn(asObject(request.body), name));
+        const changed = before ? changedMembers(toProjectJson(before), json) : changedMembers({}, Object.fromEntries(written));
+        change.note({ changed });
+        change.setStatus(created ? 201 : 200);
+        return json;
+      },
+    ),
   );
   router.get(
     '/teams/:project/applications',
@@ -49,7 +52,7 @@ export function addSettingsRoutes(router: Router, responders: Responders, { proj
   // Always 200: applications exist without being provisioned, so nothing is created.
   router.put(
     '/teams/:project/applications/:source',
-    changeProject('application.update', async ({ id }, request, change) => {
+    changeProject('application.change', async ({ id }, request, change) => {
       const source = param(request, 'source');
       const before = toApplicationJson(await applications.find(id, source));
       const after = toApplicationJson(await applications.put(id, source, request.body));
@@ -73,7 +76,7 @@ export function addSettingsRoutes(router: Router, responders: Responders, { proj
   );
   router.put(
     '/teams/:project/rules',
-    changeProject('rules.update', async ({ id }, { body }, change) => {
+    changeProject('rules.change', async ({ id }, { body }, change) => {
       const before = { rules: await contentRules.find(id) };
       const after = { rules: await contentRules.put(id, body) };
       change.note({ changed: changedMembers(before, after) });
