@@ -56,6 +56,15 @@ export function listModels(request: ModelsRequest): ModelRow[] {
   return [...models, ...tiers, ...(isOpen(defaultTier, true) ? [row('auto', 'gateway')] : [])];
 }
 
+/** The tiers, `auto` included, and the models that a route would serve; for lists to choose from. */
+export function listRouteModels(request: Omit<ModelsRequest, 'startedAt'>, route: TextRoute): { tiers: string[]; models: string[] } {
+  const isOpen = (name: string, isAuto = false) => selectModels({ ...request, route }, name, isAuto).open.length > 0;
+  const rows = listModels({ ...request, startedAt: 0 });
+  const tiers = rows.filter(({ id, owned_by: owner }) => owner === 'gateway' && (id === 'auto' ? isOpen(defaultTier, true) : isOpen(id)));
+  const models = rows.filter(({ id, owned_by: owner }) => owner !== 'gateway' && isOpen(id));
+  return { tiers: tiers.map(({ id }) => id), models: models.map(({ id }) => id) };
+}
+
 /** May overlap with the names of text tiers. */
 function openMediaTiers(request: ModelsRequest): string[] {
   return (['images', 'speech'] as const).flatMap((route) => {

@@ -30,7 +30,7 @@ export function backgroundCaller(projectId: string): Caller {
 
 interface InternalCallOptions
   extends Pick<Call, 'id' | 'route' | 'caller'>,
-    Partial<Pick<Call, 'source' | 'sourceGiven' | 'maxOutputTokens' | 'cache' | 'correlation' | 'isInternal'>> {
+    Partial<Pick<Call, 'source' | 'sourceGiven' | 'stream' | 'maxOutputTokens' | 'cache' | 'correlation' | 'isInternal'>> {
   readonly slug: string;
   /** Tier or model to call. */
   readonly model: string;
@@ -53,11 +53,11 @@ export function buildInternalCall({ slug, model, members, timeoutMs, now, ...opt
     maxOutputTokens: null,
     cache: { reads: false, writes: false },
     correlation: noCorrelation,
+    stream: false,
     ...options,
     startedAt: now,
     projectSlug: slug,
     modelAsked: model,
-    stream: false,
     body,
     spans: scanObject(body),
     memory: noMemory,
