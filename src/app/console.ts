@@ -26,6 +26,7 @@ import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import { managementAreas } from './console-management.ts';
 import { memoryAreas } from './console-memory.ts';
+import { playgroundArea } from './console-playground.ts';
 import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
 import type { EraseSubject, Memory } from './memory.ts';
@@ -72,7 +73,14 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
 
 /** One line per area, in the order of the navigation. */
 function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
-  return [...managementAreas(deps), ...memoryAreas(deps), ...signInRoutes(deps), ...createAccountRoutes(deps), ...keyHolderRoutes(deps)];
+  return [
+    ...managementAreas(deps),
+    ...playgroundArea(deps),
+    ...memoryAreas(deps),
+    ...signInRoutes(deps),
+    ...createAccountRoutes(deps),
+    ...keyHolderRoutes(deps),
+  ];
 }
 
 function signInRoutes({ snapshot, people, audit, clock, logger }: ConsoleDeps): readonly ConsoleRoute[] {

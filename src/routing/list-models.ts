@@ -60,7 +60,9 @@ export function listModels(request: ModelsRequest): ModelRow[] {
 export function listRouteModels(request: Omit<ModelsRequest, 'startedAt'>, route: TextRoute): { tiers: string[]; models: string[] } {
   const isOpen = (name: string, isAuto = false) => selectModels({ ...request, route }, name, isAuto).open.length > 0;
   const rows = listModels({ ...request, startedAt: 0 });
-  const tiers = rows.filter(({ id, owned_by: owner }) => owner === 'gateway' && (id === 'auto' ? isOpen(defaultTier, true) : isOpen(id)));
+  const tiers = rows.filter(
+    ({ id, owned_by: owner }) => owner === 'gateway' && (id === 'auto' ? isOpen(defaultTier(route), true) : isOpen(id)),
+  );
   const models = rows.filter(({ id, owned_by: owner }) => owner !== 'gateway' && isOpen(id));
   return { tiers: tiers.map(({ id }) => id), models: models.map(({ id }) => id) };
 }

@@ -15,6 +15,7 @@ import type { Navigation } from './nav.ts';
 import { type Frame, renderDocument } from './page.ts';
 import type { ActionResult, PageContent, PageResult } from './route.ts';
 import { csrfTokenOf, readNotice, safePath, signNotice } from './same-site.ts';
+import { sentence } from './values.ts';
 import type { Visit, VisitedProject } from './visit.ts';
 
 interface ResponderDeps {
@@ -152,10 +153,4 @@ function describeError(error: unknown): { status: number; title: string; text: s
   const { status, code, message } = error;
   if (code === 'not_found') return { status, title: 'Not found', text: 'There is no such page, or you have no access to it.' };
   return { status, title: status === 403 ? 'Not allowed' : 'This did not work', text: sentence(message) };
-}
-
-/** Messages of errors begin in lower case and have no full stop. */
-export function sentence(message: string): string {
-  const text = message.charAt(0).toUpperCase() + message.slice(1);
-  return /[.!?]$/.test(text) ? text : `${text}.`;
 }

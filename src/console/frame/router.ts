@@ -13,9 +13,10 @@ import type { Project } from '../../projects/projects.ts';
 import { assetPath, findAsset } from './assets.ts';
 import { html } from './html.ts';
 import { createNavigation, firstPage } from './nav.ts';
-import { createResponder, type Responder, sentence, setCookies } from './respond.ts';
+import { createResponder, type Responder, setCookies } from './respond.ts';
 import type { Access, ActionResult, ActionRoute, ConsoleContext, ConsoleRoute, PageRoute } from './route.ts';
 import { isCsrfToken, isSameSite, safePath } from './same-site.ts';
+import { sentence } from './values.ts';
 import { createVisit, toContext, type Visit, type VisitedProject } from './visit.ts';
 
 export interface ConsoleRouterOptions {

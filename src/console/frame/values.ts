@@ -113,3 +113,9 @@ function coarse(ms: number): number {
   const unit = ms < 3_600_000 ? 60_000 : ms < 86_400_000 ? 3_600_000 : 86_400_000;
   return Math.floor(ms / unit) * unit;
 }
+
+/** Messages of errors begin in lower case and have no full stop. */
+export function sentence(message: string): string {
+  const text = message.charAt(0).toUpperCase() + message.slice(1);
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

@@ -22,7 +22,8 @@ export function parseInput(fields: URLSearchParams): PlaygroundInput {
   if (input.prompt.trim() === '') throw invalid('the message must not be empty');
   const { temperature, maxTokens } = input;
   if (temperature !== null && !(temperature >= 0 && temperature <= 2)) throw invalid('temperature must be a number from 0 to 2');
-  if (maxTokens !== null && !(Number.isSafeInteger(maxTokens) && maxTokens > 0)) throw invalid('max tokens must be a positive whole number');
+  if (maxTokens !== null && !(Number.isSafeInteger(maxTokens) && maxTokens > 0))
+    throw invalid('max tokens must be a positive whole number');
   return input;
 }
 

@@ -1,6 +1,17 @@
 /** The page of the playground: the form, the responses next to each other, and the call as code. */
 import { defineAsset } from '../frame/assets.ts';
-import { card, codeBlock, csrfField, definitions, notice, type Option, section, selectField, textArea, textField } from '../frame/components.ts';
+import {
+  card,
+  codeBlock,
+  csrfField,
+  definitions,
+  notice,
+  type Option,
+  section,
+  selectField,
+  textArea,
+  textField,
+} from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import type { PlaygroundInput } from './input.ts';
@@ -28,14 +39,17 @@ interface PlaygroundView {
 }
 
 export function playgroundPage(context: ConsoleContext, { input, choice, results, origin }: PlaygroundView): PageContent {
-  const chosen = { ...input, model: input.model || (choice.tiers.includes('standard') ? 'standard' : (choice.tiers[0] ?? choice.models[0] ?? '')) };
+  const chosen = {
+    ...input,
+    model: input.model || (choice.tiers.includes('standard') ? 'standard' : (choice.tiers[0] ?? choice.models[0] ?? '')),
+  };
   const shown = results.length > 0 ? results : [{ model: '', text: '', end: null }];
   const content = html`${card(playgroundForm(context, chosen, choice))}
 <div class="columns" id="results">${shown.map(resultCard)}</div>
 <template id="result">${resultCard({ model: '', text: '', end: null })}</template>
 ${section('Code', html`<div id="code" class="stack">${codeBlocks(chosen, origin)}</div>`, {
-    hint: 'The same call from an application. Put a virtual key into GATEWAY_KEY.',
-  })}`;
+  hint: 'The same call from an application. Put a virtual key into GATEWAY_KEY.',
+})}`;
   return { kind: 'page', title: 'Playground', content, scripts: [script] };
 }
 
@@ -74,7 +88,9 @@ function options({ tiers, models }: ModelChoice, chosen: string): Option[] {
     ...tiers.map((name) => ({ value: name, label: name, group: 'Tiers' })),
     ...models.map((id) => ({ value: id, label: id, group: id.slice(0, id.indexOf('/')) })),
   ];
-  return chosen === '' || known.some(({ value }) => value === chosen) ? known : [...known, { value: chosen, label: chosen, group: 'Others' }];
+  return chosen === '' || known.some(({ value }) => value === chosen)
+    ? known
+    : [...known, { value: chosen, label: chosen, group: 'Others' }];
 }
 
 function resultCard({ model, text, end }: RunResult): Html {

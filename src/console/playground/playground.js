@@ -42,10 +42,11 @@
       const response = await fetch(form.dataset.stream, { method: 'POST', body, signal, headers: { 'hx-request': 'true' } });
       if (response.headers.has('hx-redirect')) location.assign(response.headers.get('hx-redirect'));
       else if (!response.ok) showError(card, new DOMParser().parseFromString(await response.text(), 'text/html').body.textContent.trim());
-      else for await (const event of readEvents(response.body)) {
-        if (event.name === 'text') text.append(event.data.text);
-        else showEnd(card, event.data);
-      }
+      else
+        for await (const event of readEvents(response.body)) {
+          if (event.name === 'text') text.append(event.data.text);
+          else showEnd(card, event.data);
+        }
     } catch (error) {
       if (error.name === 'AbortError') text.append(' (stopped)');
       else showError(card, 'The connection was lost.');

@@ -1,6 +1,7 @@
 /** `/playground`: a person tries models of the project. */
-import type { Project } from '../../projects/projects.ts';
+
 import { formatEvent } from '../../core/sse.ts';
+import type { Project } from '../../projects/projects.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
 import { type PlaygroundInput, parseInput, readInput } from './input.ts';
 import { codeBlocks, type ModelChoice, playgroundPage, type RunResult } from './page.ts';

@@ -2,7 +2,7 @@
 import { GatewayError } from '../../core/errors.ts';
 import type { RunInPlayground } from '../../pipeline/internal/playground.ts';
 import type { CallDetail } from '../../usage/analytics/call-detail.ts';
-import { formatCount, formatDuration, formatUsd } from '../frame/components.ts';
+import { formatCount, formatDuration, formatUsd, sentence } from '../frame/components.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 import type { PlaygroundInput } from './input.ts';
 
@@ -25,7 +25,12 @@ export interface RunEnd {
   readonly href: string | null;
 }
 
-export async function* runModel(context: ConsoleContext, input: PlaygroundInput, model: string, deps: RunDeps): AsyncGenerator<RunEvent, void> {
+export async function* runModel(
+  context: ConsoleContext,
+  input: PlaygroundInput,
+  model: string,
+  deps: RunDeps,
+): AsyncGenerator<RunEvent, void> {
   const { project, session, signal } = context;
   const id = deps.newCallId();
   let error: string | null = null;
@@ -33,11 +38,16 @@ export async function* runModel(context: ConsoleContext, input: PlaygroundInput,
     for await (const text of deps.run({ ...input, id, project, personId: session.person.id, model, signal })) yield { kind: 'text', text };
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown;
-    error = thrown.message;
+    error = sentence(thrown.message);
   }
   const call = await deps.readCall(project.id, id);
-  if (call !== null && error === null && call.outcome !== 'ok') error = 'the response ended before it was complete';
-  yield { kind: 'end', error, figures: call === null ? [] : figuresOf(call), href: call === null ? null : `/console/p/${project.slug}/calls/${id}` };
+  if (call !== null && error === null && call.outcome !== 'ok') error = 'The response ended before it was complete.';
+  yield {
+    kind: 'end',
+    error,
+    figures: call === null ? [] : figuresOf(call),
+    href: call === null ? null : `/console/p/${project.slug}/calls/${id}`,
+  };
 }
 
 function figuresOf({ model, cache, durationMs, firstByteMs, tokens, costNanos, attempts }: CallDetail): RunEnd['figures'] {

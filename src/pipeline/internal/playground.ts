@@ -67,7 +67,12 @@ export function createPlayground({ handleCall, clock }: { readonly handleCall: H
 }
 
 /** Members of a chat completion; those that are not set are left out. */
-export function chatMembers({ system, prompt, temperature, maxTokens }: Pick<PlaygroundRequest, 'system' | 'prompt' | 'temperature' | 'maxTokens'>) {
+export function chatMembers({
+  system,
+  prompt,
+  temperature,
+  maxTokens,
+}: Pick<PlaygroundRequest, 'system' | 'prompt' | 'temperature' | 'maxTokens'>) {
   return {
     messages: [...(system === '' ? [] : [{ role: 'system', content: system }]), { role: 'user', content: prompt }],
     ...(temperature !== null && { temperature }),
@@ -78,7 +83,10 @@ export function chatMembers({ system, prompt, temperature, maxTokens }: Pick<Pla
 async function* readDeltas(chunks: AsyncIterable<Buffer>): AsyncGenerator<string, void> {
   const parser = createSseParser();
   for await (const chunk of chunks) {
-    const text = parser.push(chunk).events.map(({ data }) => textOf(data)).join('');
+    const text = parser
+      .push(chunk)
+      .events.map(({ data }) => textOf(data))
+      .join('');
     if (text !== '') yield text;
   }
 }

@@ -37,7 +37,7 @@ import { html } from '../../../src/console/frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../../../src/console/frame/route.ts';
 import { gatewayError } from '../../../src/core/errors.ts';
 
-export const hostileText = '"><img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>\'`${1}';
+export const hostileText = '"><img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>\'`{1}';
 
 const at = Date.UTC(2026, 10, 22, 14, 5, 9, 120);
 const days = Array.from({ length: 14 }, (_, index) => `2026-11-${String(index + 9).padStart(2, '0')}`);
