@@ -4,7 +4,7 @@ import { importCatalog, removeImportedRow } from './catalog-commands.ts';
 import type { Command } from './command.ts';
 import { formatBatch, formatBatches, formatReplay } from './format-batches.ts';
 import { formatCatalog, formatImport, formatRemoval } from './format-catalog.ts';
-import { formatAudit, formatMembers, formatPeople, formatSessions, formatSignInLink } from './format-people.ts';
+import { formatAudit, formatMembers, formatPeople, formatSessions, formatSignInLink, formatTokens } from './format-people.ts';
 import {
   formatApplications,
   formatCalls,
@@ -249,6 +249,26 @@ export const commands: Readonly<Record<string, Command>> = {
     args: { email: 'email', id: 'session' },
     operations: ['delete /provision/people/{email}/sessions/{id}', 'delete /provision/people/{email}/sessions'],
     format: ({ revoked }) => `Ended ${String(revoked)} ${revoked === 1 ? 'session' : 'sessions'}.\n`,
+  },
+
+  'tokens list': {
+    summary: 'list the personal tokens of a person',
+    args: emailArgument,
+    operations: [`${person}/tokens`],
+    format: (response) => formatTokens(rows(response)),
+  },
+  'tokens create': {
+    summary: 'create a personal token, with which the person uses MCP',
+    args: emailArgument,
+    options: ['name', 'scopes', 'days'],
+    operations: ['post /provision/people/{email}/tokens'],
+    format: (response) => `${String(response.token)}\n\n${formatTokens([response])}\nKeep the token: it is shown this once.\n`,
+  },
+  'tokens revoke': {
+    summary: 'revoke a personal token at once',
+    args: { email: 'email', id: 'token' },
+    operations: ['delete /provision/people/{email}/tokens/{id}'],
+    format: (response) => formatTokens([response]),
   },
 
   'members list': {

@@ -146,6 +146,7 @@ function questionFor(parameter: string, { args = {} }: Command): string {
     prefix: 'which key? name it by its prefix, see gateway keys list',
     batch: 'which batch? see gateway batches list',
     erasure: 'which erasure? see gateway erasures list',
+    token: 'which token? name it by its id, see gateway tokens list',
     process: 'which process? see gateway leases list',
     application: 'which application? see gateway applications list',
     project: 'which project? see gateway projects list',

@@ -18,6 +18,14 @@ export function formatSessions(rows: readonly JsonObject[]): string {
   );
 }
 
+export function formatTokens(rows: readonly JsonObject[]): string {
+  if (rows.length === 0) return 'No personal tokens.\n';
+  return formatTable(
+    ['PREFIX', 'NAME', 'SCOPES', 'LAST USED', 'EXPIRES', 'ID'],
+    rows.map((row) => [row.prefix, row.name, row.scopes, row.last_used_at, row.expires_at, row.id]),
+  );
+}
+
 export function formatMembers(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'The project has no members. Add one with: gateway members set <email> --project <project> --role owner\n';
   return formatTable(

@@ -24,6 +24,7 @@ const summaries = {
   leases: 'list leases on ceilings, release those of dead processes',
   people: 'list, create, show, change and delete people',
   sessions: 'list and end sessions of people',
+  tokens: 'list, create and revoke personal tokens',
   members: 'list, add, change and remove members of a project',
   'sign-in-link': 'print a one-time link for signing in to the console',
   audit: 'list changes by people and with the admin token',

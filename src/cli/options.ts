@@ -93,6 +93,16 @@ const table = {
   admin: { help: 'deployment admin: owner of every project, who also manages people, projects and prices', member: 'admin' },
   disabled: { help: 'a disabled person cannot sign in; their sessions end', member: 'disabled' },
   'password-file': { value: '<file>', help: 'its first line is the password; - reads standard input; default: a sign-in link' },
+  scopes: {
+    ...{ value: '<a,b>', help: 'settings:read, settings:write, memory:read, usage:read', member: 'scopes' },
+    parse: list,
+  },
+  days: {
+    value: '<n>',
+    help: 'until the token expires, at most 90',
+    member: 'expires_in_days',
+    parse: (text) => parseNumber(text, 'days'),
+  },
   after: { value: '<address>', help: 'only people after this one', member: 'after' },
   person: { value: '<id or address>', help: 'only changes by this person', member: 'person' },
   action: { value: '<action>', help: 'only this action, for example key.issue', member: 'action' },

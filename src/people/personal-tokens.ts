@@ -31,6 +31,13 @@ const inputSchema = z.strictObject({
   days: z.int().min(1).max(maxTokenDays),
 });
 
+/** The body of "create a personal token" under `/provision`. */
+export const personalTokenInput = z.strictObject({
+  name: inputSchema.shape.name,
+  scopes: inputSchema.shape.scopes,
+  expires_in_days: inputSchema.shape.days,
+});
+
 export interface PersonalToken {
   readonly id: string;
   readonly prefix: string;

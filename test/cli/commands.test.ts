@@ -243,6 +243,18 @@ test('people, members, sessions, sign-in-link and audit', async () => {
   expect(await gateway('sessions revoke ann@example.com 7')).toBe(1);
   expect(errors).toBe('gateway: no such session\n');
 
+  expect(await gateway('tokens create ann@example.com --name editor --scopes settings:read,usage:read --days 30')).toBe(0);
+  const [token = ''] = written.split('\n');
+  expect(token).toMatch(/^gwp_/);
+  expect(await gateway('tokens list ann@example.com')).toBe(0);
+  const [, id = ''] = /^\w+ +editor +settings:read,usage:read +- +2026-12-20T10:00:00Z +(\S+)$/m.exec(written) ?? [];
+  expect(written).not.toContain(token);
+  expect(await gateway('tokens create ann@example.com --name editor --scopes all --days 91')).toBe(1);
+  expect(errors).toMatch(/^gateway: scopes\.0: .+; expires_in_days: /);
+  expect(await gateway(`tokens revoke ann@example.com ${id}`)).toBe(0);
+  expect(await gateway('tokens list ann@example.com')).toBe(0);
+  expect(written).toBe('No personal tokens.\n');
+
   expect(await gateway('audit --project crew --limit 3')).toBe(0);
   expect(written).toMatch(/^2026-11-20T10:00:00Z +admin_token +crew +member\.remove +- +ok +\{/m);
   expect(await gateway('audit --from yesterday')).toBe(1);

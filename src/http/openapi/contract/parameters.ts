@@ -76,6 +76,7 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   task_id: queryParameter('task_id', boundedName, 'only calls of this task'),
   email: pathParameter('email', boundedName, 'e-mail address of the person, in any case'),
   session: pathParameter('id', uuid, 'id of the session'),
+  personal_token: pathParameter('id', uuid, 'id of the personal token'),
   after_email: queryParameter('after', boundedName, 'only people whose address sorts after this one'),
   before_entry: queryParameter('before', { type: 'integer', minimum: 1 }, 'only entries older than the one with this id'),
   audit_project: queryParameter('project', { type: 'string', minLength: 1 }, 'only changes to the project with this slug'),

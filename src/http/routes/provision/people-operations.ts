@@ -48,6 +48,25 @@ export const peopleOperations: OperationSpecs = {
     parameters: ['email', 'session'],
     responses: { 200: 'RevokedSessions' },
   },
+  [`get ${person}/tokens`]: {
+    ...readOne,
+    summary: 'Lists the personal tokens of a person, without their secrets',
+    parameters: ['email'],
+    responses: { 200: 'PersonalTokenList' },
+  },
+  [`post ${person}/tokens`]: {
+    ...create,
+    summary: 'Creates a personal token, with which a person uses MCP',
+    parameters: ['email'],
+    body: { name: 'PersonalTokenBody' },
+    responses: { 201: 'NewPersonalToken' },
+  },
+  [`delete ${person}/tokens/{id}`]: {
+    ...write,
+    summary: 'Revokes a personal token',
+    parameters: ['email', 'personal_token'],
+    responses: { 200: 'PersonalToken' },
+  },
   'post /provision/sign-in-links': {
     ...create,
     summary: 'Creates a one-time sign-in link',

@@ -8,6 +8,7 @@ import type { PersonRecord } from '../../../people/accounts.ts';
 import type { Member } from '../../../people/members.ts';
 import type { People } from '../../../people/people.ts';
 import { memberInput, signInLinkInput } from '../../../people/person-input.ts';
+import { type PersonalToken, personalTokenInput } from '../../../people/personal-tokens.ts';
 import type { SessionRecord } from '../../../people/sessions.ts';
 import { signInLinkUrl } from '../../../people/sign-in-links.ts';
 import { type Change, param, type Responders, toListJson } from './responders.ts';
@@ -20,7 +21,7 @@ export interface PeopleRouteDeps {
 
 export function addPeopleRoutes(router: Router, responders: Responders, { people, publicUrl }: PeopleRouteDeps): void {
   const { read, change, readProject, changeProject } = responders;
-  const { accounts, members, sessions, links } = people;
+  const { accounts, members, sessions, links, personalTokens } = people;
 
   /** The person in the URL; the audit row gets the id, since an e-mail address would remain when the person is deleted. */
   const findPerson = async (request: Request, change?: Change): Promise<PersonRecord> => {
@@ -90,6 +91,28 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
       const { id } = await findPerson(request, change);
       if (!(await sessions.revoke(id, param(request, 'id')))) throw gatewayError('not_found', { message: 'no such session' });
       return { revoked: 1 };
+    }),
+  );
+  router.get(
+    '/people/:email/tokens',
+    read(async (request) => toListJson(await personalTokens.list((await findPerson(request)).id), toTokenJson)),
+  );
+  router.post(
+    '/people/:email/tokens',
+    change('token.create', async (request, change) => {
+      const { expires_in_days: days, ...input } = parseOrBadRequest(personalTokenInput, request.body);
+      const { token, record } = await personalTokens.create((await findPerson(request, change)).id, { ...input, days });
+      change.note({ prefix: record.prefix, name: record.name, scopes: record.scopes });
+      change.setStatus(201);
+      return { token, ...toTokenJson(record) };
+    }),
+  );
+  router.delete(
+    '/people/:email/tokens/:id',
+    change('token.revoke', async (request, change) => {
+      const record = await personalTokens.revoke((await findPerson(request, change)).id, param(request, 'id'));
+      change.note({ prefix: record.prefix, name: record.name });
+      return toTokenJson(record);
     }),
   );
   router.post(
@@ -162,6 +185,15 @@ function toSessionJson({ id, userAgent, createdAt, lastSeenAt, expiresAt }: Sess
     created_at: formatTime(createdAt),
     last_seen_at: formatTime(lastSeenAt),
     expires_at: formatTime(expiresAt),
+  };
+}
+
+function toTokenJson({ id, prefix, name, scopes, createdAt, expiresAt, lastUsedAt }: PersonalToken): Record<string, unknown> {
+  return {
+    ...{ id, prefix, name, scopes },
+    created_at: formatTime(createdAt),
+    expires_at: formatTime(expiresAt),
+    last_used_at: formatTimeOrNull(lastUsedAt),
   };
 }
 

@@ -1,12 +1,14 @@
 /** Request and response schemas of people, members and the audit log. */
 import { z } from 'zod';
 import { memberInput, newPersonInput, personChange, signInLinkInput } from '../../../people/person-input.ts';
+import { personalTokenInput } from '../../../people/personal-tokens.ts';
 import { count, id, listSchema, text, time } from '../../openapi/schemas/primitives.ts';
 
 export const peopleRequests = {
   PersonBody: newPersonInput.describe('A new person.'),
   PersonChangeBody: personChange.describe('Omitted members stay unchanged.'),
   SignInLinkBody: signInLinkInput.describe('Who the link is for.'),
+  PersonalTokenBody: personalTokenInput.describe('A new personal token.'),
   MemberBody: memberInput.describe('The role in the project.'),
 };
 
@@ -35,6 +37,17 @@ const member = z.looseObject({
 
 const session = z.looseObject({ id, user_agent: text, created_at: time, last_seen_at: time, expires_at: time });
 
+const tokenFields = {
+  id,
+  prefix: z.string(),
+  name: z.string(),
+  scopes: z.array(z.string()),
+  created_at: time,
+  expires_at: time,
+  last_used_at: time.nullable(),
+};
+const personalToken = z.looseObject(tokenFields);
+
 const auditEntry = z.looseObject({
   id: z.int(),
   at: time,
@@ -56,6 +69,9 @@ export const peopleResponses = {
   SignInLink: z.looseObject({ email: text, ...link }),
   SessionList: listSchema(session),
   RevokedSessions: z.looseObject({ revoked: count }),
+  PersonalToken: personalToken,
+  PersonalTokenList: listSchema(personalToken),
+  NewPersonalToken: z.looseObject({ token: z.string().describe('shown only once'), ...tokenFields }),
   Member: member,
   MemberList: listSchema(member),
   AuditEntryList: listSchema(auditEntry),
