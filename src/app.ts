@@ -11,6 +11,7 @@ import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
 import { startCostAdjustment } from './ceilings/counter-updates.ts';
 import { createCounterReader, createUsageReader } from './ceilings/counter-usage.ts';
+import type { FirstSignIn } from './cli/banner.ts';
 import { parseImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
@@ -29,6 +30,7 @@ import { createKeyring } from './keys/keyring.ts';
 import type { Logger } from './observability/logger.ts';
 import { createAudit } from './people/audit.ts';
 import { createPeople } from './people/people.ts';
+import { signInLinkUrl } from './people/sign-in-links.ts';
 import type { ResponseCache } from './pipeline/cache/response-cache.ts';
 import { createResponseCache } from './pipeline/cache/response-cache.ts';
 import { createEmbedder } from './pipeline/internal/embedder.ts';
@@ -72,6 +74,8 @@ export interface App {
   listen(host: string, port: number): Promise<string>;
   /** Creates the project `default` and its first key; resolves to the secret. Null when a project exists already. */
   issueFirstKey(): Promise<string | null>;
+  /** How the first person signs in: a link, or the command that prints one when links must not be shown. Null when a person exists. */
+  prepareFirstSignIn(options: { origin: string; mayShowLink: boolean }): Promise<FirstSignIn | null>;
   /** Connects to Temporal in the background. `onReady` gets the URL of the web UI; null without a dev server. */
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
   /** Applies a new configuration to calls that start from now on. */
@@ -210,6 +214,10 @@ export async function createApp(options: AppOptions): Promise<App> {
       if ((await projects.list()).length > 0) return null;
       const { project } = await projects.ensureDefault('default');
       return (await keyring.issue(project.id, { name: 'first key' })).secret;
+    },
+    async prepareFirstSignIn({ origin, mayShowLink }) {
+      if (!(await people.accounts.isEmpty())) return null;
+      return mayShowLink ? { kind: 'link', url: signInLinkUrl(origin, (await people.links.issue(null)).secret) } : { kind: 'command' };
     },
     startDurable(onReady) {
       durable ??= startDurableWork({

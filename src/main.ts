@@ -140,7 +140,12 @@ function createHost(): ServiceHost {
   if (process.env.GATEWAY_BOOTSTRAP_IPC) stopWithBootstrap(Number(process.env.GATEWAY_BOOTSTRAP_IPC), onStop);
   let reload = (): void => undefined;
   process.on('SIGHUP', () => reload());
-  return { env: process.env, write, writeError, stopping: stop.signal, onReload: (action) => (reload = action), clusterWorker: null };
+  return {
+    ...{ env: process.env, write, writeError, isTerminal: process.stdout.isTTY === true },
+    stopping: stop.signal,
+    onReload: (action) => (reload = action),
+    clusterWorker: null,
+  };
 }
 
 /** Runs one process of a cluster (service/cluster.ts). It reloads on its parent's message, not on SIGHUP. */

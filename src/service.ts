@@ -89,7 +89,10 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   const url = await listen(app, loaded);
   if (role !== 'worker' && !clusterWorker) await publishServiceAddress(dataDir, url, started);
   if (role === 'start' && (clusterWorker?.isFirst ?? true)) {
-    host.write(formatBanner({ url, firstKey: await app.issueFirstKey(), dataDir: loaded.server.dataDir, demo: loaded.demo }));
+    const firstKey = await app.issueFirstKey();
+    const origin = loaded.publicUrl ?? url;
+    const firstSignIn = await app.prepareFirstSignIn({ origin, mayShowLink: host.isTerminal });
+    host.write(formatBanner({ url, origin, firstKey, firstSignIn, dataDir: loaded.server.dataDir, demo: loaded.demo }));
   }
   if (clusterWorker?.isLeader ?? true) {
     if (loaded.server.otlpEndpoint !== null) logger.warn({}, 'OTEL_EXPORTER_OTLP_ENDPOINT ignored: this version exports no traces');

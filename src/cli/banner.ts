@@ -1,15 +1,26 @@
 /** The text that `npm start` prints once the service is up: everything needed for a first call. */
 
+/** A link, or the command that prints one where output may end in a log. */
+export type FirstSignIn = { readonly kind: 'link'; readonly url: string } | { readonly kind: 'command' };
+
 export interface BannerFacts {
   readonly url: string;
+  /** Scheme and host under which browsers reach the gateway. */
+  readonly origin: string;
   /** Secret of the key created at the first start. Null at later starts: it cannot be shown again. */
   readonly firstKey: string | null;
+  /** How the first person signs in. Null when a person exists. */
+  readonly firstSignIn: FirstSignIn | null;
   readonly dataDir: string;
   readonly demo: boolean;
 }
 
-export function formatBanner({ url, firstKey, dataDir, demo }: BannerFacts): string {
+export function formatBanner({ url, origin, firstKey, firstSignIn, dataDir, demo }: BannerFacts): string {
   const lines = ['', 'The gateway is ready.', '', `  Address         ${url}`];
+  lines.push(`  Console         ${origin}/console`);
+  if (firstSignIn?.kind === 'link') {
+    lines.push(`  First sign-in   ${firstSignIn.url}`, '                  (creates your admin account; works once, within 24 hours)');
+  } else if (firstSignIn) lines.push('  First sign-in   npx gateway sign-in-link --admin');
   if (firstKey !== null) lines.push(`  Virtual key     ${firstKey}`, '                  (project "default"; shown this once)');
   lines.push(`  Data directory  ${dataDir}`);
   if (demo) {

@@ -1,6 +1,6 @@
 /**
  * Table `sign_in_links`: links that sign in once, within a day. They are for the first sign-in, for people without a password, and for those
- * who forgot theirs. A link without a person creates the account of a deployment admin, such as the first one.
+ * who forgot theirs. A link without a person creates the account of a deployment admin, such as the first one, and ends all such links.
  */
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
@@ -78,7 +78,11 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
       const passwordHash = input.password === '' ? null : await hashPassword(input.password);
       return database.transaction(async (tx) => {
         await takeLink(tx, secret, clock.now());
-        if (link.person === null) return insertPerson(tx, { ...account, admin: true, passwordHash }, clock.now());
+        if (link.person === null) {
+          // Each start on a terminal prints one while nobody has an account.
+          await tx.query('delete from sign_in_links where person_id is null');
+          return insertPerson(tx, { ...account, admin: true, passwordHash }, clock.now());
+        }
         if (passwordHash !== null) await setPasswordHash(tx, link.person.id, passwordHash);
         const person = await readPerson(tx, link.person.id);
         if (!person || person.disabledAt !== null) throw linkNotFound();

@@ -5,6 +5,8 @@ import type { ClusterWorker } from './cluster-worker.ts';
 export interface ServiceHost {
   readonly env: Environment;
   readonly write: (text: string) => void;
+  /** Whether a person reads what `write` prints; otherwise it may end in a log. */
+  readonly isTerminal: boolean;
   readonly writeError: (text: string) => void;
   /** Aborted when the process is asked to stop. */
   readonly stopping: AbortSignal;

@@ -54,6 +54,9 @@ describe('gateway start, on one data directory', () => {
     expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
     key = firstKeyOf(gateway) ?? '';
     expect(gateway.stdout()).toContain(`Virtual key     ${key}\n`);
+    // The output of a container is a log: only a terminal gets the link itself.
+    expect(gateway.stdout()).toContain('First sign-in   npx gateway sign-in-link --admin\n');
+    expect(gateway.stdout()).not.toContain('/console/sign-in/');
     const curlLine = /^ *(curl .*)$/m.exec(gateway.stdout())?.[1] ?? '';
     const answer = await run('bash', ['-c', curlLine]);
     expect(answer).toContain('Hello');
@@ -244,6 +247,38 @@ describePostgres('on a database server', () => {
       await proxy.connect();
       expect(await gateway.end('SIGTERM')).toBe(0);
     }));
+});
+
+const describeTerminal = process.platform === 'linux' ? describe : describe.skip;
+
+describeTerminal('gateway start, on a terminal', () => {
+  it('prints a link that creates the first account; once somebody has one, none', async () => {
+    const home = await processes.home('migrated');
+    // A pseudo-terminal, which leaves line ends as they are, as the standard output.
+    const program = ['script', '-qefc', `stty -onlcr && exec ${process.execPath} ${join(root, 'src', 'main.ts')} start`, '/dev/null'];
+    const gateway = await processes.start('start', { home, program });
+    const link = /First sign-in +(http\S+)/.exec(gateway.stdout())?.[1] ?? '';
+    expect(link).toContain(`${gateway.url}/console/sign-in/link?token=`);
+    const page = await fetch(link);
+    const text = await page.text();
+    expect(text).toContain('Create the admin account');
+    const field = (name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(text)?.[1] ?? '';
+    const form = { csrf: field('csrf'), token: field('token'), email: 'ann@example.com', name: 'Ann', password: 'correct horse battery' };
+    const headers = { cookie: page.headers.getSetCookie()[0]?.split(';')[0] ?? '' };
+    const used = await fetch(`${gateway.url}/console/sign-in/link`, {
+      method: 'POST',
+      headers,
+      body: new URLSearchParams(form),
+      redirect: 'manual',
+    });
+    expect([used.status, used.headers.get('location')]).toEqual([303, '/console']);
+    expect((await fetch(link)).status).toBe(404);
+    await gateway.end('SIGTERM');
+    await eventually(async () => expect(await processesOf(home)).toEqual([]));
+    const again = await processes.start('start', { home, program });
+    expect(again.stdout()).toContain('Console         http');
+    expect(again.stdout()).not.toContain('First sign-in');
+  });
 });
 
 const oldNode = await findOldNode();
