@@ -78,7 +78,7 @@ function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
     ...playgroundArea(deps),
     ...memoryAreas(deps),
     ...signInRoutes(deps),
-    ...createAccountRoutes(deps),
+    ...createAccountRoutes({ people: deps.people, publicUrl: () => deps.snapshot().config.publicUrl }),
     ...keyHolderRoutes(deps),
   ];
 }

@@ -1,24 +1,27 @@
 /** The account page, as one view of its sections. */
 import type { PersonRecord } from '../../people/accounts.ts';
+import type { PersonalToken } from '../../people/personal-tokens.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
 import { actionButton, ago, badge, card, definitions, form, section, table, textField, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
-
-export const accountPath = '/console/account';
+import { accountPath } from './account-path.ts';
+import { tokenSection } from './tokens-view.ts';
 
 interface AccountView {
   readonly person: PersonRecord;
   readonly sessions: readonly SessionRecord[];
+  readonly tokens: readonly PersonalToken[];
 }
 
-export function accountView(context: ConsoleContext, { person, sessions }: AccountView): PageContent {
+export function accountView(context: ConsoleContext, { person, sessions, tokens }: AccountView): PageContent {
   const content = html`${section('Profile', card(profile(context, person)))}
 ${person.hasPassword || !person.hasOidc ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person))) : ''}
 ${section('Sessions', sessionTable(context, sessions), {
   hint: 'Where you are signed in. A session ends after 7 days without use, and after 30 days.',
   ...(sessions.length > 1 && { actions: revokeOthers(context) }),
-})}`;
+})}
+${tokenSection(context, tokens)}`;
   return { kind: 'page', title: 'Account', content };
 }
 

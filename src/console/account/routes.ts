@@ -2,15 +2,21 @@
 import { gatewayError } from '../../core/errors.ts';
 import type { People } from '../../people/people.ts';
 import type { ActionRoute, ConsoleContext, ConsoleRoute, PageContent, PageRoute } from '../frame/route.ts';
-import { accountPath, accountView } from './page.ts';
+import { accountPath } from './account-path.ts';
+import { accountView } from './page.ts';
+import { createTokenRoutes, type TokenRouteDeps } from './token-routes.ts';
 
-export function createAccountRoutes({ people }: { readonly people: People }): readonly ConsoleRoute[] {
-  const { accounts, sessions, signIn } = people;
+interface AccountRouteDeps extends Pick<TokenRouteDeps, 'publicUrl'> {
+  readonly people: People;
+}
+
+export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): readonly ConsoleRoute[] {
+  const { accounts, sessions, signIn, personalTokens } = people;
 
   const view = async (context: ConsoleContext): Promise<PageContent> => {
     const { id } = context.session.person;
-    const [person, open] = await Promise.all([accounts.get(id), sessions.list(id)]);
-    return accountView(context, { person, sessions: open });
+    const [person, open, tokens] = await Promise.all([accounts.get(id), sessions.list(id), personalTokens.list(id)]);
+    return accountView(context, { person, sessions: open, tokens });
   };
   const page: PageRoute = { method: 'get', path: '/account', access: 'person', handle: view };
 
@@ -55,5 +61,5 @@ export function createAccountRoutes({ people }: { readonly people: People }): re
     return { kind: 'redirect', to: accountPath, notice, audit: { sessions: count } };
   });
 
-  return [page, rename, changePassword, revokeOthers, revoke];
+  return [page, rename, changePassword, revokeOthers, revoke, ...createTokenRoutes({ personalTokens, publicUrl })];
 }

@@ -1,0 +1,96 @@
+/** Personal access tokens: the section of the account page, the form of a new token, and the page that shows it once. */
+import { maxTokenDays, type PersonalToken } from '../../people/personal-tokens.ts';
+import { scopeDescriptions, scopes } from '../../people/scopes.ts';
+import {
+  actionButton,
+  ago,
+  card,
+  checkboxField,
+  codeBlock,
+  fieldset,
+  form,
+  notice,
+  section,
+  selectField,
+  table,
+  textField,
+  time,
+} from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import { accountPath } from './account-path.ts';
+
+const tokensPath = `${accountPath}/tokens`;
+export const newTokenPath = `${tokensPath}/new`;
+
+export function tokenSection(context: ConsoleContext, tokens: readonly PersonalToken[]): Html {
+  const list = table({
+    caption: 'Personal access tokens',
+    hideCaption: true,
+    rows: tokens,
+    empty: 'Create a token to use the gateway from Claude Code, Cursor, VS Code or another MCP client.',
+    columns: [
+      { label: 'Name', value: ({ name, prefix }) => html`${name}<br><span class="muted"><code>gwp_${prefix}</code></span>`, grow: true },
+      { label: 'Scopes', value: (token) => token.scopes.join(', ') },
+      { label: 'Last used', value: ({ lastUsedAt }) => (lastUsedAt === null ? 'Never' : ago(lastUsedAt, context.now, 'UTC')) },
+      { label: 'Expires', value: ({ expiresAt }) => time(expiresAt, 'UTC', 'minute') },
+      {
+        label: '',
+        align: 'end',
+        value: ({ id, name }) =>
+          actionButton({ context, action: `${tokensPath}/${id}/revoke`, label: 'Revoke', danger: true, about: `token ${name}` }),
+      },
+    ],
+  });
+  return section('Personal access tokens', list, {
+    id: 'tokens',
+    hint: 'For AI agents that connect over MCP. A token acts as you, within its scopes, in every project of yours.',
+    actions: html`<a class="button" href="${newTokenPath}">New token</a>`,
+  });
+}
+
+/** `input`: a submitted form that was not accepted. */
+export function newTokenView(context: ConsoleContext, input: URLSearchParams | null): PageContent {
+  const chosen = input?.getAll('scopes') ?? ['settings:read', 'usage:read'];
+  const content = card(
+    form({
+      context,
+      action: tokensPath,
+      label: 'New token',
+      fields: [
+        textField({
+          ...{ name: 'name', label: 'Name', value: input?.get('name'), required: true, maxLength: 100, autocomplete: 'off' },
+          hint: 'Where you will use it, such as “Claude Code on my laptop”.',
+        }),
+        fieldset(
+          'Scopes',
+          scopes.map((scope) =>
+            checkboxField({
+              ...{ name: 'scopes', value: scope, checked: chosen.includes(scope) },
+              label: html`<code>${scope}</code> <span class="muted">${scopeDescriptions[scope]}</span>`,
+              required: false,
+            }),
+          ),
+        ),
+        selectField({
+          ...{ name: 'days', label: 'Expires after', value: input?.get('days') ?? '30', required: true },
+          options: [7, 30, 60, maxTokenDays].map((days) => ({ value: String(days), label: `${days} days` })),
+        }),
+      ],
+      submit: 'Create the token',
+      cancelHref: accountPath,
+    }),
+  );
+  return { kind: 'page', title: 'New personal access token', content, breadcrumbs: [{ label: 'Account', href: accountPath }] };
+}
+
+export function createdTokenView({ name }: PersonalToken, token: string, mcpUrl: string): PageContent {
+  const header = `Authorization: Bearer ${token}`;
+  const config = { mcpServers: { gateway: { type: 'http', url: mcpUrl, headers: { Authorization: `Bearer ${token}` } } } };
+  const content = html`${notice('Copy it now: it is not shown again. Anyone who has it acts as you.', 'warning')}
+${section(name, codeBlock(token, 'Token'))}
+${section('Claude Code', codeBlock(`claude mcp add --transport http gateway ${mcpUrl} --header "${header}"`, 'Command for Claude Code'))}
+${section('Other clients', codeBlock(JSON.stringify(config, null, 2), 'Configuration'), { hint: html`For <code>.cursor/mcp.json</code> and clients with the same format; VS Code names the first member <code>servers</code>.` })}
+<p><a class="button" href="${accountPath}#tokens">Done</a></p>`;
+  return { kind: 'page', title: 'Your new token', content, breadcrumbs: [{ label: 'Account', href: accountPath }] };
+}
