@@ -72,7 +72,7 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
 }
 
 /** One line per area, in the order of the navigation. */
-function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
+export function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
   return [
     ...managementAreas(deps),
     ...playgroundArea(deps),
