@@ -3,8 +3,7 @@ import { chatMembers } from '../../pipeline/internal/playground.ts';
 import type { PlaygroundInput } from './input.ts';
 
 const keyVariable = 'GATEWAY_KEY';
-/** In the code of the reader, not in ours. */
-const environment = ['process', 'env'].join('.');
+const keyFromEnvironment = 'process.env.GATEWAY_KEY';
 
 /** `origin`: scheme and host of the gateway. */
 export function curlSnippet(input: PlaygroundInput, origin: string): string {
@@ -21,7 +20,7 @@ export function typescriptSnippet(input: PlaygroundInput, origin: string): strin
 
 const client = new OpenAI({
   baseURL: ${JSON.stringify(`${origin}/v1`)},
-  apiKey: ${environment}.${keyVariable},
+  apiKey: ${keyFromEnvironment},
 });
 
 const stream = await client.chat.completions.create(${indent(JSON.stringify({ ...requestBody(input), stream: true }, null, 2))});
