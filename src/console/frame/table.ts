@@ -27,7 +27,7 @@ export interface TableOptions<Row> {
 }
 
 export function table<Row>({ caption, hideCaption = false, columns, rows, empty, rowHref, footer }: TableOptions<Row>): Html {
-  if (rows.length === 0) return emptyState(caption, empty);
+  if (rows.length === 0) return emptyState(hideCaption ? null : caption, empty);
   return html`<div class="table-frame"><table>
 <caption${hideCaption ? html` class="hidden"` : ''}>${caption}</caption>
 <thead><tr>${columns.map((column) => html`<th scope="col"${classOf(column)}>${column.label}</th>`)}</tr></thead>
@@ -51,6 +51,6 @@ function classOf(column: Pick<Column<never>, 'align' | 'wideOnly' | 'grow'> | un
 }
 
 /** What to show where there is nothing yet. */
-export function emptyState(title: string, text: Html | string, action?: Html): Html {
-  return html`<div class="empty"><p class="empty-title">${title}</p><p>${text}</p>${action}</div>`;
+export function emptyState(title: string | null, text: Html | string, action?: Html): Html {
+  return html`<div class="empty">${title === null ? '' : html`<p class="empty-title">${title}</p>`}<p>${text}</p>${action}</div>`;
 }
