@@ -1,5 +1,8 @@
 /** Gives the console's pages of keys, applications, routing, rules, members and audit what they need. Contains no policy. */
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
+import { convertTable } from '../cli/catalog-commands.ts';
+import { CommandError } from '../cli/service-client.ts';
+import type { CatalogRow } from '../config/config.ts';
 import { getHost } from '../config/starter-catalog.ts';
 import { createApplicationRoutes } from '../console/applications/routes.ts';
 import { createAuditRoutes } from '../console/audit/routes.ts';
@@ -8,8 +11,12 @@ import { createKeyRoutes } from '../console/keys/routes.ts';
 import { createMemberRoutes } from '../console/members/member-routes.ts';
 import { createPeopleRoutes } from '../console/members/people-routes.ts';
 import { createProjectRoutes } from '../console/members/project-routes.ts';
+import type { PricedModel } from '../console/prices/price-columns.ts';
+import { createPriceRoutes } from '../console/prices/routes.ts';
+import { createProjectSettingsRoutes } from '../console/routing/project-form.ts';
 import { createRoutingRoutes } from '../console/routing/routes.ts';
 import { createRuleRoutes } from '../console/rules/routes.ts';
+import { gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
@@ -19,8 +26,11 @@ import type { People } from '../people/people.ts';
 import { signInLinkUrl } from '../people/sign-in-links.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
 import type { Projects } from '../projects/projects.ts';
+import { toPrice } from '../routing/catalog.ts';
 import { readRecentUse } from '../usage/analytics/recent-use.ts';
 import { lastCalls } from '../usage/last-calls.ts';
+import type { ActiveModels } from '../usage/prices/active-models.ts';
+import { latestPrices, priceHistory } from '../usage/prices/price-history.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 
 export interface ManagementAreasDeps {
@@ -34,6 +44,7 @@ export interface ManagementAreasDeps {
   readonly people: People;
   readonly audit: Audit;
   readonly breakers: Breakers;
+  readonly activeModels: ActiveModels<CatalogRow>;
   readonly clock: Clock;
 }
 
@@ -64,10 +75,40 @@ export function managementAreas(deps: ManagementAreasDeps): readonly ConsoleRout
         classifier: () => snapshot().config.auto.classifier,
       }),
     }),
+    ...createProjectSettingsRoutes({ projects, readCounters }),
+    ...priceRoutes(deps),
     ...createRuleRoutes({ contentRules }),
     ...createMemberRoutes({ people, linkUrl }),
     ...createPeopleRoutes({ people, linkUrl }),
     ...createProjectRoutes({ projects }),
     ...createAuditRoutes({ audit, accounts: people.accounts, members: people.members }),
   ];
+}
+
+function priceRoutes({ activeModels, database, snapshot }: ManagementAreasDeps): readonly ConsoleRoute[] {
+  const toModel = (row: CatalogRow): PricedModel => ({ ...row, price: toPrice(row) });
+  const toMap = (models: Readonly<Record<string, CatalogRow>>) => new Map(Object.entries(models).map(([id, row]) => [id, toModel(row)]));
+  return createPriceRoutes({
+    listModels: () => Object.values(activeModels.models()).map(toModel),
+    latestPrices: (models) => latestPrices(database, models),
+    priceHistory: (model) => priceHistory(database, model),
+    convertTable(text, as) {
+      const providers = Object.values(snapshot().config.providers).map(({ name, baseUrl, serves }) => ({
+        name,
+        host: getHost(baseUrl),
+        serves,
+      }));
+      try {
+        return convertTable({ text, name: 'the text', providers, as });
+      } catch (cause) {
+        if (cause instanceof CommandError) throw gatewayError('bad_request', { message: `table: ${cause.message}`, cause });
+        throw cause;
+      }
+    },
+    preview(models) {
+      const { receipt, before, after } = activeModels.preview(models);
+      return { receipt, before: toMap(before), after: toMap(after) };
+    },
+    importModels: activeModels.import,
+  });
 }

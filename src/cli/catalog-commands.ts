@@ -14,7 +14,7 @@ export async function importCatalog({ send, args: { file }, values: { as = [] } 
     throw new CommandError(`${file} cannot be read: ${errorMessage(cause)}`, null, cause);
   });
   const { providers } = await send('get /provision/catalog');
-  const { models, skipped, unmatched } = convert(file, text, tableProviders(asArray(providers), Array.isArray(as) ? as : []));
+  const { models, skipped, unmatched } = convertTable({ text, name: file, providers: asArray(providers), as: Array.isArray(as) ? as : [] });
   if (Object.keys(models).length === 0 && skipped.length === 0) {
     throw new CommandError(
       'no provider is one of the vendors of this table; name it with --as <name in the table>=<provider>, for example --as openai=proxy',
@@ -30,12 +30,24 @@ export function removeImportedRow({ send, args: { model } }: Invocation): Promis
   return send('put /provision/catalog', { models: { [model]: null } });
 }
 
-function convert(file: string, text: string, providers: readonly TableProvider[]): ConvertedTable {
+export interface TableInput {
+  readonly text: string;
+  /** For errors. */
+  readonly name: string;
+  /** `name`, `host` and `serves` of each configured provider. */
+  readonly providers: readonly unknown[];
+  /** `<name in the table>=<provider>`. */
+  readonly as: readonly string[];
+}
+
+/** Converts a price table to rows of the configured providers. Throws CommandError. */
+export function convertTable({ text, name, providers, as }: TableInput): ConvertedTable {
+  const vendors = tableProviders(providers, as);
   try {
-    return convertPriceTable(text, providers);
+    return convertPriceTable(text, vendors);
   } catch (cause) {
     const reason = cause instanceof SyntaxError ? 'not valid JSON' : errorMessage(cause);
-    throw new CommandError(`${file} is not a price table: ${reason}`, null, cause);
+    throw new CommandError(`${name} is not a price table: ${reason}`, null, cause);
   }
 }
 

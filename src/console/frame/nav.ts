@@ -49,7 +49,8 @@ const groups: readonly (readonly [label: string, entries: readonly (readonly [la
     [
       ['Members', '/members'],
       ['Audit', '/audit'],
-      ['Settings', '/settings'],
+      ['Project settings', '/project'],
+      ['Memory settings', '/settings'],
       ['Erase a subject', '/erase'],
     ],
   ],

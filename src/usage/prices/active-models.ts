@@ -52,6 +52,12 @@ export interface ImportReceipt {
   readonly kept_by_file: readonly string[];
 }
 
+export interface ImportPreview<Row> {
+  readonly receipt: ImportReceipt;
+  readonly before: Models<Row>;
+  readonly after: Models<Row>;
+}
+
 export interface ActiveModels<Row extends ModelRow> {
   models(): Models<Row>;
   /**
@@ -59,6 +65,8 @@ export interface ActiveModels<Row extends ModelRow> {
    * stored.
    */
   import(models: unknown): Promise<ImportReceipt>;
+  /** What `import` would do now, with the active rows before and after. Stores nothing; throws as `import` does. */
+  preview(models: unknown): ImportPreview<Row>;
   /** Activates the rows of a new configuration. */
   reconfigure(configured: Models<Row>): void;
   /** Resolves when all stored rows are active and all prices are recorded. */
@@ -134,6 +142,12 @@ export function createActiveModels<Row extends ModelRow>(options: ActiveModelsOp
       isStale = true;
       await synced();
       return buildReceipt({ before, after: active, imported: Object.keys(rows), removed });
+    },
+    preview(models) {
+      const { rows, removed } = parseImport(models, parseRows);
+      const kept = Object.entries(stored).filter(([id]) => !removed.includes(id));
+      const after = mergeModels(configured, parseRows({ ...Object.fromEntries(kept), ...rows }).rows);
+      return { receipt: buildReceipt({ before: active, after, imported: Object.keys(rows), removed }), before: active, after };
     },
     reconfigure(next) {
       configured = next;

@@ -1,0 +1,168 @@
+/** Import of a public price table: a text is converted for the configured providers, its changes are shown, and then imported. */
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { gatewayError } from '../../core/errors.ts';
+import { isObject, type JsonObject } from '../../core/json/narrow.ts';
+import type { ImportReceipt } from '../../usage/prices/active-models.ts';
+import { defineAsset } from '../frame/assets.ts';
+import { badge, definitions, notice, form as renderForm, section, table, textArea } from '../frame/components.ts';
+import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import { type PricedModel, priceColumns } from './price-columns.ts';
+import { pricesPath } from './price-list.ts';
+
+/** Rows for the configured providers, and what has none. */
+export interface ConvertedPrices {
+  /** By `<provider>/<model>`, in the form of gateway.yaml. */
+  readonly models: Readonly<Record<string, JsonObject>>;
+  readonly skipped: readonly { readonly entry: string; readonly reason: string }[];
+  /** Number of entries of vendors that are not configured. */
+  readonly unmatched: number;
+}
+
+export interface PricePreview {
+  readonly receipt: ImportReceipt;
+  readonly before: ReadonlyMap<string, PricedModel>;
+  readonly after: ReadonlyMap<string, PricedModel>;
+}
+
+const fileScript = defineAsset(new URL('./import-file.js', import.meta.url));
+
+/** Of the unpacked rows. */
+const maxRowBytes = 16 * 1024 * 1024;
+/** More are counted, not listed. */
+const maxListed = 200;
+const breadcrumbs = [{ label: 'Prices', href: pricesPath }];
+
+export function importPage(context: ConsoleContext, form: URLSearchParams, message?: string): PageContent {
+  const errors = parseFieldErrors(message);
+  return {
+    kind: 'page',
+    title: 'Import prices',
+    breadcrumbs,
+    scripts: [fileScript],
+    content: html`<p class="lead">Takes the public price table (<code>model_prices_and_context_window.json</code>). Rows of gateway.yaml keep their price. You see the changes before they are made.</p>
+${renderForm({
+  context,
+  action: `${pricesPath}/preview`,
+  submit: 'Show changes',
+  cancelHref: pricesPath,
+  fields: [
+    html`<div class="field" data-file-for="field-table" hidden><label for="field-file">File</label><input id="field-file" type="file" accept=".json,application/json"></div>`,
+    textArea({
+      name: 'table',
+      label: 'Price table',
+      hint: 'JSON: one member per model.',
+      value: form.get('table') ?? '',
+      error: errors.of('table'),
+      rows: 12,
+      code: true,
+      required: true,
+    }),
+    textArea({
+      name: 'as',
+      label: 'Names of vendors in the table',
+      hint: html`One a line, as <code>name in the table=provider</code>, for providers whose host is not known.`,
+      value: form.get('as') ?? '',
+      error: errors.of('as'),
+      rows: 2,
+      code: true,
+      placeholder: 'openai=proxy',
+    }),
+  ],
+})}`,
+  };
+}
+
+export function previewPage(context: ConsoleContext, converted: ConvertedPrices, preview: PricePreview): PageContent {
+  const { receipt, before, after } = preview;
+  // Unchanged rows would only change where their price comes from.
+  const effective = [...receipt.added, ...receipt.changed];
+  const models = Object.fromEntries(effective.map((id) => [id, converted.models[id]]));
+  return {
+    kind: 'page',
+    title: 'Changes of prices',
+    breadcrumbs: [...breadcrumbs, { label: 'Import prices', href: `${pricesPath}/import` }],
+    content: html`${definitions([
+      ['New models', receipt.added.length],
+      ['Changed', receipt.changed.length],
+      ['Unchanged', receipt.unchanged.length],
+      ['Kept by gateway.yaml', receipt.kept_by_file.length],
+      ['Not usable', converted.skipped.length],
+      ['Of other vendors', converted.unmatched],
+    ])}
+${
+  effective.length === 0
+    ? notice('The catalog has these prices already.', 'neutral', 'Nothing would change')
+    : renderForm({
+        context,
+        action: `${pricesPath}/import`,
+        submit: `Import ${effective.length} ${effective.length === 1 ? 'row' : 'rows'}`,
+        cancelHref: `${pricesPath}/import`,
+        fields: [html`<input type="hidden" name="models" value="${gzipSync(JSON.stringify(models)).toString('base64url')}">`],
+      })
+}
+${changeTable('Changed', receipt.changed, before, after)}${changeTable('New', receipt.added, before, after)}${skippedTable(converted)}`,
+  };
+}
+
+interface Side {
+  readonly id: string;
+  readonly label: string;
+  readonly model: PricedModel | undefined;
+}
+
+function changeTable(title: string, ids: readonly string[], before: PricePreview['before'], after: PricePreview['after']): Html | '' {
+  if (ids.length === 0) return '';
+  const rows = ids.slice(0, maxListed).flatMap((id): Side[] => {
+    const now = { id, label: 'after', model: after.get(id) };
+    return before.has(id) ? [{ id, label: 'before', model: before.get(id) }, now] : [now];
+  });
+  return section(
+    title,
+    table<Side>({
+      caption: title,
+      hideCaption: true,
+      rows,
+      empty: '',
+      columns: [
+        { label: 'Model', value: ({ id }) => html`<code>${id}</code>`, grow: true },
+        { label: '', value: ({ label }) => badge(label, label === 'after' ? 'accent' : 'neutral') },
+        { label: 'Kind', value: ({ model }) => model?.kind ?? null, wideOnly: true },
+        ...priceColumns<Side>(({ model }) => model ?? null),
+      ],
+    }),
+    ids.length > maxListed ? { hint: `The first ${maxListed} of ${ids.length}.` } : {},
+  );
+}
+
+function skippedTable({ skipped }: ConvertedPrices): Html | '' {
+  if (skipped.length === 0) return '';
+  return section(
+    'Not usable',
+    table({
+      caption: 'Entries without a row',
+      hideCaption: true,
+      rows: skipped.slice(0, maxListed),
+      empty: '',
+      columns: [
+        { label: 'Entry', value: ({ entry }) => html`<code>${entry}</code>` },
+        { label: 'Why', value: ({ reason }) => reason, grow: true },
+      ],
+    }),
+    skipped.length > maxListed ? { hint: `The first ${maxListed} of ${skipped.length}.` } : {},
+  );
+}
+
+/** The rows of the form of `previewPage`. Throws `bad_request`. */
+export function parseRows(form: URLSearchParams): JsonObject {
+  try {
+    const rows: unknown = JSON.parse(
+      gunzipSync(Buffer.from(form.get('models') ?? '', 'base64url'), { maxOutputLength: maxRowBytes }).toString(),
+    );
+    if (isObject(rows)) return rows;
+  } catch {
+    // The same error as for JSON that is not an object.
+  }
+  throw gatewayError('bad_request', { message: 'the form is incomplete: show the changes again' });
+}

@@ -1,0 +1,66 @@
+/** Prices: everybody reads them, deployment admins import them. */
+import type { ImportReceipt } from '../../usage/prices/active-models.ts';
+import type { ConsoleRoute } from '../frame/route.ts';
+import { type ConvertedPrices, importPage, type PricePreview, parseRows, previewPage } from './import-page.ts';
+import { exportHistory, exportPrices, modelPath, type PriceListDeps, pricesPath, showModel, showPrices } from './price-list.ts';
+
+export interface PriceRoutesDeps extends PriceListDeps {
+  /** Converts a public price table for the configured providers. `as`: `<name in the table>=<provider>`. Throws `bad_request`. */
+  readonly convertTable: (text: string, as: readonly string[]) => ConvertedPrices;
+  /** Throws `bad_request`, naming every mistake. */
+  readonly preview: (models: unknown) => PricePreview;
+  /** Null removes an imported row. Throws as `preview` does. */
+  readonly importModels: (models: unknown) => Promise<ImportReceipt>;
+}
+
+const path = '/admin/prices';
+/** The public table has about 2 MB, and characters that forms encode. */
+const maxBytes = 16 * 1024 * 1024;
+
+export function createPriceRoutes(deps: PriceRoutesDeps): readonly ConsoleRoute[] {
+  return [
+    { method: 'get', path, access: 'person', handle: (context) => showPrices(deps, context) },
+    { method: 'get', path: `${path}.csv`, access: 'person', handle: (context) => exportPrices(deps, context) },
+    { method: 'get', path: `${path}/model`, access: 'person', handle: (context) => showModel(deps, context) },
+    { method: 'get', path: `${path}/model.csv`, access: 'person', handle: (context) => exportHistory(deps, context) },
+    { method: 'get', path: `${path}/import`, access: 'admin', handle: async (context) => importPage(context, new URLSearchParams()) },
+    {
+      method: 'post',
+      path: `${path}/preview`,
+      access: 'admin',
+      action: null,
+      maxBytes,
+      async handle(context, form) {
+        const as = (form.get('as') ?? '').split(/\s+/).filter((line) => line !== '');
+        const converted = deps.convertTable(form.get('table') ?? '', as);
+        return { kind: 'page', page: previewPage(context, converted, deps.preview(converted.models)) };
+      },
+      invalidForm: async (context, form, message) => importPage(context, form, message),
+    },
+    {
+      method: 'post',
+      path: `${path}/import`,
+      access: 'admin',
+      action: 'prices.import',
+      maxBytes,
+      async handle(_context, form) {
+        const { added, changed } = await deps.importModels(parseRows(form));
+        const notice = `${added.length} new models, ${changed.length} changed. Calls that start from now on use these prices.`;
+        return { kind: 'redirect', to: pricesPath, notice, audit: { added, changed } };
+      },
+      invalidForm: async (context, form, message) => importPage(context, form, message),
+    },
+    {
+      method: 'post',
+      path: `${path}/remove`,
+      access: 'admin',
+      action: 'prices.remove',
+      async handle(_context, form) {
+        const model = form.get('model') ?? '';
+        const { removed } = await deps.importModels({ [model]: null });
+        const notice = removed.length === 0 ? 'There was no imported row.' : 'The imported row is removed.';
+        return { kind: 'redirect', to: modelPath(model), notice, audit: { model } };
+      },
+    },
+  ];
+}

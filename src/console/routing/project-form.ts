@@ -1,0 +1,195 @@
+/** Settings of the project as a whole: name, time zone, monthly cap, response cache, and whether it may call at all. */
+
+import type { ReadCounters } from '../../ceilings/counter-usage.ts';
+import { monthAt } from '../../core/time.ts';
+import { toSettingsJson } from '../../projects/project-settings.ts';
+import type { Projects } from '../../projects/projects.ts';
+import { ceilingMeters, toUses } from '../frame/ceilings.ts';
+import {
+  badge,
+  card,
+  checkboxField,
+  definitions,
+  fieldset,
+  formatDuration,
+  form as renderForm,
+  section,
+  textField,
+} from '../frame/components.ts';
+import { parseFieldErrors } from '../frame/field-errors.ts';
+import { numberOrNull } from '../frame/form-values.ts';
+import { html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import {
+  auditOf,
+  compareSettings,
+  parseSettingsField,
+  rebaseSettings,
+  type Settings,
+  type SettingsEdit,
+  settingsField,
+} from '../frame/settings-edit.ts';
+
+export interface ProjectSettingsDeps {
+  readonly projects: Pick<Projects, 'put'>;
+  readonly readCounters: ReadCounters;
+}
+
+export function createProjectSettingsRoutes(deps: ProjectSettingsDeps): readonly ConsoleRoute[] {
+  return [
+    { method: 'get', path: '/project', access: 'member', handle: (context) => showProject(deps, context) },
+    { method: 'get', path: '/project/edit', access: 'owner', handle: async (context) => projectForm(context) },
+    {
+      method: 'post',
+      path: '/project/edit',
+      access: 'owner',
+      action: 'project.change',
+      async handle(context, form) {
+        const edit = editOf(form);
+        const to = projectPath(context, '/project');
+        if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };
+        const { name: _name, ...read } = edit.read;
+        await deps.projects.put(context.project.slug, edit.change, read);
+        return { kind: 'redirect', to, notice: 'Saved.', audit: { changed: auditOf(edit) } };
+      },
+      invalidForm: async (context, form, message) => projectForm(context, { form, message }),
+    },
+  ];
+}
+
+async function showProject({ readCounters }: ProjectSettingsDeps, context: ConsoleContext): Promise<PageContent> {
+  const { project, role, now } = context;
+  const { settings } = project;
+  const { start, end } = monthAt(now);
+  const cap = settings.monthlyCapNanos;
+  const counters =
+    cap === null
+      ? []
+      : [
+          {
+            key: { projectId: project.id, scope: 'project', scopeId: '', ceiling: 'cost', window: 'month', start, end } as const,
+            limit: cap,
+          },
+        ];
+  const uses = toUses(
+    counters,
+    await readCounters(
+      project.id,
+      counters.map(({ key }) => key),
+    ),
+  );
+  return {
+    kind: 'page',
+    title: 'Project settings',
+    actions: role === 'owner' ? html`<a class="button primary" href="${projectPath(context, '/project/edit')}">Edit</a>` : '',
+    content: html`${card(
+      definitions([
+        ['Name', project.name],
+        ['Project', html`<code>${project.slug}</code>`],
+        ['Time zone of reports', settings.timeZone],
+        ['Calls', settings.mayCall ? badge('allowed', 'good') : badge('refused with 402', 'bad')],
+        ['Response cache', settings.cache.enabled ? `on, responses are kept for ${formatDuration(settings.cache.ttlMs)}` : 'off'],
+      ]),
+    )}
+${section('Monthly cap', card(ceilingMeters(uses)), { hint: 'Calls beyond the cap are refused with 429 until the next month (UTC).' })}`,
+  };
+}
+
+/** The members of the settings that the form edits. */
+function settingsOf({ project }: ConsoleContext): Settings {
+  const { time_zone, may_call, monthly_cap, cache } = toSettingsJson(project.settings);
+  return { name: project.name, time_zone, may_call, monthly_cap, cache };
+}
+
+function projectForm(context: ConsoleContext, rejected?: { readonly form: URLSearchParams; readonly message: string }): PageContent {
+  const current = settingsOf(context);
+  const rebased = rejected
+    ? rebaseSettings(editOf(rejected.form), parseSettingsField(rejected.form), current)
+    : { read: current, notice: '' };
+  const form = rejected?.form ?? toForm(context);
+  const errors = parseFieldErrors(rejected?.message);
+  const path = projectPath(context, '/project');
+  return {
+    kind: 'page',
+    title: 'Edit project settings',
+    breadcrumbs: [{ label: 'Project settings', href: path }],
+    content: html`${rebased.notice}${renderForm({
+      context,
+      action: `${path}/edit`,
+      submit: 'Save',
+      cancelHref: path,
+      fields: [
+        settingsField(rebased.read),
+        textField({
+          name: 'name',
+          label: 'Name',
+          value: form.get('name'),
+          error: errors.of('name'),
+          required: true,
+          maxLength: 200,
+          autocomplete: 'off',
+        }),
+        textField({
+          name: 'time_zone',
+          label: 'Time zone of reports',
+          hint: 'Days of charts and lists are days of this zone. Windows of ceilings are in UTC.',
+          value: form.get('time_zone'),
+          error: errors.of('time_zone'),
+          required: true,
+          suggestions: ['UTC', ...Intl.supportedValuesOf('timeZone')],
+          autocomplete: 'off',
+        }),
+        fieldset('Calls', [
+          checkboxField({
+            name: 'may_call',
+            label: 'The project may send calls',
+            checked: form.has('may_call'),
+            hint: 'When off, every call is refused with 402.',
+          }),
+          textField({
+            name: 'monthly_cap',
+            label: 'Monthly cap',
+            value: form.get('monthly_cap'),
+            error: errors.of('monthly_cap'),
+            ...{ type: 'number', min: 0, step: 'any', unit: 'USD', placeholder: 'unlimited' },
+          }),
+        ]),
+        fieldset('Response cache', [
+          checkboxField({
+            name: 'cache.enabled',
+            label: 'Answer identical calls of chat and messages from the cache',
+            checked: form.has('cache.enabled'),
+          }),
+          textField({
+            name: 'cache.ttl_seconds',
+            label: 'Responses are kept for',
+            value: form.get('cache.ttl_seconds'),
+            error: errors.of('cache.ttl_seconds'),
+            required: true,
+            ...{ type: 'number', min: 1, max: 86_400, step: 1, unit: 'seconds' },
+          }),
+        ]),
+      ],
+    })}`,
+  };
+}
+
+function editOf(form: URLSearchParams): SettingsEdit {
+  return compareSettings(parseSettingsField(form), {
+    name: form.get('name') ?? '',
+    time_zone: form.get('time_zone')?.trim() ?? '',
+    may_call: form.has('may_call'),
+    monthly_cap: numberOrNull(form, 'monthly_cap'),
+    cache: { enabled: form.has('cache.enabled'), ttl_seconds: numberOrNull(form, 'cache.ttl_seconds') },
+  });
+}
+
+function toForm({ project }: ConsoleContext): URLSearchParams {
+  const { time_zone, may_call, monthly_cap, cache } = toSettingsJson(project.settings);
+  const form = new URLSearchParams({ name: project.name, time_zone, 'cache.ttl_seconds': String(cache.ttl_seconds) });
+  if (monthly_cap !== null) form.set('monthly_cap', String(monthly_cap));
+  if (may_call) form.set('may_call', 'on');
+  if (cache.enabled) form.set('cache.enabled', 'on');
+  return form;
+}
