@@ -69,7 +69,7 @@ function applicationTable(
     rowHref: ({ source }) => applicationPath(context, source),
     columns: [
       { label: 'Application', value: ({ source }) => source, grow: true },
-      { label: 'Ceilings', value: ({ source }) => ceilingMeters(uses.get(source) ?? []) },
+      { label: 'Ceilings (UTC)', value: ({ source }) => ceilingMeters(uses.get(source) ?? []) },
       { label: 'Own tiers', value: ({ settings }) => tierBadges(settings), wideOnly: true },
       { label: `Calls, ${recentDays} days`, align: 'end', value: ({ calls }) => formatCount(calls) },
       { label: `Cost, ${recentDays} days`, align: 'end', value: ({ cost }) => usd(cost) },

@@ -8,7 +8,7 @@ import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { rebaseSettings, type Settings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
-import { readTiers, setTiers, tierFields } from '../frame/tier-fields.ts';
+import { assertDistinctTiers, readTiers, setTiers, tierFields } from '../frame/tier-fields.ts';
 import { applicationPath } from './application-list.ts';
 
 const kinds = [
@@ -81,7 +81,7 @@ export function applicationPage(
     title: source,
     breadcrumbs: [{ label: 'Applications', href: projectPath(context, '/applications') }],
     actions: html`<a class="button" href="${calls}">Calls</a>${reset}`,
-    content: html`${section('Use of ceilings', card(ceilingMeters(uses)))}
+    content: html`${section('Use of ceilings', card(ceilingMeters(uses)), { hint: 'In windows of UTC.' })}
 ${rebased.notice}${isOwner ? section('Settings', settingsForm(context, source, rejected?.form ?? toForm(stored), rebased.read, rejected?.message)) : ownTiers(stored)}`,
   };
 }
@@ -109,7 +109,7 @@ function settingFields(form: URLSearchParams, message: string | undefined): Html
         legend,
         form,
         errors,
-        hint: 'Replaces the tier of the same name for this application. Clear the name of a tier to remove it.',
+        hint: 'Replaces the tier of the same name for this application. Clear name and models of a tier to remove it.',
       }),
     ),
   ];
@@ -133,6 +133,11 @@ function toForm({ ceilings, windows, ...stored }: StoredApplication): URLSearchP
   if (ceilings.cost !== null) form.set('ceilings.cost', String(ceilings.cost));
   for (const [name] of kinds) setTiers(form, name, stored[name]);
   return form;
+}
+
+/** Throws `bad_request` for input that the settings cannot express. */
+export function assertTiers(form: URLSearchParams): void {
+  for (const [name] of kinds) assertDistinctTiers(form, name);
 }
 
 /** All members of the settings, as the form has them. */

@@ -6,7 +6,7 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute } from '../frame/route.ts';
 import { auditOf, compareSettings, parseSettingsField, type SettingsEdit } from '../frame/settings-edit.ts';
 import { type ApplicationListDeps, applicationPath, exportApplications, readUse, showApplications } from './application-list.ts';
-import { applicationPage, newApplicationPage, readApplicationInput } from './application-page.ts';
+import { applicationPage, assertTiers, newApplicationPage, readApplicationInput } from './application-page.ts';
 
 export interface ApplicationRoutesDeps extends ApplicationListDeps {
   readonly applications: Applications;
@@ -37,6 +37,7 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
       action: 'application.change',
       async handle(context, form) {
         const source = form.get('application')?.trim() ?? '';
+        assertTiers(form);
         const existing = await applications.find(context.project.id, source);
         if (existing.createdAt !== null)
           throw gatewayError('conflict', { message: 'source: the application has settings already; open it in the list to change them' });
@@ -68,6 +69,7 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
       action: 'application.change',
       async handle(context, form) {
         const source = nameOf(context);
+        assertTiers(form);
         const edit = editOf(form);
         const to = applicationPath(context, source);
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };

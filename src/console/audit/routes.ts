@@ -101,7 +101,7 @@ function outcomeBadge(outcome: AuditOutcome | null): Html {
 function detailOf(detail: AuditEntry['detail']): Html | string {
   const lines = Object.entries(detail).flatMap(([name, value]) => linesOf(name, value));
   if (lines.length === 0) return '';
-  const list = html`<ul class="plain detail">${lines.map((line) => html`<li>${line}</li>`)}</ul>`;
+  const list = html`<ul class="bare">${lines.map((line) => html`<li>${line}</li>`)}</ul>`;
   return lines.length <= shownLines ? list : html`<details><summary>${lines.length} values</summary>${list}</details>`;
 }
 

@@ -21,8 +21,8 @@ export interface CeilingUse {
 const labels: Readonly<Record<CeilingName, string>> = { calls: 'Calls', cost: 'Cost', rpm: 'Calls per minute', tpm: 'Tokens per minute' };
 const windowLabels: Readonly<Record<WindowKind, string>> = {
   minute: 'this minute',
-  day: 'today (UTC)',
-  month: 'this month (UTC)',
+  day: 'today',
+  month: 'this month',
   total: 'in total',
 };
 
@@ -53,9 +53,9 @@ export function toUses(
 
 export function ceilingMeters(uses: readonly CeilingUse[]): Html {
   if (uses.length === 0) return html`<span class="muted">No ceiling</span>`;
-  return html`${uses.map((use) =>
+  return html`<div class="meters">${uses.map((use) =>
     meter({ label: labels[use.name], value: use.used + use.reserved, max: use.limit, text: describeUse(use) }),
-  )}`;
+  )}</div>`;
 }
 
 function describeUse({ name, limit, window, used, reserved }: CeilingUse): string {

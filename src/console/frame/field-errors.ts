@@ -17,7 +17,7 @@ export function parseFieldErrors(message: string | undefined): FieldErrors {
     of(name) {
       const about = sentences.filter(({ path }) => path === name || path.startsWith(`${name}.`));
       if (about.length === 0) return undefined;
-      return about.map(({ path, text }) => (path === name ? text : `${path.slice(name.length + 1)}: ${text}`)).join('; ');
+      return about.map(({ path, text }) => [path.slice(name.length + 1), text].filter((part) => part !== '').join(': ')).join('; ');
     },
   };
 }

@@ -1,5 +1,6 @@
-/** Fields for tiers: a row per tier with its name and its chain of models, one a line. A row without a name is ignored. */
+/** Fields for tiers: a row per tier with its name and its chain of models, one a line. Empty rows are ignored. */
 import type { Tiers } from '../../core/call.ts';
+import { gatewayError } from '../../core/errors.ts';
 import type { FieldErrors } from './field-errors.ts';
 import { textArea, textField } from './form.ts';
 import { listOf } from './form-values.ts';
@@ -20,11 +21,12 @@ export interface TierFieldsOptions {
 export function tierFields({ name, legend, form, errors, hint }: TierFieldsOptions): Html {
   const error = errors.of(name);
   const rows = Array.from({ length: rowCount(form, name) + spareRows }, (_, row) => row);
-  return html`<fieldset class="tiers"><legend>${legend}</legend>${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}${
+  const isOpen = error !== undefined || Object.keys(readTiers(form, name)).length > 0;
+  const fields = html`${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}${
     error === undefined ? '' : html`<p class="error" role="alert">${error}</p>`
   }${rows.map(
     (row) =>
-      html`<div class="field-row">${textField({
+      html`<div class="field-row tier-row">${textField({
         name: `${name}.${row}.name`,
         label: html`Tier<span class="hidden"> ${row + 1}</span>`,
         value: form.get(`${name}.${row}.name`),
@@ -38,7 +40,8 @@ export function tierFields({ name, legend, form, errors, hint }: TierFieldsOptio
         placeholder: 'provider/model',
         code: true,
       })}</div>`,
-  )}</fieldset>`;
+  )}`;
+  return html`<details${isOpen ? html` open` : ''}><summary>${legend}</summary><fieldset><legend class="hidden">${legend}</legend>${fields}</fieldset></details>`;
 }
 
 /** Fills the fields of tiers. */
@@ -49,14 +52,25 @@ export function setTiers(form: URLSearchParams, name: string, tiers: Tiers): voi
   }
 }
 
+/** Of tiers with the same name, the first one; `assertDistinctTiers` rejects the others. */
 export function readTiers(form: URLSearchParams, name: string): Tiers {
-  const rows = Array.from({ length: rowCount(form, name) }, (_, row) => row);
-  return Object.fromEntries(
-    rows.flatMap((row) => {
-      const tier = form.get(`${name}.${row}.name`)?.trim() ?? '';
-      return tier === '' ? [] : [[tier, listOf(form, `${name}.${row}.models`)]];
-    }),
-  );
+  return Object.fromEntries(rowsOf(form, name).toReversed());
+}
+
+/** Throws `bad_request` when two rows have the same name. */
+export function assertDistinctTiers(form: URLSearchParams, name: string): void {
+  const names = rowsOf(form, name).map(([tier]) => tier);
+  const repeated = names.find((tier, index) => names.indexOf(tier) < index);
+  if (repeated !== undefined) throw gatewayError('bad_request', { message: `${name}: there are two tiers ${repeated}` });
+}
+
+/** Without empty rows. A row without a name stays, so that the store rejects it. */
+function rowsOf(form: URLSearchParams, name: string): (readonly [tier: string, models: readonly string[]])[] {
+  return Array.from({ length: rowCount(form, name) }, (_, row) => row).flatMap((row) => {
+    const tier = form.get(`${name}.${row}.name`)?.trim() ?? '';
+    const models = listOf(form, `${name}.${row}.models`);
+    return tier === '' && models.length === 0 ? [] : [[tier, models] as const];
+  });
 }
 
 function rowCount(form: URLSearchParams, name: string): number {

@@ -30,14 +30,14 @@ export function keyPage(context: ConsoleContext, key: UsedKey, form = new URLSea
         ['Times', zone],
       ]),
     )}
-${section('Ceilings', card(ceilingMeters(uses)), { hint: 'Counted together with the keys that this one replaced by rotation.' })}
+${section('Ceilings', card(ceilingMeters(uses)), { hint: 'In windows of UTC, together with the keys that this one replaced by rotation.' })}
 ${context.role === 'owner' && isActive ? ownerActions(context, record, form, message) : ''}`,
   };
 }
 
 function models({ models }: KeyRecord): Html | string {
   if (models === null) return 'all models and tiers';
-  return models.length === 0 ? 'none' : html`<ul class="plain">${models.map((model) => html`<li><code>${model}</code></li>`)}</ul>`;
+  return models.length === 0 ? 'none' : html`<ul class="bare">${models.map((model) => html`<li><code>${model}</code></li>`)}</ul>`;
 }
 
 function ownerActions(context: ConsoleContext, { prefix }: KeyRecord, form: URLSearchParams, message: string | undefined): Html {

@@ -67,10 +67,10 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
     rowHref: ({ record }) => projectPath(context, `/keys/${record.prefix}`),
     columns: [
       { label: 'Name', value: ({ record }) => record.name, grow: true },
-      { label: 'Key', value: ({ record }) => html`<code>sk-gw-${record.prefix}-…</code>` },
+      { label: 'Key', value: ({ record }) => html`<code class="nowrap">sk-gw-${record.prefix}</code>` },
       { label: 'State', value: ({ record }) => stateBadge(record, now) },
       { label: 'Models', value: ({ record }) => describeModels(record.models), wideOnly: true },
-      { label: 'Ceilings', value: ({ uses }) => ceilingMeters(uses) },
+      { label: 'Ceilings (UTC)', value: ({ uses }) => ceilingMeters(uses.filter(({ window }) => window !== 'minute')) },
       { label: 'Last used', value: ({ lastUsedAt }) => ago(lastUsedAt, now, zone) },
       {
         label: `Expires (${zone})`,

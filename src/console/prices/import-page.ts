@@ -127,7 +127,9 @@ function changeTable(title: string, ids: readonly string[], before: PricePreview
       empty: '',
       columns: [
         { label: 'Model', value: ({ id }) => html`<code>${id}</code>`, grow: true },
-        { label: '', value: ({ label }) => badge(label, label === 'after' ? 'accent' : 'neutral') },
+        ...(rows.length > ids.length
+          ? [{ label: 'Price', value: ({ label }: Side) => badge(label, label === 'after' ? 'accent' : 'neutral') }]
+          : []),
         { label: 'Kind', value: ({ model }) => model?.kind ?? null, wideOnly: true },
         ...priceColumns<Side>(({ model }) => model ?? null),
       ],

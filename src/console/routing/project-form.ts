@@ -82,7 +82,7 @@ async function showProject({ readCounters }: ProjectSettingsDeps, context: Conso
   return {
     kind: 'page',
     title: 'Project settings',
-    actions: role === 'owner' ? html`<a class="button primary" href="${projectPath(context, '/project/edit')}">Edit</a>` : '',
+    actions: html`${role === 'owner' ? html`<a class="button primary" href="${projectPath(context, '/project/edit')}">Edit</a>` : ''}`,
     content: html`${card(
       definitions([
         ['Name', project.name],

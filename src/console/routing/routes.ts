@@ -4,7 +4,7 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleRoute } from '../frame/route.ts';
 import { auditOf } from '../frame/settings-edit.ts';
 import { type DryRunPageDeps, showDryRun } from './dry-run-page.ts';
-import { editOf, routingForm } from './routing-form.ts';
+import { assertTiers, editOf, routingForm } from './routing-form.ts';
 import { exportTiers, type RoutingPageDeps, showRouting } from './routing-page.ts';
 
 export interface RoutingRoutesDeps extends RoutingPageDeps, Omit<DryRunPageDeps, 'tierNames'> {
@@ -24,6 +24,7 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
       access: 'owner',
       action: 'project.change',
       async handle(context, form) {
+        assertTiers(form);
         const edit = editOf(form);
         const to = projectPath(context, '/routing');
         if (Object.keys(edit.change).length === 0) return { kind: 'redirect', to, notice: 'Nothing was changed.' };

@@ -14,7 +14,7 @@ import {
   type SettingsEdit,
   settingsField,
 } from '../frame/settings-edit.ts';
-import { readTiers, setTiers, tierFields } from '../frame/tier-fields.ts';
+import { assertDistinctTiers, readTiers, setTiers, tierFields } from '../frame/tier-fields.ts';
 import type { RoutingPageDeps } from './routing-page.ts';
 
 const kinds = [
@@ -60,7 +60,7 @@ export function routingForm(
             legend,
             form,
             errors,
-            hint: 'Replaces the tier of the same name of the configuration. Clear the name of a tier to remove it.',
+            hint: 'Replaces the tier of the same name of the configuration. Clear name and models of a tier to remove it.',
           }),
         ),
         fieldset(
@@ -77,7 +77,7 @@ export function routingForm(
                 { value: 'selected', label: 'Only the selected ones' },
               ],
             }),
-            ...names.map((name) => checkboxField({ name: 'providers', value: name, label: name, checked: chosen.includes(name) })),
+            html`<div class="checks">${names.map((name) => checkboxField({ name: 'providers', value: name, label: name, checked: chosen.includes(name) }))}</div>`,
           ],
           'The project may use no other provider.',
         ),
@@ -104,6 +104,11 @@ export function routingForm(
       ],
     })}`,
   };
+}
+
+/** Throws `bad_request` for input that the settings cannot express. */
+export function assertTiers(form: URLSearchParams): void {
+  for (const [name] of kinds) assertDistinctTiers(form, name);
 }
 
 export function editOf(form: URLSearchParams): SettingsEdit {

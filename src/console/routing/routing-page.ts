@@ -129,7 +129,7 @@ function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext): Html
 
 function retiredList(retired: readonly string[]): Html {
   if (retired.length === 0) return emptyState('Nothing is retired', 'Owners retire a model or a provider before it is removed.');
-  return html`<ul class="plain">${retired.map((name) => html`<li><code>${name}</code></li>`)}</ul>`;
+  return html`<ul class="bare">${retired.map((name) => html`<li><code>${name}</code></li>`)}</ul>`;
 }
 
 export async function exportTiers(deps: RoutingPageDeps, { project }: ConsoleContext): Promise<PageResult> {

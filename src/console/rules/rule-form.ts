@@ -1,12 +1,14 @@
-/** The form of all content rules of a project: a row per rule. A row without a class is ignored. */
+/** The form of all content rules of a project: a row per rule. Empty rows are ignored. */
 import { type ContentRule, ruleClasses } from '../../guardrails/content-rule.ts';
-import { form as renderForm, selectField, textField } from '../frame/components.ts';
+import { type Option, form as renderForm, selectField, textField } from '../frame/components.ts';
 import { parseFieldErrors } from '../frame/field-errors.ts';
-import { html } from '../frame/html.ts';
+import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { compareSettings, parseSettingsField, rebaseSettings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
 
+/** Class of a rule that the editor removes. */
+const removed = 'remove';
 /** Empty rows for further rules. */
 const spareRows = 3;
 
@@ -30,32 +32,13 @@ export function ruleForm(
   const form = rejected?.form ?? toForm(rules);
   const errors = parseFieldErrors(rejected?.message);
   const path = projectPath(context, '/rules');
-  const count = rowCount(form);
   // The store numbers the rules that it received; rows that were cleared are not among them.
   let sent = 0;
-  const rows = Array.from({ length: count + spareRows }, (_, row) => {
-    const name = (member: string): string => `rules.${row}.${member}`;
-    const ruleClass = form.get(name('class')) ?? '';
-    const error = ruleClass === '' ? undefined : errors.of(`rules.${sent}`);
-    if (ruleClass !== '') sent += 1;
-    return html`<fieldset class="rule-row"><legend class="hidden">Rule ${row + 1}</legend><div class="field-row">${selectField({
-      name: name('class'),
-      label: 'Class',
-      value: ruleClass,
-      required: true,
-      options: [
-        { value: '', label: row < count ? 'Remove' : 'None' },
-        ...ruleClasses.map((value) => ({ value, label: classLabels[value] })),
-      ],
-    })}${selectField({ name: name('place'), label: 'Place', value: form.get(name('place')), required: true, options: ['input', 'output'] })}${selectField(
-      {
-        name: name('action'),
-        label: 'Action',
-        value: form.get(name('action')),
-        required: true,
-        options: ['block', 'observe'],
-      },
-    )}${textField({ name: name('expression'), label: 'Expression', value: form.get(name('expression')), error, maxLength: 500, autocomplete: 'off' })}</div></fieldset>`;
+  const rows = Array.from({ length: rowCount(form) + spareRows }, (_, row) => {
+    const isSent = isRule(form, row);
+    const error = isSent ? errors.of(`rules.${sent}`) : undefined;
+    if (isSent) sent += 1;
+    return ruleRow(form, row, error);
   });
   return {
     kind: 'page',
@@ -64,6 +47,26 @@ export function ruleForm(
     content: html`${rebased.notice}<p class="lead">A rule that blocks refuses the call with 403, or withholds the response. A rule that observes writes a log line without the text.
 An expression is in the syntax of RE2 and is only for the class <em>expression</em>.</p>${renderForm({ context, action: `${path}/edit`, submit: 'Save', cancelHref: path, fields: [settingsField(rebased.read), ...rows] })}`,
   };
+}
+
+function ruleRow(form: URLSearchParams, row: number, error: string | undefined): Html {
+  const name = (member: string): string => `rules.${row}.${member}`;
+  const select = (member: string, label: string, options: readonly (Option | string)[]): Html =>
+    selectField({ name: name(member), label, value: form.get(name(member)), required: true, options });
+  const none = form.get(name('class')) ? { value: removed, label: 'Remove' } : { value: '', label: 'None' };
+  const classes = ruleClasses.map((value) => ({ value, label: classLabels[value] }));
+  return html`<fieldset class="rule-row"><legend class="hidden">Rule ${row + 1}</legend><div class="field-row">${select('class', 'Class', [none, ...classes])}${select(
+    'place',
+    'Place',
+    ['input', 'output'],
+  )}${select('action', 'Action', ['block', 'observe'])}</div>${textField({
+    name: name('expression'),
+    label: 'Expression',
+    value: form.get(name('expression')),
+    error,
+    maxLength: 500,
+    autocomplete: 'off',
+  })}</fieldset>`;
 }
 
 export function editOf(form: URLSearchParams): SettingsEdit {
@@ -79,11 +82,17 @@ function toForm(rules: readonly ContentRule[]): URLSearchParams {
 function readRules(form: URLSearchParams): Readonly<Record<string, string>>[] {
   return Array.from({ length: rowCount(form) }, (_, row) => row).flatMap((row) => {
     const value = (member: string): string => form.get(`rules.${row}.${member}`) ?? '';
-    if (value('class') === '') return [];
+    if (!isRule(form, row)) return [];
     // Not trimmed: a space is part of an expression.
     const expression = value('expression');
     return [{ class: value('class'), place: value('place'), action: value('action'), ...(expression !== '' && { expression }) }];
   });
+}
+
+/** A row that is neither empty nor removed. One with an expression but without a class is sent, so that the store rejects it. */
+function isRule(form: URLSearchParams, row: number): boolean {
+  const ruleClass = form.get(`rules.${row}.class`) ?? '';
+  return ruleClass !== removed && (ruleClass !== '' || (form.get(`rules.${row}.expression`) ?? '') !== '');
 }
 
 function rowCount(form: URLSearchParams): number {
