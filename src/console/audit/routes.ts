@@ -77,7 +77,7 @@ function columns({ zone }: ConsoleContext, withProject: boolean): Column<AuditEn
     { label: 'Who', value: actorOf },
     ...(withProject ? [{ label: 'Project', value: ({ project }: AuditEntry) => project }] : []),
     { label: 'Action', value: ({ action }) => html`<code>${action}</code>` },
-    { label: 'Target', value: ({ target }) => target },
+    { label: 'Target', value: ({ target }) => target, wideOnly: true },
     { label: 'Outcome', value: ({ outcome }) => outcomeBadge(outcome) },
     { label: 'Detail', value: ({ detail }) => detailOf(detail), grow: true },
   ];

@@ -5,8 +5,6 @@ export interface FieldErrors {
   of(name: string): string | undefined;
 }
 
-export const noErrors: FieldErrors = { of: () => undefined };
-
 /** `message` as thrown by the stores. */
 export function parseFieldErrors(message: string | undefined): FieldErrors {
   const sentences = (message ?? '').split(/; (?=[^\s:;]+: )/).flatMap((sentence) => {

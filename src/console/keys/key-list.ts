@@ -68,14 +68,13 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
     columns: [
       { label: 'Name', value: ({ record }) => record.name, grow: true },
       { label: 'Key', value: ({ record }) => html`<code class="nowrap">sk-gw-${record.prefix}</code>` },
-      { label: 'State', value: ({ record }) => stateBadge(record, now) },
+      ...(showsAll(context) ? [{ label: 'State', value: ({ record }: UsedKey) => stateBadge(record, now) }] : []),
       { label: 'Models', value: ({ record }) => describeModels(record.models), wideOnly: true },
       { label: 'Ceilings (UTC)', value: ({ uses }) => ceilingMeters(uses.filter(({ window }) => window !== 'minute')) },
       { label: 'Last used', value: ({ lastUsedAt }) => ago(lastUsedAt, now, zone) },
       {
         label: `Expires (${zone})`,
-        value: ({ record }) =>
-          record.expiresAt === null ? html`<span class="muted">never</span>` : time(record.expiresAt, zone, 'minute'),
+        value: ({ record }) => (record.expiresAt === null ? html`<span class="muted">never</span>` : time(record.expiresAt, zone, 'date')),
         wideOnly: true,
       },
     ],

@@ -43,7 +43,7 @@ function otherPrices(prices: ModelPrices | null): Html | string {
       ? [html`${usd(price.cacheWrite1hNanos)} cache write, 1 h`]
       : []),
   ];
-  return html`${lines.map((line) => html`<div>${line}</div>`)}`;
+  return html`${lines.map((line) => html`<div class="nowrap">${line}</div>`)}`;
 }
 
 const sources: Readonly<Record<string, string>> = { file: 'gateway.yaml', import: 'import', starter: 'built in' };

@@ -80,7 +80,7 @@ function queryForm(deps: DryRunPageDeps, context: ConsoleContext, keys: readonly
         label: 'Key',
         value: prefix,
         options: [
-          { value: '', label: 'None: without limits of a key' },
+          { value: '', label: 'No key' },
           ...keys.map((key) => ({ value: key.prefix, label: `${key.name} (${key.prefix})` })),
           ...unlisted,
         ],

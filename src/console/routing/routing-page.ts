@@ -81,7 +81,7 @@ function tierTable(rows: readonly TierRow[]): Html {
   });
 }
 
-export function modelChain(models: readonly string[]): Html {
+function modelChain(models: readonly string[]): Html {
   if (models.length === 0) return html`<span class="muted">none</span>`;
   return html`<ol class="chain">${models.map((model) => html`<li><code>${model}</code></li>`)}</ol>`;
 }

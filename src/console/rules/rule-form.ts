@@ -10,7 +10,7 @@ import { compareSettings, parseSettingsField, rebaseSettings, type SettingsEdit,
 /** Class of a rule that the editor removes. */
 const removed = 'remove';
 /** Empty rows for further rules. */
-const spareRows = 3;
+const spareRows = 2;
 
 export const classLabels: Readonly<Record<ContentRule['class'], string>> = {
   credential: 'credential',
