@@ -142,7 +142,8 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     },
     async findByPass(text) {
       const pass = parsePass(text);
-      const key = pass && pass.endsAt > clock.now() ? await cache.get(pass.prefix) : null;
+      // Not from the cache: a revoked key ends its passes at once in every process.
+      const key = pass && pass.endsAt > clock.now() ? await loadKey(pass.prefix) : null;
       if (!pass || !key || !isSignedPass(text, pass, key.secretHash)) throw gatewayError('invalid_key');
       const { record, caller } = requireUsable(key);
       return { record, caller, endsAt: pass.endsAt };

@@ -128,6 +128,29 @@ describeDatabases('a keyring', (database) => {
     await keyring.find(fresh.secret);
   });
 
+  test('a pass finds its key in every process until it ends or the key is revoked', async () => {
+    const { secret, record } = await keyring.issue(project.id, { name: 'ci' });
+    const endsAt = start + 60_000;
+    const pass = await keyring.issuePass(secret, endsAt);
+    expect(pass).not.toContain(secret.slice(15));
+    expect(await otherKeyring.findByPass(pass)).toMatchObject({ endsAt, record: { id: record.id }, caller: { keyId: record.id } });
+    const { secret: another } = await keyring.issue(project.id, { name: 'another' });
+    const signature = (await keyring.issuePass(another, endsAt)).split('.')[2];
+    for (const forged of [
+      pass.slice(0, -1),
+      `${record.prefix}.${endsAt}.${signature}`,
+      `${record.prefix}.${endsAt + 1}.${pass.split('.')[2]}`,
+    ])
+      await expect(otherKeyring.findByPass(forged)).rejects.toEqual(invalid);
+    await expect(keyring.issuePass(`${secret.slice(0, -1)}x`, endsAt)).rejects.toEqual(invalid);
+    now = endsAt;
+    await expect(otherKeyring.findByPass(pass)).rejects.toEqual(invalid);
+    now = start;
+    await keyring.revoke(project.id, record.prefix);
+    await expect(otherKeyring.findByPass(pass)).rejects.toEqual(invalid);
+    await expect(keyring.issuePass(secret, endsAt)).rejects.toEqual(invalid);
+  });
+
   test('rotation without a grace period revokes the old key at once, and a revoked key cannot be rotated', async () => {
     const old = await keyring.issue(project.id, { name: 'ci' });
     await keyring.find(old.secret);
