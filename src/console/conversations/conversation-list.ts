@@ -104,7 +104,11 @@ function conversationTable(context: ConsoleContext, rows: readonly ConversationS
     columns: [
       { label: 'Conversation', value: (row: ConversationSummary) => titleOf(row), grow: true },
       { label: 'Application', value: ({ source }) => source },
-      { label: 'Subject', value: ({ subject }) => subject ?? html`<span class="muted">None</span>` },
+      {
+        label: 'Subject',
+        value: ({ subject }) =>
+          subject === null ? html`<span class="muted">None</span>` : html`<span class="cut" title="${subject}">${subject}</span>`,
+      },
       { label: 'State', value: ({ state }) => stateBadge(state) },
       { label: 'Calls', value: ({ calls }) => formatCount(calls), align: 'end' },
       { label: 'Last turn', value: ({ lastTurnAt }) => ago(lastTurnAt, context.now, context.zone) },

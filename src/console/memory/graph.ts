@@ -103,7 +103,7 @@ function describe(shown: number, nodes: number, listed: number, total: number): 
 }
 
 function factTable(context: ConsoleContext, facts: readonly Fact[]): Html {
-  const entity = (name: string) => html`<a href="${withQuery(context, { entity: name })}">${name}</a>`;
+  const entity = (name: string) => html`<a class="cut" title="${name}" href="${withQuery(context, { entity: name })}">${name}</a>`;
   return table({
     caption: 'Live facts',
     hideCaption: true,

@@ -49,11 +49,11 @@ export function stateBadges({ state, pinned, inRecall, supersededBy }: Item): Ht
 }
 
 export function subjectLabel(subject: string | null): Html | string {
-  return subject ?? html`<span class="muted">Whole project</span>`;
+  return subject === null ? html`<span class="muted">Whole project</span>` : html`<span class="cut" title="${subject}">${subject}</span>`;
 }
 
 /** `2 useful, 1 wrong`. */
-export function ratingsLabel({ useful, wrong }: Pick<Item, 'useful' | 'wrong'>): Html | string {
+export function ratingsLabel({ useful, wrong }: Pick<Item, 'useful' | 'wrong'>): Html {
   const parts = [useful > 0 && `${useful} useful`, wrong > 0 && `${wrong} wrong`].filter((part) => part !== false);
-  return parts.length === 0 ? html`<span class="muted">–</span>` : parts.join(', ');
+  return parts.length === 0 ? html`<span class="muted">–</span>` : html`<span class="cut">${parts.join(', ')}</span>`;
 }

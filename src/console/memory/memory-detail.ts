@@ -221,14 +221,15 @@ function historyState({ id, state, supersededBy }: Item, history: readonly Item[
 
 function factSection(context: ConsoleContext, facts: readonly Fact[]): Html {
   const graph = `/console/p/${context.project.slug}/graph`;
+  const entity = (name: string) => html`<a class="cut" title="${name}" href="${graph}?entity=${encodeURIComponent(name)}">${name}</a>`;
   const rows = table({
     caption: 'Facts that cite this memory',
     hideCaption: true,
     columns: [
       { label: 'Fact', value: ({ fact }: Fact) => fact, grow: true },
-      { label: 'From', value: ({ sourceName }) => html`<a href="${graph}?entity=${encodeURIComponent(sourceName)}">${sourceName}</a>` },
+      { label: 'From', value: ({ sourceName }) => entity(sourceName) },
       { label: 'Relation', value: ({ relation }) => html`<code>${relation}</code>` },
-      { label: 'To', value: ({ targetName }) => html`<a href="${graph}?entity=${encodeURIComponent(targetName)}">${targetName}</a>` },
+      { label: 'To', value: ({ targetName }) => entity(targetName) },
       { label: 'Valid since', value: ({ validFrom }) => ago(validFrom, context.now, context.zone) },
       { label: 'State', value: ({ validTo }) => (validTo === null ? badge('Live', 'good') : badge('Ended')) },
     ],

@@ -140,7 +140,7 @@ function filters(context: ConsoleContext): Html {
       label: 'Search',
       type: 'search',
       value: given.get('q'),
-      placeholder: 'By meaning and by text',
+      placeholder: 'Meaning or text',
       maxLength: 2_000,
     }),
     textField({ name: 'subject', label: 'Subject', value: given.get('subject'), placeholder: 'Any', maxLength: 256 }),

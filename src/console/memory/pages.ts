@@ -95,6 +95,6 @@ function pageText({ project, zone }: ConsoleContext, { text, updatedAt, batchId 
 function noPage(): Html {
   return emptyState(
     'No page yet',
-    'Learning writes it once there are memories to summarize. After a correction or removal it is built again within a minute.',
+    'Learning writes it once there are memories to summarize, and again after one of them is corrected or removed.',
   );
 }

@@ -3,7 +3,7 @@ import { changedMembers } from '../../core/changed-members.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { maxPreviewed, type RetentionPreview } from '../../memory/erasure/retention.ts';
 import { type MemorySettings, type MemorySettingsStore, parseMemorySettingsChange } from '../../memory/records/settings.ts';
-import { checkboxField, csrfField, fieldset, form, formatCount, notice, textField, time } from '../frame/components.ts';
+import { checkboxField, csrfField, fieldset, form, formatCount, textField, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
 import { formatSenders, parseSenders } from './sender-list.ts';
@@ -34,7 +34,7 @@ export function createSettingsRoutes({ settings, previewRetention }: SettingsPag
         const change = readChange(fields, before);
         const days = newPeriod(before, change);
         if (days !== null && fields.get('confirmed_days') !== String(days))
-          throw gatewayError('bad_request', { message: 'confirm the deletion period' });
+          throw gatewayError('bad_request', { message: 'nothing is changed yet: confirm the deletion period' });
         const { previous, settings: next } = await settings.change(id, change);
         const changed = changedMembers(previous, next);
         return {
@@ -194,39 +194,31 @@ function confirmationPage(context: ConsoleContext, fields: URLSearchParams, conf
   const { days } = confirmation;
   const sent = [...fields].filter(([name]) => name !== 'csrf' && name !== 'confirmed_days');
   const content = html`<form class="form danger-zone" method="post" action="${pathOf(context)}">${csrfField(context)}${sent.map(([name, value]) => hidden(name, value))}${hidden('confirmed_days', String(days))}
-${describeDeletion(context, confirmation)}<p>Deleted conversations cannot be restored. Live memories stay.</p>
-<div class="form-actions"><button class="button danger">Delete after ${days} ${days === 1 ? 'day' : 'days'}</button><a class="button" href="${pathOf(context)}">Cancel</a></div></form>`;
+${describeDeletion(context, confirmation)}
+<div class="form-actions"><button class="button danger">Delete after ${countOf(days, 'day', 'days')}</button><a class="button" href="${pathOf(context)}">Cancel</a></div></form>`;
   return {
     kind: 'page',
-    title: 'Confirm the deletion period',
+    title: `Delete conversations after ${countOf(days, 'day', 'days')}?`,
     breadcrumbs: [{ label: 'Memory settings', href: pathOf(context) }],
     content,
   };
 }
 
-/** Names the first date that is affected and how many conversations. */
+/** Names the first affected date and how many conversations. */
 function describeDeletion({ zone, now }: ConsoleContext, { before, days, preview }: Confirmation): Html {
   const { conversations, closedItems, oldestTurn } = preview;
   const { delete_conversations_after_days: daysBefore } = before;
   const change =
-    daysBefore === null ? 'Until now everything is kept.' : `Until now conversations are kept for ${formatCount(daysBefore)} days.`;
-  const limit = time(now - days * dayMs, zone, 'minute');
-  if (conversations === 0 && closedItems === 0) {
-    const first =
-      oldestTurn === null
-        ? 'no conversation is stored'
-        : html`the first deletion is due on ${time(oldestTurn.getTime() + days * dayMs, zone, 'date')}`;
-    return notice(html`${change} Nothing is older than ${days} days now; ${first} (${zone}).`, 'warning');
-  }
-  const oldest = oldestTurn === null ? '' : html` The oldest is of ${time(oldestTurn, zone, 'date')}.`;
+    daysBefore === null ? 'Until now everything is kept.' : `Until now conversations are kept for ${countOf(daysBefore, 'day', 'days')}.`;
+  const first =
+    oldestTurn === null
+      ? 'No conversation is stored yet.'
+      : html`The first affected date is <strong>${time(Math.max(now, oldestTurn.getTime() + days * dayMs), zone, 'date')}</strong> (${zone}).`;
   const closed =
-    closedItems === 0
-      ? ''
-      : html` It also deletes ${countOf(closedItems, 'corrected or removed memory', 'corrected or removed memories')}.`;
-  return notice(
-    html`${change} The next daily cleanup deletes <strong>${countOf(conversations, 'conversation', 'conversations')}</strong> with a last turn before ${limit} (${zone}).${oldest}${closed}`,
-    'warning',
-  );
+    closedItems === 0 ? '' : html` and ${countOf(closedItems, 'corrected or removed memory', 'corrected or removed memories')}`;
+  const limit = time(now - days * dayMs, zone, 'minute');
+  return html`<p>${change} ${first} The next daily cleanup deletes <strong>${countOf(conversations, 'conversation', 'conversations')}</strong>${closed} from before ${limit}.</p>
+<p>Older conversations that memory has not learned from yet follow when it has. Deleted conversations cannot be restored. Live memories stay.</p>`;
 }
 
 function countOf(count: number, one: string, many: string): string {
