@@ -21,7 +21,7 @@ import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';
 
 const tokensPath = `${accountPath}/tokens`;
-export const newTokenPath = `${tokensPath}/new`;
+const newTokenPath = `${tokensPath}/new`;
 
 export function tokenSection(context: ConsoleContext, tokens: readonly PersonalToken[]): Html {
   const list = table({
