@@ -180,7 +180,9 @@ describe('conversationIdle', () => {
       async () => (await temporal.client.workflow.getHandle('conversation/i/1').describe()).status.name === 'COMPLETED',
     );
     expect(worker.isPolling()).toBe(true);
-    expect(lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ message }) => message)).toEqual([
+    const warnings = lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ message }) => message);
+    // The killed server may have recorded the activity's completion without responding to the worker.
+    expect(warnings.filter((message) => message !== 'temporal: Task not found when completing')).toEqual([
       'Temporal dev server died; restarting it',
     ]);
     await worker.stop();
