@@ -13,6 +13,7 @@ export const cleanupTasks = {
   batches: 'old learning batches',
   videos: 'expired videos',
   counters: 'expired counters',
+  'sign-ins': 'ended sessions and sign-in links',
   outbox: 'undeliverable outbox rows',
   'old-words': 'memory texts indexed by older versions',
   words: 'word statistics',

@@ -9,6 +9,7 @@ import { reindexOutdated } from '../memory/indexing/reindex.ts';
 import { buildVectorIndex } from '../memory/indexing/vector-indexes.ts';
 import { refreshAllWordStatistics } from '../memory/indexing/word-statistics.ts';
 import type { Logger } from '../observability/logger.ts';
+import { deleteExpiredSignIns } from '../people/delete-expired.ts';
 import { deleteExpiredVideos } from '../videos/delete-expired.ts';
 
 export interface CleanupDeps {
@@ -26,6 +27,7 @@ export function createCleanupSteps({ database, clock, logger }: CleanupDeps): re
     { name: 'batches', run: retention.batches },
     { name: 'videos', run: () => deleteExpiredVideos(database, clock) },
     { name: 'counters', run: () => deleteExpiredBatch(database, clock) },
+    { name: 'sign-ins', run: () => deleteExpiredSignIns(database, clock) },
     { name: 'outbox', run: () => deleteUndeliverableRows({ database, logger }) },
     { name: 'old-words', run: () => reindexOutdated(database) },
     { name: 'words', run: (signal) => refreshAllWordStatistics(database, clock, signal) },

@@ -270,3 +270,43 @@ describe('without a providers section', () => {
 test('a configured file that does not exist is an error', () => {
   expect(() => readConfigSource({ GATEWAY_CONFIG: '/nowhere/gateway.yaml' })).toThrow('/nowhere/gateway.yaml: cannot be read: ENOENT');
 });
+
+describe('sign-in', () => {
+  const oidc = {
+    OIDC_ISSUER: 'https://id.example.com/realm',
+    OIDC_CLIENT_ID: 'gateway',
+    GATEWAY_PUBLIC_URL: 'https://gateway.example.com/',
+  };
+
+  test('the environment overrides the file', () => {
+    expect(load(minimal)).toMatchObject({ publicUrl: null, oidc: null });
+    const file = `${minimal}public_url: http://10.0.0.5:8080
+oidc: { issuer: https://old.example.com, client_id: file, client_secret: s3cret, allowed_domains: [Example.com] }
+`;
+    expect(load(file, oidc)).toMatchObject({
+      publicUrl: 'https://gateway.example.com',
+      oidc: { issuer: 'https://id.example.com/realm', clientId: 'gateway', clientSecret: 's3cret', allowedDomains: ['example.com'] },
+    });
+  });
+
+  test.each([
+    [{ ...oidc, OIDC_ISSUER: 'http://id.example.com' }, ['OIDC_ISSUER']],
+    [{ ...oidc, OIDC_CLIENT_ID: '' }, ['OIDC_CLIENT_ID']],
+    [{ ...oidc, GATEWAY_PUBLIC_URL: '' }, ['GATEWAY_PUBLIC_URL']],
+    [{ ...oidc, GATEWAY_PUBLIC_URL: 'https://gateway.example.com/path' }, ['GATEWAY_PUBLIC_URL']],
+    [{ ...oidc, OIDC_ALLOWED_DOMAINS: 'example.com, @b' }, ['OIDC_ALLOWED_DOMAINS']],
+    [{ OIDC_CLIENT_SECRET: 's3cret', OIDC_ALLOWED_DOMAINS: 'example.com' }, ['OIDC_CLIENT_SECRET', 'OIDC_ALLOWED_DOMAINS']],
+  ])('%j: errors at %j, without the secret', (env, expected) => {
+    const errors = errorsOf(minimal, env);
+    expect(errors.map((error) => error.split(':', 1)[0])).toEqual(expected);
+    expect(errors.join()).not.toContain('s3cret');
+  });
+
+  test('a mistake in the file is reported with its position', () => {
+    expect(errorsOf(`${minimal}public_url: gateway\noidc: { client_id: a, colour: red }\n`)).toEqual([
+      'gateway.yaml:4 oidc.colour: there is no such setting',
+      expect.stringContaining('gateway.yaml:3 public_url: must be an address'),
+      expect.stringContaining('needs the issuer'),
+    ]);
+  });
+});

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from '@jest/globals';
+import { deleteExpiredSignIns } from '../../src/people/delete-expired.ts';
 import { createSessions, type Sessions, sessionIdleMs, sessionMaxMs } from '../../src/people/sessions.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { disable, insertPerson } from './rows.ts';
@@ -72,6 +73,18 @@ describeDatabases('sessions', (database) => {
     expect((await sessions.list(id)).map(({ userAgent }) => userAgent)).toEqual(['b']);
     await sessions.end(String(started[1]?.secret));
     expect(await sessions.list(id)).toEqual([]);
+  });
+
+  test('the cleanup deletes sessions that have ended, and no others', async () => {
+    const { id } = await insertPerson(database());
+    await sessions.start(id, { userAgent: 'old' });
+    now += sessionIdleMs;
+    await sessions.start(id, { userAgent: 'new' });
+    const clock = { now: () => now };
+    expect(await deleteExpiredSignIns(database(), clock)).toBeGreaterThan(0);
+    expect(await deleteExpiredSignIns(database(), clock)).toBe(0);
+    const rows = await database().query('select user_agent as agent from sessions where person_id = $1::uuid', [id]);
+    expect(rows).toEqual([{ agent: 'new' }]);
   });
 
   test('a disabled person has no session', async () => {

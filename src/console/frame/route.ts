@@ -61,7 +61,7 @@ export interface ConsoleContext {
   /** For the hidden field of forms; `form()` of components.ts writes it. */
   readonly csrfToken: string;
   readonly now: number;
-  /** Address of the client; of the proxy when there is one. */
+  /** Network address of the client; `src/http/client-address.ts` says what it is behind proxies. */
   readonly remoteAddress: string;
   readonly userAgent: string;
   /** Cookies of the request. */

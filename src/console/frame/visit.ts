@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
 import { gatewayError } from '../../core/errors.ts';
+import { clientAddress } from '../../http/client-address.ts';
 import type { Role, Session } from '../../people/person.ts';
 import type { Project } from '../../projects/projects.ts';
 import { type Cookie, formCookieName, parseCookies, sessionCookieName } from './cookies.ts';
@@ -73,7 +74,7 @@ export function toContext(visit: Visit, visited: VisitedProject | null, zone: st
     zone,
     csrfToken: csrfTokenOf(secrets[0]),
     now,
-    remoteAddress: request.socket.remoteAddress ?? '',
+    remoteAddress: clientAddress(request),
     userAgent: request.headers['user-agent'] ?? '',
     cookies,
     secure,

@@ -1,0 +1,44 @@
+/** The network address of a client, also behind proxies. */
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIP, isIPv6 } from 'node:net';
+
+/** Loopback, private and link-local networks. */
+const internal = new BlockList();
+for (const [network, prefix] of [
+  ['127.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['169.254.0.0', 16],
+] as const)
+  internal.addSubnet(network, prefix, 'ipv4');
+for (const [network, prefix] of [
+  ['::1', 128],
+  ['fc00::', 7],
+  ['fe80::', 10],
+] as const)
+  internal.addSubnet(network, prefix, 'ipv6');
+
+/**
+ * Returns the last address outside of the internal network that a connection from inside it forwards (`x-forwarded-for`): the one that the
+ * outermost proxy of the deployment has seen. A client outside cannot choose it; one inside can, so it proves nothing.
+ */
+export function clientAddress(request: Pick<IncomingMessage, 'socket' | 'headers'>): string {
+  const peer = withoutPrefix(request.socket.remoteAddress ?? '');
+  const header = request.headers['x-forwarded-for'];
+  if (header === undefined || !isInternal(peer)) return peer;
+  const forwarded = String(header)
+    .split(',')
+    .map((part) => withoutPrefix(part.trim()))
+    .filter((part) => isIP(part) !== 0);
+  return forwarded.findLast((address) => !isInternal(address)) ?? forwarded[0] ?? peer;
+}
+
+function isInternal(address: string): boolean {
+  return isIP(address) !== 0 && internal.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+}
+
+/** An IPv4 address on an IPv6 socket has the prefix `::ffff:`. */
+function withoutPrefix(address: string): string {
+  return address.startsWith('::ffff:') ? address.slice(7) : address;
+}

@@ -1,0 +1,20 @@
+/** Deletes sessions, sign-in links and counted failures that have expired. */
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import { sessionIdleMs } from './sessions.ts';
+
+/** Returns the number of deleted rows; 0 when none remains. There are few enough for one statement each. */
+export async function deleteExpiredSignIns(database: Database, clock: Clock): Promise<number> {
+  const now = clock.now();
+  const rows = await database.query<{ deleted: number }>(
+    `with ended as (
+       delete from sessions where expires_at <= $1::timestamptz or last_seen_at <= $2::timestamptz returning 1
+     ), links as (
+       delete from sign_in_links where expires_at <= $1::timestamptz returning 1
+     ), failures as (
+       delete from sign_in_failures where window_ends_at <= $1::timestamptz returning 1
+     ) select (select count(*) from ended) + (select count(*) from links) + (select count(*) from failures) as deleted`,
+    [new Date(now), new Date(now - sessionIdleMs)],
+  );
+  return rows[0]?.deleted ?? 0;
+}
