@@ -27,7 +27,7 @@ import { signInLinkUrl } from '../people/sign-in-links.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
 import type { Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
-import { readRecentUse } from '../usage/analytics/recent-use.ts';
+import { readFigures } from '../usage/analytics/read-figures.ts';
 import { lastCalls } from '../usage/last-calls.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import { latestPrices, priceHistory } from '../usage/prices/price-history.ts';
@@ -61,7 +61,14 @@ export function managementAreas(deps: ManagementAreasDeps): readonly ConsoleRout
     ...createApplicationRoutes({
       applications,
       readCounters,
-      recentUse: async (projectId, period) => (await readStored(() => readRecentUse(database, projectId, period))).applications,
+      recentUse: async (projectId, range) => {
+        const { groups } = await readStored(() => readFigures(database, { projectId, ...range, group: 'source', top: 200 }));
+        return new Map(
+          groups.flatMap(({ name, figures }) =>
+            name === null ? [] : [[name, { calls: figures.calls, cost: figures.costNanos }] as const],
+          ),
+        );
+      },
     }),
     ...createRoutingRoutes({
       ...{ projects, keyring, contentRules, breakers, catalog, catalogFill },

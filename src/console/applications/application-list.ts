@@ -2,8 +2,21 @@
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import type { ApplicationSettings } from '../../projects/application-settings.ts';
 import type { Applications } from '../../projects/applications.ts';
+import { type Period, parseRange } from '../../usage/analytics/range.ts';
 import { type CeilingUse, ceilingMeters, countersOf, describeCeiling, toUses } from '../frame/ceilings.ts';
-import { badge, csvLink, emptyState, filterForm, formatCount, pageParameter, pager, table, textField, usd } from '../frame/components.ts';
+import {
+  badge,
+  csvLink,
+  emptyState,
+  exactUsd,
+  filterForm,
+  formatCount,
+  pageParameter,
+  pager,
+  table,
+  textField,
+  usd,
+} from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
@@ -11,11 +24,11 @@ import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
 export interface ApplicationListDeps {
   readonly applications: Pick<Applications, 'list'>;
   readonly readCounters: ReadCounters;
-  /** Calls and cost (nano-dollars) of a period by application. */
+  /** Calls and cost (nano-dollars) by application; at most 200, those of the highest cost. */
   readonly recentUse: (
     projectId: string,
-    period: { readonly from: number; readonly to: number },
-  ) => Promise<ReadonlyMap<string, { readonly calls: number; readonly cost: number }>>;
+    range: Period & { readonly zone: string },
+  ) => Promise<ReadonlyMap<string, { readonly calls: number; readonly cost: bigint }>>;
 }
 
 interface ApplicationRow {
@@ -23,12 +36,12 @@ interface ApplicationRow {
   /** Null when the application has none. */
   readonly settings: ApplicationSettings | null;
   readonly calls: number;
-  readonly cost: number;
+  readonly cost: bigint;
 }
 
 const pageSize = 50;
 const recentDays = 30;
-const dayMs = 86_400_000;
+const recentRange = `${recentDays}d`;
 
 export async function showApplications(deps: ApplicationListDeps, context: ConsoleContext): Promise<PageResult> {
   const { url, project, role, now } = context;
@@ -71,7 +84,11 @@ function applicationTable(
       { label: 'Application', value: ({ source }) => source, grow: true },
       { label: 'Ceilings (UTC)', value: ({ source }) => ceilingMeters(uses.get(source) ?? []) },
       { label: 'Own tiers', value: ({ settings }) => tierBadges(settings), wideOnly: true },
-      { label: `Calls, ${recentDays} days`, align: 'end', value: ({ calls }) => formatCount(calls) },
+      {
+        label: `Calls, ${recentDays} days`,
+        align: 'end',
+        value: ({ source, calls }) => html`<a href="${callsPath(context, source)}">${formatCount(calls)}</a>`,
+      },
       { label: `Cost, ${recentDays} days`, align: 'end', value: ({ cost }) => usd(cost) },
     ],
   });
@@ -90,18 +107,23 @@ export function applicationPath(context: ConsoleContext, source: string): string
   return `${projectPath(context, '/applications/application')}?${new URLSearchParams({ name: source })}`;
 }
 
+/** The calls of the period that the list is about. */
+export function callsPath(context: ConsoleContext, source: string): string {
+  return `${projectPath(context, '/calls')}?${new URLSearchParams({ source, range: recentRange })}`;
+}
+
 /** By name, those that match the filter. */
-async function readApplications(deps: ApplicationListDeps, { project, now, url }: ConsoleContext): Promise<ApplicationRow[]> {
+async function readApplications(deps: ApplicationListDeps, { project, now, url, zone }: ConsoleContext): Promise<ApplicationRow[]> {
   const [stored, recent] = await Promise.all([
     deps.applications.list(project.id),
-    deps.recentUse(project.id, { from: now - recentDays * dayMs, to: now }),
+    deps.recentUse(project.id, { ...parseRange(new URLSearchParams({ range: recentRange }), { zone, now }), zone }),
   ]);
   const settings = new Map(stored.map((application) => [application.source, application.settings]));
   const wanted = url.searchParams.get('q')?.trim().toLowerCase() ?? '';
   const sources = [...new Set([...settings.keys(), ...recent.keys()])].filter((source) => source.toLowerCase().includes(wanted));
   return sources
     .sort((left, right) => (left < right ? -1 : 1))
-    .map((source) => ({ source, settings: settings.get(source) ?? null, ...(recent.get(source) ?? { calls: 0, cost: 0 }) }));
+    .map((source) => ({ source, settings: settings.get(source) ?? null, ...(recent.get(source) ?? { calls: 0, cost: 0n }) }));
 }
 
 /** Use of the ceilings of applications with settings. */
@@ -137,6 +159,6 @@ async function* applicationRows(deps: ApplicationListDeps, context: ConsoleConte
       settings === null
         ? [null, null]
         : [describeCeiling('cost', settings.ceilings.cost), describeCeiling('calls', settings.ceilings.calls)];
-    yield [source, ...limits, settings === null ? null : tierNames(settings).join(' '), calls, cost / 1e9];
+    yield [source, ...limits, settings === null ? null : tierNames(settings).join(' '), calls, exactUsd(cost)];
   }
 }

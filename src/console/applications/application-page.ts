@@ -9,7 +9,7 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { rebaseSettings, type Settings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
 import { assertDistinctTiers, readTiers, setTiers, tierFields } from '../frame/tier-fields.ts';
-import { applicationPath } from './application-list.ts';
+import { applicationPath, callsPath } from './application-list.ts';
 
 const kinds = [
   ['tiers', 'Tiers for text'],
@@ -64,7 +64,7 @@ export function applicationPage(
   const stored = toApplicationSettingsJson(settings);
   const rebased = rejected ? rebaseSettings(rejected.edit, rejected.read, stored) : { read: stored, notice: '' };
   const isOwner = context.role === 'owner';
-  const calls = `${projectPath(context, '/calls')}?${new URLSearchParams({ source })}`;
+  const calls = callsPath(context, source);
   const reset =
     isOwner && createdAt !== null
       ? actionButton({
