@@ -1,4 +1,4 @@
-/** The network address of a client, also behind proxies. */
+/** The network address of a client, also through proxies. */
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, isIPv6 } from 'node:net';
 

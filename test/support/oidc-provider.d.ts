@@ -1,4 +1,4 @@
-/** The part of `oidc-provider`, which has no types of its own, that `identity-provider.ts` uses. */
+/** The part of `oidc-provider`, which has no types, that `identity-provider.ts` uses. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http';
 

@@ -61,7 +61,7 @@ export interface ConsoleContext {
   /** For the hidden field of forms; `form()` of components.ts writes it. */
   readonly csrfToken: string;
   readonly now: number;
-  /** Network address of the client; `src/http/client-address.ts` says what it is behind proxies. */
+  /** Network address of the client; `src/http/client-address.ts` says what it is with proxies. */
   readonly remoteAddress: string;
   readonly userAgent: string;
   /** Cookies of the request. */
