@@ -1,6 +1,6 @@
 /** Signed-in people for tests of the console: their cookie, requests as a browser sends them, and pages of a real browser. */
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import { expect } from '@jest/globals';
 import type { BrowserContext, Page } from 'playwright-core';
 import { csrfTokenOf } from '../../src/console/frame/same-site.ts';
@@ -57,7 +57,7 @@ export async function signIn(gateway: TestGateway, role: TestRole, name = `Test 
   };
 }
 
-const axeSource = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+const axeSource = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
 
 /** Fails with each problem that axe finds serious or critical on the page. */
 export async function expectAccessible(page: Page): Promise<void> {

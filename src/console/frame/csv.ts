@@ -25,7 +25,7 @@ async function* encodeRows(header: readonly string[], rows: AsyncIterable<readon
   if (text !== '') yield text;
 }
 
-export function formatCsvRow(values: readonly CsvValue[]): string {
+function formatCsvRow(values: readonly CsvValue[]): string {
   return `${values.map(formatValue).join(',')}\r\n`;
 }
 

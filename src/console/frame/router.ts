@@ -3,20 +3,20 @@
  * the layout. Pages rely on all of it and do none of it.
  */
 import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
-import { GatewayError, gatewayError } from '../../core/errors.ts';
+import { gatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
-import { ClientDisconnectedError, readBody } from '../../http/body.ts';
+import { ClientDisconnectedError } from '../../http/body.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Person, Role, Session } from '../../people/person.ts';
-import { type ChangeRecorder, recordChange } from '../../people/record-change.ts';
+import type { ChangeRecorder } from '../../people/record-change.ts';
 import type { Project } from '../../projects/projects.ts';
+import { runSubmitted } from './action.ts';
 import { assetPath, findAsset } from './assets.ts';
 import { html } from './html.ts';
 import { createNavigation, firstPage } from './nav.ts';
 import { createResponder, type Responder, setCookies } from './respond.ts';
-import type { Access, ActionResult, ActionRoute, ConsoleContext, ConsoleRoute, PageRoute } from './route.ts';
-import { isCsrfToken, isSameSite, safePath } from './same-site.ts';
-import { sentence } from './values.ts';
+import type { Access, ConsoleRoute, PageRoute } from './route.ts';
+import { isSameSite, safePath } from './same-site.ts';
 import { createVisit, toContext, type Visit, type VisitedProject } from './visit.ts';
 
 export interface ConsoleRouterOptions {
@@ -34,7 +34,6 @@ export interface ConsoleRouterOptions {
 }
 
 const signInPath = '/console/sign-in';
-const maxFormBytes = 1024 * 1024;
 const securityHeaders: Readonly<Record<string, string>> = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -114,39 +113,12 @@ function createHandler(route: ConsoleRoute, options: ConsoleRouterOptions, respo
       visited = await authorize(route.access, visit, options);
       const context = toContext(visit, visited, visited ? options.zoneOf(visited.project) : 'UTC', abortedByClient(response));
       if (route.method === 'get') await responder.send(response, await route.handle(context), visit, visited);
-      else await handlePost(route, { context, visit, visited, response }, options, responder);
+      else await runSubmitted(route, { context, visit, visited, response }, options, responder);
     } catch (error) {
       if (error instanceof ClientDisconnectedError || response.destroyed) return;
       await responder.sendError(response, error, visit, visited);
     }
   };
-}
-
-interface Post {
-  readonly context: ConsoleContext;
-  readonly visit: Visit;
-  readonly visited: VisitedProject | null;
-  readonly response: Response;
-}
-
-async function handlePost(
-  route: ActionRoute,
-  { context, visit, visited, response }: Post,
-  options: ConsoleRouterOptions,
-  responder: Responder,
-): Promise<void> {
-  const form = await readForm(visit.request, route.maxBytes ?? maxFormBytes);
-  if (!visit.secrets.some((secret) => isCsrfToken(form.get('csrf'), secret)))
-    throw gatewayError('forbidden', { message: 'the form has expired: go back, reload the page and submit it again' });
-  let result: ActionResult;
-  try {
-    result = await runAction(route, context, form, visited, options);
-  } catch (error) {
-    if (!route.invalidForm || !isInputError(error)) throw error;
-    const page = await route.invalidForm(context, form, error.message);
-    return responder.sendPage(response, { ...page, status: 422 }, visit, visited, { text: sentence(error.message), tone: 'bad' });
-  }
-  await responder.send(response, result, visit, visited);
 }
 
 /** Throws `not_found` for strangers and `forbidden` for members on an owner's route. */
@@ -171,43 +143,6 @@ async function authorize(access: Access, { session, request }: Visit, options: C
       throw new Error(`unknown access ${unknown}`);
     }
   }
-}
-
-/** Runs the action between the two writes of its audit row. */
-async function runAction(
-  route: ActionRoute,
-  context: ConsoleContext,
-  form: URLSearchParams,
-  visited: VisitedProject | null,
-  { audit, logger }: ConsoleRouterOptions,
-): Promise<ActionResult> {
-  const { action } = route;
-  if (action === null || context.visitor === null) return route.handle(context, form);
-  const { project: _slug, ...params } = context.params;
-  const start = {
-    actor: 'person',
-    personId: context.visitor.person.id,
-    projectId: visited?.project.id ?? null,
-    action,
-    target: Object.values(params)[0] ?? null,
-  } as const;
-  return recordChange({ audit, logger }, start, async (note) => {
-    const result = await route.handle(context, form);
-    note(result.audit ?? {});
-    return result;
-  });
-}
-
-function isInputError(error: unknown): error is GatewayError {
-  return error instanceof GatewayError && error.status < 500 && error.code !== 'not_found';
-}
-
-/** Fields of a form that was submitted as `application/x-www-form-urlencoded`. */
-async function readForm(request: Request, maxBytes: number): Promise<URLSearchParams> {
-  const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
-  if (type !== undefined && type !== 'application/x-www-form-urlencoded')
-    throw gatewayError('unsupported_media_type', { message: 'content type must be application/x-www-form-urlencoded' });
-  return new URLSearchParams((await readBody(request, maxBytes)).toString());
 }
 
 /** After a sign-in the visitor returns to the page; after a form was submitted without a session, to the page with the form. */

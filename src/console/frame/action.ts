@@ -1,0 +1,77 @@
+/** A submitted form: its token, its audit row, and what becomes of its result. */
+import type { Request, Response } from 'express';
+import { GatewayError, gatewayError } from '../../core/errors.ts';
+import { readBody } from '../../http/body.ts';
+import { type ChangeRecorder, recordChange } from '../../people/record-change.ts';
+import type { Responder } from './respond.ts';
+import type { ActionResult, ActionRoute, ConsoleContext } from './route.ts';
+import { isCsrfToken } from './same-site.ts';
+import { sentence } from './values.ts';
+import type { Visit, VisitedProject } from './visit.ts';
+
+const maxFormBytes = 1024 * 1024;
+
+interface Submission {
+  readonly context: ConsoleContext;
+  readonly visit: Visit;
+  readonly visited: VisitedProject | null;
+  readonly response: Response;
+}
+
+/** Reads the form, checks its token, runs the action with its audit row, and sends the result; a rejected form is shown again. */
+export async function runSubmitted(
+  route: ActionRoute,
+  { context, visit, visited, response }: Submission,
+  recorder: ChangeRecorder,
+  responder: Responder,
+): Promise<void> {
+  const form = await readForm(visit.request, route.maxBytes ?? maxFormBytes);
+  if (!visit.secrets.some((secret) => isCsrfToken(form.get('csrf'), secret)))
+    throw gatewayError('forbidden', { message: 'the form has expired: go back, reload the page and submit it again' });
+  let result: ActionResult;
+  try {
+    result = await runAction(route, context, form, visited, recorder);
+  } catch (error) {
+    if (!route.invalidForm || !isInputError(error)) throw error;
+    const page = await route.invalidForm(context, form, error.message);
+    return responder.sendPage(response, { ...page, status: 422 }, visit, visited, { text: sentence(error.message), tone: 'bad' });
+  }
+  await responder.send(response, result, visit, visited);
+}
+
+/** Runs the action between the two writes of its audit row. */
+async function runAction(
+  route: ActionRoute,
+  context: ConsoleContext,
+  form: URLSearchParams,
+  visited: VisitedProject | null,
+  recorder: ChangeRecorder,
+): Promise<ActionResult> {
+  const { action } = route;
+  if (action === null || context.visitor === null) return route.handle(context, form);
+  const { project: _slug, ...params } = context.params;
+  const start = {
+    actor: 'person',
+    personId: context.visitor.person.id,
+    projectId: visited?.project.id ?? null,
+    action,
+    target: Object.values(params)[0] ?? null,
+  } as const;
+  return recordChange(recorder, start, async (note) => {
+    const result = await route.handle(context, form);
+    note(result.audit ?? {});
+    return result;
+  });
+}
+
+function isInputError(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && error.status < 500 && error.code !== 'not_found';
+}
+
+/** Fields of a form that was submitted as `application/x-www-form-urlencoded`. */
+async function readForm(request: Request, maxBytes: number): Promise<URLSearchParams> {
+  const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
+  if (type !== undefined && type !== 'application/x-www-form-urlencoded')
+    throw gatewayError('unsupported_media_type', { message: 'content type must be application/x-www-form-urlencoded' });
+  return new URLSearchParams((await readBody(request, maxBytes)).toString());
+}
