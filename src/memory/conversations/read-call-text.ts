@@ -1,0 +1,85 @@
+/** The stored text of one call for people: what memory did for it, and on demand its prompt and response. Every read is by primary key. */
+import type { Queries } from '../../db/database.ts';
+import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
+import type { PartContent } from '../records/conversation-messages.ts';
+
+export interface CallMemory {
+  /** Null when the call belongs to no conversation, or the conversation was deleted. */
+  readonly conversationId: string | null;
+  /** The memories that recall put into the prompt, in its order. `kind` is null when the memory was deleted. */
+  readonly recalled: readonly { readonly id: string; readonly kind: string | null }[];
+}
+
+/** Null when no text of the call is stored. Reads no text. */
+export async function readCallMemory(queries: Queries, projectId: string, callId: string): Promise<CallMemory | null> {
+  const [row] = await queries.query<{ conversationId: string | null; recalled: readonly string[] }>(
+    `select conversation_id as "conversationId", recalled_items::text[] as recalled
+       from call_texts where call_id = $1::uuid and project_id = $2::uuid`,
+    [callId, projectId],
+  );
+  if (!row) return null;
+  const items = await queries.query<{ id: string; kind: string }>(
+    'select id, kind from memory_items where id = any ($1::uuid[]) and project_id = $2::uuid',
+    [row.recalled, projectId],
+  );
+  const kinds = new Map(items.map(({ id, kind }) => [id, kind]));
+  return { ...row, recalled: row.recalled.map((id) => ({ id, kind: kinds.get(id) ?? null })) };
+}
+
+export interface CallText {
+  /** The newest messages in order; the last one is the response when `answered`. */
+  readonly messages: readonly (NormalMessage & { readonly textLength: number })[];
+  readonly answered: boolean;
+  /** Older messages of the prompt are not shown. */
+  readonly hasOlder: boolean;
+  /** System prompts, tool results and other parts that are no messages; binary content without its bytes. */
+  readonly extras: readonly { readonly kind: string; readonly type: string; readonly text: string | null; readonly bytes: number | null }[];
+}
+
+/** Null when no text of the call is stored. Follows the chain of parts back from the last one, at most `maxMessages`. */
+export async function readCallText(
+  queries: Queries,
+  projectId: string,
+  callId: string,
+  { maxMessages, maxText }: { readonly maxMessages: number; readonly maxText: number },
+): Promise<CallText | null> {
+  const [text] = await queries.query<{ answered: boolean; extras: CallText['extras'] }>(
+    `select answered,
+            (select coalesce(jsonb_agg(jsonb_build_object('kind', extra ->> 'kind', 'type', extra ->> 'type',
+                                                          'text', left(extra ->> 'text', $3::integer), 'bytes', (extra ->> 'bytes')::bigint)
+                                       order by place), '[]')
+               from jsonb_array_elements(extras) with ordinality as listed (extra, place) where place <= $4::integer) as extras
+       from call_texts where call_id = $1::uuid and project_id = $2::uuid`,
+    [callId, projectId, maxText, maxMessages],
+  );
+  if (!text) return null;
+  const rows = await queries.query<{
+    role: NormalMessage['role'];
+    text: string;
+    textLength: number;
+    toolCalls: PartContent['tool_calls'];
+    depth: number;
+  }>(
+    `with recursive chain as (
+       select part.parent_hash, part.role, part.content, 1 as depth
+         from call_texts text
+         join parts part on part.project_id = text.project_id and part.hash = text.last_hash
+        where text.call_id = $1::uuid and text.project_id = $2::uuid
+       union all
+       select part.parent_hash, part.role, part.content, chain.depth + 1
+         from chain
+         join parts part on part.project_id = $2::uuid and part.hash = chain.parent_hash
+        where chain.depth <= $3::integer
+     )
+     select role, left(content ->> 'text', $4::integer) as text, length(content ->> 'text') as "textLength",
+            content -> 'tool_calls' as "toolCalls", depth
+       from chain order by depth desc`,
+    [callId, projectId, maxMessages, maxText],
+  );
+  const hasOlder = rows.length > maxMessages;
+  const messages = rows.slice(hasOlder ? 1 : 0).map(({ depth: _, toolCalls, ...message }) => ({
+    ...message,
+    toolCalls: toolCalls.map((call) => ({ ...call, arguments: call.arguments.slice(0, maxText).toWellFormed() })),
+  }));
+  return { messages, answered: text.answered, hasOlder, extras: text.extras };
+}

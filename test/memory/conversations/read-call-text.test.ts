@@ -1,0 +1,52 @@
+/** The text of one call as people read it on demand. */
+import { randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { readCallMemory, readCallText } from '../../../src/memory/conversations/read-call-text.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { chatBody, createProject, record, settledCall } from '../calls.ts';
+
+describeDatabases('the text of a call', (database) => {
+  test('is its newest messages with the response, cut to size, and its other parts; only for its project', async () => {
+    const projectId = await createProject(database());
+    const body = chatBody('s be brief', 'u one', 'a two', 'u three');
+    const call = settledCall({ projectId, at: 1, body, answer: 'four' });
+    await record(database(), [call]);
+    const { id } = call.metadata;
+    const read = (maxMessages: number, maxText = 100) => readCallText(database(), projectId, id, { maxMessages, maxText });
+    const all = await read(10);
+    expect(all?.messages.map(({ role, text }) => `${role} ${text}`)).toEqual(['user one', 'assistant two', 'user three', 'assistant four']);
+    expect(all).toMatchObject({ answered: true, hasOlder: false, extras: [{ kind: 'system', type: 'system', text: 'be brief' }] });
+    const short = await read(2, 3);
+    expect(short?.messages.map(({ text, textLength }) => [text, textLength])).toEqual([
+      ['thr', 5],
+      ['fou', 4],
+    ]);
+    expect(short).toMatchObject({ hasOlder: true, extras: [{ text: 'be ' }] });
+    const other = await createProject(database());
+    expect(await readCallText(database(), other, id, { maxMessages: 10, maxText: 10 })).toBeNull();
+    expect(await readCallMemory(database(), other, id)).toBeNull();
+  });
+
+  test('comes with the conversation of the call and the memories that were recalled, also deleted ones', async () => {
+    const projectId = await createProject(database());
+    const call = settledCall({ projectId, at: 1, body: chatBody('u one'), answer: 'two' });
+    await record(database(), [call]);
+    const [kept, deleted] = [randomUUID(), randomUUID()];
+    await database().query(
+      `insert into memory_items (id, project_id, text, kind, importance, origin, author, state, created_at, updated_at)
+       values ($1::uuid, $2::uuid, 'x', 'fact', 0.5, 'agent', 'k', 'live', now(), now())`,
+      [kept, projectId],
+    );
+    await database().query('update call_texts set recalled_items = $2::uuid[] where call_id = $1::uuid', [
+      call.metadata.id,
+      [deleted, kept],
+    ]);
+    expect(await readCallMemory(database(), projectId, call.metadata.id)).toEqual({
+      conversationId: expect.any(String),
+      recalled: [
+        { id: deleted, kind: null },
+        { id: kept, kind: 'fact' },
+      ],
+    });
+  });
+});
