@@ -27,6 +27,7 @@ import type { ConfigSnapshot } from './config-snapshot.ts';
 import { managementAreas } from './console-management.ts';
 import { memoryAreas } from './console-memory.ts';
 import { playgroundArea } from './console-playground.ts';
+import { usageAreas } from './console-usage.ts';
 import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
 import type { EraseSubject, Memory } from './memory.ts';
@@ -74,6 +75,7 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
 /** One line per area, in the order of the navigation. */
 export function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
   return [
+    ...usageAreas(deps),
     ...managementAreas(deps),
     ...playgroundArea(deps),
     ...memoryAreas(deps),

@@ -18,15 +18,24 @@ export interface Bucket {
   readonly href?: string;
 }
 
+export interface Series {
+  readonly name: string;
+  readonly href?: string;
+  /** Instead of the colour of its position. */
+  readonly tone?: 'bad';
+}
+
 export interface ChartOptions {
   /** What the chart shows; its caption. */
   readonly title: string;
   readonly hideTitle?: boolean;
   /** Time zone of the buckets, named below the chart. */
   readonly zone?: string;
-  readonly series: readonly { readonly name: string; readonly href?: string }[];
+  readonly series: readonly Series[];
   readonly buckets: readonly Bucket[];
   readonly format: (value: number) => string;
+  /** The axis has no fractions, for counts. */
+  readonly wholeNumbers?: boolean;
   /** Heading of the first column of the table, such as `Day`. */
   readonly bucketName?: string;
 }
@@ -42,8 +51,9 @@ export interface Legend {
   readonly href?: string;
 }
 
-export function seriesClass(index: number): string {
-  return `s${index % seriesColours}`;
+export function seriesClass(series: readonly Series[], index: number): string {
+  const tone = series[index]?.tone;
+  return tone === undefined ? `s${index % seriesColours}` : `s-${tone}`;
 }
 
 export function percent(value: number): string {
@@ -51,10 +61,12 @@ export function percent(value: number): string {
 }
 
 /** Three to five round values from 0; `max` is the top of the plot. */
-export function yTicks(largest: number): { ticks: number[]; max: number } {
-  const rough = largest / 4;
+export function yTicks(largest: number, wholeNumbers = false): { ticks: number[]; max: number } {
+  const rough = wholeNumbers ? Math.max(1, largest / 4) : largest / 4;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough) ?? rough;
+  const step =
+    (wholeNumbers && power === 1 ? [1, 2, 5, 10] : [1, 2, 2.5, 5, 10]).map((factor) => factor * power).find((size) => size >= rough) ??
+    rough;
   const count = Math.ceil(largest / step - 1e-9);
   return { ticks: Array.from({ length: count }, (_, index) => (index + 1) * step), max: count * step };
 }
@@ -98,7 +110,7 @@ interface ChartFrame extends ChartOptions {
 export function chartFrame(options: ChartFrame): Html {
   const { ticks, xAxis, plot, legend, zone } = options;
   const grid = ticks.map(({ y }) => html`<line class="grid" x1="0" x2="100%" y1="${y.toFixed(1)}" y2="${y.toFixed(1)}"/>`);
-  const labels = ticks.map(({ y, label }) => html`<text class="axis y" x="0" y="${(y - 4).toFixed(1)}">${label}</text>`);
+  const labels = ticks.map(({ y, label }) => html`<text class="axis" x="-8" y="${(y + 4).toFixed(1)}" text-anchor="end">${label}</text>`);
   const base = html`<line class="base" x1="0" x2="100%" y1="${plotHeight}" y2="${plotHeight}"/>`;
   return html`<figure class="chart">${caption(options)}${legend.length === 0 ? '' : renderLegend(legend)}
 <svg class="plot" width="100%" height="${plotHeight + axisHeight + 16}" aria-hidden="true"><svg y="16" width="100%" height="${plotHeight + axisHeight}" overflow="visible">${grid}${plot}${base}${labels}${xAxis}</svg></svg>

@@ -22,29 +22,34 @@ export type { Bucket, ChartOptions } from './chart-frame.ts';
 
 /** Bars, stacked when there are several series. One bar may be a day, or a range of a histogram. */
 export function barChart(options: ChartOptions): Html {
-  const { buckets, series, format } = options;
+  const { buckets, series, format, wholeNumbers } = options;
   const totals = buckets.map(totalOf);
   if (buckets.length === 0 || totals.every((total) => total === 0)) return nothingToShow(options);
-  const { ticks, max } = yTicks(Math.max(...totals));
+  const { ticks, max } = yTicks(Math.max(...totals), wholeNumbers);
   const step = 100 / buckets.length;
   const gap = Math.min(step * 0.2, 1);
-  const bars = buckets.map((bucket, index) => {
-    let top = plotHeight;
-    const parts = bucket.values.map((value, position) => {
-      const height = ((value ?? 0) / max) * plotHeight;
+  // One path for all bars of a series: a page with many bars stays small.
+  const bars = series.map((_, position) => {
+    const path = buckets.map(({ values }, index) => {
+      const height = ((values[position] ?? 0) / max) * plotHeight;
       if (height === 0) return '';
-      top -= height;
-      return html`<rect class="${seriesClass(position)}" x="${percent(index * step + gap / 2)}" y="${top.toFixed(1)}" width="${percent(step - gap)}" height="${height.toFixed(1)}"/>`;
+      const below = values.slice(0, position + 1).reduce<number>((sum, value) => sum + (value ?? 0), 0);
+      const x = Number((index * step + gap / 2).toFixed(2));
+      const width = Number((step - gap).toFixed(2));
+      return `M${x} ${((1 - below / max) * plotHeight).toFixed(1)}h${width}v${height.toFixed(1)}h-${width}z`;
     });
-    const title = describe(bucket, series, format, totals[index] ?? 0);
-    const area = html`<rect class="hit" x="${percent(index * step)}" y="0" width="${percent(step)}" height="${plotHeight}"/>${parts}`;
-    return linked(bucket.href, html`<title>${title}</title>${area}`);
+    return html`<path class="bar ${seriesClass(series, position)}" d="${path.join('')}"/>`;
   });
+  const areas = buckets.map((bucket, index) => {
+    const title = describe(bucket, series, format, totals[index] ?? 0);
+    return linked(bucket.href, html`<title>${title}</title>${hitArea(index, step)}`);
+  });
+  const plot = html`<svg width="100%" height="${plotHeight}" viewBox="0 0 100 ${plotHeight}" preserveAspectRatio="none">${bars}</svg>${areas}`;
   return chartFrame({
     ...options,
     ticks: toTicks(ticks, max, format),
     xAxis: xLabels(buckets, 'middle'),
-    plot: bars,
+    plot,
     legend: legendOf(options),
   });
 }
@@ -58,20 +63,17 @@ export function lineChart(options: ChartOptions): Html {
   const step = 100 / buckets.length;
   const lines = series.map((_, position) => {
     const values = buckets.map(({ values }) => values[position] ?? null);
-    return html`<path class="line ${seriesClass(position)}" vector-effect="non-scaling-stroke" d="${lineOf(values, max, step)}"/>`;
+    return html`<path class="line ${seriesClass(series, position)}" vector-effect="non-scaling-stroke" d="${lineOf(values, max, step)}"/>`;
   });
   const dots = buckets.flatMap((bucket, index) =>
     bucket.values.map((value, position) =>
       value === null
         ? ''
-        : html`<circle class="dot ${seriesClass(position)}" cx="${percent((index + 0.5) * step)}" cy="${((1 - value / max) * plotHeight).toFixed(1)}" r="2.5"/>`,
+        : html`<circle class="dot ${seriesClass(series, position)}" cx="${percent((index + 0.5) * step)}" cy="${((1 - value / max) * plotHeight).toFixed(1)}" r="2.5"/>`,
     ),
   );
   const areas = buckets.map((bucket, index) =>
-    linked(
-      bucket.href,
-      html`<title>${describe(bucket, series, format, null)}</title><rect class="hit" x="${percent(index * step)}" y="0" width="${percent(step)}" height="${plotHeight}"/>`,
-    ),
+    linked(bucket.href, html`<title>${describe(bucket, series, format, null)}</title>${hitArea(index, step)}`),
   );
   const plot = html`<svg width="100%" height="${plotHeight}" viewBox="0 0 100 ${plotHeight}" preserveAspectRatio="none">${lines}</svg>${dots}${areas}`;
   return chartFrame({ ...options, ticks: toTicks(ticks, max, format), xAxis: xLabels(buckets, 'middle'), plot, legend: legendOf(options) });
@@ -150,6 +152,10 @@ export function waterfall({
   )}</ol><div class="waterfall-axis" aria-hidden="true"><p><span>0</span><span>${format(total / 2)}</span><span>${format(total)}</span></p></div></figure>`;
 }
 
+function hitArea(index: number, step: number): Html {
+  return html`<rect class="hit" x="${percent(index * step)}" width="${percent(step)}" height="${plotHeight}"/>`;
+}
+
 function totalOf({ values }: Bucket): number {
   return values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
 }
@@ -169,7 +175,7 @@ function toTicks(ticks: readonly number[], max: number, format: (value: number) 
 function legendOf({ series }: ChartOptions): Legend[] {
   return series.length < 2
     ? []
-    : series.map(({ name, href }, index) => ({ name, className: seriesClass(index), ...(href !== undefined && { href }) }));
+    : series.map(({ name, href }, index) => ({ name, className: seriesClass(series, index), ...(href !== undefined && { href }) }));
 }
 
 /** Not a tab stop: the table below the chart has the same links. */

@@ -1,6 +1,6 @@
 /** Ranges of time of usage views: presets and custom dates in the project's reporting time zone, and the period to compare with. Pure. */
 import { gatewayError } from '../../core/errors.ts';
-import { addDays, fromLocalTime, startOf, startOfNext, toLocalTime } from '../../core/time-zone.ts';
+import { addDays, type CalendarUnit, fromLocalTime, startOf, startOfNext, toLocalTime } from '../../core/time-zone.ts';
 
 export const rangePresets = ['1h', '24h', '7d', '30d', 'month', 'custom'] as const;
 export type RangePreset = (typeof rangePresets)[number];
@@ -90,4 +90,18 @@ export function formatLocal(zone: string, at: number): string {
   const two = (value: number): string => String(value).padStart(2, '0');
   const date = `${year}-${two(month)}-${two(day)}`;
   return hour === 0 && minute === 0 ? date : `${date}T${two(hour)}:${two(minute)}`;
+}
+
+/** More units make a chart too dense, and its page too large. */
+export const maxChartUnits = 75;
+
+/** The smallest unit that splits the period into at most `maxChartUnits`. */
+export function unitFor({ from, to }: Period): CalendarUnit {
+  const hours = (to - from) / hourMs;
+  // The first and the last unit may be incomplete.
+  const atMost = maxChartUnits - 2;
+  if (hours * 60 <= atMost) return 'minute';
+  if (hours <= atMost) return 'hour';
+  if (hours / 24 <= atMost) return 'day';
+  return hours / 24 / 7 <= atMost ? 'week' : 'month';
 }

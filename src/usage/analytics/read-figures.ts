@@ -77,7 +77,7 @@ export async function readFigures(queries: Queries, request: FiguresRequest): Pr
   const starts = unit === null ? [] : splitRange(unit, zone, { from, to }, maxUnits);
   if (starts === null)
     throw gatewayError('bad_request', { message: `range: has more than ${maxUnits} units of a ${unit}; choose a larger unit` });
-  const names = group === null ? [] : await readTopGroups(queries, request, group);
+  const names = group === null ? [] : (await readTop(queries, { ...request, costly: [] }, group)).map(({ name }) => name);
   const rows = await readRows(queries, request, starts, names);
 
   const byPosition = new Map(rows.map((row) => [`${row.unit ?? ''}/${row.place ?? ''}`, toFigures(row)]));
@@ -127,21 +127,27 @@ async function readRows(
   );
 }
 
-async function readTopGroups(queries: Queries, request: FiguresRequest, group: Group): Promise<(string | null)[]> {
-  const { rank = 'cost', top = defaultTop } = request;
+export type TopRequest = CallSelection & Pick<FiguresRequest, 'top' | 'rank' | 'costly'>;
+
+/** The top groups with their figures, without the others: one pass over the calls. */
+export async function readTop(queries: Queries, request: TopRequest, group: Group): Promise<GroupFigures[]> {
+  const { rank = 'cost', top = defaultTop, costly = [] } = request;
   const parameters = createParameters();
   const where = whereCalls(request, parameters);
+  const needed = new Set(costly);
   const source = group === 'provider' ? attemptRows : callRows;
-  const rows = await queries.query<{ name: string | null }>(
-    `select ${groups[group]} as name
-       from calls c ${group === 'provider' ? attemptJoin(request, parameters) : ''}
+  const rows = await queries.query<FiguresRow & { readonly name: string | null }>(
+    `select ${groups[group]} as name, ${figuresSql(source, needed)}
+       from calls c
+       ${group === 'provider' ? attemptJoin(request, parameters) : ''}
+       ${needed.has('failovers') && group !== 'provider' ? failoverJoin(request, parameters) : ''}
       where ${where}
       group by 1
       order by ${rankSql(rank, source)} desc, count(*) desc, 1
       limit ${parameters.add(top)}::integer`,
     parameters.values,
   );
-  return rows.map(({ name }) => name);
+  return rows.map((row) => ({ kind: 'group', name: row.name, figures: toFigures(row) }));
 }
 
 function rankSql(rank: Rank, { row, isError }: RowSource): string {

@@ -1,0 +1,58 @@
+/** Passes the usage pages of the console their dependencies. Contains no policy. */
+import type { ReadCounters } from '../ceilings/counter-usage.ts';
+import { createCallListRoutes } from '../console/calls/call-list-page.ts';
+import { createCallPageRoutes } from '../console/calls/call-page.ts';
+import { createExploreRoutes } from '../console/explore/explore-page.ts';
+import type { ConsoleRoute } from '../console/frame/route.ts';
+import { createOverviewRoutes } from '../console/overview/overview-page.ts';
+import type { Database } from '../db/database.ts';
+import type { Breakers } from '../failover/breaker.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import { readCallMemory, readCallText } from '../memory/conversations/read-call-text.ts';
+import type { Project } from '../projects/projects.ts';
+import { splitModelId } from '../routing/catalog.ts';
+import { createAnalytics } from '../usage/analytics/analytics.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
+
+/** What a page shows of a call's text; a prompt may have thousands of messages. */
+const textLimits = { maxMessages: 100, maxText: 20_000 };
+/** Suggestions of the filters, so that a page stays small. */
+const maxSuggestions = 200;
+
+export interface UsageAreasDeps {
+  readonly database: Database;
+  readonly snapshot: () => ConfigSnapshot;
+  readonly keyring: Pick<Keyring, 'list'>;
+  readonly breakers: Pick<Breakers, 'report'>;
+  readonly readCounters: ReadCounters;
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+}
+
+export function usageAreas({ database, snapshot, keyring, breakers, readCounters, readStored }: UsageAreasDeps): readonly ConsoleRoute[] {
+  const analytics = createAnalytics(database);
+  const listKeys = keyring.list;
+  const providersOf = ({ settings: { providers } }: Project): string[] =>
+    [...snapshot().catalog.served.keys()].filter((name) => providers?.includes(name) ?? true);
+  const filterChoices = async ({ project }: { readonly project: Project }) => {
+    const providers = new Set(providersOf(project));
+    const models = [...snapshot().catalog.models.keys()].filter((id) => providers.has(splitModelId(id)?.provider ?? ''));
+    return {
+      applications: [...project.settings.applications.keys()].slice(0, maxSuggestions),
+      models: models.slice(0, maxSuggestions),
+      keys: (await listKeys(project.id)).slice(0, maxSuggestions),
+    };
+  };
+  return [
+    ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, breakers, providersOf }),
+    ...createExploreRoutes({ analytics, readStored, filterChoices }),
+    ...createCallListRoutes({ analytics, readStored, filterChoices }),
+    ...createCallPageRoutes({
+      analytics,
+      readStored,
+      listKeys,
+      readCounters,
+      readCallMemory: (projectId, callId) => readCallMemory(database, projectId, callId),
+      readCallText: (projectId, callId) => readCallText(database, projectId, callId, textLimits),
+    }),
+  ];
+}

@@ -1,0 +1,33 @@
+/** When a ceiling is reached at the current rate. Pure. */
+
+export type Forecast =
+  | { readonly kind: 'reached' }
+  /** Reached then, before the window ends. */
+  | { readonly kind: 'at'; readonly at: number }
+  /** The window ends before. */
+  | { readonly kind: 'not_in_window' }
+  /** Nothing was used lately, or it takes more than a year. */
+  | { readonly kind: 'none' };
+
+const yearMs = 366 * 86_400_000;
+
+/** `rate` is use per millisecond; `end` is null for a window that never ends. */
+export function forecastCeiling({
+  limit,
+  used,
+  rate,
+  now,
+  end,
+}: {
+  readonly limit: number;
+  readonly used: number;
+  readonly rate: number;
+  readonly now: number;
+  readonly end: number | null;
+}): Forecast {
+  if (used >= limit) return { kind: 'reached' };
+  if (rate <= 0) return { kind: 'none' };
+  const at = now + (limit - used) / rate;
+  if (end !== null && at >= end) return { kind: 'not_in_window' };
+  return at > now + yearMs ? { kind: 'none' } : { kind: 'at', at: Math.round(at) };
+}

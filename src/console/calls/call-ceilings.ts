@@ -1,0 +1,89 @@
+/** The ceilings that a call counts against, with the windows that it is in. */
+import type { CounterUsage } from '../../ceilings/counter-usage.ts';
+import { countersFor, type LimitedCounter } from '../../ceilings/counters.ts';
+import type { KeyRecord } from '../../keys/key-record.ts';
+import type { Project } from '../../projects/projects.ts';
+import type { CallDetail } from '../../usage/analytics/call-detail.ts';
+import { badge, formatCount, formatTimeIn, formatUsd, meter, notice, section, table } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext } from '../frame/route.ts';
+
+const unlimited = { limit: null, window: 'month' } as const;
+const noCeilings = { calls: unlimited, cost: unlimited, rpm: unlimited, tpm: unlimited };
+
+/** The present ceilings of the call's key, application and project, in the windows of its start. */
+export function ceilingsOf(project: Project, { source, keyId, startedAt }: CallDetail, key: KeyRecord | null): LimitedCounter[] {
+  const limits = {
+    projectId: project.id,
+    keyId: key?.quotaKeyId ?? keyId,
+    source,
+    key: key?.ceilings ?? noCeilings,
+    project: project.settings,
+  };
+  return countersFor(limits, startedAt.getTime());
+}
+
+interface CountedCeiling {
+  readonly counter: LimitedCounter;
+  /** Null when the window's counter is gone, or no call was counted. */
+  readonly usage: CounterUsage | null;
+}
+
+const names = { calls: 'Calls', cost: 'Cost', rpm: 'Calls', tpm: 'Tokens' } as const;
+const windows = { minute: 'minute', day: 'day', month: 'month', total: 'all time' } as const;
+/** Codes of calls that a ceiling refused. */
+const refusals: Readonly<Record<string, LimitedCounter['key']['scope']>> = {
+  tenant_capped: 'key',
+  source_capped: 'source',
+  credits_exhausted: 'project',
+};
+
+export function ceilingsSection(context: ConsoleContext, call: CallDetail, ceilings: readonly CountedCeiling[]): Html {
+  const refused = call.code === null ? undefined : refusals[call.code];
+  const note = call.unmetered
+    ? notice(
+        'The call was admitted without its ceilings, because their store was unavailable. It was counted when it was stored.',
+        'warning',
+      )
+    : call.vendorCalled
+      ? ''
+      : html`<p class="hint">The call did not use a call of any ceiling, because no vendor was called.</p>`;
+  return section(
+    'Ceilings',
+    html`${note}${table<CountedCeiling>({
+      caption: 'Ceilings',
+      hideCaption: true,
+      rows: ceilings,
+      empty: 'No ceiling applies to this key, application or project.',
+      columns: [
+        {
+          label: 'Holder',
+          value: ({ counter: { key } }) => html`${holderOf(key)}${key.scope === refused ? html` ${badge('refused the call', 'bad')}` : ''}`,
+        },
+        { label: 'Ceiling', value: ({ counter: { key, limit } }) => `${names[key.ceiling]}, ${formatAmount(key.ceiling, limit)}` },
+        { label: 'Window', value: ({ counter: { key } }) => windowOf(key, context.zone) },
+        { label: 'Use of the window', value: useOf },
+      ],
+    })}`,
+    { hint: 'The ceilings as they are set now. Windows of ceilings are in UTC.' },
+  );
+}
+
+function holderOf({ scope, scopeId }: LimitedCounter['key']): string {
+  return scope === 'project' ? 'Project' : scope === 'key' ? 'Key' : `Application ${scopeId}`;
+}
+
+function windowOf({ window, start, end }: LimitedCounter['key'], zone: string): Html {
+  if (end === null) return html`${windows[window]}`;
+  return html`<span title="until ${formatTimeIn(end, zone)} ${zone}">${windows[window]} of ${formatTimeIn(start, 'UTC', window === 'minute' ? 'minute' : 'date')}</span>`;
+}
+
+function useOf({ counter: { key, limit }, usage }: CountedCeiling): Html {
+  if (!usage) return html`<span class="muted">No longer known</span>`;
+  const text = `${formatAmount(key.ceiling, usage.used)} of ${formatAmount(key.ceiling, limit)}`;
+  return meter({ label: `${holderOf(key)}: ${key.ceiling}`, value: usage.used, max: limit, text });
+}
+
+function formatAmount(ceiling: LimitedCounter['key']['ceiling'], amount: number): string {
+  return ceiling === 'cost' ? formatUsd(amount) : formatCount(amount);
+}

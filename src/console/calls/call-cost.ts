@@ -1,0 +1,71 @@
+/** Tokens of a call by kind, and its cost line by line at the prices of its time. */
+import type { CallDetail } from '../../usage/analytics/call-detail.ts';
+import type { CostLine } from '../../usage/analytics/cost-lines.ts';
+import { card, definitions, formatCount, formatUsd, notice, section, table, usd } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+
+export function costSection(call: CallDetail): Html {
+  const { tokens, cost, costNanos, estimated } = call;
+  const counts = definitions([
+    ['Input tokens', formatCount(tokens.input)],
+    ['Cached input', formatCount(tokens.cachedInput)],
+    ['Cache write', formatCount(tokens.cacheWrite)],
+    ['Cache write, 1 h', formatCount(tokens.cacheWrite1h)],
+    ['Output tokens', formatCount(tokens.output)],
+    ['Stored cost', usd(costNanos)],
+  ]);
+  const estimate = estimated ? notice('Tokens and cost are estimates: the final count of the vendor is missing.', 'warning') : '';
+  const lines = cost.lines.length === 0 ? '' : lineTable(cost.lines, cost.sumNanos);
+  const tier =
+    cost.aboveTokens === null
+      ? ''
+      : html`<p class="hint">The input is longer than ${formatCount(cost.aboveTokens)} tokens, above which the model has other prices.</p>`;
+  return section('Tokens and cost', html`${card(counts)}${estimate}${lines}${tier}${explainComparison(call)}`);
+}
+
+function lineTable(lines: readonly CostLine[], sumNanos: number | null): Html {
+  return table<CostLine>({
+    caption: 'Cost line by line',
+    hideCaption: true,
+    rows: lines,
+    empty: '',
+    columns: [
+      { label: 'Item', grow: true, value: ({ item }) => item.charAt(0).toUpperCase() + item.slice(1) },
+      { label: 'Count', align: 'end', value: ({ count }) => formatCount(count) },
+      { label: 'Price', align: 'end', value: ({ priceNanos, per }) => `${formatUsd(priceNanos)} per ${per === 1 ? 'unit' : 'million'}` },
+      { label: 'Cost in USD', align: 'end', value: ({ costNanos }) => exactAmount(costNanos) },
+    ],
+    footer: ['Sum, rounded once', '', '', sumNanos === null ? '' : exactAmount({ whole: BigInt(sumNanos), millionths: 0n })],
+  });
+}
+
+/** Nano-dollars and millionths of them as a decimal amount in USD. */
+function exactAmount({ whole, millionths }: CostLine['costNanos']): string {
+  const digits = (whole * 1_000_000n + millionths).toString().padStart(16, '0');
+  const fraction = digits.slice(-15).replace(/0+$/, '').padEnd(2, '0');
+  return `${digits.slice(0, -15)}.${fraction}`;
+}
+
+function explainComparison({ cost, costNanos, model }: CallDetail): Html {
+  switch (cost.comparison) {
+    case 'equal':
+      return html`<p class="hint">The lines add up to the stored cost, at the prices of ${model} when the call started.</p>`;
+    case 'different':
+      return notice(
+        costNanos === null
+          ? 'The call was stored without a cost, because the price of its model was unknown at that time. The lines use the price that was recorded for that time later.'
+          : 'The lines do not add up to the stored cost: the recorded price of that time, or the cost of the call, was corrected after the call.',
+        'warning',
+      );
+    case 'cache_hit':
+      return html`<p class="hint">Nothing was charged: the response came from the response cache.</p>`;
+    case 'no_response':
+      return html`<p class="hint">Nothing was charged: no vendor responded.</p>`;
+    case 'price_unknown':
+      return notice(`The cost cannot be explained: no price of ${model} is recorded for that time.`, 'warning');
+    case 'units_not_kept':
+      return html`<p class="hint">The model is charged by units that are not stored with the call, so that the cost has no lines.</p>`;
+    case 'video':
+      return html`<p class="hint">A video is charged by its seconds when it is ready.</p>`;
+  }
+}

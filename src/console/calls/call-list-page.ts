@@ -1,0 +1,226 @@
+/** Calls: a filtered list with a histogram above it, paged by key, live on request, and as CSV. */
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import type { Analytics } from '../../usage/analytics/analytics.ts';
+import { type CallFilter, parseCallFilter } from '../../usage/analytics/call-filter.ts';
+import type { CallSummary } from '../../usage/analytics/call-list.ts';
+import { parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
+import type { UnitFigures } from '../../usage/analytics/read-figures.ts';
+import { activeFilters, callFilterForm, type FilterChoices, filterQuery } from '../frame/call-filters.ts';
+import {
+  badge,
+  barChart,
+  card,
+  csvLink,
+  exactUsd,
+  formatCount,
+  formatDuration,
+  formatTimeIn,
+  formatUsd,
+  pageParameter,
+  pager,
+  table,
+  time,
+  usd,
+  withQuery,
+} from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
+import { periodQuery, projectPath, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
+import { outcomeBadge } from './outcome.ts';
+
+export interface CallListDeps {
+  readonly analytics: Pick<Analytics, 'callPage' | 'streamCalls' | 'figures'>;
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly filterChoices: (context: ConsoleContext) => Promise<FilterChoices>;
+}
+
+const pageSize = 50;
+
+export function createCallListRoutes(deps: CallListDeps): readonly ConsoleRoute[] {
+  return [
+    { method: 'get', path: '/calls', access: 'member', handle: (context) => deps.readStored(() => showCalls(deps, context)) },
+    { method: 'get', path: '/calls.csv', access: 'member', handle: (context) => deps.readStored(() => exportCalls(deps, context)) },
+    // What the live list polls: the first page, since a long call is stored after shorter ones that began later.
+    {
+      method: 'get',
+      path: '/calls/live',
+      access: 'member',
+      async handle(context) {
+        const { calls } = await deps.analytics.callPage({ ...readView(context).selection, limit: pageSize });
+        return { kind: 'fragment', content: callTable(context, calls) };
+      },
+    },
+  ];
+}
+
+interface View {
+  readonly range: Range;
+  readonly filter: CallFilter;
+  readonly selection: { readonly projectId: string; readonly from: number; readonly to: number; readonly filter: CallFilter };
+  readonly before: string | null;
+  readonly isLive: boolean;
+}
+
+function readView({ url: { searchParams }, project, zone, now }: ConsoleContext): View {
+  const range = parseRange(searchParams, { zone, now });
+  const filter = parseCallFilter(searchParams);
+  const before = searchParams.get(pageParameter) || null;
+  if (before !== null && !isUuid(before)) throw gatewayError('bad_request', { message: `${pageParameter}: must be the id of a call` });
+  const isLive = searchParams.get('live') === '1' && before === null;
+  return { range, filter, selection: { projectId: project.id, from: range.from, to: range.to, filter }, before, isLive };
+}
+
+async function showCalls({ analytics, filterChoices }: CallListDeps, context: ConsoleContext): Promise<PageResult> {
+  const { zone } = context;
+  const { range, filter, selection, before, isLive } = readView(context);
+  const unit = unitFor(range);
+  const [page, report, choices] = await Promise.all([
+    analytics.callPage({ ...selection, before, limit: pageSize }),
+    analytics.figures({ ...selection, zone, unit }),
+    filterChoices(context),
+  ]);
+  const { calls, errors, costNanos, unpriced } = report.total;
+  const summary = html`<p class="muted">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}, ${formatCount(errors)} ${errors === 1 ? 'error' : 'errors'}, ${formatUsd(costNanos)}${
+    unpriced === 0
+      ? ''
+      : html` and <a href="${withQuery(context, { price: 'unknown', [pageParameter]: null })}">${formatCount(unpriced)} of unknown cost</a>`
+  }</p>`;
+  const list = callTable(context, page.calls);
+  const content = html`${rangePicker(context, range)}
+${callFilterForm(context, filter, { choices, keep: ['live'] })}
+${activeFilters(context, filter)}
+${card(histogram(context, filter, unit, report.units))}
+<div class="page-head">${summary}<div class="actions">${liveControls(context, isLive)}${csvLink(context)}</div></div>
+${isLive ? html`<div hx-get="${livePath(context)}" hx-trigger="every 2s" hx-swap="innerHTML" aria-live="off">${list}</div>` : list}
+${isLive ? '' : pager(context, page.next)}`;
+  return { kind: 'page', title: 'Calls', content };
+}
+
+/** Paused: a link that turns updates on. Live: one that pauses them, and one that works without JavaScript. */
+function liveControls(context: ConsoleContext, isLive: boolean): Html {
+  const refresh = html`<a class="button plain" href="${withQuery(context, { [pageParameter]: null })}">Refresh</a>`;
+  if (!isLive) return html`${refresh}<a class="button" href="${withQuery(context, { live: 1, [pageParameter]: null })}">Go live</a>`;
+  return html`${badge('live', 'good')}${refresh}<a class="button" href="${withQuery(context, { live: null })}">Pause</a>`;
+}
+
+function livePath(context: ConsoleContext): string {
+  return projectPath(context, '/calls/live', Object.fromEntries(context.url.searchParams));
+}
+
+function histogram(context: ConsoleContext, filter: CallFilter, unit: ReturnType<typeof unitFor>, units: readonly UnitFigures[]): Html {
+  const { zone } = context;
+  return barChart({
+    title: `Calls per ${unit}`,
+    hideTitle: true,
+    zone,
+    bucketName: unitName(unit),
+    wholeNumbers: true,
+    series: [
+      { name: 'Without error' },
+      { name: 'Errors', tone: 'bad', href: withQuery(context, { result: 'error', [pageParameter]: null }) },
+    ],
+    buckets: units.map(({ start, end, figures: { calls, errors } }) => ({
+      ...unitLabels(unit, zone, start),
+      values: [calls - errors, errors],
+      href: projectPath(context, '/calls', { ...periodQuery({ from: start, to: end }, zone), ...filterQuery(filter) }),
+    })),
+    format: formatCount,
+  });
+}
+
+function callTable(context: ConsoleContext, calls: readonly CallSummary[]): Html {
+  const { zone } = context;
+  return table<CallSummary>({
+    caption: 'Calls, newest first',
+    hideCaption: true,
+    rows: calls,
+    empty: 'No calls in this period match the filters.',
+    rowHref: ({ id }) => projectPath(context, `/calls/${id}`),
+    columns: [
+      { label: 'Time', value: ({ startedAt }) => time(startedAt, zone) },
+      { label: 'Result', value: outcomeBadge },
+      { label: 'Application', value: ({ source }) => source },
+      { label: 'Model', grow: true, value: modelOf },
+      {
+        label: 'Tokens',
+        align: 'end',
+        wideOnly: true,
+        value: ({ input, cachedInput, cacheWrite, output }) =>
+          html`${formatCount(input + cachedInput + cacheWrite)}<span class="muted"> in </span>${formatCount(output)}<span class="muted"> out</span>`,
+      },
+      { label: 'Cost', align: 'end', value: ({ costNanos }) => usd(costNanos) },
+      { label: 'Latency', align: 'end', value: latencyOf },
+    ],
+  });
+}
+
+function latencyOf({ durationMs, stream, firstByteMs }: CallSummary): Html {
+  const first = stream && firstByteMs !== null ? html`<br><span class="muted">first ${formatDuration(firstByteMs)}</span>` : '';
+  return html`${formatDuration(durationMs)}${first}`;
+}
+
+function modelOf({ model, modelAsked, cache, attempts }: CallSummary): Html {
+  const asked = model === modelAsked ? '' : html` <span class="muted">for ${modelAsked}</span>`;
+  const hit = cache === 'hit' ? html` ${badge('cached', 'accent')}` : '';
+  const failover = attempts > 1 ? html` ${badge(`${attempts} attempts`, 'warning')}` : '';
+  return html`${model ?? html`<span class="muted">none</span>`}${asked}${hit}${failover}`;
+}
+
+async function exportCalls({ analytics }: CallListDeps, context: ConsoleContext): Promise<PageResult> {
+  const { project, zone, signal } = context;
+  const { selection } = readView(context);
+  const rows = (async function* () {
+    for await (const call of analytics.streamCalls(selection)) {
+      signal.throwIfAborted();
+      yield toCsvRow(call, zone);
+    }
+  })();
+  return {
+    kind: 'csv',
+    fileName: `${project.slug}-calls-${formatTimeIn(selection.from, zone, 'date')}.csv`,
+    header: csvHeader(zone),
+    rows,
+  };
+}
+
+function csvHeader(zone: string): string[] {
+  return [
+    ...[
+      'id',
+      `time (${zone})`,
+      'started_at_utc',
+      'application',
+      'key',
+      'route',
+      'model_asked',
+      'model',
+      'stream',
+      'status',
+      'code',
+      'outcome',
+      'cache',
+    ],
+    ...[
+      'input_tokens',
+      'cached_input_tokens',
+      'cache_write_tokens',
+      'output_tokens',
+      'cost_usd',
+      'duration_ms',
+      'first_byte_ms',
+      'attempts',
+    ],
+    ...['task_id', 'turn_id', 'agent_id'],
+  ];
+}
+
+function toCsvRow(call: CallSummary, zone: string): CsvValue[] {
+  const { id, startedAt, source, keyPrefix, route, modelAsked, model, stream, status, code, outcome, cache, costNanos } = call;
+  return [
+    ...[id, formatTimeIn(startedAt, zone, 'millisecond'), startedAt.toISOString(), source, keyPrefix, route, modelAsked, model, stream],
+    ...[status, code, outcome, cache, call.input, call.cachedInput, call.cacheWrite, call.output],
+    ...[costNanos === null ? null : exactUsd(costNanos), call.durationMs, call.firstByteMs, call.attempts],
+    ...[call.taskId, call.turnId, call.agentId],
+  ];
+}

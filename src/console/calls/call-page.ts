@@ -1,0 +1,223 @@
+/** One call: its attempts, plan, ceilings, cost line by line, memory, and on demand its text. */
+
+import type { ReadCounters } from '../../ceilings/counter-usage.ts';
+import { formatCounterKey } from '../../ceilings/counters.ts';
+import { gatewayError } from '../../core/errors.ts';
+import { isUuid } from '../../core/ids.ts';
+import { addDays, startOf } from '../../core/time-zone.ts';
+import type { KeyRecord } from '../../keys/key-record.ts';
+import type { CallMemory, CallText } from '../../memory/conversations/read-call-text.ts';
+import type { Analytics } from '../../usage/analytics/analytics.ts';
+import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
+import {
+  badge,
+  card,
+  copyable,
+  definitions,
+  formatCount,
+  formatDuration,
+  notice,
+  type Span,
+  section,
+  table,
+  time,
+  usd,
+  waterfall,
+} from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
+import { periodQuery, projectPath } from '../frame/time-range.ts';
+import { ceilingsOf, ceilingsSection } from './call-ceilings.ts';
+import { costSection } from './call-cost.ts';
+import { textSection } from './call-text.ts';
+import { outcomeBadge, toneOf } from './outcome.ts';
+import { planSection } from './plan.ts';
+
+export interface CallPageDeps {
+  readonly analytics: Pick<Analytics, 'call'>;
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
+  readonly readCounters: ReadCounters;
+  readonly readCallMemory: (projectId: string, callId: string) => Promise<CallMemory | null>;
+  readonly readCallText: (projectId: string, callId: string) => Promise<CallText | null>;
+}
+
+export function createCallPageRoutes(deps: CallPageDeps): readonly ConsoleRoute[] {
+  return [{ method: 'get', path: '/calls/:id', access: 'member', handle: (context) => deps.readStored(() => showCall(deps, context)) }];
+}
+
+async function showCall(deps: CallPageDeps, context: ConsoleContext): Promise<PageResult> {
+  const { project, params, url, zone } = context;
+  const id = params.id ?? '';
+  const call = isUuid(id) ? await deps.analytics.call(project.id, id) : null;
+  if (!call) throw gatewayError('not_found', { message: 'no such call' });
+  const withText = url.searchParams.get('text') === '1';
+  const [memory, text, keys] = await Promise.all([
+    deps.readCallMemory(project.id, id),
+    withText ? deps.readCallText(project.id, id) : null,
+    deps.listKeys(project.id),
+  ]);
+  const key = keys.find((record) => record.id === call.keyId) ?? null;
+  const counters = ceilingsOf(project, call, key);
+  const counted = await deps.readCounters(
+    project.id,
+    counters.map((counter) => counter.key),
+  );
+  const usages = counters.map((counter) => ({ counter, usage: counted.get(formatCounterKey(counter.key)) ?? null }));
+  const content = html`${summary(context, call, key)}
+${section('Attempts', attemptsOf(call))}
+${planSection(call)}
+${costSection(call)}
+${ceilingsSection(context, call, usages)}
+${memorySection(context, memory)}
+${correlationSection(context, call)}
+${textSection(context, memory === null ? 'not stored' : withText ? text : 'on demand')}`;
+  return {
+    kind: 'page',
+    title: 'Call',
+    breadcrumbs: [{ label: 'Calls', href: projectPath(context, '/calls', aroundCall(call, zone)) }],
+    actions: outcomeBadge(call),
+    content,
+  };
+}
+
+function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | null): Html {
+  const { zone } = context;
+  const code =
+    call.code === null
+      ? ''
+      : notice(html`The caller received ${call.status} with the code <code>${call.code}</code>.`, toneOf(call.outcome));
+  const around = aroundCall(call, zone);
+  return html`${code}${card(
+    definitions([
+      ['Id', copyable(call.id)],
+      ['Started', html`${time(call.startedAt, zone, 'millisecond')} <span class="zone">${zone}</span>`],
+      ['Application', html`<a href="${projectPath(context, '/calls', { ...around, source: call.source })}">${call.source}</a>`],
+      [
+        'Key',
+        html`<a href="${projectPath(context, '/calls', { ...around, key: call.keyPrefix })}">${key ? `${key.name} (${call.keyPrefix})` : call.keyPrefix}</a>`,
+      ],
+      ['Route', `${call.route}${call.stream ? ', streamed' : ''}`],
+      ['Requested model', call.modelAsked],
+      [
+        'Served by',
+        call.model === null
+          ? 'no model'
+          : html`<a href="${projectPath(context, '/calls', { ...around, model: call.model })}">${call.model}</a>`,
+      ],
+      ['Response cache', call.cache === null ? 'not used on this route' : call.cache === 'hit' ? badge('hit', 'accent') : 'miss'],
+      ['Latency', formatDuration(call.durationMs)],
+      ['Time to first chunk', formatDuration(call.firstByteMs)],
+      ['Cost', usd(call.costNanos)],
+      [
+        'End user',
+        call.subjectSha256 === null ? 'not given' : html`<code title="SHA-256 of the subject">${call.subjectSha256.slice(0, 16)}…</code>`,
+      ],
+    ]),
+  )}`;
+}
+
+function attemptsOf(call: CallDetail): Html {
+  const { attempts, startedAt, durationMs, cache } = call;
+  if (attempts.length === 0)
+    return card(
+      html`<p class="muted">${cache === 'hit' ? 'None: the response came from the response cache.' : 'None: the call ended before a vendor was called.'}</p>`,
+    );
+  const spans = attempts.flatMap((attempt): Span[] => {
+    const start = attempt.startedAt.getTime() - startedAt.getTime();
+    const wait: Span[] =
+      attempt.waitMs === 0
+        ? []
+        : [
+            {
+              label: html`<span class="muted">Wait before attempt ${attempt.n}</span>`,
+              start: start - attempt.waitMs,
+              end: start,
+              tone: 'neutral',
+              detail: formatDuration(attempt.waitMs),
+              title: `The vendor asked to wait ${formatDuration(attempt.waitMs)}`,
+            },
+          ];
+    return [...wait, toSpan(attempt, start)];
+  });
+  return html`${card(waterfall({ title: 'Attempts over time', spans, totalMs: durationMs, format: formatDuration }))}${attemptTable(attempts)}`;
+}
+
+function toSpan(attempt: AttemptDetail, start: number): Span {
+  const { n, provider, model, outcome, firstByteMs, durationMs } = attempt;
+  const first = firstByteMs === null ? 'no first byte' : `first byte after ${formatDuration(firstByteMs)}`;
+  return {
+    label: `${n}. ${provider}/${model}`,
+    start,
+    end: start + durationMs,
+    ...(firstByteMs !== null && { mark: start + Math.min(firstByteMs, durationMs) }),
+    tone: toneOf(outcome),
+    detail: outcomeBadge(attempt),
+    title: `Attempt ${n}, ${provider}/${model}: ${first}, ${formatDuration(durationMs)} in total`,
+  };
+}
+
+function attemptTable(attempts: readonly AttemptDetail[]): Html {
+  return table<AttemptDetail>({
+    caption: 'Attempts',
+    hideCaption: true,
+    rows: attempts,
+    empty: '',
+    columns: [
+      { label: 'Attempt', value: ({ n }) => n },
+      { label: 'Model', grow: true, value: ({ provider, model }) => `${provider}/${model}` },
+      { label: 'Result', value: outcomeBadge },
+      { label: 'Wait', align: 'end', value: ({ waitMs }) => formatDuration(waitMs) },
+      { label: 'First byte', align: 'end', value: ({ firstByteMs }) => formatDuration(firstByteMs) },
+      { label: 'Duration', align: 'end', value: ({ durationMs }) => formatDuration(durationMs) },
+      { label: 'Tokens', align: 'end', value: ({ input, output }) => `${formatCount(input)} in, ${formatCount(output)} out` },
+      { label: 'Cost', align: 'end', value: ({ costNanos }) => usd(costNanos) },
+    ],
+  });
+}
+
+function memorySection(context: ConsoleContext, memory: CallMemory | null): Html | string {
+  if (!memory || (memory.recalled.length === 0 && memory.conversationId === null)) return '';
+  const { recalled, conversationId } = memory;
+  const conversation =
+    conversationId === null
+      ? ''
+      : html`<p>Part of the conversation <a href="${projectPath(context, `/conversations/${conversationId}`)}"><code>${conversationId}</code></a>.</p>`;
+  const items =
+    recalled.length === 0
+      ? html`<p class="muted">No memory was put into the prompt.</p>`
+      : html`<p>${formatCount(recalled.length)} ${recalled.length === 1 ? 'memory was' : 'memories were'} put into the prompt:</p><ul class="plain-list">${recalled.map(
+          ({ id, kind }) =>
+            html`<li>${
+              kind === null
+                ? html`<code>${id}</code> <span class="muted">deleted</span>`
+                : html`<a href="${projectPath(context, `/memory/${id}`)}"><code>${id}</code></a> ${badge(kind)}`
+            }</li>`,
+        )}</ul>`;
+  return section('Memory', card(html`<div class="stack">${conversation}${items}</div>`));
+}
+
+function correlationSection(context: ConsoleContext, call: CallDetail): Html | string {
+  const around = aroundCall(call, context.zone);
+  const link = (name: string, value: string | null): Html | null =>
+    value === null ? null : html`<a href="${projectPath(context, '/calls', { ...around, [name]: value })}">${value}</a>`;
+  const entries: [string, Html | string | null][] = [
+    ['Task', link('task', call.taskId)],
+    ['Turn', link('turn', call.turnId)],
+    ['Agent', link('agent', call.agentId)],
+    ['Trigger', link('trigger', call.triggerKind)],
+    ['Trigger detail', call.triggerDetail],
+    ['Iteration', call.iteration === null ? null : formatCount(call.iteration)],
+    ['Tokens saved by distillation', call.distilSaved === null ? null : formatCount(call.distilSaved)],
+  ];
+  const given = entries.filter(([, value]) => value !== null);
+  return given.length === 0
+    ? ''
+    : section('Correlation', card(definitions(given)), { hint: 'Links lead to the calls with the same value.' });
+}
+
+/** The week around a call, for links to lists that contain it. */
+function aroundCall({ startedAt }: CallDetail, zone: string): Record<string, string> {
+  const day = startOf('day', zone, startedAt.getTime());
+  return periodQuery({ from: addDays(zone, day, -3), to: addDays(zone, day, 4) }, zone);
+}

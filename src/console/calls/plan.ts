@@ -1,0 +1,74 @@
+/** The plan of a call: which models were candidates, and why others were skipped. */
+import type { PlanEntry } from '../../core/call.ts';
+import type { AttemptDetail, CallDetail } from '../../usage/analytics/call-detail.ts';
+import { badge, section, table } from '../frame/components.ts';
+import type { Html } from '../frame/html.ts';
+import { toneOf } from './outcome.ts';
+
+/** Reasons as `routing` records them. */
+const reasons: Readonly<Record<string, string>> = {
+  unknown_provider: 'No provider of this name is configured.',
+  provider_not_in_project: 'The project may not use this provider.',
+  route_not_served: 'The provider does not serve this route.',
+  route_not_for_model: 'The model does not serve this route.',
+  not_permitted_for_key: 'The key does not permit this model.',
+  price_unknown: 'A cost ceiling applies, and the price of the model is unknown.',
+};
+
+export function planSection(call: CallDetail): Html {
+  const attempts = Map.groupBy(call.attempts, ({ provider, model }) => `${provider}/${model}`);
+  const attemptsOf = ({ model }: PlanEntry): readonly AttemptDetail[] => attempts.get(model) ?? [];
+  return section(
+    'Plan',
+    table<PlanEntry & { readonly place: number }>({
+      caption: 'Models of the plan',
+      hideCaption: true,
+      rows: call.plan.map((entry, index) => ({ ...entry, place: index + 1 })),
+      empty: 'No model was planned: the call ended before that.',
+      columns: [
+        { label: 'Order', value: ({ place }) => place },
+        { label: 'Model', value: ({ model }) => model },
+        { label: 'State', value: (entry) => stateOf(entry, attemptsOf(entry)) },
+        { label: 'Why', value: (entry) => explain(entry, call, attemptsOf(entry)) },
+      ],
+    }),
+    { hint: `For the requested model ${call.modelAsked}, in the order in which they are tried.` },
+  );
+}
+
+function stateOf({ skipped }: PlanEntry, attempts: readonly AttemptDetail[]): Html {
+  if (skipped !== null) return badge('skipped', 'warning');
+  const last = attempts.at(-1);
+  if (!last) return badge('not needed');
+  return badge(`${attempts.length === 1 ? 'attempt' : 'attempts'} ${attempts.map(({ n }) => n).join(', ')}`, toneOf(last.outcome));
+}
+
+function explain({ skipped, filled }: PlanEntry, call: CallDetail, attempts: readonly AttemptDetail[]): string {
+  const substitute = filled ? 'A substitute from the catalog, since no model of the chain can be used. ' : '';
+  if (skipped !== null) return `${substitute}${reasons[skipped] ?? `Skipped: ${skipped}.`}`;
+  const last = attempts.at(-1);
+  if (last) return `${substitute}${explainAttempt(last)}`;
+  if (call.cache === 'hit') return `${substitute}The response came from the response cache.`;
+  if (call.attempts.length === 0) return `${substitute}The call ended before a model was called.`;
+  return `${substitute}${call.outcome === 'ok' ? 'Another model answered before.' : 'The call ended before its turn.'}`;
+}
+
+function explainAttempt({ outcome, status }: AttemptDetail): string {
+  const withStatus = status === null ? 'without a response' : `with status ${status}`;
+  switch (outcome) {
+    case 'ok':
+      return 'It served the call.';
+    case 'refused':
+      return status === null ? 'It cannot express the request in its dialect.' : `It refused the request with status ${status}.`;
+    case 'failed':
+      return `It failed ${withStatus}.`;
+    case 'interrupted':
+      return 'Its response ended early.';
+    case 'client_left':
+      return 'The caller disconnected.';
+    case 'deadline':
+      return 'The deadline of the caller passed.';
+    case 'unknown':
+      return 'Its end is unknown: the gateway stopped meanwhile.';
+  }
+}

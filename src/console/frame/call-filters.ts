@@ -1,0 +1,115 @@
+/** Filters of calls: the form, and the filters that are on, each with a link that removes it. */
+import { routes } from '../../core/call.ts';
+import { errorSpecs } from '../../core/errors.ts';
+import { type CallFilter, filterNames, noValue } from '../../usage/analytics/call-filter.ts';
+import { type Option, selectField, textField } from './form.ts';
+import { type Html, html } from './html.ts';
+import { pageParameter, withQuery } from './navigation.ts';
+import type { ConsoleContext } from './route.ts';
+import { rangeParameters } from './time-range.ts';
+
+export interface FilterChoices {
+  readonly applications: readonly string[];
+  readonly models: readonly string[];
+  /** By prefix. */
+  readonly keys: readonly { readonly prefix: string; readonly name: string }[];
+}
+
+const labels: Readonly<Record<string, string>> = {
+  source: 'Application',
+  model: 'Model',
+  asked: 'Requested model',
+  key: 'Key',
+  task: 'Task',
+  turn: 'Turn',
+  agent: 'Agent',
+  trigger: 'Trigger',
+  route: 'Route',
+  code: 'Error code',
+  cache: 'Cache',
+  outcome: 'Outcome',
+  status: 'Status',
+  result: 'Result',
+  failover: 'Failover',
+  price: 'Price',
+};
+
+const any: Option = { value: '', label: 'Any' };
+const none: Option = { value: noValue, label: 'None' };
+const toOption = (value: string): Option => ({ value, label: value });
+
+/** Filters that are only set by links. */
+const linkedFilters = ['asked', 'turn', 'agent', 'trigger'];
+
+/** A GET form; `keep` names further parameters to carry along. The rarer filters are in a part that opens. */
+export function callFilterForm(
+  { url }: Pick<ConsoleContext, 'url'>,
+  filter: CallFilter,
+  {
+    choices,
+    fields = [],
+    keep = [],
+  }: { readonly choices: FilterChoices; readonly fields?: readonly Html[]; readonly keep?: readonly string[] },
+): Html {
+  const text = (name: keyof CallFilter, suggestions?: readonly string[]): Html =>
+    textField({
+      name,
+      label: labels[name] ?? name,
+      value: filter[name],
+      placeholder: 'Any',
+      autocomplete: 'off',
+      ...(suggestions && { suggestions }),
+    });
+  const select = (name: keyof CallFilter, options: readonly Option[]): Html => {
+    const value = filter[name];
+    const listed = value === undefined || options.some((option) => option.value === value) ? options : [...options, toOption(value)];
+    return selectField({ name, label: labels[name] ?? name, value, options: [any, ...listed] });
+  };
+  const rare: readonly (keyof CallFilter)[] = ['route', 'code', 'cache', 'outcome', 'failover', 'price'];
+  const isRareSet = rare.some((name) => filter[name] !== undefined);
+  const kept = [...rangeParameters, ...linkedFilters, ...keep].flatMap((name) => {
+    const value = url.searchParams.get(name);
+    return value ? [html`<input type="hidden" name="${name}" value="${value}">`] : [];
+  });
+  return html`<form class="filters" method="get" action="${url.pathname}" role="search" aria-label="Filters">${kept}${fields}
+${text('source', choices.applications)}${text('model', choices.models)}${select(
+  'key',
+  choices.keys.map(({ prefix, name }) => ({ value: prefix, label: `${name} (${prefix})` })),
+)}${text('task')}${select('result', [
+  { value: 'ok', label: 'Succeeded' },
+  { value: 'error', label: 'Errors' },
+])}${select('status', ['2xx', '4xx', '5xx'].map(toOption))}
+<details class="more-filters"${isRareSet ? html` open` : ''}><summary>More filters</summary><div class="filters">${select('route', routes.map(toOption))}${text(
+    'code',
+    Object.keys(errorSpecs),
+  )}${select('cache', [toOption('hit'), toOption('miss'), none])}${select(
+    'outcome',
+    ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown'].map(toOption),
+  )}${select('failover', [
+    { value: 'yes', label: 'More than one attempt' },
+    { value: 'no', label: 'One attempt at most' },
+  ])}${select('price', [
+    { value: 'known', label: 'Known' },
+    { value: 'unknown', label: 'Unknown' },
+  ])}</div></details>
+<div class="filter-actions"><button class="button">Apply</button></div></form>`;
+}
+
+/** The filters that are on. Empty without any. */
+export function activeFilters(context: Pick<ConsoleContext, 'url'>, filter: CallFilter): Html | string {
+  const on = filterNames.flatMap((name) => {
+    const value = Object.entries(filter).find(([key]) => key === name)?.[1];
+    return value === undefined ? [] : [{ name, value }];
+  });
+  if (on.length === 0) return '';
+  const clear = withQuery(context, Object.fromEntries([...filterNames, pageParameter].map((name) => [name, null])));
+  return html`<ul class="chips" aria-label="Filters that are on">${on.map(
+    ({ name, value }) =>
+      html`<li><span>${labels[name] ?? name}: <strong>${value === noValue ? 'none' : value}</strong></span><a href="${withQuery(context, { [name]: null, [pageParameter]: null })}" aria-label="Remove the filter ${labels[name] ?? name}">✕</a></li>`,
+  )}<li class="clear"><a href="${clear}">Clear all</a></li></ul>`;
+}
+
+/** The filters in a query, for links to other views with the same filters. */
+export function filterQuery(filter: CallFilter): Record<string, string> {
+  return Object.fromEntries(Object.entries(filter).filter((entry): entry is [string, string] => entry[1] !== undefined));
+}

@@ -1,0 +1,102 @@
+/** Ranges of time of a view: the picker, links that keep the range, and names of units of time. */
+import type { CalendarUnit } from '../../core/time-zone.ts';
+import { formatLocal, type Period, type Range, type RangePreset } from '../../usage/analytics/range.ts';
+import { type Html, html } from './html.ts';
+import { pageParameter, withQuery } from './navigation.ts';
+import type { ConsoleContext } from './route.ts';
+import { formatTimeIn } from './values.ts';
+
+/** Parameters that make up the range of a view. */
+export const rangeParameters = ['range', 'from', 'to'] as const;
+
+const presetLabels: Readonly<Record<Exclude<RangePreset, 'custom'>, readonly [short: string, full: string]>> = {
+  '1h': ['1 h', 'Last hour'],
+  '24h': ['24 h', 'Last 24 hours'],
+  '7d': ['7 d', 'Last 7 days'],
+  '30d': ['30 d', 'Last 30 days'],
+  month: ['Month', 'This month'],
+};
+
+/** Links for the presets, and a form for other dates; the period is written out with its time zone. */
+export function rangePicker(context: Pick<ConsoleContext, 'url' | 'zone'>, range: Range): Html {
+  const { url, zone } = context;
+  const links = Object.entries(presetLabels).map(([preset, [short, full]]) => {
+    const href = withQuery(context, { range: preset, from: null, to: null, [pageParameter]: null });
+    return html`<a href="${href}"${preset === range.preset ? html` aria-current="true"` : ''}><abbr title="${full}">${short}</abbr></a>`;
+  });
+  const kept = [...url.searchParams].filter(([name]) => name !== pageParameter && !rangeParameters.some((parameter) => parameter === name));
+  const last = range.to - 1;
+  return html`<div class="range"><nav class="segments" aria-label="Period">${links}</nav>
+<details class="menu range-custom" name="menu"><summary>${range.preset === 'custom' ? 'Other dates' : 'Dates'}</summary><form class="menu-items form" method="get" action="${url.pathname}">${kept.map(
+    ([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`,
+  )}<div class="field"><label for="range-from">From</label><input id="range-from" name="from" type="date" required value="${formatTimeIn(range.from, zone, 'date')}"></div>
+<div class="field"><label for="range-to">To, inclusive</label><input id="range-to" name="to" type="date" required value="${formatTimeIn(last, zone, 'date')}"></div>
+<p class="hint">Days in ${zone}</p><button class="button primary">Show</button></form></details>
+<p class="hint range-text">${describePeriod(range, zone)} <span class="zone">${zone}</span></p></div>`;
+}
+
+/** `2026-11-16 to 2026-11-22`; with times unless these are whole days. */
+export function describePeriod({ from, to }: Period, zone: string): string {
+  const isWhole = formatLocal(zone, from).length === 10 && formatLocal(zone, to).length === 10;
+  if (!isWhole) return `${formatTimeIn(from, zone, 'minute')} to ${formatTimeIn(to, zone, 'minute')}`;
+  const [first, last] = [formatTimeIn(from, zone, 'date'), formatTimeIn(to - 1, zone, 'date')];
+  return first === last ? first : `${first} to ${last}`;
+}
+
+/** The range in a query, for links to other views of the same range. */
+export function rangeQuery({ url }: Pick<ConsoleContext, 'url'>): Record<string, string> {
+  return Object.fromEntries(
+    rangeParameters.flatMap((name) => {
+      const value = url.searchParams.get(name);
+      return value ? [[name, value]] : [];
+    }),
+  );
+}
+
+/** A period in a query. */
+export function periodQuery({ from, to }: Period, zone: string): Record<string, string> {
+  return { from: formatLocal(zone, from), to: inclusiveEnd(to, zone) };
+}
+
+/** A date without time includes its day, so midnight is written as the day before. */
+function inclusiveEnd(to: number, zone: string): string {
+  const text = formatLocal(zone, to);
+  return text.length === 10 ? formatTimeIn(to - 1, zone, 'date') : text;
+}
+
+/** Path of a page of the project; absent values are left out. */
+export function projectPath(
+  { project }: Pick<ConsoleContext, 'project'>,
+  path: string,
+  query: Readonly<Record<string, string | null | undefined>> = {},
+): string {
+  const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== null && entry[1] !== undefined);
+  const text = new URLSearchParams(given).toString();
+  return `/console/p/${project.slug}${path}${text === '' ? '' : `?${text}`}`;
+}
+
+const unitNames: Readonly<Record<CalendarUnit, string>> = { minute: 'Minute', hour: 'Hour', day: 'Day', week: 'Week from', month: 'Month' };
+
+export function unitName(unit: CalendarUnit): string {
+  return unitNames[unit];
+}
+
+const axisFormats = new Map<string, Intl.DateTimeFormat>();
+
+/** Names of a unit that starts at `at`: full, and for an axis. */
+export function unitLabels(unit: CalendarUnit, zone: string, at: number): { readonly label: string; readonly axisLabel: string } {
+  const minute = formatTimeIn(at, zone, 'minute');
+  if (unit === 'minute' || unit === 'hour')
+    return { label: minute, axisLabel: minute.endsWith('00:00') ? axisDate(zone, at) : minute.slice(11) };
+  if (unit === 'month') return { label: minute.slice(0, 7), axisLabel: minute.slice(0, 7) };
+  return { label: minute.slice(0, 10), axisLabel: axisDate(zone, at) };
+}
+
+function axisDate(zone: string, at: number): string {
+  let format = axisFormats.get(zone);
+  if (!format) {
+    format = new Intl.DateTimeFormat('en-GB', { timeZone: zone, day: 'numeric', month: 'short' });
+    axisFormats.set(zone, format);
+  }
+  return format.format(at);
+}

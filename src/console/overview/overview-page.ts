@@ -1,0 +1,253 @@
+/** Overview: what the project spent and how its calls went in a period, its ceilings and the breakers of its providers. */
+import type { Breakers } from '../../failover/breaker.ts';
+import type { KeyRecord } from '../../keys/key-record.ts';
+import type { Project } from '../../projects/projects.ts';
+import type { Analytics } from '../../usage/analytics/analytics.ts';
+import { noValue } from '../../usage/analytics/call-filter.ts';
+import { figureHeader, figureRows } from '../../usage/analytics/figure-rows.ts';
+import type { Figures } from '../../usage/analytics/figures.ts';
+import { share } from '../../usage/analytics/metrics.ts';
+import { parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
+import type { FiguresReport, GroupFigures } from '../../usage/analytics/read-figures.ts';
+import {
+  barChart,
+  card,
+  csvLink,
+  exactUsd,
+  formatCompact,
+  formatCount,
+  formatDuration,
+  formatPercent,
+  formatTimeIn,
+  formatUsd,
+  notice,
+  ranking,
+  type Stat,
+  section,
+  stats,
+  tabs,
+  withQuery,
+} from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
+import { describePeriod, periodQuery, projectPath, rangePicker, rangeQuery, unitLabels, unitName } from '../frame/time-range.ts';
+import { type CeilingsDeps, readCeilings } from './ceilings.ts';
+import { firstCall } from './first-call.ts';
+import { breakerTable, ceilingTable } from './limits.ts';
+
+export interface OverviewDeps extends CeilingsDeps {
+  readonly analytics: Analytics;
+  /** Runs a query after the calls that this process answered are stored. */
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
+  readonly breakers: Pick<Breakers, 'report'>;
+  /** Providers that the project may use. */
+  readonly providersOf: (project: Project) => readonly string[];
+}
+
+const stackings = ['model', 'source', 'task'] as const;
+type Stacking = (typeof stackings)[number];
+
+const stackingLabels: Readonly<Record<Stacking, { readonly one: string; readonly none: string }>> = {
+  model: { one: 'Model', none: 'No model' },
+  source: { one: 'Application', none: 'No application' },
+  task: { one: 'Task', none: 'No task' },
+};
+
+const shown = 5;
+
+export function createOverviewRoutes(deps: OverviewDeps): readonly ConsoleRoute[] {
+  return [
+    { method: 'get', path: '/overview', access: 'member', handle: (context) => deps.readStored(() => showOverview(deps, context)) },
+    { method: 'get', path: '/overview.csv', access: 'member', handle: (context) => deps.readStored(() => exportOverview(deps, context)) },
+  ];
+}
+
+async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promise<PageResult> {
+  const { analytics, listKeys, breakers, providersOf } = deps;
+  const { project, now } = context;
+  const view = readView(context);
+  const selection = { projectId: project.id, from: view.range.from, to: view.range.to };
+  if (!(await analytics.hasCalls(project.id))) return { kind: 'page', title: 'Overview', content: firstCall(context) };
+  const costly = ['latency', 'firstChunk', 'failovers'] as const;
+  const { zone } = context;
+  const [current, previous, chart, models, applications, tasks, keys] = await Promise.all([
+    analytics.figures({ ...selection, zone, costly }),
+    analytics.figures({ ...selection, ...view.range.previous, zone, costly }),
+    analytics.figures({ ...selection, zone, unit: view.unit, group: view.stacking }),
+    analytics.top({ ...selection, top: shown }, 'model'),
+    analytics.top({ ...selection, top: shown }, 'source'),
+    analytics.top({ ...selection, top: shown + 1 }, 'task'),
+    listKeys(project.id),
+  ]);
+  const ceilings = await readCeilings(deps, { project, keys, now });
+  const named = tasks.filter(({ name }) => name !== null).slice(0, shown);
+  const content = html`${rangePicker(context, view.range)}
+${stats(statsOf(context, current.total, previous.total))}
+<p class="hint">Changes are against the period before: ${describePeriod(view.range.previous, zone)}.</p>
+${unknownPrices(context, current.total)}
+${section('Spend', card(spendChart(context, view, chart)), { actions: html`${stackingTabs(context, view.stacking)}${csvLink(context)}` })}
+<div class="columns narrow">${topOf(context, 'Models', 'model', models)}${topOf(context, 'Applications', 'source', applications)}${topOf(context, 'Tasks', 'task', named)}</div>
+${section('Ceilings', ceilingTable(context, ceilings), { hint: 'Forecasts assume the rate of the last seven days.' })}
+${section('Providers', breakerTable(context, breakers.report(project.id, providersOf(project))), { hint: 'Circuit breakers as this process sees them.' })}`;
+  return { kind: 'page', title: 'Overview', content };
+}
+
+async function exportOverview({ analytics }: OverviewDeps, context: ConsoleContext): Promise<PageResult> {
+  const { project, zone } = context;
+  const { range, unit, stacking } = readView(context);
+  const { from, to } = range;
+  const report = await analytics.figures({
+    projectId: project.id,
+    from,
+    to,
+    zone,
+    unit,
+    group: stacking,
+    top: 100,
+    costly: ['latency', 'firstChunk', 'failovers'],
+  });
+  const options = { zone, unit, group: stacking, formatStart: (at: number) => formatTimeIn(at, zone, 'minute'), formatUsd: exactUsd };
+  const rows = (async function* () {
+    yield* figureRows(report, options);
+  })();
+  return { kind: 'csv', fileName: `${project.slug}-spend-${formatTimeIn(from, zone, 'date')}.csv`, header: figureHeader(options), rows };
+}
+
+interface View {
+  readonly range: Range;
+  readonly unit: ReturnType<typeof unitFor>;
+  readonly stacking: Stacking;
+}
+
+function readView({ url, zone, now }: ConsoleContext): View {
+  const range = parseRange(url.searchParams, { zone, now });
+  return { range, unit: unitFor(range), stacking: stackings.find((name) => name === url.searchParams.get('by')) ?? 'model' };
+}
+
+function statsOf(context: ConsoleContext, current: Figures, previous: Figures): Stat[] {
+  const calls = (query: Record<string, string>): string => projectPath(context, '/calls', { ...rangeQuery(context), ...query });
+  const explore = (metric: string): string => projectPath(context, '/explore', { ...rangeQuery(context), metric });
+  /** `isGood`: whether an increase is. */
+  const delta = (now: number | null, before: number | null, isGood: boolean | null): Pick<Stat, 'delta'> => {
+    if (now === null || !before) return {};
+    const change = (now - before) / before;
+    return { delta: { share: change, good: isGood === null ? null : isGood === change > 0 } };
+  };
+  const errorShare = share(current.errors, current.calls);
+  const cacheShare = share(current.cacheHits, current.cacheLookups);
+  const failoverShare = share(current.failovers, current.calls);
+  const times = (figures: Figures['latency']): string => (figures ? `95% within ${formatDuration(figures.p95)}` : 'No successful calls');
+  return [
+    {
+      label: 'Spend',
+      value: formatUsd(current.costNanos),
+      href: explore('cost'),
+      hint: `${formatUsd(previous.costNanos)} in the period before`,
+      ...delta(Number(current.costNanos), Number(previous.costNanos), null),
+    },
+    {
+      label: 'Calls',
+      value: formatCount(current.calls),
+      href: calls({}),
+      hint: `${formatCount(previous.calls)} in the period before`,
+      ...delta(current.calls, previous.calls, null),
+    },
+    {
+      label: 'Errors',
+      value: formatPercent(errorShare),
+      href: calls({ result: 'error' }),
+      hint: `${formatCount(current.errors)} of ${formatCount(current.calls)} calls`,
+      ...delta(errorShare, share(previous.errors, previous.calls), false),
+    },
+    {
+      label: 'Latency, median',
+      value: formatDuration(current.latency?.p50 ?? null),
+      href: explore('latency_p95'),
+      hint: times(current.latency),
+      ...delta(current.latency?.p50 ?? null, previous.latency?.p50 ?? null, false),
+    },
+    {
+      label: 'Time to first chunk, median',
+      value: formatDuration(current.firstChunk?.p50 ?? null),
+      href: explore('first_chunk_p95'),
+      hint: current.firstChunk ? times(current.firstChunk) : 'No streams',
+      ...delta(current.firstChunk?.p50 ?? null, previous.firstChunk?.p50 ?? null, false),
+    },
+    {
+      label: 'Cache hits',
+      value: formatPercent(cacheShare),
+      href: calls({ cache: 'hit' }),
+      hint: `${formatCount(current.cacheHits)} of ${formatCount(current.cacheLookups)} calls`,
+      ...delta(cacheShare, share(previous.cacheHits, previous.cacheLookups), true),
+    },
+    {
+      label: 'Failovers',
+      value: formatPercent(failoverShare),
+      href: calls({ failover: 'yes' }),
+      hint: `${formatCount(current.failovers)} calls with more than one attempt`,
+      ...delta(failoverShare, share(previous.failovers, previous.calls), false),
+    },
+    {
+      label: 'Tokens',
+      value: formatCompact(current.tokens.input + current.tokens.cachedInput + current.tokens.cacheWrite + current.tokens.output),
+      href: explore('tokens'),
+      hint: `${formatCompact(current.tokens.output)} of them output`,
+    },
+  ];
+}
+
+function unknownPrices(context: ConsoleContext, { unpriced }: Figures): Html | string {
+  if (unpriced === 0) return '';
+  const href = projectPath(context, '/calls', { ...rangeQuery(context), price: 'unknown' });
+  return notice(
+    html`The cost of <a href="${href}">${formatCount(unpriced)} ${unpriced === 1 ? 'call' : 'calls'}</a> is unknown, because their model has no price. The spend does not include them.`,
+    'warning',
+  );
+}
+
+function spendChart(context: ConsoleContext, { unit, stacking }: View, report: FiguresReport): Html {
+  const { zone } = context;
+  return barChart({
+    title: `Spend by ${unit} and ${stackingLabels[stacking].one.toLowerCase()}`,
+    hideTitle: true,
+    zone,
+    bucketName: unitName(unit),
+    series: report.groups.map((group) => ({ name: nameOf(group, stacking), ...hrefOf(context, group, stacking) })),
+    buckets: report.units.map(({ start, end, groups }) => ({
+      ...unitLabels(unit, zone, start),
+      values: groups.map(({ costNanos }) => Number(costNanos)),
+      href: projectPath(context, '/calls', periodQuery({ from: start, to: end }, zone)),
+    })),
+    format: formatUsd,
+  });
+}
+
+function stackingTabs(context: ConsoleContext, current: Stacking): Html {
+  return tabs(
+    'Spend by',
+    stackings.map((name) => ({ label: stackingLabels[name].one, href: withQuery(context, { by: name }), current: name === current })),
+  );
+}
+
+function topOf(context: ConsoleContext, title: string, stacking: Stacking, groups: readonly GroupFigures[]): Html {
+  const items = groups.map((group) => ({
+    label: nameOf(group, stacking),
+    value: Number(group.figures.costNanos),
+    detail: `${formatCompact(group.figures.calls)} ${group.figures.calls === 1 ? 'call' : 'calls'}`,
+    ...hrefOf(context, group, stacking),
+  }));
+  const all = projectPath(context, '/explore', { ...rangeQuery(context), group: stacking });
+  const empty = stacking === 'task' ? 'No call of this period has a task id.' : 'No calls in this period.';
+  return section(title, card(ranking({ title: `${title} by spend`, items, format: formatUsd, empty })), {
+    actions: html`<a href="${all}">All</a>`,
+  });
+}
+
+function nameOf({ kind, name }: GroupFigures, stacking: Stacking): string {
+  return kind === 'others' ? 'Others' : (name ?? stackingLabels[stacking].none);
+}
+
+function hrefOf(context: ConsoleContext, { kind, name }: GroupFigures, stacking: Stacking): { href?: string } {
+  return kind === 'others' ? {} : { href: projectPath(context, '/calls', { ...rangeQuery(context), [stacking]: name ?? noValue }) };
+}

@@ -1,0 +1,82 @@
+/** The metrics of usage views: how each is named, computed and ranked. */
+import type { CostlyFigure, Figures } from './figures.ts';
+import type { Group, Rank } from './read-figures.ts';
+
+export type MetricUnit = 'count' | 'nanos' | 'tokens' | 'ms' | 'share';
+
+export interface Metric {
+  readonly name: string;
+  readonly label: string;
+  readonly unit: MetricUnit;
+  /** The values of groups add up to that of all calls. */
+  readonly isAdditive: boolean;
+  readonly rank: Rank;
+  readonly costly?: CostlyFigure;
+  /** Attempts have no such figure. */
+  readonly callsOnly?: true;
+  /** Null when there is none, such as the latency of no calls. */
+  readonly value: (figures: Figures) => number | null;
+}
+
+const percentile = (name: string, label: string, costly: 'latency' | 'firstChunk', part: 'p50' | 'p95'): Metric => ({
+  ...{ name, label, unit: 'ms', isAdditive: false, rank: 'calls', costly },
+  value: (figures) => figures[costly]?.[part] ?? null,
+});
+
+const tokens = (name: string, label: string, part: keyof Figures['tokens']): Metric => ({
+  ...{ name, label, unit: 'tokens', isAdditive: true, rank: 'tokens' },
+  value: (figures) => figures.tokens[part],
+});
+
+/** The first one is the default. */
+export const metrics: readonly [Metric, ...Metric[]] = [
+  { name: 'cost', label: 'Cost', unit: 'nanos', isAdditive: true, rank: 'cost', value: ({ costNanos }) => Number(costNanos) },
+  { name: 'calls', label: 'Calls', unit: 'count', isAdditive: true, rank: 'calls', value: ({ calls }) => calls },
+  { name: 'errors', label: 'Errors', unit: 'count', isAdditive: true, rank: 'errors', value: ({ errors }) => errors },
+  {
+    name: 'error_share',
+    label: 'Error rate',
+    unit: 'share',
+    isAdditive: false,
+    rank: 'errors',
+    value: ({ errors, calls }) => share(errors, calls),
+  },
+  { name: 'tokens', label: 'Tokens', unit: 'tokens', isAdditive: true, rank: 'tokens', value: totalTokens },
+  tokens('tokens_input', 'Input tokens', 'input'),
+  tokens('tokens_cached_input', 'Cached input tokens', 'cachedInput'),
+  tokens('tokens_cache_write', 'Cache write tokens', 'cacheWrite'),
+  tokens('tokens_output', 'Output tokens', 'output'),
+  percentile('latency_p50', 'Latency, median', 'latency', 'p50'),
+  percentile('latency_p95', 'Latency, 95th percentile', 'latency', 'p95'),
+  percentile('first_chunk_p50', 'Time to first chunk, median', 'firstChunk', 'p50'),
+  percentile('first_chunk_p95', 'Time to first chunk, 95th percentile', 'firstChunk', 'p95'),
+  {
+    ...{ name: 'cache_hits', label: 'Cache hit rate', unit: 'share', isAdditive: false, rank: 'calls', callsOnly: true },
+    value: ({ cacheHits, cacheLookups }) => share(cacheHits, cacheLookups),
+  },
+  {
+    ...{ name: 'failovers', label: 'Failover rate', unit: 'share', isAdditive: false, rank: 'calls', costly: 'failovers' },
+    value: ({ failovers, calls }) => share(failovers, calls),
+  },
+];
+
+export const groupLabels: Readonly<Record<Group, string>> = {
+  model: 'Model',
+  source: 'Application',
+  task: 'Task',
+  key: 'Key',
+  route: 'Route',
+  status: 'Status',
+  code: 'Error code',
+  outcome: 'Outcome',
+  provider: 'Provider (attempts)',
+};
+
+export function totalTokens({ tokens: { input, cachedInput, cacheWrite, output } }: Figures): number {
+  return input + cachedInput + cacheWrite + output;
+}
+
+/** Null without a whole. */
+export function share(part: number, whole: number): number | null {
+  return whole === 0 ? null : part / whole;
+}
