@@ -11,7 +11,7 @@ const compactCounts = new Intl.NumberFormat('en-US', { notation: 'compact', maxi
 const percents = new Intl.NumberFormat('en-US', { style: 'percent', maximumFractionDigits: 1 });
 
 /** Placeholder of what is unknown or absent. */
-const nothing = '–';
+export const nothing = '–';
 
 /** USD with as many decimals as the amount needs: `$1,204`, `$12.40`, `$0.0312`, `$0.00042`. */
 export function formatUsd(nanos: number | bigint | null): string {
@@ -30,7 +30,7 @@ export function usd(nanos: number | bigint | null): Html {
 }
 
 /** All nine decimals, without trailing zeros. */
-function exactUsd(nanos: number | bigint): string {
+export function exactUsd(nanos: number | bigint): string {
   const amount = BigInt(nanos);
   const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
   const fraction = digits.slice(-9).replace(/0+$/, '');
