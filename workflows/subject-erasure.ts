@@ -20,14 +20,13 @@ export async function subjectErasure(input: SubjectErasureInput): Promise<{ read
     (count) => retry(() => lookAtErasure.executeWithOptions({ ...options, summary: note('checkProcesses', count) }, [input]), recovering),
     ({ ready, total, missing = [] }, nextAt, count) => {
       const next = formatClockTime(nextAt);
-      const waits = note('erasureWaits', count, next);
       const status = { state: 'waiting', checks: count, next_at: nextAt.toISOString() } as const;
       if (ready === undefined || total === undefined) {
-        show(status, [waits]);
+        show(status, [note('erasureWaits', next)]);
         return note('nextCheck', next);
       }
       const processes = missing.map((id) => note('erasureProcess', id));
-      show({ ...status, ready, processes: total }, [waits, note('nextProcesses'), note('erasureProcesses', ready, total), ...processes]);
+      show({ ...status, ready, processes: total }, [note('erasureProcesses', ready, total, next), note('nextProcesses'), ...processes]);
       return note('processesMissing', ready, total, next);
     },
     continueRun,
