@@ -17,8 +17,7 @@ import type { Audit } from '../people/audit.ts';
 import type { People } from '../people/people.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
 import type { Projects } from '../projects/projects.ts';
-import { readCallPage, streamCalls } from '../usage/analytics/call-list.ts';
-import { readFigures } from '../usage/analytics/read-figures.ts';
+import { createAnalytics } from '../usage/analytics/analytics.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import type { StatusReport } from '../usage/status.ts';
@@ -94,12 +93,8 @@ function signInRoutes({ snapshot, people, audit, clock, logger }: ConsoleDeps): 
 }
 
 function keyHolderRoutes({ database, people, keyring, projects, getStatus, readStored }: ConsoleDeps): readonly ConsoleRoute[] {
+  const analytics = createAnalytics(database);
   return createKeyHolderRoutes({
-    ...{ keyring, getStatus, attempts: people.attempts, findProject: projects.get },
-    usage: {
-      figures: (request) => readStored(() => readFigures(database, request)),
-      callPage: (request) => readStored(() => readCallPage(database, request)),
-      streamCalls: (selection) => streamCalls(database, selection),
-    },
+    ...{ keyring, getStatus, analytics, readStored, attempts: people.attempts, findProject: projects.get },
   });
 }

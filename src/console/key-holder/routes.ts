@@ -8,9 +8,8 @@ import { addDays, startOf, startOfNext } from '../../core/time-zone.ts';
 import type { KeyOfPass, Keyring } from '../../keys/keyring.ts';
 import { type AttemptLimit, limitKey, networkOf } from '../../people/attempt-limit.ts';
 import type { Project } from '../../projects/projects.ts';
-import type { CallSelection } from '../../usage/analytics/call-filter.ts';
-import type { CallPage, CallPageRequest, CallSummary } from '../../usage/analytics/call-list.ts';
-import type { FiguresReport, FiguresRequest } from '../../usage/analytics/read-figures.ts';
+import type { Analytics } from '../../usage/analytics/analytics.ts';
+import type { CallSummary } from '../../usage/analytics/call-list.ts';
 import type { StatusReport } from '../../usage/status.ts';
 import { type Cookie, hostCookieName } from '../frame/cookies.ts';
 import { pageParameter } from '../frame/navigation.ts';
@@ -23,11 +22,9 @@ export interface KeyHolderDeps {
   readonly findProject: (projectId: string) => Project | Promise<Project>;
   /** Response of `GET /status/peek`. */
   readonly getStatus: (caller: KeyOfPass['caller']) => Promise<StatusReport>;
-  readonly usage: {
-    figures(request: FiguresRequest): Promise<FiguresReport>;
-    callPage(request: CallPageRequest): Promise<CallPage>;
-    streamCalls(selection: CallSelection): AsyncIterable<CallSummary>;
-  };
+  readonly analytics: Pick<Analytics, 'figures' | 'callPage' | 'streamCalls'>;
+  /** Runs a query after the calls that have ended are stored. */
+  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
 const passMs = 3_600_000;
@@ -36,7 +33,7 @@ const callsPerPage = 25;
 const chartDays = 30;
 
 export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRoute[] {
-  const { keyring, attempts, findProject, getStatus, usage } = deps;
+  const { keyring, attempts, findProject, getStatus, analytics, readStored } = deps;
 
   /** Null without a pass. Throws `invalid_key` when the key or the pass has ended. */
   const findKey = async (context: ConsoleContext): Promise<KeyOfPass | null> => {
@@ -51,12 +48,14 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
     const own = { projectId: project.id, filter: { key: record.prefix }, to } as const;
     const today = startOf('day', zone, context.now);
     const before = parseBefore(context);
-    const [status, month, days, page] = await Promise.all([
-      getStatus(caller),
-      usage.figures({ ...own, zone, from: startOf('month', zone, context.now), costly: ['latency'] }),
-      usage.figures({ ...own, zone, from: addDays(zone, today, 1 - chartDays), unit: 'day' }),
-      usage.callPage({ ...own, from: record.createdAt, before, limit: callsPerPage }),
-    ]);
+    const [status, month, days, page] = await readStored(() =>
+      Promise.all([
+        getStatus(caller),
+        analytics.figures({ ...own, zone, from: startOf('month', zone, context.now), costly: ['latency'] }),
+        analytics.figures({ ...own, zone, from: addDays(zone, today, 1 - chartDays), unit: 'day' }),
+        analytics.callPage({ ...own, from: record.createdAt, before, limit: callsPerPage }),
+      ]),
+    );
     return keyView({ context, record, project, zone, endsAt, status, month: month.total, days, page });
   };
 
@@ -122,7 +121,7 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
         kind: 'csv',
         fileName: `calls-of-${record.prefix}.csv`,
         header: ['id', 'started_at (UTC)', 'route', 'source', 'model', 'status', 'outcome', 'tokens_in', 'tokens_out', 'cost_usd', 'ms'],
-        rows: toCsvRows(usage.streamCalls(selection)),
+        rows: toCsvRows(analytics.streamCalls(selection)),
       };
     },
   };
