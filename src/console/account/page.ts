@@ -2,7 +2,7 @@
 import type { PersonRecord } from '../../people/accounts.ts';
 import type { PersonalToken } from '../../people/personal-tokens.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
-import { actionButton, ago, badge, card, definitions, form, section, table, textField, time } from '../frame/components.ts';
+import { actionButton, ago, badge, card, form, section, table, textField, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';
@@ -15,7 +15,7 @@ interface AccountView {
 }
 
 export function accountView(context: ConsoleContext, { person, sessions, tokens }: AccountView): PageContent {
-  const content = html`${section('Profile', card(profile(context, person)))}
+  const content = html`${section('Profile', card(nameForm(context, person)), { hint: describePerson(person) })}
 ${person.hasPassword || !person.hasOidc ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person))) : ''}
 ${section('Sessions', sessionTable(context, sessions), {
   hint: 'Where you are signed in. A session ends after 7 days without use, and after 30 days.',
@@ -25,23 +25,20 @@ ${tokenSection(context, tokens)}`;
   return { kind: 'page', title: 'Account', content };
 }
 
-function profile(context: ConsoleContext, person: PersonRecord): Html[] {
-  return [
-    definitions([
-      ['E-mail address', person.email],
-      ['Role', person.isAdmin ? 'Deployment admin' : 'Person'],
-      [
-        'Signs in with',
-        [person.hasPassword ? 'a password' : '', person.hasOidc ? 'an identity provider' : ''].filter(Boolean).join(', ') || 'links',
-      ],
-    ]),
-    form({
-      context,
-      action: `${accountPath}/name`,
-      fields: [textField({ name: 'name', label: 'Name', value: person.name, required: true, maxLength: 200, autocomplete: 'name' })],
-      submit: 'Save',
-    }),
-  ];
+/** `ann@example.com · deployment admin · signs in with a password`. */
+function describePerson({ email, isAdmin, hasPassword, hasOidc }: PersonRecord): string {
+  const ways = [...(hasPassword ? ['a password'] : []), ...(hasOidc ? ['an identity provider'] : [])];
+  const signIn = `signs in with ${ways.length === 0 ? 'links' : ways.join(' or ')}`;
+  return [email, ...(isAdmin ? ['deployment admin'] : []), signIn].join(' · ');
+}
+
+function nameForm(context: ConsoleContext, { name }: PersonRecord): Html {
+  return form({
+    context,
+    action: `${accountPath}/name`,
+    fields: [textField({ name: 'name', label: 'Name', value: name, required: true, maxLength: 200, autocomplete: 'name' })],
+    submit: 'Save',
+  });
 }
 
 function passwordForm(context: ConsoleContext, { email, hasPassword }: PersonRecord): Html {
@@ -74,8 +71,8 @@ function sessionTable(context: ConsoleContext, sessions: readonly SessionRecord[
         value: (row) => html`${describeBrowser(row.userAgent)}${isThis(row) ? html` ${badge('This session', 'accent')}` : ''}`,
       },
       { label: 'Last used', value: ({ lastSeenAt }) => ago(lastSeenAt, context.now, 'UTC') },
-      { label: 'Signed in', value: ({ createdAt }) => time(createdAt, 'UTC', 'minute'), wideOnly: true },
-      { label: 'Ends', value: ({ expiresAt }) => time(expiresAt, 'UTC', 'minute'), wideOnly: true },
+      { label: 'Signed in (UTC)', value: ({ createdAt }) => time(createdAt, 'UTC', 'minute'), wideOnly: true },
+      { label: 'Ends (UTC)', value: ({ expiresAt }) => time(expiresAt, 'UTC', 'minute'), wideOnly: true },
       {
         label: '',
         align: 'end',

@@ -1,6 +1,6 @@
 /** Pages before a session: sign-in, a sign-in link, and why either failed. */
 import { signInLinkPath } from '../../people/sign-in-links.ts';
-import { card, notice, textField } from '../frame/components.ts';
+import { card, codeBlock, notice, textField } from '../frame/components.ts';
 import { csrfField } from '../frame/form.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
@@ -24,26 +24,39 @@ export function signInView(
   context: FormContext,
   { next, email = '', error, status = 200, provider, nobodyExists }: SignInView,
 ): PageContent {
-  const query = new URLSearchParams({ next });
-  const content = html`${error === undefined ? '' : notice(error, 'bad')}${nobodyExists ? noAccounts() : ''}${card([
-    provider === null
-      ? html``
-      : html`<p><a class="button primary block" href="${oidcPath}?${query}">Sign in with ${new URL(provider).host}</a></p>
-<p class="muted">Or with a password:</p>`,
-    html`<form class="form" method="post" action="${signInPath}">${csrfField(context)}<input type="hidden" name="next" value="${next}">
-${textField({ name: 'email', label: 'E-mail address', type: 'email', required: true, autocomplete: 'username', value: email, autofocus: email === '' })}
-${textField({ name: 'password', label: 'Password', type: 'password', required: true, autocomplete: 'current-password', autofocus: email !== '' })}
-<div class="form-actions"><button class="button${provider === null ? ' primary' : ''} block">Sign in</button></div></form>`,
-  ])}<p class="hint">No password, or forgotten? Ask the operator of this gateway for a sign-in link.</p>`;
+  const hasProvider = provider !== null;
+  const content = html`${error === undefined ? '' : notice(error, 'bad')}${nobodyExists ? card(firstSignIn()) : ''}${
+    nobodyExists && !hasProvider
+      ? ''
+      : card([
+          hasProvider ? providerButton(provider, next) : html``,
+          nobodyExists ? html`` : passwordForm(context, { next, email, isMain: !hasProvider }),
+        ])
+  }${nobodyExists ? '' : html`<p class="hint">No password, or forgotten? Ask the operator of this gateway for a sign-in link.</p>`}`;
   return { kind: 'page', title: 'Sign in', status, content };
 }
 
-function noAccounts(): Html {
-  return notice(
-    html`On the machine of the gateway, <code>npx gateway sign-in-link --admin</code> prints the link for the first sign-in.`,
-    'neutral',
-    'Nobody has an account yet',
-  );
+function providerButton(issuer: string, next: string): Html {
+  const href = `${oidcPath}?${new URLSearchParams({ next })}`;
+  return html`<a class="button primary block" href="${href}">Sign in with ${new URL(issuer).host}</a>`;
+}
+
+function passwordForm(context: FormContext, { next, email, isMain }: { next: string; email: string; isMain: boolean }): Html {
+  // A mistake leaves the address, so the password is next.
+  const isPasswordNext = email !== '';
+  return html`${isMain ? '' : html`<p class="or">or with a password</p>`}
+<form class="form" method="post" action="${signInPath}">${csrfField(context)}<input type="hidden" name="next" value="${next}">
+${textField({ name: 'email', label: 'E-mail address', type: 'email', required: true, autocomplete: 'username', value: email, autofocus: isMain && !isPasswordNext })}
+${textField({ name: 'password', label: 'Password', type: 'password', required: true, autocomplete: 'current-password', autofocus: isPasswordNext })}
+<div class="form-actions"><button class="button${isMain ? ' primary' : ''} block">Sign in</button></div></form>`;
+}
+
+/** A fresh installation. */
+function firstSignIn(): Html[] {
+  return [
+    html`<p><strong>Nobody has an account yet.</strong> On the machine of the gateway, this command prints the link for the first sign-in:</p>`,
+    codeBlock('npx gateway sign-in-link --admin', 'Command'),
+  ];
 }
 
 interface LinkView {
