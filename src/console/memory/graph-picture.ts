@@ -20,8 +20,8 @@ const width = 1_000;
 const marginX = 90;
 const marginY = 40;
 const maxLabelLength = 22;
-/** With more arrows their labels would cover each other; the table has them. */
-const maxLabelledArrows = 45;
+/** With more arrows their labels would cover each other; their tooltips and the table have them. */
+const maxLabelledArrows = 24;
 
 interface Node {
   readonly name: string;

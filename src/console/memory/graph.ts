@@ -13,8 +13,8 @@ export interface GraphDeps {
   readonly findFacts: ReturnType<typeof createGraph>;
 }
 
-/** The most that the API returns. */
-const maxFacts = 200;
+/** Keeps the page with its picture and table below 150 kB. */
+const maxFacts = 100;
 /** More nodes make a picture that nobody can read. */
 const maxNodes = 60;
 const maxCounted = 10_000;

@@ -178,7 +178,7 @@ function sourceSection({ project, zone }: ConsoleContext, { conversationId }: It
   const origin =
     conversationId === null
       ? html`<p>The conversation was deleted.</p>`
-      : html`<p>Learned from the conversation <a href="${conversation}">${conversationTitle ?? 'without a title'}</a>.</p>`;
+      : html`<p>Learned from the conversation <a href="${conversation}">${conversationTitle || 'without a title'}</a></p>`;
   const batch = batchId === null ? '' : html`<p><a href="${base}/batches/${batchId}">The learning batch that found it</a></p>`;
   return section(
     'Source',

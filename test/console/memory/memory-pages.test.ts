@@ -302,6 +302,42 @@ describe('every page', () => {
   });
 });
 
+describe('in a browser', () => {
+  test('a member confirms and pins a memory, turns memory off and on, and replays a failed batch, without JavaScript', async () => {
+    const { database } = gateway();
+    const context = await chromium().newContext({ javaScriptEnabled: false });
+    await member.useIn(context);
+    const page = await context.newPage();
+    const open = (path: string) => page.goto(gateway().url + base + path);
+    const press = (name: string) => page.getByRole('button', { name, exact: true }).first().press('Enter');
+    const notice = (text: string) => page.getByRole('status').filter({ hasText: text }).waitFor();
+
+    await open(`/memory/${samples.leftOutId}`);
+    await press('Confirm this memory');
+    await notice('The memory is confirmed.');
+    await press('Pin this memory');
+    await notice('The memory is pinned.');
+    expect(await database.query('select pinned, wrong_overruled from memory_items where id = $1::uuid', [samples.leftOutId])).toEqual([
+      { pinned: true, wrong_overruled: 4 },
+    ]);
+
+    for (const enabled of [false, true]) {
+      await open('/settings');
+      await page.getByLabel('Memory is on').setChecked(enabled);
+      await press('Save');
+      await notice('The settings are saved.');
+      expect(await jsonOf(gateway().admin('GET', '/provision/teams/acme/memory'))).toMatchObject({ enabled });
+    }
+
+    await open('/batches?state=failed');
+    await page.getByRole('row').nth(1).getByRole('link').click();
+    await page.getByRole('alert').filter({ hasText: 'the vendor says' }).waitFor();
+    await press('Replay this batch');
+    await notice('The batch is replayed.');
+    await context.close();
+  });
+});
+
 describe('erasure of a subject', () => {
   test('in the console needs a project owner', async () => {
     expect((await member.get(`${base}/erase`)).status).toBe(403);
