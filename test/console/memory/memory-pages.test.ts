@@ -40,6 +40,14 @@ const keyCall = ({ url, key }: TestGateway, method: string, path: string, body?:
 const lastAudit = async (): Promise<Record<string, unknown> | undefined> =>
   (await gateway().database.query(`select action, outcome, detail from audit_log order by id desc limit 1`))[0];
 
+/** Corrections, removals and confirmations delete the pages. */
+const storePages = () =>
+  gateway().database.query(
+    `insert into memory_pages (project_id, kind, subject, text)
+     values ($1::uuid, 'knowledge', null, $3::text), ($1::uuid, 'profile', $2::text, $4::text) on conflict do nothing`,
+    [projectId, xssSubject, `Known: ${xss}`, `The page says: ${xss}`],
+  );
+
 describe('memories', () => {
   test('only a person pins, in the console; a key may not correct or remove what a person wrote', async () => {
     const written = await member.post(`${base}/memory`, {
@@ -254,12 +262,7 @@ describe('every page', () => {
 
   test('shows stored text as text, wherever it comes from', async () => {
     await gateway().admin('PUT', '/provision/teams/acme/memory', { only_senders: [xss] });
-    // Corrections and removals deleted them.
-    await gateway().database.query(
-      `insert into memory_pages (project_id, kind, subject, text)
-       values ($1::uuid, 'knowledge', null, $3::text), ($1::uuid, 'profile', $2::text, $4::text) on conflict do nothing`,
-      [projectId, xssSubject, `Known: ${xss}`, `The page says: ${xss}`],
-    );
+    await storePages();
     for (const path of pages()) {
       const body = await textOf(path, owner);
       expect([path, body.includes('<img src=x'), body.includes('<script>alert')]).toEqual([path, false, false]);
@@ -348,6 +351,7 @@ describe('erasure of a subject', () => {
   });
 
   test('shows what it deletes, needs the typed subject, and leaves a receipt to download', async () => {
+    await storePages();
     const preview = await textOf(`/erase?subject=${encodeURIComponent(xssSubject)}`, owner);
     expect(preview.match(/<p class="stat-value">\d+/g)).toEqual(
       ['3', '2', '3', '1', '1', '0'].map((count) => `<p class="stat-value">${count}`),
