@@ -14,7 +14,7 @@ import { scopes } from '../people/scopes.ts';
 export interface ResourceSettings {
   /** `https://gateway.example.com`, without a trailing slash; null: loopback only. */
   readonly publicUrl: string | null;
-  /** The OIDC issuer; null: personal access tokens only. */
+  /** The OIDC issuer; null: personal tokens only. */
   readonly issuer: string | null;
 }
 

@@ -1,5 +1,5 @@
 /**
- * Finds the person of a token: a personal access token of this gateway, or an access token of the configured OIDC issuer. A virtual key is
+ * Finds the person of a token: a personal token of this gateway, or an access token of the configured OIDC issuer. A virtual key is
  * never a person's sign-in.
  */
 import type { Access } from './access.ts';
@@ -19,12 +19,12 @@ export async function verifyToken(
   token: string,
   source: TokenSource | null,
 ): Promise<Access> {
-  if (token.startsWith('sk-gw-')) throw invalidToken('a virtual key is not a sign-in: use a personal access token');
+  if (token.startsWith('sk-gw-')) throw invalidToken('a virtual key is not a sign-in: use a personal token');
   if (token.startsWith('gwp_')) {
     const access = await findPersonalToken(token);
-    if (access === null) throw invalidToken('the personal access token is invalid, revoked or expired');
+    if (access === null) throw invalidToken('the personal token is invalid, revoked or expired');
     return access;
   }
-  if (source === null) throw invalidToken('the token is not a personal access token of this gateway');
+  if (source === null) throw invalidToken('the token is not a personal token of this gateway');
   return verifyOidcToken(token, source);
 }

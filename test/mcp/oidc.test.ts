@@ -93,7 +93,7 @@ test('a change is audited as the person, with the client of the token', async ()
   expect(rows).toEqual([{ actor: 'person', outcome: 'ok', client: 'agent' }]);
 });
 
-test('a personal access token is accepted too', async () => {
+test('a personal token is accepted too', async () => {
   const token = await issueToken(shared(), await addPerson(shared(), ['acme']));
   expect((await listTools(token)).status).toBe(200);
 });

@@ -62,7 +62,7 @@ function expectChallenge({ status, headers, body }: Answer, message: RegExp): vo
 test('401 with the address of the metadata: no token, no bearer token, an unknown token, a virtual key', async () => {
   expectChallenge(await send(null), /Missing Authorization header/);
   expectChallenge(await send(null, { headers: { authorization: 'Basic dXNlcjpwYXNz' } }), /Bearer TOKEN/);
-  expectChallenge(await send('unknown'), /not a personal access token/);
+  expectChallenge(await send('unknown'), /not a personal token/);
   expectChallenge(await send(`gwp_0123456789ab_${'A'.repeat(43)}`), /invalid, revoked or expired/);
   expectChallenge(await send(shared().key), /a virtual key is not a sign-in/);
 });

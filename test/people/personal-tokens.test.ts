@@ -3,7 +3,7 @@ import { createPersonalTokens, type PersonalTokens } from '../../src/people/pers
 import { describeDatabases } from '../db/databases.ts';
 import { disable, insertPerson } from './rows.ts';
 
-describeDatabases('personal access tokens', (database) => {
+describeDatabases('personal tokens', (database) => {
   const start = Date.parse('2026-11-20T10:00:00Z');
   const dayMs = 86_400_000;
   const input = { name: 'laptop', scopes: ['usage:read', 'settings:read'], days: 90 };

@@ -1,4 +1,4 @@
-/** Personal access tokens of the person who is signed in: create, revoke. The account page lists them. */
+/** Personal tokens of the person who is signed in: create, revoke. The account page lists them. */
 import type { PersonalTokens } from '../../people/personal-tokens.ts';
 import type { ConsoleRoute } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';

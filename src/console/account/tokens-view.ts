@@ -1,4 +1,4 @@
-/** Personal access tokens: the section of the account page, the form of a new token, and the page that shows it once. */
+/** Personal tokens: the section of the account page, the form of a new token, and the page that shows it once. */
 import { maxTokenDays, type PersonalToken } from '../../people/personal-tokens.ts';
 import { scopeDescriptions, scopes } from '../../people/scopes.ts';
 import {
@@ -25,7 +25,7 @@ const newTokenPath = `${tokensPath}/new`;
 
 export function tokenSection(context: ConsoleContext, tokens: readonly PersonalToken[]): Html {
   const list = table({
-    caption: 'Personal access tokens',
+    caption: 'Personal tokens',
     hideCaption: true,
     rows: tokens,
     empty: 'Create a token to use the gateway from Claude Code, Cursor, VS Code or another MCP client.',
@@ -42,7 +42,7 @@ export function tokenSection(context: ConsoleContext, tokens: readonly PersonalT
       },
     ],
   });
-  return section('Personal access tokens', list, {
+  return section('Personal tokens', list, {
     id: 'tokens',
     hint: 'For AI agents that connect over MCP. A token acts as you, within its scopes, in every project of yours.',
     actions: html`<a class="button" href="${newTokenPath}">New token</a>`,
@@ -81,7 +81,7 @@ export function newTokenView(context: ConsoleContext, input: URLSearchParams | n
       cancelHref: accountPath,
     }),
   );
-  return { kind: 'page', title: 'New personal access token', content, breadcrumbs: [{ label: 'Account', href: accountPath }] };
+  return { kind: 'page', title: 'New personal token', content, breadcrumbs: [{ label: 'Account', href: accountPath }] };
 }
 
 export function createdTokenView({ name }: PersonalToken, token: string, mcpUrl: string): PageContent {

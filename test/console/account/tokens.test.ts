@@ -1,4 +1,4 @@
-/** Personal access tokens on the account page, in a browser, up to their use at `/mcp`. */
+/** Personal tokens on the account page, in a browser, up to their use at `/mcp`. */
 import { expect, test } from '@jest/globals';
 import { addPerson, callTool, issueToken, withClient } from '../../mcp/people.ts';
 import { sharedChromium } from '../../support/chromium.ts';
@@ -33,7 +33,7 @@ test.each([
   await withClient(gateway, { token }, (client) => callTool(client, 'gateway_read_memory_settings'));
 
   await page.getByRole('link', { name: 'Done' }).press('Enter');
-  await page.getByRole('heading', { name: 'Personal access tokens' }).waitFor();
+  await page.getByRole('heading', { name: 'Personal tokens' }).waitFor();
   const content = await page.content();
   expect(content).toContain('Laptop &lt;b&gt;');
   expect([content.includes(token), content.includes('settings:read, memory:read, usage:read')]).toEqual([false, true]);
