@@ -47,11 +47,6 @@ export const memberInput = z.strictObject({ role: z.enum(['owner', 'member']) })
 const newAccount = z.object({ email, name });
 
 export type NewPerson = z.output<typeof newPersonInput>;
-export type PersonChange = z.output<typeof personChange>;
-
-export function parseEmail(input: string): string {
-  return parseOrBadRequest(z.object({ email }), { email: input }).email;
-}
 
 export function parseName(input: string): string {
   return parseOrBadRequest(z.object({ name }), { name: input }).name;
