@@ -18,6 +18,7 @@ const maxFacts = 100;
 /** More nodes make a picture that nobody can read. */
 const maxNodes = 60;
 const maxCounted = 10_000;
+const maxExported = 10_000;
 
 export function createGraphRoutes({ queries, findFacts }: GraphDeps): readonly ConsoleRoute[] {
   return [
@@ -43,7 +44,7 @@ export function createGraphRoutes({ queries, findFacts }: GraphDeps): readonly C
       path: '/graph.csv',
       access: 'member',
       async handle({ url, project, zone }) {
-        const facts = await findFacts(project.id, readQuery(url));
+        const facts = await findFacts(project.id, { ...readQuery(url), limit: maxExported });
         return {
           kind: 'csv',
           fileName: `facts-${project.slug}.csv`,

@@ -123,6 +123,7 @@ describe('memories', () => {
     expect(csv.split('\r\n')[0]).toContain('created_at (UTC)');
     expect(csv.trimEnd().split('\r\n')).toHaveLength(2);
     expect(await textOf('/memory.csv?q=tea')).toContain(samples.learnedId);
+    expect((await textOf('/graph.csv')).split('\r\n')[1]).toContain(samples.learnedId);
     expect((await member.get(`${base}/memory?before=x`)).status).toBe(400);
     expect((await member.get(`${base}/memory/x`)).status).toBe(404);
   });
