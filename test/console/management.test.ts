@@ -1,9 +1,11 @@
 /** Keys, applications, routing, rules, members and audit of the console, with forms as a browser submits them. */
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { sharedChromium } from '../support/chromium.ts';
 import { type SignedIn, signIn } from '../support/console.ts';
 import { shareGateway, type TestGateway } from '../support/gateway.ts';
 
 const gateway = shareGateway({});
+const browser = sharedChromium();
 const path = '/console/p/acme';
 let owner: SignedIn;
 let member: SignedIn;
@@ -46,7 +48,15 @@ const callWith = (key: string, { url }: TestGateway = gateway()): Promise<Respon
   });
 
 describe('keys', () => {
-  const fields = { name: 'shop', models: 'standard\none/echo', 'ceilings.cost': '2.5', 'windows.cost': 'day', 'ceilings.rpm': '60' };
+  const fields = {
+    name: 'shop',
+    models: 'standard\none/echo',
+    'ceilings.cost': '2.5',
+    'windows.cost': 'day',
+    'ceilings.calls': '60',
+    'windows.calls': 'total',
+    'ceilings.rpm': '60',
+  };
 
   test('a new key is shown once, works, shows its use, and is refused after its revocation', async () => {
     const issued = await owner.post(`${path}/keys`, fields);
@@ -58,7 +68,7 @@ describe('keys', () => {
     expect((await callWith(secret)).status).toBe(200);
 
     const shown = await textOf(member.get(`${path}/keys/${prefix}`));
-    expect(shown).toContain('1 of 60 calls this minute');
+    expect(shown).toContain('1 of 60 calls in total');
     expect(shown).toMatch(/of \$2\.50 today/);
     expect(shown).toContain('just now');
     expect(await textOf(member.get(`${path}/keys`))).toContain(`sk-gw-${prefix}`);
@@ -66,7 +76,7 @@ describe('keys', () => {
     expect(await auditOf('key.issue')).toMatchObject({
       outcome: 'ok',
       personId: owner.personId,
-      detail: { prefix, name: 'shop', ceilings: { cost: 2.5, rpm: 60 }, windows: { cost: 'day' } },
+      detail: { prefix, name: 'shop', ceilings: { cost: 2.5, rpm: 60 }, windows: { calls: 'total', cost: 'day' } },
     });
     expect(JSON.stringify(await auditOf('key.issue'))).not.toContain(secret);
 
@@ -98,7 +108,7 @@ describe('keys', () => {
   test('the CSV has all keys, also revoked ones on request', async () => {
     const csv = await (await member.get(`${path}/keys.csv?show=all`)).text();
     expect(csv.split('\r\n')[0]).toMatch(/^name,prefix,state,models/);
-    expect(csv).toMatch(/\r\nshop,[a-z0-9]{8},revoked,standard one\/echo,\$2\.50 per day/);
+    expect(csv).toMatch(/\r\nshop,[a-z0-9]{8},revoked,standard one\/echo,\$2\.50 per day,60 calls in total/);
   });
 });
 
@@ -150,7 +160,7 @@ describe('routing', () => {
   /** What the form contains when it is opened now, with changes. */
   const openForm = async (changes: Record<string, string>): Promise<Record<string, string>> => {
     const page = await (await owner.get(`${path}/routing/edit`)).text();
-    return { read: hiddenValue(page, 'read'), allowed: 'all', retired: '', catalog_fill: '', ...changes };
+    return { read: hiddenValue(page, 'read'), allowed: 'all', retired: '', catalog_fill: 'configured', ...changes };
   };
 
   test('two people who change different settings do not undo each other; the same setting is shown and kept', async () => {
@@ -218,6 +228,36 @@ test('content rules are edited as a whole and tried on a text that no URL or log
   );
   expect((await callWith(gateway().key)).status).toBe(200);
   await gateway().admin('PUT', '/provision/teams/acme/rules', { rules: [] });
+});
+
+test('in a browser the forms of routing, rules and prices are submitted as they are opened, with one change each', async () => {
+  const context = await browser().newContext({ baseURL: gateway().url });
+  await admin.useIn(context);
+  const page = await context.newPage();
+  const save = async () => {
+    await page.getByRole('main').locator('button.primary').click();
+    await page.getByText('Saved.').waitFor();
+  };
+
+  await page.goto(`${path}/routing/edit`);
+  await page.getByLabel('Retired models and providers').fill('four/echo');
+  await save();
+  await page.goto(`${path}/rules/edit`);
+  await page.getByLabel('Class').first().selectOption('iban');
+  await save();
+  await page.goto(`${path}/rules/edit`);
+  await page.getByLabel('Class').first().selectOption('Remove');
+  await save();
+  expect(await page.getByRole('main').textContent()).toContain('Rules find personal data');
+
+  await page.goto('/console/admin/prices/import');
+  const table = { echo: { litellm_provider: 'two', mode: 'chat', input_cost_per_token: 1e-6, output_cost_per_token: 2e-6 } };
+  const buffer = Buffer.from(JSON.stringify(table));
+  await page.getByLabel('File').setInputFiles({ name: 'prices.json', mimeType: 'application/json', buffer });
+  await page.waitForFunction('document.getElementById("field-table").value !== ""');
+  await page.getByRole('button', { name: 'Show changes' }).click();
+  await page.getByText('Nothing would change').waitFor();
+  await context.close();
 });
 
 describe('members', () => {

@@ -46,7 +46,7 @@ function otherPrices(prices: ModelPrices | null): Html | string {
   return html`${lines.map((line) => html`<div class="nowrap">${line}</div>`)}`;
 }
 
-const sources: Readonly<Record<string, string>> = { file: 'gateway.yaml', import: 'import', starter: 'built in' };
+const sources: Readonly<Record<string, string>> = { file: 'config file', import: 'import', starter: 'built in' };
 
 export function sourceBadge(source: string): Html {
   return badge(sources[source] ?? source, source === 'file' ? 'accent' : 'neutral');

@@ -58,8 +58,10 @@ ${filterForm(context, [
     { label: 'Model', value: ({ id }) => html`<code>${id}</code>`, grow: true },
     { label: 'Kind', value: ({ kind }) => kind, wideOnly: true },
     ...priceColumns<PricedModel>((model) => model),
-    { label: 'From', value: ({ source }) => sourceBadge(source) },
-    { label: `Since (${context.zone})`, value: ({ id }) => time(since.get(id) ?? null, context.zone, 'date'), wideOnly: true },
+    {
+      label: `From, since (${context.zone})`,
+      value: ({ id, source }) => html`${sourceBadge(source)}<div class="muted">${time(since.get(id) ?? null, context.zone, 'date')}</div>`,
+    },
   ],
 })}${pager(context, following.length > pageSize ? (rows.at(-1)?.id ?? null) : null, { first: 'First', next: 'Next' })}`,
   };

@@ -96,7 +96,7 @@ export function routingForm(
           error: errors.of('catalog_fill'),
           required: true,
           options: [
-            { value: '', label: `As in the configuration (${deps.catalogFill() ? 'on' : 'off'})` },
+            { value: 'configured', label: `As in the configuration (${deps.catalogFill() ? 'on' : 'off'})` },
             { value: 'on', label: 'On' },
             { value: 'off', label: 'Off' },
           ],
@@ -119,7 +119,7 @@ function toForm({ providers, retired, catalog_fill, ...tiers }: ReturnType<typeo
   const form = new URLSearchParams({
     allowed: providers === null ? 'all' : 'selected',
     retired: retired.join('\n'),
-    catalog_fill: catalog_fill === null ? '' : catalog_fill ? 'on' : 'off',
+    catalog_fill: catalog_fill === null ? 'configured' : catalog_fill ? 'on' : 'off',
   });
   for (const name of providers ?? []) form.append('providers', name);
   for (const [name] of kinds) setTiers(form, name, tiers[name]);
@@ -127,11 +127,11 @@ function toForm({ providers, retired, catalog_fill, ...tiers }: ReturnType<typeo
 }
 
 function readRouting(form: URLSearchParams): Settings {
-  const fill = form.get('catalog_fill') ?? '';
+  const fill = form.get('catalog_fill');
   return {
     providers: form.get('allowed') === 'selected' ? form.getAll('providers') : null,
     retired: listOf(form, 'retired'),
-    catalog_fill: fill === '' ? null : fill === 'on',
+    catalog_fill: fill === 'on' ? true : fill === 'off' ? false : null,
     ...Object.fromEntries(kinds.map(([name]) => [name, readTiers(form, name)])),
   };
 }

@@ -7,7 +7,8 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { compareSettings, parseSettingsField, rebaseSettings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
 
-/** Class of a rule that the editor removes. */
+/** Class of a spare row, and of a rule that the editor removes. Not empty: a browser would not submit the form. */
+const unset = 'none';
 const removed = 'remove';
 /** Empty rows for further rules. */
 const spareRows = 2;
@@ -53,7 +54,8 @@ function ruleRow(form: URLSearchParams, row: number, error: string | undefined):
   const name = (member: string): string => `rules.${row}.${member}`;
   const select = (member: string, label: string, options: readonly (Option | string)[]): Html =>
     selectField({ name: name(member), label, value: form.get(name(member)), required: true, options });
-  const none = form.get(name('class')) ? { value: removed, label: 'Remove' } : { value: '', label: 'None' };
+  const isSpare = (form.get(name('class')) ?? unset) === unset;
+  const none = isSpare ? { value: unset, label: 'None' } : { value: removed, label: 'Remove' };
   const classes = ruleClasses.map((value) => ({ value, label: classLabels[value] }));
   return html`<fieldset class="rule-row"><legend class="hidden">Rule ${row + 1}</legend><div class="field-row">${select('class', 'Class', [none, ...classes])}${select(
     'place',
@@ -85,14 +87,21 @@ function readRules(form: URLSearchParams): Readonly<Record<string, string>>[] {
     if (!isRule(form, row)) return [];
     // Not trimmed: a space is part of an expression.
     const expression = value('expression');
-    return [{ class: value('class'), place: value('place'), action: value('action'), ...(expression !== '' && { expression }) }];
+    return [
+      {
+        class: value('class') === unset ? '' : value('class'),
+        place: value('place'),
+        action: value('action'),
+        ...(expression !== '' && { expression }),
+      },
+    ];
   });
 }
 
 /** A row that is neither empty nor removed. One with an expression but without a class is sent, so that the store rejects it. */
 function isRule(form: URLSearchParams, row: number): boolean {
-  const ruleClass = form.get(`rules.${row}.class`) ?? '';
-  return ruleClass !== removed && (ruleClass !== '' || (form.get(`rules.${row}.expression`) ?? '') !== '');
+  const ruleClass = form.get(`rules.${row}.class`) ?? unset;
+  return ruleClass !== removed && (ruleClass !== unset || (form.get(`rules.${row}.expression`) ?? '') !== '');
 }
 
 function rowCount(form: URLSearchParams): number {
