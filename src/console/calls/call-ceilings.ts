@@ -75,7 +75,8 @@ function holderOf({ scope, scopeId }: LimitedCounter['key']): string {
 
 function windowOf({ window, start, end }: LimitedCounter['key'], zone: string): Html {
   if (end === null) return html`${windows[window]}`;
-  return html`<span title="until ${formatTimeIn(end, zone)} ${zone}">${windows[window]} of ${formatTimeIn(start, 'UTC', window === 'minute' ? 'minute' : 'date')}</span>`;
+  const day = formatTimeIn(start, 'UTC', 'date');
+  return html`<span title="until ${formatTimeIn(end, zone)} ${zone}">${windows[window]} of ${window === 'month' ? day.slice(0, 7) : window === 'day' ? day : formatTimeIn(start, 'UTC', 'minute')}</span>`;
 }
 
 function useOf({ counter: { key, limit }, usage }: CountedCeiling): Html {

@@ -141,7 +141,7 @@ function callTable(context: ConsoleContext, calls: readonly CallSummary[]): Html
       { label: 'Time', value: ({ startedAt }) => time(startedAt, zone) },
       { label: 'Result', value: outcomeBadge },
       { label: 'Application', value: ({ source }) => source },
-      { label: 'Model', grow: true, value: modelOf },
+      { label: 'Model', value: modelOf },
       {
         label: 'Tokens',
         align: 'end',
