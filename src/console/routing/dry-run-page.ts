@@ -1,29 +1,16 @@
 /** What would happen to a call: a form whose state is in the URL, and the plan that the call would get. */
-import type { CounterKey } from '../../ceilings/counters.ts';
 import { type Caller, internalKeyId, textRoutes } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import { noCeilings } from '../../keys/key-store.ts';
 import type { Keyring } from '../../keys/keyring.ts';
-import type { DryRun, DryRunCandidate, DryRunCeiling, DryRunRequest, RunDry } from '../../pipeline/call/dry-run.ts';
-import { describeCeiling } from '../frame/ceilings.ts';
-import {
-  badge,
-  definitions,
-  filterForm,
-  formatCount,
-  formatUsd,
-  notice,
-  section,
-  selectField,
-  table,
-  textField,
-} from '../frame/components.ts';
+import type { DryRunRequest, RunDry } from '../../pipeline/call/dry-run.ts';
+import { filterForm, formatCount, selectField, textField } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
-import { explainSkip } from './skip-reasons.ts';
+import { describeDryRun } from './dry-run-result.ts';
 
 export interface DryRunPageDeps {
   readonly runDry: RunDry;
@@ -120,23 +107,9 @@ function queryForm(deps: DryRunPageDeps, context: ConsoleContext, keys: readonly
 }
 
 async function result(deps: DryRunPageDeps, context: ConsoleContext): Promise<Html> {
-  const { project } = context;
   const request = await parseRequest(deps, context);
-  const [run, rules] = await Promise.all([deps.runDry(request), deps.contentRules.find(project.id)]);
-  const isStreaming = context.url.searchParams.get('stream') === 'yes';
-  return html`${verdict(run)}
-${section('Plan', html`${tierLine(run, request.modelAsked)}${candidateTable(run)}`, { hint: 'The order of attempts: after a failure the next candidate is tried.' })}
-${run.skipped.length === 0 ? '' : section('Skipped', skippedTable(run, request))}
-${section('Ceilings', ceilingTable(run), { hint: 'Checked in this order, with the upper bound of the call.' })}
-${section(
-  'Cache and content rules',
-  definitions([
-    ['Response cache', cacheLine(run, project.settings.cache.ttlMs)],
-    ['Rules on the input', ruleLine(rules, 'input')],
-    ['Rules on the output', ruleLine(rules, 'output')],
-    ...(isStreaming ? [['Streaming', streamLine(rules)] as const] : []),
-  ]),
-)}`;
+  const [run, rules] = await Promise.all([deps.runDry(request), deps.contentRules.find(context.project.id)]);
+  return describeDryRun({ run, request, rules, isStreaming: context.url.searchParams.get('stream') === 'yes' });
 }
 
 async function parseRequest({ keyring }: DryRunPageDeps, { url, project }: ConsoleContext): Promise<DryRunRequest> {
@@ -167,104 +140,4 @@ function parseWhole(name: string, text: string, max: number): number {
   const value = Number(text);
   if (Number.isInteger(value) && value >= 0 && value <= max) return value;
   throw gatewayError('bad_request', { message: `${name}: must be a whole number from 0 to ${formatCount(max)}` });
-}
-
-function verdict({ refusal, candidates }: DryRun): Html {
-  if (refusal)
-    return notice(html`${refusal.message} <code>${refusal.code}</code>`, 'bad', `The call would be refused with ${refusal.status}`);
-  return notice(html`First attempt: <code>${candidates[0]?.id}</code>`, 'good', 'The call would be sent');
-}
-
-const origins = { application: 'of the application', project: 'of the project', configuration: 'of the configuration' } as const;
-
-function tierLine({ tier, classifier }: DryRun, modelAsked: string): Html {
-  if (tier === null) return html`<p><code>${modelAsked}</code> is ${modelAsked === 'auto' ? 'not a configured tier' : 'a model'}.</p>`;
-  const how =
-    classifier === 'rules'
-      ? ', chosen by the rules for auto from the size of the prompt (tools and code in the prompt may change it)'
-      : classifier === 'model'
-        ? '. A small model chooses the tier of auto from the prompt; it was not asked, and this is the tier without its answer'
-        : '';
-  return html`<p>Tier <code>${tier.name}</code> ${origins[tier.origin]}${how}.</p>`;
-}
-
-function candidateTable({ candidates }: DryRun): Html {
-  return table<{ readonly position: number; readonly candidate: DryRunCandidate }>({
-    caption: 'Candidates',
-    hideCaption: true,
-    rows: candidates.map((candidate, index) => ({ position: index + 1, candidate })),
-    empty: 'No model of the chain can serve the call.',
-    columns: [
-      { label: 'Attempt', value: ({ position }) => position, align: 'end' },
-      { label: 'Model', value: ({ candidate }) => html`<code>${candidate.id}</code>`, grow: true },
-      { label: 'Notes', value: ({ candidate }) => notes(candidate) },
-    ],
-  });
-}
-
-function notes({ isFilled, isRetired, isHealthy }: DryRunCandidate): Html {
-  return html`${isRetired ? html`${badge('retired: tried last', 'warning')} ` : ''}${isHealthy ? '' : html`${badge('breaker open or cooldown: tried after healthy ones', 'bad')} `}${isFilled ? badge('catalog fill') : ''}`;
-}
-
-function skippedTable({ skipped }: DryRun, request: DryRunRequest): Html {
-  return table({
-    caption: 'Skipped models',
-    hideCaption: true,
-    rows: skipped,
-    empty: '',
-    columns: [
-      { label: 'Model', value: ({ model }) => html`<code>${model}</code>` },
-      { label: 'Why', value: ({ skipped: reason, model }) => explainSkip(reason ?? '', model, request.route), grow: true },
-    ],
-  });
-}
-
-const holders: Readonly<Record<CounterKey['scope'], string>> = { key: 'Key', source: 'Application', project: 'Project, monthly cap' };
-
-function ceilingTable({ ceilings, candidates }: DryRun): Html {
-  return table<DryRunCeiling>({
-    caption: 'Ceilings',
-    hideCaption: true,
-    rows: ceilings,
-    empty: candidates.length === 0 ? 'The call ends before ceilings are checked.' : 'No ceiling applies to the call.',
-    columns: [
-      { label: 'Of', value: ({ counter }) => holders[counter.key.scope] },
-      { label: 'Ceiling', value: ({ counter: { key, limit } }) => describeCeiling(key.ceiling, { limit, window: key.window }) },
-      { label: 'Used', align: 'end', value: ({ counter, used }) => amount(counter.key, used) },
-      { label: 'Reserved', align: 'end', value: ({ counter, reserved }) => amount(counter.key, reserved) },
-      { label: 'The call reserves', align: 'end', value: ({ counter, bound }) => `up to ${amount(counter.key, bound)}` },
-      { label: 'Result', value: ({ isDenied }) => (isDenied ? badge('refused', 'bad') : badge('admitted', 'good')) },
-    ],
-  });
-}
-
-function amount({ ceiling }: CounterKey, value: number): string {
-  return ceiling === 'cost' ? formatUsd(value) : formatCount(value);
-}
-
-function cacheLine({ cache }: DryRun, ttlMs: number): string {
-  switch (cache) {
-    case 'searched':
-      return `searched first: an identical call of the last ${formatCount(ttlMs / 1_000)} seconds is answered without a vendor`;
-    case 'disabled':
-      return 'off for the project';
-    case 'route_not_cached':
-      return 'only chat and messages are cached';
-    default:
-      return cache satisfies never;
-  }
-}
-
-function ruleLine(rules: readonly ContentRule[], place: ContentRule['place']): string {
-  const names = rules
-    .filter((rule) => rule.place === place)
-    .map((rule) => `${rule.class}${rule.expression ? ` ${rule.expression}` : ''} (${rule.action})`);
-  return names.length === 0 ? 'none' : names.join(', ');
-}
-
-function streamLine(rules: readonly ContentRule[]): string {
-  const blocks = rules.some(({ place, action }) => place === 'output' && action === 'block');
-  return blocks
-    ? 'the response is checked before its first byte is sent, because a rule blocks output'
-    : 'chunks are sent as the vendor sends them';
 }
