@@ -64,8 +64,3 @@ export const styleSheet = defineAsset(new URL('./console.css', import.meta.url))
 export const consoleScript = defineAsset(new URL('./console.js', import.meta.url));
 export const icon = defineAsset(new URL('./icon.svg', import.meta.url));
 export const htmx = defineAsset(new URL(import.meta.resolve('htmx.org/dist/htmx.min.js')));
-/** For pages that zoom into a chart; not loaded elsewhere. Defines the global `uPlot`. */
-export const uplot = {
-  script: defineAsset(new URL(import.meta.resolve('uplot/dist/uPlot.iife.min.js'))),
-  style: defineAsset(new URL(import.meta.resolve('uplot/dist/uPlot.min.css'))),
-};

@@ -18,7 +18,7 @@ import {
 } from './chart-frame.ts';
 import { type Html, html } from './html.ts';
 
-export type { Bucket, ChartOptions } from './chart-frame.ts';
+export type { ChartOptions } from './chart-frame.ts';
 
 /** Bars, stacked when there are several series. One bar may be a day, or a range of a histogram. */
 export function barChart(options: ChartOptions): Html {

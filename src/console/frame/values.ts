@@ -71,15 +71,6 @@ function joinUnits(large: number, largeUnit: string, small: number, smallUnit: s
   return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
 }
 
-/** `512 B`, `1.5 kB`, `20 MB`. */
-export function formatBytes(bytes: number | null): string {
-  if (bytes === null) return nothing;
-  const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-  const power = bytes < 1_000 ? 0 : Math.min(Math.floor(Math.log10(bytes) / 3), units.length - 1);
-  const value = bytes / 1_000 ** power;
-  return `${power === 0 || value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${units[power]}`;
-}
-
 export type TimeStyle = 'date' | 'minute' | 'second' | 'millisecond';
 
 /** A time in the zone of the project, which the tooltip names: `2026-11-22 14:05:09`. */
