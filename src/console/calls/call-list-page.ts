@@ -25,8 +25,9 @@ import {
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
-import { periodQuery, projectPath, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
+import { periodQuery, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
 import { outcomeBadge } from './outcome.ts';
 
 export interface CallListDeps {

@@ -25,8 +25,9 @@ import {
   waterfall,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
-import { periodQuery, projectPath } from '../frame/time-range.ts';
+import { periodQuery } from '../frame/time-range.ts';
 import { ceilingsOf, ceilingsSection } from './call-ceilings.ts';
 import { costSection } from './call-cost.ts';
 import { textSection } from './call-text.ts';

@@ -31,8 +31,9 @@ import {
   usd,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
-import { periodQuery, projectPath, rangePicker, rangeQuery, unitLabels, unitName } from '../frame/time-range.ts';
+import { periodQuery, rangePicker, rangeQuery, unitLabels, unitName } from '../frame/time-range.ts';
 
 export interface ExploreDeps {
   readonly analytics: Pick<Analytics, 'figures'>;

@@ -64,17 +64,6 @@ function inclusiveEnd(to: number, zone: string): string {
   return text.length === 10 ? formatTimeIn(to - 1, zone, 'date') : text;
 }
 
-/** Path of a page of the project; absent values are left out. */
-export function projectPath(
-  { project }: Pick<ConsoleContext, 'project'>,
-  path: string,
-  query: Readonly<Record<string, string | null | undefined>> = {},
-): string {
-  const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== null && entry[1] !== undefined);
-  const text = new URLSearchParams(given).toString();
-  return `/console/p/${project.slug}${path}${text === '' ? '' : `?${text}`}`;
-}
-
 const unitNames: Readonly<Record<CalendarUnit, string>> = { minute: 'Minute', hour: 'Hour', day: 'Day', week: 'Week from', month: 'Month' };
 
 export function unitName(unit: CalendarUnit): string {

@@ -1,4 +1,4 @@
-/** Formats of figures: costs, counts, durations, sizes, shares and times. All are exact in their `title`. */
+/** Formats of figures: costs, counts, durations, shares and times. All are exact in their `title`. */
 import { toUsd } from '../../core/cost.ts';
 import { type Html, html } from './html.ts';
 

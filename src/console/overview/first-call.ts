@@ -1,8 +1,8 @@
 /** What a project without calls shows: how to make the first one. */
 import { codeBlock, emptyState } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
-import { projectPath } from '../frame/time-range.ts';
 
 export function firstCall(context: ConsoleContext): Html {
   const { url, project } = context;

@@ -2,8 +2,9 @@
 import type { BreakerReport } from '../../failover/breaker.ts';
 import { badge, formatCount, formatTimeIn, formatUsd, meter, table, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
-import { projectPath, rangeQuery } from '../frame/time-range.ts';
+import { rangeQuery } from '../frame/time-range.ts';
 import type { CeilingUse } from './ceilings.ts';
 
 const shown = 12;

@@ -29,8 +29,9 @@ import {
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
-import { describePeriod, periodQuery, projectPath, rangePicker, rangeQuery, unitLabels, unitName } from '../frame/time-range.ts';
+import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName } from '../frame/time-range.ts';
 import { type CeilingsDeps, readCeilings } from './ceilings.ts';
 import { firstCall } from './first-call.ts';
 import { breakerTable, ceilingTable } from './limits.ts';
