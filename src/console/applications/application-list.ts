@@ -7,6 +7,7 @@ import { type CeilingUse, ceilingMeters, countersOf, describeCeiling, toUses } f
 import {
   badge,
   csvLink,
+  cutPage,
   emptyState,
   exactUsd,
   filterForm,
@@ -47,7 +48,7 @@ export async function showApplications(deps: ApplicationListDeps, context: Conso
   const { url, project, role, now } = context;
   const after = url.searchParams.get(pageParameter);
   const matching = (await readApplications(deps, context)).filter(({ source }) => after === null || source > after);
-  const rows = matching.slice(0, pageSize);
+  const { shown: rows, next } = cutPage(matching, pageSize, ({ source }) => source);
   const uses = await readUses(deps, project.id, rows, now);
   const newApplication =
     role === 'owner' ? html`<a class="button primary" href="${projectPath(context, '/applications/new')}">Set limits</a>` : undefined;
@@ -65,7 +66,7 @@ ${filters}${
   rows.length === 0
     ? emptyState('No applications', `Applications appear here when they have called in the last ${recentDays} days or have settings.`)
     : applicationTable(context, rows, uses)
-}${pager(context, matching.length > pageSize ? (rows.at(-1)?.source ?? null) : null, { first: 'First', next: 'Next' })}`,
+}${pager(context, next, { first: 'First', next: 'Next' })}`,
   };
 }
 

@@ -3,7 +3,20 @@
 import { gatewayError } from '../../core/errors.ts';
 import { fromLocalTime } from '../../core/time-zone.ts';
 import type { Audit, AuditEntry, AuditFilter, AuditOutcome } from '../../people/audit.ts';
-import { badge, type Column, csvLink, filterForm, pageParameter, pager, type Tone, table, textField, time } from '../frame/components.ts';
+import {
+  badge,
+  type Column,
+  csvLink,
+  csvRows,
+  cutPage,
+  filterForm,
+  pageParameter,
+  pager,
+  type Tone,
+  table,
+  textField,
+  time,
+} from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
 
@@ -14,7 +27,6 @@ export interface AuditRoutesDeps {
 }
 
 const pageSize = 100;
-const csvPageSize = 1_000;
 /** Matches no row: nobody has the address of the filter. */
 const nobody = '00000000-0000-0000-0000-000000000000';
 
@@ -42,8 +54,7 @@ async function showAudit(deps: AuditRoutesDeps, context: ConsoleContext, project
     deps.audit.list({ ...filter, before: before === null ? undefined : parseId(before), limit: pageSize + 1 }),
     projectId === null ? [] : deps.members.list(projectId),
   ]);
-  const rows = entries.slice(0, pageSize);
-  const next = entries.length > pageSize ? String(rows.at(-1)?.id) : null;
+  const { shown, next } = cutPage(entries, pageSize, ({ id }) => String(id));
   return {
     kind: 'page',
     title: projectId === null ? 'Audit of the deployment' : 'Audit',
@@ -64,7 +75,7 @@ ${filterForm(context, [
 ])}${table<AuditEntry>({
   caption: 'Changes',
   hideCaption: true,
-  rows,
+  rows: shown,
   empty: query.size === 0 ? 'Changes appear here as soon as they are made.' : 'No change matches the filters.',
   columns: columns(context, projectId === null),
 })}${pager(context, next)}`,
@@ -162,28 +173,19 @@ async function exportAudit(deps: AuditRoutesDeps, context: ConsoleContext, proje
   const filter = await parseFilter(deps, context, projectId);
   const name = projectId === null ? 'deployment' : context.project.slug;
   const header = ['id', 'time', 'actor', 'person_id', 'person', 'project', 'action', 'target', 'outcome', 'detail'];
-  return { kind: 'csv', fileName: `audit-${name}.csv`, header, rows: auditRows(deps, filter) };
+  return {
+    kind: 'csv',
+    fileName: `audit-${name}.csv`,
+    header,
+    rows: csvRows({
+      readPage: (id, limit) => deps.audit.list({ ...filter, before: id === null ? undefined : Number(id), limit }),
+      keyOf: ({ id }) => String(id),
+      toCsv: csvRow,
+    }),
+  };
 }
 
-async function* auditRows({ audit }: AuditRoutesDeps, filter: Omit<AuditFilter, 'limit'>): AsyncGenerator<readonly CsvValue[]> {
-  let before: number | undefined;
-  for (;;) {
-    const page: AuditEntry[] = await audit.list({ ...filter, before, limit: csvPageSize });
-    for (const { id, at, actor, personId, person, project, action, target, outcome, detail } of page) {
-      yield [
-        id,
-        new Date(at).toISOString(),
-        actor,
-        personId,
-        person?.email ?? null,
-        project,
-        action,
-        target,
-        outcome,
-        JSON.stringify(detail),
-      ];
-    }
-    if (page.length < csvPageSize) return;
-    before = page.at(-1)?.id;
-  }
+function csvRow({ id, at, actor, personId, person, project, action, target, outcome, detail }: AuditEntry): CsvValue[] {
+  const email = person?.email ?? null;
+  return [id, new Date(at).toISOString(), actor, personId, email, project, action, target, outcome, JSON.stringify(detail)];
 }

@@ -8,14 +8,16 @@ import {
   actionButton,
   codeBlock,
   csvLink,
+  csvRows,
+  cutPage,
   definitions,
   filterForm,
   formatCount,
   formatDuration,
   formatTimeIn,
   notice,
-  pageParameter,
   pager,
+  parsePageId,
   type Stat,
   section,
   selectField,
@@ -34,7 +36,6 @@ export interface BatchPagesDeps {
 }
 
 const pageSize = 50;
-const csvPageSize = 500;
 
 export function createBatchRoutes({ batches, readNextBatch }: BatchPagesDeps): readonly ConsoleRoute[] {
   return [
@@ -45,7 +46,7 @@ export function createBatchRoutes({ batches, readNextBatch }: BatchPagesDeps): r
       async handle(context) {
         const { project, url } = context;
         const [next, counts] = [await readNextBatch(project.id), await batches.count(project.id)];
-        const rows = await batches.listPage(project.id, { state: readState(url), before: readBefore(url), limit: pageSize + 1 });
+        const rows = await batches.listPage(project.id, { state: readState(url), before: parsePageId(context), limit: pageSize + 1 });
         return listPage(context, { next, counts, rows });
       },
     },
@@ -70,7 +71,11 @@ export function createBatchRoutes({ batches, readNextBatch }: BatchPagesDeps): r
           'error',
           'error_message',
         ],
-        rows: allRows(batches, project.id, readState(url), zone),
+        rows: csvRows({
+          readPage: (before, limit) => batches.listPage(project.id, { state: readState(url), before, limit }),
+          keyOf: ({ id }) => id,
+          toCsv: (batch) => csvRow(batch, zone),
+        }),
       }),
     },
     {
@@ -124,12 +129,6 @@ function readState({ searchParams }: URL): BatchState | null {
   return batchStates.find((state) => state === searchParams.get('state')) ?? null;
 }
 
-function readBefore({ searchParams }: URL): string | null {
-  const before = searchParams.get(pageParameter);
-  if (before !== null && !isUuid(before)) throw gatewayError('bad_request', { message: `${pageParameter}: must be an id of this list` });
-  return before;
-}
-
 interface Listed {
   readonly next: NextBatch;
   readonly counts: Awaited<ReturnType<Batches['count']>>;
@@ -137,7 +136,7 @@ interface Listed {
 }
 
 function listPage(context: ConsoleContext, { next, counts, rows }: Listed): PageContent {
-  const shown = rows.slice(0, pageSize);
+  const page = cutPage(rows, pageSize, ({ id }) => id);
   const replay = (state: EndedState, label: string) =>
     counts[state] === 0 ? '' : actionButton({ context, action: `${pathOf(context)}/replay`, label, values: { state } });
   const filters = filterForm(context, [
@@ -163,7 +162,7 @@ function listPage(context: ConsoleContext, { next, counts, rows }: Listed): Page
       },
       { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },
     ],
-    rows: shown,
+    rows: page.shown,
     rowHref: ({ id }) => `${pathOf(context)}/${id}`,
     empty:
       context.url.search === ''
@@ -174,7 +173,7 @@ function listPage(context: ConsoleContext, { next, counts, rows }: Listed): Page
     kind: 'page',
     title: 'Batches',
     actions: html`${csvLink(context)}${replay('stopped', 'Replay all stopped')}${replay('failed', 'Replay all failed')}`,
-    content: html`<div class="stack">${summary(context, next, counts)}${filters}${list}${pager(context, rows.length > pageSize ? (shown.at(-1)?.id ?? null) : null)}</div>`,
+    content: html`<div class="stack">${summary(context, next, counts)}${filters}${list}${pager(context, page.next)}</div>`,
   };
 }
 
@@ -282,15 +281,8 @@ function groupSection(context: ConsoleContext, { groups }: BatchWithGroups): Htm
   return section('Groups', rows, { hint: 'One for each end user, one for calls without. A group is named by the SHA-256 of its subject.' });
 }
 
-async function* allRows(batches: Batches, projectId: string, state: BatchState | null, zone: string): AsyncGenerator<readonly CsvValue[]> {
-  for (let before: string | null = null; ; ) {
-    const rows: readonly Batch[] = await batches.listPage(projectId, { state, before, limit: csvPageSize });
-    for (const batch of rows) {
-      const { id, createdAt, finishedAt, kind, messages, written, merged, facts, costNanos, error, errorMessage } = batch;
-      const times = [createdAt, finishedAt].map((at) => (at === null ? null : formatTimeIn(at, zone)));
-      yield [id, ...times, kind, batch.state, messages, written, merged, facts, costNanos / 1e9, error, errorMessage];
-    }
-    if (rows.length < csvPageSize) return;
-    before = rows.at(-1)?.id ?? null;
-  }
+function csvRow(batch: Batch, zone: string): CsvValue[] {
+  const { id, createdAt, finishedAt, kind, state, messages, written, merged, facts, costNanos, error, errorMessage } = batch;
+  const times = [createdAt, finishedAt].map((at) => (at === null ? null : formatTimeIn(at, zone)));
+  return [id, ...times, kind, state, messages, written, merged, facts, costNanos / 1e9, error, errorMessage];
 }

@@ -1,6 +1,4 @@
 /** Calls: a filtered list with a histogram above it, paged by key, live on request, and as CSV. */
-import { gatewayError } from '../../core/errors.ts';
-import { isUuid } from '../../core/ids.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { type CallFilter, parseCallFilter } from '../../usage/analytics/call-filter.ts';
 import type { CallSummary } from '../../usage/analytics/call-list.ts';
@@ -19,6 +17,7 @@ import {
   formatUsd,
   pageParameter,
   pager,
+  parsePageId,
   table,
   time,
   usd,
@@ -63,12 +62,12 @@ interface View {
   readonly isLive: boolean;
 }
 
-function readView({ url: { searchParams }, project, zone, now }: ConsoleContext): View {
-  const range = parseRange(searchParams, { zone, now });
-  const filter = parseCallFilter(searchParams);
-  const before = searchParams.get(pageParameter) || null;
-  if (before !== null && !isUuid(before)) throw gatewayError('bad_request', { message: `${pageParameter}: must be the id of a call` });
-  const isLive = searchParams.get('live') === '1' && before === null;
+function readView(context: ConsoleContext): View {
+  const { url, project, zone, now } = context;
+  const range = parseRange(url.searchParams, { zone, now });
+  const filter = parseCallFilter(url.searchParams);
+  const before = parsePageId(context);
+  const isLive = url.searchParams.get('live') === '1' && before === null;
   return { range, filter, selection: { projectId: project.id, from: range.from, to: range.to, filter }, before, isLive };
 }
 

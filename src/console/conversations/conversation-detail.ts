@@ -17,11 +17,13 @@ import {
   ago,
   badge,
   copyable,
+  cutPage,
   definitions,
   form,
   formatCount,
   pageParameter,
   pager,
+  parsePageId,
   section,
   table,
   tabs,
@@ -220,12 +222,10 @@ function textView({ url }: ConsoleContext, { text, textLength, state }: Conversa
 }
 
 async function memoriesView(queries: Queries, context: ConsoleContext, { id }: ConversationView): Promise<Html> {
-  const { project, url } = context;
-  const given = url.searchParams.get(pageParameter);
-  const before = given !== null && isUuid(given) ? given : null;
+  const { project } = context;
   const filter = { subject: null, kind: null, origin: null, state: 'all', pinnedOnly: false, conversationId: id } as const;
-  const rows = await listItems(queries, project.id, filter, { before, limit: memoriesPerPage + 1 });
-  const shown = rows.slice(0, memoriesPerPage);
+  const rows = await listItems(queries, project.id, filter, { before: parsePageId(context), limit: memoriesPerPage + 1 });
+  const { shown, next } = cutPage(rows, memoriesPerPage, ({ id }) => id);
   const list = table({
     caption: 'Memories learned from this conversation',
     hideCaption: true,
@@ -239,7 +239,7 @@ async function memoriesView(queries: Queries, context: ConsoleContext, { id }: C
     rowHref: (item) => `/console/p/${project.slug}/memory/${item.id}`,
     empty: 'None so far. A learning batch writes down what is worth knowing, which may be nothing.',
   });
-  return html`${list}${pager(context, rows.length > memoriesPerPage ? (shown.at(-1)?.id ?? null) : null)}`;
+  return html`${list}${pager(context, next)}`;
 }
 
 async function callsView(queries: Queries, { project, zone }: ConsoleContext, { id, calls }: ConversationView): Promise<Html> {

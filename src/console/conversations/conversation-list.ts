@@ -6,6 +6,8 @@ import {
   ago,
   badge,
   csvLink,
+  csvRows,
+  cutPage,
   filterForm,
   formatCount,
   formatTimeIn,
@@ -27,7 +29,6 @@ export interface ConversationListDeps {
 export const styles = defineAsset(new URL('./conversation.css', import.meta.url));
 
 const pageSize = 50;
-const csvPageSize = 500;
 
 export function createConversationListRoutes({ queries, readStored }: ConversationListDeps): readonly ConsoleRoute[] {
   return [
@@ -39,8 +40,7 @@ export function createConversationListRoutes({ queries, readStored }: Conversati
         const { project, url } = context;
         const before = url.searchParams.get(pageParameter);
         const rows = await readStored(() => listConversations(queries, project.id, readFilter(url), { before, limit: pageSize + 1 }));
-        const shown = rows.slice(0, pageSize);
-        const next = rows.length > pageSize ? (shown.at(-1)?.cursor ?? null) : null;
+        const { shown, next } = cutPage(rows, pageSize, ({ cursor }) => cursor);
         const content = html`<div class="stack">${filters(context)}${conversationTable(context, shown)}${pager(context, next)}</div>`;
         return { kind: 'page', title: 'Conversations', styles: [styles], actions: csvLink(context), content };
       },
@@ -64,7 +64,11 @@ export function createConversationListRoutes({ queries, readStored }: Conversati
           `last_turn_at (${zone})`,
           `read_at (${zone})`,
         ],
-        rows: allRows(queries, project.id, readFilter(url), zone),
+        rows: csvRows({
+          readPage: (before, limit) => listConversations(queries, project.id, readFilter(url), { before, limit }),
+          keyOf: ({ cursor }) => cursor,
+          toCsv: (conversation) => csvRow(conversation, zone),
+        }),
       }),
     },
   ];
@@ -131,19 +135,8 @@ export function stateBadge(state: ConversationSummary['state']): Html {
   return state === 'read' ? badge('Read') : badge('Stored', 'accent');
 }
 
-async function* allRows(
-  queries: Queries,
-  projectId: string,
-  filter: ConversationFilter,
-  zone: string,
-): AsyncGenerator<readonly CsvValue[]> {
-  for (let before: string | null = null; ; ) {
-    const rows: readonly ConversationSummary[] = await listConversations(queries, projectId, filter, { before, limit: csvPageSize });
-    for (const { id, title, source, subject, state, calls, messages, startedAt, lastTurnAt, readAt } of rows) {
-      const times = [startedAt, lastTurnAt, readAt].map((at) => (at === null ? null : formatTimeIn(at, zone)));
-      yield [id, title, source, subject, state, calls, messages, ...times];
-    }
-    if (rows.length < csvPageSize) return;
-    before = rows.at(-1)?.cursor ?? null;
-  }
+function csvRow(conversation: ConversationSummary, zone: string): CsvValue[] {
+  const { id, title, source, subject, state, calls, messages, startedAt, lastTurnAt, readAt } = conversation;
+  const times = [startedAt, lastTurnAt, readAt].map((at) => (at === null ? null : formatTimeIn(at, zone)));
+  return [id, title, source, subject, state, calls, messages, ...times];
 }

@@ -13,12 +13,14 @@ import {
   confirmationForm,
   copyable,
   csvLink,
+  csvRows,
+  cutPage,
   definitions,
   filterForm,
   formatCount,
   formatTimeIn,
-  pageParameter,
   pager,
+  parsePageId,
   section,
   stats,
   table,
@@ -38,12 +40,11 @@ export interface ErasurePagesDeps {
 }
 
 const pageSize = 25;
-const csvPageSize = 500;
 
 export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRoute[] {
   const { preview, erase, listErasures, findErasure, findNames } = deps;
   const show = async (context: ConsoleContext, subject: string | null): Promise<PageContent> => {
-    const rows = await listErasures(context.project.id, pageSize + 1, readBefore(context.url));
+    const rows = await listErasures(context.project.id, pageSize + 1, parsePageId(context));
     const names = await findAuthors(
       findNames,
       rows.map(({ askedBy }) => askedBy),
@@ -67,7 +68,11 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
         kind: 'csv',
         fileName: `erasures-${project.slug}.csv`,
         header: ['id', 'subject_sha256', `erased_at (${zone})`, 'asked_by', 'state', `done_at (${zone})`, ...countNames],
-        rows: allRows(listErasures, project.id, zone),
+        rows: csvRows({
+          readPage: (before, limit) => listErasures(project.id, limit, before),
+          keyOf: ({ id }) => id,
+          toCsv: (report) => csvRow(report, zone),
+        }),
       }),
     },
     {
@@ -132,12 +137,6 @@ function isConfirmed(fields: URLSearchParams, subject: string): boolean {
   return typed === subject || typed.trim() === subject;
 }
 
-function readBefore({ searchParams }: URL): string | null {
-  const before = searchParams.get(pageParameter);
-  if (before !== null && !isUuid(before)) throw gatewayError('bad_request', { message: `${pageParameter}: must be an id of this list` });
-  return before;
-}
-
 interface Start {
   readonly subject: string | null;
   readonly counts: ErasurePreview | null;
@@ -161,8 +160,7 @@ function startPage(context: ConsoleContext, { subject, counts, rows, names }: St
     ],
     { submit: 'Show what would be deleted' },
   );
-  const shown = rows.slice(0, pageSize);
-  const next = rows.length > pageSize ? (shown.at(-1)?.id ?? null) : null;
+  const { shown, next } = cutPage(rows, pageSize, ({ id }) => id);
   const list = table({
     caption: 'Erasures',
     hideCaption: true,
@@ -273,18 +271,7 @@ function receiptPage(context: ConsoleContext, report: ErasureReport, names: Read
   };
 }
 
-async function* allRows(
-  listErasures: ErasurePagesDeps['listErasures'],
-  projectId: string,
-  zone: string,
-): AsyncGenerator<readonly CsvValue[]> {
-  for (let before: string | null = null; ; ) {
-    const rows: readonly ErasureReport[] = await listErasures(projectId, csvPageSize, before);
-    for (const { id, sha256, erasedAt, askedBy, state, doneAt, deleted } of rows) {
-      const done = doneAt === null ? null : formatTimeIn(doneAt, zone);
-      yield [id, sha256.toString('hex'), formatTimeIn(erasedAt, zone), askedBy, state, done, ...countNames.map((name) => deleted[name])];
-    }
-    if (rows.length < csvPageSize) return;
-    before = rows.at(-1)?.id ?? null;
-  }
+function csvRow({ id, sha256, erasedAt, askedBy, state, doneAt, deleted }: ErasureReport, zone: string): CsvValue[] {
+  const done = doneAt === null ? null : formatTimeIn(doneAt, zone);
+  return [id, sha256.toString('hex'), formatTimeIn(erasedAt, zone), askedBy, state, done, ...countNames.map((name) => deleted[name])];
 }

@@ -133,10 +133,12 @@ async function exportExplore({ analytics }: ExploreDeps, context: ConsoleContext
     costly,
   });
   const options = { zone, unit, group, formatStart: (at: number) => formatTimeIn(at, zone, 'minute'), formatUsd: exactUsd };
-  const rows = (async function* () {
-    yield* figureRows(report, options);
-  })();
-  return { kind: 'csv', fileName: `${project.slug}-usage-${formatTimeIn(from, zone, 'date')}.csv`, header: figureHeader(options), rows };
+  return {
+    kind: 'csv',
+    fileName: `${project.slug}-usage-${formatTimeIn(from, zone, 'date')}.csv`,
+    header: figureHeader(options),
+    rows: figureRows(report, options),
+  };
 }
 
 function controls({ metric, group, unit }: View): Html[] {

@@ -2,19 +2,19 @@
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { CsvValue } from './route.ts';
+import type { CsvRows, CsvValue } from './route.ts';
 
 const chunkSize = 16_384;
 
 /** Resolves when all rows were sent; rejects when a row cannot be read or the client disconnects. */
 export async function sendCsv(
   response: ServerResponse,
-  { header, rows }: { readonly header: readonly string[]; readonly rows: AsyncIterable<readonly CsvValue[]> },
+  { header, rows }: { readonly header: readonly string[]; readonly rows: CsvRows },
 ): Promise<void> {
   await pipeline(Readable.from(encodeRows(header, rows), { highWaterMark: 2 }), response);
 }
 
-async function* encodeRows(header: readonly string[], rows: AsyncIterable<readonly CsvValue[]>): AsyncGenerator<string> {
+async function* encodeRows(header: readonly string[], rows: CsvRows): AsyncGenerator<string> {
   let text = formatCsvRow(header);
   for await (const row of rows) {
     text += formatCsvRow(row);

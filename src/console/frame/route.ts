@@ -96,7 +96,7 @@ export type PageResult =
       readonly kind: 'csv';
       readonly fileName: string;
       readonly header: readonly string[];
-      readonly rows: AsyncIterable<readonly CsvValue[]>;
+      readonly rows: CsvRows;
     }
   /** A part of a page for htmx, without layout. */
   | { readonly kind: 'fragment'; readonly content: Html }
@@ -109,6 +109,8 @@ export type PageResult =
       readonly notice?: string;
       readonly setCookies?: readonly Cookie[];
     };
+
+export type CsvRows = AsyncIterable<readonly CsvValue[]> | Iterable<readonly CsvValue[]>;
 
 export type CsvValue = string | number | bigint | boolean | null;
 

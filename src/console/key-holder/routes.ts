@@ -3,7 +3,6 @@
  * pass is no session of a person, and nothing can be changed with it. Each request checks the key again, so that a revoked key ends it.
  */
 import { GatewayError, gatewayError } from '../../core/errors.ts';
-import { isUuid } from '../../core/ids.ts';
 import { addDays, startOf, startOfNext } from '../../core/time-zone.ts';
 import type { KeyOfPass, Keyring } from '../../keys/keyring.ts';
 import { type AttemptLimit, limitKey, networkOf } from '../../people/attempt-limit.ts';
@@ -12,7 +11,7 @@ import type { Analytics } from '../../usage/analytics/analytics.ts';
 import type { CallSummary } from '../../usage/analytics/call-list.ts';
 import type { StatusReport } from '../../usage/status.ts';
 import { type Cookie, hostCookieName } from '../frame/cookies.ts';
-import { pageParameter } from '../frame/navigation.ts';
+import { parsePageId } from '../frame/paging.ts';
 import type { ActionRoute, ConsoleContext, ConsoleRoute, CsvValue, PageContent, PageRoute } from '../frame/route.ts';
 import { keyView, myKeyPath, pasteView } from './pages.ts';
 
@@ -47,7 +46,7 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
     const to = startOfNext('minute', zone, context.now);
     const own = { projectId: project.id, filter: { key: record.prefix }, to } as const;
     const today = startOf('day', zone, context.now);
-    const before = parseBefore(context);
+    const before = parsePageId(context);
     const [status, month, days, page] = await readStored(() =>
       Promise.all([
         getStatus(caller),
@@ -135,12 +134,6 @@ async function* toCsvRows(calls: AsyncIterable<CallSummary>): AsyncGenerator<rea
     const cost = costNanos === null ? null : costNanos / 1e9;
     yield [id, startedAt.toISOString(), route, source, model, status, outcome, input, call.output, cost, durationMs];
   }
-}
-
-function parseBefore({ url }: ConsoleContext): string | null {
-  const before = url.searchParams.get(pageParameter);
-  if (before !== null && !isUuid(before)) throw gatewayError('bad_request', { message: `${pageParameter}: must be the id of a call` });
-  return before;
 }
 
 function cookieName({ secure }: ConsoleContext): string {

@@ -1,11 +1,24 @@
 /** The keys of a project with the use of their ceilings. */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
-import { gatewayError } from '../../core/errors.ts';
-import { isUuid } from '../../core/ids.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import { type CeilingUse, ceilingMeters, countersOf, describeCeiling, toUses } from '../frame/ceilings.ts';
-import { ago, badge, copyable, csvLink, emptyState, pageParameter, pager, table, tabs, time, withQuery } from '../frame/components.ts';
+import {
+  ago,
+  badge,
+  copyable,
+  csvLink,
+  csvRows,
+  cutPage,
+  emptyState,
+  pageParameter,
+  pager,
+  parsePageId,
+  table,
+  tabs,
+  time,
+  withQuery,
+} from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, CsvValue, PageResult } from '../frame/route.ts';
@@ -25,14 +38,10 @@ export interface UsedKey {
 }
 
 const pageSize = 50;
-const csvPageSize = 500;
 
 export async function showKeys(deps: KeyListDeps, context: ConsoleContext): Promise<PageResult> {
-  const before = context.url.searchParams.get(pageParameter);
-  if (before !== null && !isUuid(before)) throw gatewayError('bad_request', { message: `${pageParameter}: must be an id` });
-  const page = await readKeys(deps, context, before, pageSize + 1);
-  const keys = page.slice(0, pageSize);
-  const next = page.length > pageSize ? (keys.at(-1)?.record.id ?? null) : null;
+  const page = await readKeys(deps, context, parsePageId(context), pageSize + 1);
+  const { shown: keys, next } = cutPage(page, pageSize, ({ record }) => record.id);
   const isAll = showsAll(context);
   const path = projectPath(context, '/keys');
   const isOwner = context.role === 'owner';
@@ -150,30 +159,21 @@ const csvHeader = [
 ];
 
 export async function exportKeys(deps: KeyListDeps, context: ConsoleContext): Promise<PageResult> {
-  return { kind: 'csv', fileName: `keys-${context.project.slug}.csv`, header: csvHeader, rows: keyRows(deps, context) };
+  return {
+    kind: 'csv',
+    fileName: `keys-${context.project.slug}.csv`,
+    header: csvHeader,
+    rows: csvRows({
+      readPage: (before, limit) => readKeys(deps, context, before, limit),
+      keyOf: ({ record }) => record.id,
+      toCsv: (key) => csvRow(key, context.now),
+    }),
+  };
 }
 
-async function* keyRows(deps: KeyListDeps, context: ConsoleContext): AsyncGenerator<readonly CsvValue[]> {
-  const iso = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
-  let before: string | null = null;
-  for (;;) {
-    const page: UsedKey[] = await readKeys(deps, context, before, csvPageSize);
-    for (const { record, lastUsedAt } of page) {
-      const { name, prefix, models, ceilings, expiresAt, createdAt, revokedAt } = record;
-      const limits = (['cost', 'calls', 'rpm', 'tpm'] as const).map((ceiling) => describeCeiling(ceiling, ceilings[ceiling]));
-      yield [
-        name,
-        prefix,
-        stateOf(record, context.now),
-        models?.join(' ') ?? null,
-        ...limits,
-        iso(lastUsedAt),
-        iso(expiresAt),
-        iso(createdAt),
-        iso(revokedAt),
-      ];
-    }
-    if (page.length < csvPageSize) return;
-    before = page.at(-1)?.record.id ?? null;
-  }
+function csvRow({ record, lastUsedAt }: UsedKey, now: number): CsvValue[] {
+  const { name, prefix, models, ceilings, expiresAt, createdAt, revokedAt } = record;
+  const limits = (['cost', 'calls', 'rpm', 'tpm'] as const).map((ceiling) => describeCeiling(ceiling, ceilings[ceiling]));
+  const times = [lastUsedAt, expiresAt, createdAt, revokedAt].map((at) => (at === null ? null : new Date(at).toISOString()));
+  return [name, prefix, stateOf(record, now), models?.join(' ') ?? null, ...limits, ...times];
 }

@@ -47,15 +47,18 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       access: 'member',
       async handle({ project }) {
         const list = await members.list(project.id);
-        async function* rows(): AsyncGenerator<readonly CsvValue[]> {
-          for (const { email, name, role, isDisabled, createdAt } of list)
-            yield [email, name, role, isDisabled, new Date(createdAt).toISOString()];
-        }
+        const rows = list.map(({ email, name, role, isDisabled, createdAt }): CsvValue[] => [
+          email,
+          name,
+          role,
+          isDisabled,
+          new Date(createdAt).toISOString(),
+        ]);
         return {
           kind: 'csv',
           fileName: `members-${project.slug}.csv`,
           header: ['email', 'name', 'role', 'disabled', 'member_since'],
-          rows: rows(),
+          rows,
         };
       },
     },

@@ -3,7 +3,18 @@ import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import type { PersonRecord } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
-import { checkboxField, csvLink, pageParameter, pager, form as renderForm, table, textField, time } from '../frame/components.ts';
+import {
+  checkboxField,
+  csvLink,
+  csvRows,
+  cutPage,
+  pageParameter,
+  pager,
+  form as renderForm,
+  table,
+  textField,
+  time,
+} from '../frame/components.ts';
 import { parseFieldErrors } from '../frame/field-errors.ts';
 import { html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
@@ -20,7 +31,6 @@ export interface PeopleRoutesDeps {
 const path = '/admin/people';
 const url = `/console${path}`;
 const pageSize = 50;
-const csvPageSize = 500;
 
 export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): readonly ConsoleRoute[] {
   const { accounts, links, sessions } = people;
@@ -60,7 +70,11 @@ export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): reado
         kind: 'csv',
         fileName: 'people.csv',
         header: ['email', 'name', 'admin', 'disabled_at', 'created_at'],
-        rows: peopleRows(people),
+        rows: csvRows({
+          readPage: (after, limit) => accounts.list({ after: after ?? undefined, limit }),
+          keyOf: ({ email }) => email,
+          toCsv: csvRow,
+        }),
       }),
     },
     { method: 'get', path: `${path}/new`, access: 'admin', handle: async (context) => newPersonPage(context, new URLSearchParams()) },
@@ -134,7 +148,7 @@ export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): reado
 async function showPeople(context: ConsoleContext, { accounts }: Pick<People, 'accounts'>): Promise<PageContent> {
   const after = context.url.searchParams.get(pageParameter) ?? undefined;
   const page = await accounts.list({ after, limit: pageSize + 1 });
-  const rows = page.slice(0, pageSize);
+  const { shown, next } = cutPage(page, pageSize, ({ email }) => email);
   return {
     kind: 'page',
     title: 'People',
@@ -142,7 +156,7 @@ async function showPeople(context: ConsoleContext, { accounts }: Pick<People, 'a
     content: html`${table<PersonRecord>({
       caption: 'People',
       hideCaption: true,
-      rows,
+      rows: shown,
       empty: 'Nobody has an account.',
       rowHref: ({ id }) => `${url}/${id}`,
       columns: [
@@ -152,7 +166,7 @@ async function showPeople(context: ConsoleContext, { accounts }: Pick<People, 'a
         { label: 'Signs in with', value: signInMethods, wideOnly: true },
         { label: `Created (${context.zone})`, value: ({ createdAt }) => time(createdAt, context.zone, 'date'), wideOnly: true },
       ],
-    })}${pager(context, page.length > pageSize ? (rows.at(-1)?.email ?? null) : null, { first: 'First', next: 'Next' })}`,
+    })}${pager(context, next, { first: 'First', next: 'Next' })}`,
   };
 }
 
@@ -190,15 +204,8 @@ function newPersonPage(context: ConsoleContext, form: URLSearchParams, message?:
   };
 }
 
-async function* peopleRows({ accounts }: Pick<People, 'accounts'>): AsyncGenerator<readonly CsvValue[]> {
-  let after: string | undefined;
-  for (;;) {
-    const page: PersonRecord[] = await accounts.list({ after, limit: csvPageSize });
-    for (const { email, name, isAdmin, disabledAt, createdAt } of page)
-      yield [email, name, isAdmin, disabledAt === null ? null : new Date(disabledAt).toISOString(), new Date(createdAt).toISOString()];
-    if (page.length < csvPageSize) return;
-    after = page.at(-1)?.email;
-  }
+function csvRow({ email, name, isAdmin, disabledAt, createdAt }: PersonRecord): CsvValue[] {
+  return [email, name, isAdmin, disabledAt === null ? null : new Date(disabledAt).toISOString(), new Date(createdAt).toISOString()];
 }
 
 /** Throws `not_found`. */

@@ -1,7 +1,7 @@
 /** Projects of the deployment, for its admins: list, create. */
 import { gatewayError } from '../../core/errors.ts';
 import type { Project, Projects } from '../../projects/projects.ts';
-import { badge, csvLink, pageParameter, pager, form as renderForm, table, textField, time, usd } from '../frame/components.ts';
+import { badge, csvLink, cutPage, pageParameter, pager, form as renderForm, table, textField, time, usd } from '../frame/components.ts';
 import { parseFieldErrors } from '../frame/field-errors.ts';
 import { html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
@@ -23,21 +23,18 @@ export function createProjectRoutes({
       access: 'admin',
       async handle() {
         const list = await projects.list();
-        async function* rows(): AsyncGenerator<readonly CsvValue[]> {
-          for (const { slug, name, settings, createdAt } of list)
-            yield [
-              slug,
-              name,
-              settings.mayCall,
-              settings.monthlyCapNanos === null ? null : settings.monthlyCapNanos / 1e9,
-              new Date(createdAt).toISOString(),
-            ];
-        }
+        const rows = list.map(({ slug, name, settings, createdAt }): CsvValue[] => [
+          slug,
+          name,
+          settings.mayCall,
+          settings.monthlyCapNanos === null ? null : settings.monthlyCapNanos / 1e9,
+          new Date(createdAt).toISOString(),
+        ]);
         return {
           kind: 'csv',
           fileName: 'projects.csv',
           header: ['project', 'name', 'may_call', 'monthly_cap_usd', 'created_at'],
-          rows: rows(),
+          rows,
         };
       },
     },
@@ -68,7 +65,7 @@ export function createProjectRoutes({
 function projectsPage(context: ConsoleContext, projects: readonly Project[]): PageContent {
   const after = context.url.searchParams.get(pageParameter) ?? '';
   const following = projects.filter(({ slug }) => slug > after);
-  const rows = following.slice(0, pageSize);
+  const { shown, next } = cutPage(following, pageSize, ({ slug }) => slug);
   return {
     kind: 'page',
     title: 'Projects',
@@ -76,7 +73,7 @@ function projectsPage(context: ConsoleContext, projects: readonly Project[]): Pa
     content: html`${table<Project>({
       caption: 'Projects',
       hideCaption: true,
-      rows,
+      rows: shown,
       empty: 'A project has its own keys, routing, memory and members.',
       rowHref: ({ slug }) => `/console/p/${slug}`,
       columns: [
@@ -91,7 +88,7 @@ function projectsPage(context: ConsoleContext, projects: readonly Project[]): Pa
         },
         { label: `Created (${context.zone})`, value: ({ createdAt }) => time(createdAt, context.zone, 'date'), wideOnly: true },
       ],
-    })}${pager(context, following.length > pageSize ? (rows.at(-1)?.slug ?? null) : null, { first: 'First', next: 'Next' })}`,
+    })}${pager(context, next, { first: 'First', next: 'Next' })}`,
   };
 }
 

@@ -49,7 +49,7 @@ export function createGraphRoutes({ queries, findFacts }: GraphDeps): readonly C
           kind: 'csv',
           fileName: `facts-${project.slug}.csv`,
           header: ['id', 'source', 'relation', 'target', 'fact', 'subject', `valid_from (${zone})`, 'memories'],
-          rows: toCsv(facts, zone),
+          rows: facts.map((fact) => csvRow(fact, zone)),
         };
       },
     },
@@ -131,7 +131,6 @@ function itemLinks(context: ConsoleContext, ids: readonly string[]): Html {
   }`;
 }
 
-async function* toCsv(facts: readonly Fact[], zone: string): AsyncGenerator<readonly CsvValue[]> {
-  for (const { id, sourceName, relation, targetName, fact, subject, validFrom, itemIds } of facts)
-    yield [id, sourceName, relation, targetName, fact, subject, formatTimeIn(validFrom, zone), itemIds.join(' ')];
+function csvRow({ id, sourceName, relation, targetName, fact, subject, validFrom, itemIds }: Fact, zone: string): CsvValue[] {
+  return [id, sourceName, relation, targetName, fact, subject, formatTimeIn(validFrom, zone), itemIds.join(' ')];
 }

@@ -1,6 +1,4 @@
 /** The list of memories: search by the function of the API, filters, the form for a new memory, CSV. */
-import { gatewayError } from '../../core/errors.ts';
-import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import type { Queries } from '../../db/database.ts';
 import { itemBody, type NewItem } from '../../memory/items/item-schemas.ts';
@@ -14,12 +12,14 @@ import {
   type Column,
   checkboxField,
   csvLink,
+  csvRows,
+  cutPage,
   filterForm,
   form,
   formatTimeIn,
   notice,
-  pageParameter,
   pager,
+  parsePageId,
   section,
   selectField,
   table,
@@ -49,7 +49,6 @@ export interface MemoryListDeps {
 }
 
 const pageSize = 50;
-const csvPageSize = 500;
 /** The most that the search of the API returns. */
 const maxMatches = 50;
 const stateLabels = { live: 'Live', left_out: 'Left out of recall', closed: 'Corrected or removed', all: 'All' } as const;
@@ -73,12 +72,10 @@ export function createMemoryListRoutes(deps: MemoryListDeps): readonly ConsoleRo
       async handle(context) {
         const filter = readFilter(context.url);
         const query = readQuery(context.url);
-        if (query !== null) return page(context, await matchesView(context, await findMatches(context, query, filter), filter));
-        const before = readBefore(context.url);
-        const rows = await listItems(queries, context.project.id, filter, { before, limit: pageSize + 1 });
-        const shown = rows.slice(0, pageSize);
-        const next = rows.length > pageSize ? (shown.at(-1)?.id ?? null) : null;
-        return page(context, html`${itemTable(context, shown)}${pager(context, next)}`);
+        if (query !== null) return listPage(context, await matchesView(context, await findMatches(context, query, filter), filter));
+        const page = { before: parsePageId(context), limit: pageSize + 1 };
+        const { shown, next } = cutPage(await listItems(queries, context.project.id, filter, page), pageSize, ({ id }) => id);
+        return listPage(context, html`${itemTable(context, shown)}${pager(context, next)}`);
       },
     },
     {
@@ -88,13 +85,17 @@ export function createMemoryListRoutes(deps: MemoryListDeps): readonly ConsoleRo
       async handle(context) {
         const filter = readFilter(context.url);
         const query = readQuery(context.url);
-        const rows = query === null ? allItems(queries, context.project.id, filter) : [(await findMatches(context, query, filter)).items];
-        return {
-          kind: 'csv',
-          fileName: `memory-${context.project.slug}.csv`,
-          header: csvHeader(context.zone),
-          rows: toCsv(rows, context.zone),
-        };
+        const { project, zone } = context;
+        const toCsv = (item: Item) => csvRow(item, zone);
+        const rows =
+          query === null
+            ? csvRows({
+                readPage: (before, limit) => listItems(queries, project.id, filter, { before, limit }),
+                keyOf: ({ id }) => id,
+                toCsv,
+              })
+            : (await findMatches(context, query, filter)).items.map(toCsv);
+        return { kind: 'csv', fileName: `memory-${project.slug}.csv`, header: csvHeader(zone), rows };
       },
     },
     { method: 'get', path: '/memory/new', access: 'member', handle: async (context) => newMemoryPage(context, new URLSearchParams()) },
@@ -121,7 +122,7 @@ interface Matches {
   readonly byTextOnly: boolean;
 }
 
-function page(context: ConsoleContext, content: Html): PageContent {
+function listPage(context: ConsoleContext, content: Html): PageContent {
   return {
     kind: 'page',
     title: 'Memory',
@@ -293,21 +294,6 @@ function readQuery({ searchParams }: URL): string | null {
   return searchParams.get('q')?.trim() || null;
 }
 
-function readBefore({ searchParams }: URL): string | null {
-  const before = searchParams.get(pageParameter);
-  if (before !== null && !isUuid(before)) throw gatewayError('bad_request', { message: `${pageParameter}: must be an id of this list` });
-  return before;
-}
-
-async function* allItems(queries: Queries, projectId: string, filter: ItemFilter): AsyncGenerator<readonly Item[]> {
-  for (let before: string | null = null; ; ) {
-    const rows: readonly Item[] = await listItems(queries, projectId, filter, { before, limit: csvPageSize });
-    yield rows;
-    if (rows.length < csvPageSize) return;
-    before = rows.at(-1)?.id ?? null;
-  }
-}
-
 function csvHeader(zone: string): string[] {
   return [
     'id',
@@ -327,15 +313,8 @@ function csvHeader(zone: string): string[] {
   ];
 }
 
-async function* toCsv(
-  pages: AsyncIterable<readonly Item[]> | Iterable<readonly Item[]>,
-  zone: string,
-): AsyncGenerator<readonly CsvValue[]> {
-  for await (const rows of pages) {
-    for (const item of rows) {
-      const { id, text, kind, importance, subject, pinned, origin, author, state, inRecall, useful, wrong, createdAt, updatedAt } = item;
-      const times = [createdAt, updatedAt].map((at) => formatTimeIn(at, zone));
-      yield [id, text, kind, importance, subject, pinned, origin, author, state, inRecall, useful, wrong, ...times];
-    }
-  }
+function csvRow(item: Item, zone: string): CsvValue[] {
+  const { id, text, kind, importance, subject, pinned, origin, author, state, inRecall, useful, wrong, createdAt, updatedAt } = item;
+  const times = [createdAt, updatedAt].map((at) => formatTimeIn(at, zone));
+  return [id, text, kind, importance, subject, pinned, origin, author, state, inRecall, useful, wrong, ...times];
 }

@@ -1,7 +1,19 @@
 /** The knowledge page of the project and the profile pages of its subjects. */
 import type { Queries } from '../../db/database.ts';
 import { findPage, listProfiles, type StoredPage } from '../../memory/records/pages.ts';
-import { ago, emptyState, filterForm, formatCount, pageParameter, pager, section, table, textField, time } from '../frame/components.ts';
+import {
+  ago,
+  cutPage,
+  emptyState,
+  filterForm,
+  formatCount,
+  pageParameter,
+  pager,
+  section,
+  table,
+  textField,
+  time,
+} from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
 import { memoryPath, styles } from './item-view.ts';
@@ -34,8 +46,7 @@ export function createPagesRoutes({ queries }: PagesDeps): readonly ConsoleRoute
 type Profile = Awaited<ReturnType<typeof listProfiles>>[number];
 
 function overviewPage(context: ConsoleContext, knowledge: StoredPage | null, rows: readonly Profile[]): PageContent {
-  const shown = rows.slice(0, profilesPerPage);
-  const next = rows.length > profilesPerPage ? (shown.at(-1)?.subject ?? null) : null;
+  const { shown, next } = cutPage(rows, profilesPerPage, ({ subject }) => subject);
   const profiles = table({
     caption: 'Profile pages',
     hideCaption: true,

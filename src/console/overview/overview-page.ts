@@ -109,10 +109,12 @@ async function exportOverview({ analytics }: OverviewDeps, context: ConsoleConte
     costly: ['latency', 'firstChunk', 'failovers'],
   });
   const options = { zone, unit, group: stacking, formatStart: (at: number) => formatTimeIn(at, zone, 'minute'), formatUsd: exactUsd };
-  const rows = (async function* () {
-    yield* figureRows(report, options);
-  })();
-  return { kind: 'csv', fileName: `${project.slug}-spend-${formatTimeIn(from, zone, 'date')}.csv`, header: figureHeader(options), rows };
+  return {
+    kind: 'csv',
+    fileName: `${project.slug}-spend-${formatTimeIn(from, zone, 'date')}.csv`,
+    header: figureHeader(options),
+    rows: figureRows(report, options),
+  };
 }
 
 interface View {

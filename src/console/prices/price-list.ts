@@ -5,6 +5,7 @@ import {
   actionButton,
   card,
   csvLink,
+  cutPage,
   definitions,
   filterForm,
   formatCount,
@@ -36,8 +37,8 @@ export async function showPrices(deps: PriceListDeps, context: ConsoleContext): 
   const after = query.get(pageParameter) ?? '';
   const all = deps.listModels();
   const following = filterModels(all, query).filter(({ id }) => id > after);
-  const rows = following.slice(0, pageSize);
-  const since = new Map((await deps.latestPrices(rows.map(({ id }) => id))).map(({ model, effectiveFrom }) => [model, effectiveFrom]));
+  const { shown, next } = cutPage(following, pageSize, ({ id }) => id);
+  const since = new Map((await deps.latestPrices(shown.map(({ id }) => id))).map(({ model, effectiveFrom }) => [model, effectiveFrom]));
   const importLink = session.person.isAdmin ? html`<a class="button primary" href="${pricesPath}/import">Import prices</a>` : '';
   return {
     kind: 'page',
@@ -51,7 +52,7 @@ ${filterForm(context, [
 ])}${table<PricedModel>({
   caption: 'Models',
   hideCaption: true,
-  rows,
+  rows: shown,
   empty: all.length === 0 ? 'The catalog is empty.' : 'No model matches the filters.',
   rowHref: ({ id }) => modelPath(id),
   columns: [
@@ -63,7 +64,7 @@ ${filterForm(context, [
       value: ({ id, source }) => html`${sourceBadge(source)}<div class="muted">${time(since.get(id) ?? null, context.zone, 'date')}</div>`,
     },
   ],
-})}${pager(context, following.length > pageSize ? (rows.at(-1)?.id ?? null) : null, { first: 'First', next: 'Next' })}`,
+})}${pager(context, next, { first: 'First', next: 'Next' })}`,
   };
 }
 
@@ -90,11 +91,16 @@ function filterModels(models: readonly PricedModel[], query: URLSearchParams): P
 
 export async function exportPrices(deps: PriceListDeps, { url }: ConsoleContext): Promise<PageResult> {
   const models = filterModels(deps.listModels(), url.searchParams);
-  async function* rows(): AsyncGenerator<readonly CsvValue[]> {
-    for (const model of models) yield [model.id, model.kind, model.source, ...priceCsv(model), model.maxInputTokens, model.maxOutputTokens];
-  }
+  const rows = models.map((model): CsvValue[] => [
+    model.id,
+    model.kind,
+    model.source,
+    ...priceCsv(model),
+    model.maxInputTokens,
+    model.maxOutputTokens,
+  ]);
   const header = ['model', 'kind', 'source', ...priceCsvHeader, 'max_input_tokens', 'max_output_tokens'];
-  return { kind: 'csv', fileName: 'prices.csv', header, rows: rows() };
+  return { kind: 'csv', fileName: 'prices.csv', header, rows };
 }
 
 export function modelPath(id: string): string {
@@ -151,10 +157,13 @@ export async function showModel(deps: PriceListDeps, context: ConsoleContext): P
 
 export async function exportHistory(deps: PriceListDeps, context: ConsoleContext): Promise<PageResult> {
   const { id, history } = await findModel(deps, context);
-  async function* rows(): AsyncGenerator<readonly CsvValue[]> {
-    for (const { effectiveFrom, prices, source } of history) yield [id, new Date(effectiveFrom).toISOString(), source, ...priceCsv(prices)];
-  }
-  return { kind: 'csv', fileName: `prices-${id}.csv`, header: ['model', 'in_force_from', 'source', ...priceCsvHeader], rows: rows() };
+  const rows = history.map(({ effectiveFrom, prices, source }): CsvValue[] => [
+    id,
+    new Date(effectiveFrom).toISOString(),
+    source,
+    ...priceCsv(prices),
+  ]);
+  return { kind: 'csv', fileName: `prices-${id}.csv`, header: ['model', 'in_force_from', 'source', ...priceCsvHeader], rows };
 }
 
 /** Throws `not_found`. */

@@ -133,10 +133,8 @@ function retiredList(retired: readonly string[]): Html {
 }
 
 export async function exportTiers(deps: RoutingPageDeps, { project }: ConsoleContext): Promise<PageResult> {
-  const rows = tierRows(deps.catalog(), project.settings);
-  async function* lines(): AsyncGenerator<readonly CsvValue[]> {
-    for (const { kind, name, models, origin } of rows)
-      for (const [index, model] of models.entries()) yield [kind, name, index + 1, model, origin];
-  }
-  return { kind: 'csv', fileName: `tiers-${project.slug}.csv`, header: ['kind', 'tier', 'position', 'model', 'defined_by'], rows: lines() };
+  const rows = tierRows(deps.catalog(), project.settings).flatMap(({ kind, name, models, origin }) =>
+    models.map((model, index): CsvValue[] => [kind, name, index + 1, model, origin]),
+  );
+  return { kind: 'csv', fileName: `tiers-${project.slug}.csv`, header: ['kind', 'tier', 'position', 'model', 'defined_by'], rows };
 }

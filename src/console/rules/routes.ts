@@ -48,10 +48,13 @@ export function createRuleRoutes({ contentRules }: RuleRoutesDeps): readonly Con
       access: 'member',
       async handle({ project }) {
         const rules = await contentRules.find(project.id);
-        async function* rows(): AsyncGenerator<readonly CsvValue[]> {
-          for (const { place, class: ruleClass, action, expression = null } of rules) yield [place, ruleClass, action, expression];
-        }
-        return { kind: 'csv', fileName: `rules-${project.slug}.csv`, header: ['place', 'class', 'action', 'expression'], rows: rows() };
+        const rows = rules.map(({ place, class: ruleClass, action, expression = null }): CsvValue[] => [
+          place,
+          ruleClass,
+          action,
+          expression,
+        ]);
+        return { kind: 'csv', fileName: `rules-${project.slug}.csv`, header: ['place', 'class', 'action', 'expression'], rows };
       },
     },
     {
