@@ -1,25 +1,20 @@
 /** Learning batches: what waits, runs and failed, and why; replay. */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
-import { type Batch, type Batches, type BatchState, type BatchWithGroups, batchStates } from '../../memory/learning/batches.ts';
+import { type Batch, type Batches, type BatchState, batchStates } from '../../memory/learning/batches.ts';
 import type { NextBatch } from '../../memory/learning/next-batch.ts';
 import type { EndedState } from '../../memory/learning/replay.ts';
 import {
   actionButton,
-  codeBlock,
   csvLink,
   csvRows,
   cutPage,
-  definitions,
   filterForm,
   formatCount,
-  formatDuration,
   formatTimeIn,
-  notice,
   pager,
   parsePageId,
   type Stat,
-  section,
   selectField,
   stats,
   table,
@@ -27,8 +22,10 @@ import {
   usd,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
-import { kindLabels, mayReplay, resultOf, stateBadge, stateLabel } from './batch-view.ts';
+import { detailPage } from './batch-detail.ts';
+import { kindLabels, resultOf, stateBadge, stateLabel } from './batch-view.ts';
 
 export interface BatchPagesDeps {
   readonly batches: Batches;
@@ -95,7 +92,7 @@ export function createBatchRoutes({ batches, readNextBatch }: BatchPagesDeps): r
         const { id } = await batches.replay(context.project.id, idOf(context));
         return {
           kind: 'redirect',
-          to: `${pathOf(context)}/${id}`,
+          to: projectPath(context, `/batches/${id}`),
           notice: 'The batch is replayed. Finished groups stay as they are.',
           audit: { batch: id },
         };
@@ -110,14 +107,15 @@ export function createBatchRoutes({ batches, readNextBatch }: BatchPagesDeps): r
         const state: EndedState = fields.get('state') === 'stopped' ? 'stopped' : 'failed';
         const ids = await batches.replayAll(context.project.id, state);
         const text = ids.length === 1 ? 'One batch is replayed.' : `${formatCount(ids.length)} batches are replayed.`;
-        return { kind: 'redirect', to: pathOf(context), notice: text, audit: { state, batches: ids.slice(0, 100), count: ids.length } };
+        return {
+          kind: 'redirect',
+          to: projectPath(context, '/batches'),
+          notice: text,
+          audit: { state, batches: ids.slice(0, 100), count: ids.length },
+        };
       },
     },
   ];
-}
-
-function pathOf({ project }: ConsoleContext): string {
-  return `/console/p/${project.slug}/batches`;
 }
 
 function idOf({ params: { id = '' } }: ConsoleContext): string {
@@ -138,7 +136,7 @@ interface Listed {
 function listPage(context: ConsoleContext, { next, counts, rows }: Listed): PageContent {
   const page = cutPage(rows, pageSize, ({ id }) => id);
   const replay = (state: EndedState, label: string) =>
-    counts[state] === 0 ? '' : actionButton({ context, action: `${pathOf(context)}/replay`, label, values: { state } });
+    counts[state] === 0 ? '' : actionButton({ context, action: projectPath(context, '/batches/replay'), label, values: { state } });
   const filters = filterForm(context, [
     selectField({
       name: 'state',
@@ -163,7 +161,7 @@ function listPage(context: ConsoleContext, { next, counts, rows }: Listed): Page
       { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },
     ],
     rows: page.shown,
-    rowHref: ({ id }) => `${pathOf(context)}/${id}`,
+    rowHref: ({ id }) => projectPath(context, `/batches/${id}`),
     empty:
       context.url.search === ''
         ? 'A batch starts when enough new messages wait, or the oldest has waited long enough.'
@@ -181,7 +179,7 @@ function summary(context: ConsoleContext, next: NextBatch, counts: Listed['count
   const count = (label: string, state: BatchState, value: number): Stat => ({
     label,
     value: formatCount(value),
-    ...(value > 0 && { href: `${pathOf(context)}?state=${state}` }),
+    ...(value > 0 && { href: projectPath(context, '/batches', { state }) }),
   });
   return stats([
     { label: 'Waiting messages', value: formatCount(next.kind === 'none' ? 0 : next.messages), hint: describeNext(context, next) },
@@ -207,78 +205,6 @@ function describeNext({ now, zone }: ConsoleContext, next: NextBatch): Html | st
     default:
       return next satisfies never;
   }
-}
-
-function detailPage(context: ConsoleContext, batch: BatchWithGroups): PageContent {
-  const { zone, project } = context;
-  const { id, state, errorMessage, error, nextTryAt, runUrl, conversationId } = batch;
-  const replay = actionButton({
-    context,
-    action: `${pathOf(context)}/${id}/replay`,
-    label: state === 'failed' || state === 'stopped' ? 'Replay' : 'Try now',
-    about: 'this batch',
-  });
-  const temporal = runUrl === null ? '' : html`<a class="button" href="${runUrl}" rel="external">Open in Temporal</a>`;
-  return {
-    kind: 'page',
-    title: 'Batch',
-    breadcrumbs: [{ label: 'Batches', href: pathOf(context) }],
-    actions: html`${temporal}${mayReplay(state) ? replay : ''}`,
-    content: html`<div class="stack">${errorMessage === null || state === 'done' ? '' : notice(errorMessage, state === 'failed' ? 'bad' : 'warning', errorTitle(state, error))}
-${definitions([
-  ['State', stateBadge(batch)],
-  ['Reads', kindLabels[batch.kind]],
-  ...(conversationId === null
-    ? []
-    : [['Conversation', html`<a href="/console/p/${project.slug}/conversations/${conversationId}">Open</a>`] as const]),
-  ['Messages', formatCount(batch.messages)],
-  ['Result', resultOf(batch)],
-  ['Cost', usd(batch.costNanos)],
-  ['Calls of the memory model', formatCount(batch.attempts)],
-  ['Created', time(batch.createdAt, zone)],
-  ['Finished', time(batch.finishedAt, zone)],
-  ...(nextTryAt === null ? [] : [['Next try', nextTry(context, nextTryAt)] as const]),
-  ['Duration', batch.finishedAt === null ? null : formatDuration(batch.finishedAt.getTime() - batch.createdAt.getTime())],
-])}${groupSection(context, batch)}${section('Workflow in Temporal', codeBlock(batch.workflowId, 'Workflow id'))}</div>`,
-  };
-}
-
-function errorTitle(state: BatchState, error: string | null): string {
-  return state === 'retrying' || state === 'waiting' || state === 'running' ? `Last attempt: ${error}` : `${stateLabel(state)}: ${error}`;
-}
-
-function nextTry({ now, zone }: ConsoleContext, at: Date): Html {
-  const waitMs = at.getTime() - now;
-  return html`${time(at, zone)}${waitMs > 0 ? html` <span class="muted">in ${formatDuration(waitMs)}</span>` : ''}`;
-}
-
-function groupSection(context: ConsoleContext, { groups }: BatchWithGroups): Html {
-  const rows = table({
-    caption: 'Groups',
-    hideCaption: true,
-    columns: [
-      { label: 'Group', value: ({ position }: (typeof groups)[number]) => position + 1 },
-      {
-        label: 'Subject',
-        value: ({ subjectSha256 }) =>
-          subjectSha256 === null
-            ? html`<span class="muted">None</span>`
-            : html`<code title="${subjectSha256}">${subjectSha256.slice(0, 12)}…</code>`,
-      },
-      { label: 'State', value: ({ state }) => state },
-      { label: 'Messages', value: ({ messages }) => formatCount(messages), align: 'end' },
-      {
-        label: 'Result',
-        value: (group) => (group.errorMessage === null || group.state === 'done' ? resultOf(group) : group.errorMessage),
-        grow: true,
-      },
-      { label: 'Next try', value: ({ nextTryAt }) => (nextTryAt === null ? '–' : nextTry(context, nextTryAt)), wideOnly: true },
-      { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },
-    ],
-    rows: groups,
-    empty: 'Its groups were erased.',
-  });
-  return section('Groups', rows, { hint: 'One for each end user, one for calls without. A group is named by the SHA-256 of its subject.' });
 }
 
 function csvRow(batch: Batch, zone: string): CsvValue[] {

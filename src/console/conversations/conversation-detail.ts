@@ -3,19 +3,12 @@ import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import type { Queries } from '../../db/database.ts';
-import {
-  type ConversationMessage,
-  type ConversationView,
-  listConversationCalls,
-  listMessages,
-  readConversation,
-} from '../../memory/conversations/list-conversations.ts';
+import { type ConversationView, listConversationCalls, readConversation } from '../../memory/conversations/list-conversations.ts';
 import { rememberBody } from '../../memory/items/item-schemas.ts';
 import { listItems } from '../../memory/items/list-items.ts';
 import type { RememberReceipt } from '../../memory/learning/begin-batch.ts';
 import {
   ago,
-  badge,
   copyable,
   cutPage,
   definitions,
@@ -35,6 +28,7 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
 import { stateBadge, styles } from './conversation-list.ts';
+import { maxTextLength, messagesView, textView } from './conversation-text.ts';
 
 export interface ConversationDetailDeps {
   readonly queries: Queries;
@@ -43,10 +37,6 @@ export interface ConversationDetailDeps {
   readonly remember: (projectId: string, conversationId: string, focus: string | null) => Promise<RememberReceipt>;
 }
 
-/** A page of messages of the longest kind stays below 150 kB. */
-const messagesPerPage = 25;
-const maxMessageLength = 4_000;
-const maxTextLength = 30_000;
 const maxDownloadLength = 16 * 1024 * 1024;
 const maxCalls = 200;
 const memoriesPerPage = 50;
@@ -175,50 +165,6 @@ function rememberSection(context: ConsoleContext, { id }: ConversationView, focu
   return section('Remember', html`<div class="card">${content}</div>`, {
     hint: 'Memory reads the conversation from its first message, at once, in a batch that costs a call of the memory model.',
   });
-}
-
-async function messagesView(queries: Queries, context: ConsoleContext, conversation: ConversationView): Promise<Html> {
-  const from = Math.max(0, Math.trunc(Number(context.url.searchParams.get('from')) || 0));
-  const rows = await listMessages(queries, conversation.id, {
-    from: Math.min(from, 1e9),
-    limit: messagesPerPage,
-    maxText: maxMessageLength,
-  });
-  const last = from + rows.length;
-  const link = (label: string, target: number, rel: string) =>
-    html`<a class="button" rel="${rel}" href="${withQuery(context, { from: target === 0 ? null : target })}">${label}</a>`;
-  const paging = html`<nav class="pager" aria-label="Pages of messages">${from > 0 ? link('Earlier', Math.max(0, from - messagesPerPage), 'prev') : ''}${
-    last < conversation.messages ? link('Later', last, 'next') : ''
-  }</nav>`;
-  const range = rows.length === 0 ? 'No message.' : `Messages ${from + 1} to ${last} of ${conversation.messages}`;
-  return html`<p class="hint">${range}</p><ol class="messages" start="${from + 1}">${rows.map((row) => message(context, row))}</ol>${paging}`;
-}
-
-function message({ project, zone }: ConsoleContext, row: ConversationMessage): Html {
-  const { position, role, text, textLength, toolCalls, callId, createdAt } = row;
-  const call = callId === null ? '' : html` · <a href="/console/p/${project.slug}/calls/${callId}">Call</a>`;
-  const cut =
-    textLength > maxMessageLength
-      ? html`<p class="hint">The first ${formatCount(maxMessageLength)} of ${formatCount(textLength)} characters.</p>`
-      : '';
-  const tools = toolCalls.map(
-    ({ name, arguments: given }) => html`<p class="tool-call">${badge('Tool call')} <code>${name}(${given})</code></p>`,
-  );
-  return html`<li id="message-${position}" class="message ${role}"><p class="message-head"><strong>${role === 'user' ? 'User' : 'Assistant'}</strong>
-<span class="muted">${time(createdAt, zone)}${call}</span></p>${text === '' ? '' : html`<p class="text">${text}</p>`}${cut}${tools}</li>`;
-}
-
-function textView({ url }: ConsoleContext, { text, textLength, state }: ConversationView): Html {
-  if (text === null)
-    return html`<div class="empty"><p class="empty-title">Not read yet</p><p>${
-      state === 'stored' ? 'Memory reads a conversation once no call has arrived for a while.' : 'It has no text.'
-    }</p></div>`;
-  const rest =
-    textLength > maxTextLength
-      ? html`<p class="hint">The first ${formatCount(maxTextLength)} of ${formatCount(textLength)} characters.</p>`
-      : '';
-  return html`<div class="card stack"><p class="hint">User and assistant messages and the assistant's tool calls, as they were when the conversation was read.
-<a href="${url.pathname}/text" download>Download</a></p><p class="text prose">${text}</p>${rest}</div>`;
 }
 
 async function memoriesView(queries: Queries, context: ConsoleContext, { id }: ConversationView): Promise<Html> {

@@ -9,13 +9,10 @@ import type { ErasureReport, ErasureSummary } from '../../memory/erasure/erasure
 import { optionalSubject } from '../../memory/items/item-schemas.ts';
 import { authorName, authorOf, type FindNames, findAuthors } from '../frame/author.ts';
 import {
-  badge,
   confirmationForm,
-  copyable,
   csvLink,
   csvRows,
   cutPage,
-  definitions,
   filterForm,
   formatCount,
   formatTimeIn,
@@ -28,7 +25,9 @@ import {
   time,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
+import { countNames, receiptPage, stateBadge } from './receipt-page.ts';
 
 export interface ErasurePagesDeps {
   readonly preview: (projectId: string, subject: string) => Promise<ErasurePreview>;
@@ -87,7 +86,7 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
         const { id, deleted } = await erase(context.project.id, subject, authorOf(context.session));
         return {
           kind: 'redirect',
-          to: `${pathOf(context)}/${id}`,
+          to: projectPath(context, `/erase/${id}`),
           notice: 'The subject is erased from the database. Other processes and Temporal follow.',
           audit: { erasure: id, subject_sha256: hashSubjectHex(subject), deleted },
         };
@@ -114,10 +113,6 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
       },
     },
   ];
-}
-
-function pathOf({ project }: ConsoleContext): string {
-  return `/console/p/${project.slug}/erase`;
 }
 
 /** Throws `bad_request`. */
@@ -173,7 +168,7 @@ function startPage(context: ConsoleContext, { subject, counts, rows, names }: St
       { label: 'State', value: stateBadge },
     ],
     rows: shown,
-    rowHref: ({ id }) => `${pathOf(context)}/${id}`,
+    rowHref: ({ id }) => projectPath(context, `/erase/${id}`),
     empty: 'No subject was erased yet.',
   });
   return {
@@ -207,68 +202,14 @@ function confirmation(context: ConsoleContext, subject: string, counts: ErasureP
     : 'This is what is stored about the subject now. The erasure deletes it, and what calls under way would add. It cannot be undone.';
   const content = confirmationForm({
     context,
-    action: pathOf(context),
+    action: projectPath(context, '/erase'),
     confirmation: subject,
     text,
     submit: 'Erase this subject',
-    cancelHref: pathOf(context),
+    cancelHref: projectPath(context, '/erase'),
     fields: [html`<input type="hidden" name="subject" value="${subject}">`],
   });
   return section('What the erasure deletes', html`<div class="stack">${figures}${content}</div>`);
-}
-
-const states = {
-  queued: ['Queued', 'warning'],
-  waiting: ['Under way', 'warning'],
-  done: ['Done', 'good'],
-} as const;
-
-function stateBadge({ state }: Pick<ErasureReport, 'state'>): Html {
-  const [label, tone] = states[state];
-  return badge(label, tone);
-}
-
-const countLabels = {
-  memories: 'Memories',
-  profile_pages: 'Profile pages',
-  episodes: 'Conversations',
-  calls: 'Calls without text and subject',
-  call_parts: 'Stored messages',
-  graph_facts: 'Graph facts',
-} as const satisfies Record<keyof ErasureReport['deleted'], string>;
-
-const countNames = ['memories', 'profile_pages', 'episodes', 'calls', 'call_parts', 'graph_facts'] as const;
-
-function receiptPage(context: ConsoleContext, report: ErasureReport, names: ReadonlyMap<string, string>): PageContent {
-  const { id, sha256, erasedAt, askedBy, deleted, cacheEntries, queued, purged, processes, drained, doneAt } = report;
-  const progress = {
-    queued: 'The database is erased. The workflow that checks processes and Temporal has not started yet.',
-    waiting: 'The database is erased. Processes drain their journals, and Temporal deletes workflow runs.',
-    done: 'Erased everywhere. No row older than the erasure is left.',
-  }[report.state];
-  return {
-    kind: 'page',
-    title: 'Receipt of an erasure',
-    breadcrumbs: [{ label: 'Erase a subject', href: pathOf(context) }],
-    actions: html`<a class="button" href="${pathOf(context)}/${id}/receipt" download>Download as JSON</a>`,
-    content: html`<div class="stack"><p class="hint">${progress}</p>${definitions([
-      ['State', stateBadge(report)],
-      ['Erased', time(erasedAt, context.zone)],
-      ['By', authorName(askedBy, names)],
-      ['Processes that are done', `${formatCount(drained)} of ${formatCount(processes)}`],
-      ['Done', time(doneAt, context.zone)],
-      ['Subject (SHA-256)', copyable(sha256.toString('hex'))],
-      ['Id', copyable(id)],
-    ])}${section(
-      'Deleted',
-      stats([
-        ...countNames.map((name) => ({ label: countLabels[name], value: formatCount(deleted[name]) })),
-        { label: 'Cached responses', value: formatCount(cacheEntries) },
-        { label: 'Calls under way', value: formatCount(queued), hint: 'stored without text' },
-        { label: 'Workflow runs', value: formatCount(purged) },
-      ]),
-    )}</div>`,
-  };
 }
 
 function csvRow({ id, sha256, erasedAt, askedBy, state, doneAt, deleted }: ErasureReport, zone: string): CsvValue[] {

@@ -26,7 +26,7 @@ export interface MemoryDetailDeps {
 }
 
 const maxFacts = 50;
-/** Messages on a page of a conversation; `conversations/conversation-detail.ts` has the same number. */
+/** Messages on a page of a conversation; `conversations/conversation-text.ts` has the same number. */
 const messagesPerPage = 25;
 
 export function createMemoryDetailRoutes({ queries, items, findNames }: MemoryDetailDeps): readonly ConsoleRoute[] {

@@ -1,12 +1,10 @@
-/** The list of memories: search by the function of the API, filters, the form for a new memory, CSV. */
+/** The list of memories: search by the function of the API, filters, CSV. */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import type { Queries } from '../../db/database.ts';
-import { itemBody, type NewItem } from '../../memory/items/item-schemas.ts';
-import type { Writer } from '../../memory/items/items.ts';
 import { type ItemFilter, itemStates, listItems, matchesFilter } from '../../memory/items/list-items.ts';
 import { type Item, itemKinds } from '../../memory/records/item-record.ts';
 import { type EpisodeMatch, type SearchRequest, type SearchResult, searchRequestSchema } from '../../memory/search/search.ts';
-import { authorOf, type FindNames } from '../frame/author.ts';
+import type { FindNames } from '../frame/author.ts';
 import {
   ago,
   type Column,
@@ -15,7 +13,6 @@ import {
   csvRows,
   cutPage,
   filterForm,
-  form,
   formatTimeIn,
   notice,
   pager,
@@ -23,28 +20,16 @@ import {
   section,
   selectField,
   table,
-  textArea,
   textField,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
-import {
-  importanceOptions,
-  kindLabels,
-  memoryPath,
-  originNames,
-  ratingsLabel,
-  shorten,
-  stateBadges,
-  styles,
-  subjectLabel,
-} from './item-view.ts';
+import { kindLabels, memoryPath, originNames, ratingsLabel, shorten, stateBadges, styles, subjectLabel } from './item-view.ts';
 
 export interface MemoryListDeps {
   readonly queries: Queries;
   /** The search of `POST /v1/memory/search`, as the project itself. */
   readonly search: (projectId: string, request: SearchRequest) => Promise<SearchResult>;
-  readonly writeItem: (projectId: string, item: NewItem, writer: Writer) => Promise<Item>;
   readonly findNames: FindNames;
 }
 
@@ -54,7 +39,7 @@ const maxMatches = 50;
 const stateLabels = { live: 'Live', left_out: 'Left out of recall', closed: 'Corrected or removed', all: 'All' } as const;
 
 export function createMemoryListRoutes(deps: MemoryListDeps): readonly ConsoleRoute[] {
-  const { queries, search, writeItem } = deps;
+  const { queries, search } = deps;
 
   const findMatches = async ({ project }: ConsoleContext, query: string, filter: ItemFilter): Promise<Matches> => {
     const kinds = filter.kind === null ? [] : [filter.kind];
@@ -97,21 +82,6 @@ export function createMemoryListRoutes(deps: MemoryListDeps): readonly ConsoleRo
             : (await findMatches(context, query, filter)).items.map(toCsv);
         return { kind: 'csv', fileName: `memory-${project.slug}.csv`, header: csvHeader(zone), rows };
       },
-    },
-    { method: 'get', path: '/memory/new', access: 'member', handle: async (context) => newMemoryPage(context, new URLSearchParams()) },
-    {
-      method: 'post',
-      path: '/memory',
-      access: 'member',
-      action: 'memory_item.write',
-      async handle(context, fields) {
-        const item = parseOrBadRequest(itemBody, readItemFields(fields));
-        const written = await writeItem(context.project.id, item, { origin: 'person', author: authorOf(context.session) });
-        const notice =
-          written.text === item.text ? 'The memory is saved.' : 'The memory is saved. A credential in it was replaced with a placeholder.';
-        return { kind: 'redirect', to: memoryPath(context, written.id), notice, audit: { memory: written.id, pinned: written.pinned } };
-      },
-      invalidForm: async (context, fields) => newMemoryPage(context, fields),
     },
   ];
 }
@@ -211,70 +181,6 @@ function itemTable(context: ConsoleContext, items: readonly Item[]): Html {
       ? 'No memory matches these filters.'
       : 'Memories are learned from conversations, saved by applications through the API, or written here.',
   });
-}
-
-function newMemoryPage(context: ConsoleContext, given: URLSearchParams): PageContent {
-  const content = form({
-    context,
-    action: memoryPath(context),
-    submit: 'Save',
-    cancelHref: memoryPath(context),
-    fields: [
-      textArea({
-        name: 'text',
-        label: 'Text',
-        value: given.get('text') ?? '',
-        required: true,
-        rows: 5,
-        maxLength: 4_000,
-        hint: 'One statement that can be understood alone. At most 4,000 characters; credentials are replaced with a placeholder.',
-      }),
-      textField({
-        name: 'subject',
-        label: 'Subject',
-        value: given.get('subject'),
-        maxLength: 256,
-        hint: 'The end user whom it is about. Empty: it is about the whole project.',
-      }),
-      selectField({
-        name: 'kind',
-        label: 'Kind',
-        required: true,
-        value: given.get('kind') ?? 'fact',
-        options: itemKinds.map((value) => ({ value, label: kindLabels[value] })),
-      }),
-      selectField({
-        name: 'importance',
-        label: 'Importance',
-        required: true,
-        value: given.get('importance') ?? '3',
-        options: importanceOptions,
-      }),
-      checkboxField({
-        name: 'pinned',
-        label: 'Pin',
-        checked: given.has('pinned'),
-        hint: 'A pinned memory is part of every wake-up and is never merged.',
-      }),
-    ],
-  });
-  return {
-    kind: 'page',
-    title: 'Write a memory',
-    breadcrumbs: [{ label: 'Memory', href: memoryPath(context) }],
-    content: html`<div class="card">${content}</div>`,
-  };
-}
-
-function readItemFields(fields: URLSearchParams): unknown {
-  const subject = fields.get('subject') ?? '';
-  return {
-    text: fields.get('text') ?? '',
-    subject: subject === '' ? null : subject,
-    kind: fields.get('kind') ?? undefined,
-    importance: Number(fields.get('importance') ?? 3),
-    pinned: fields.has('pinned'),
-  };
 }
 
 const origins = ['observed', 'agent', 'person'] as const;

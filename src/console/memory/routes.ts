@@ -3,10 +3,17 @@ import type { ConsoleRoute } from '../frame/route.ts';
 import { createGraphRoutes, type GraphDeps } from './graph.ts';
 import { createMemoryDetailRoutes, type MemoryDetailDeps } from './memory-detail.ts';
 import { createMemoryListRoutes, type MemoryListDeps } from './memory-list.ts';
+import { createNewMemoryRoutes, type NewMemoryDeps } from './new-memory.ts';
 import { createPagesRoutes, type PagesDeps } from './pages.ts';
 
-export type MemoryPagesDeps = MemoryListDeps & MemoryDetailDeps & PagesDeps & GraphDeps;
+export type MemoryPagesDeps = MemoryListDeps & NewMemoryDeps & MemoryDetailDeps & PagesDeps & GraphDeps;
 
 export function createMemoryPagesRoutes(deps: MemoryPagesDeps): readonly ConsoleRoute[] {
-  return [...createMemoryListRoutes(deps), ...createMemoryDetailRoutes(deps), ...createPagesRoutes(deps), ...createGraphRoutes(deps)];
+  return [
+    ...createMemoryListRoutes(deps),
+    ...createNewMemoryRoutes(deps),
+    ...createMemoryDetailRoutes(deps),
+    ...createPagesRoutes(deps),
+    ...createGraphRoutes(deps),
+  ];
 }

@@ -6,7 +6,6 @@ import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { noValue } from '../../usage/analytics/call-filter.ts';
 import { figureHeader, figureRows } from '../../usage/analytics/figure-rows.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
-import { share } from '../../usage/analytics/metrics.ts';
 import { parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
 import type { FiguresReport, GroupFigures } from '../../usage/analytics/read-figures.ts';
 import {
@@ -16,13 +15,10 @@ import {
   exactUsd,
   formatCompact,
   formatCount,
-  formatDuration,
-  formatPercent,
   formatTimeIn,
   formatUsd,
   notice,
   ranking,
-  type Stat,
   section,
   stats,
   tabs,
@@ -34,6 +30,7 @@ import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts
 import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName } from '../frame/time-range.ts';
 import { type CeilingsDeps, readCeilings } from './ceilings.ts';
 import { firstCall } from './first-call.ts';
+import { statsOf } from './key-figures.ts';
 import { breakerTable, ceilingTable } from './limits.ts';
 
 export interface OverviewDeps extends CeilingsDeps {
@@ -126,78 +123,6 @@ interface View {
 function readView({ url, zone, now }: ConsoleContext): View {
   const range = parseRange(url.searchParams, { zone, now });
   return { range, unit: unitFor(range), stacking: stackings.find((name) => name === url.searchParams.get('by')) ?? 'model' };
-}
-
-function statsOf(context: ConsoleContext, current: Figures, previous: Figures): Stat[] {
-  const calls = (query: Record<string, string>): string => projectPath(context, '/calls', { ...rangeQuery(context), ...query });
-  const explore = (metric: string): string => projectPath(context, '/explore', { ...rangeQuery(context), metric });
-  /** `isGood`: whether an increase is. */
-  const delta = (now: number | null, before: number | null, isGood: boolean | null): Pick<Stat, 'delta'> => {
-    if (now === null || !before) return {};
-    const change = (now - before) / before;
-    return { delta: { share: change, good: isGood === null ? null : isGood === change > 0 } };
-  };
-  const errorShare = share(current.errors, current.calls);
-  const cacheShare = share(current.cacheHits, current.cacheLookups);
-  const failoverShare = share(current.failovers, current.calls);
-  const times = (figures: Figures['latency']): string => (figures ? `95% within ${formatDuration(figures.p95)}` : 'No successful calls');
-  return [
-    {
-      label: 'Spend',
-      value: formatUsd(current.costNanos),
-      href: explore('cost'),
-      hint: `${formatUsd(previous.costNanos)} in the period before`,
-      ...delta(Number(current.costNanos), Number(previous.costNanos), null),
-    },
-    {
-      label: 'Calls',
-      value: formatCount(current.calls),
-      href: calls({}),
-      hint: `${formatCount(previous.calls)} in the period before`,
-      ...delta(current.calls, previous.calls, null),
-    },
-    {
-      label: 'Errors',
-      value: formatPercent(errorShare),
-      href: calls({ result: 'error' }),
-      hint: `${formatCount(current.errors)} of ${formatCount(current.calls)} calls`,
-      ...delta(errorShare, share(previous.errors, previous.calls), false),
-    },
-    {
-      label: 'Latency, median',
-      value: formatDuration(current.latency?.p50 ?? null),
-      href: explore('latency_p95'),
-      hint: times(current.latency),
-      ...delta(current.latency?.p50 ?? null, previous.latency?.p50 ?? null, false),
-    },
-    {
-      label: 'Time to first chunk, median',
-      value: formatDuration(current.firstChunk?.p50 ?? null),
-      href: explore('first_chunk_p95'),
-      hint: current.firstChunk ? times(current.firstChunk) : 'No streams',
-      ...delta(current.firstChunk?.p50 ?? null, previous.firstChunk?.p50 ?? null, false),
-    },
-    {
-      label: 'Cache hits',
-      value: formatPercent(cacheShare),
-      href: calls({ cache: 'hit' }),
-      hint: `${formatCount(current.cacheHits)} of ${formatCount(current.cacheLookups)} calls`,
-      ...delta(cacheShare, share(previous.cacheHits, previous.cacheLookups), true),
-    },
-    {
-      label: 'Failovers',
-      value: formatPercent(failoverShare),
-      href: calls({ failover: 'yes' }),
-      hint: `${formatCount(current.failovers)} calls with more than one attempt`,
-      ...delta(failoverShare, share(previous.failovers, previous.calls), false),
-    },
-    {
-      label: 'Tokens',
-      value: formatCompact(current.tokens.input + current.tokens.cachedInput + current.tokens.cacheWrite + current.tokens.output),
-      href: explore('tokens'),
-      hint: `${formatCompact(current.tokens.output)} of them output`,
-    },
-  ];
 }
 
 function unknownPrices(context: ConsoleContext, { unpriced }: Figures): Html | string {

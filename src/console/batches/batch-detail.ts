@@ -1,0 +1,90 @@
+/** One learning batch: its state, its error and its groups. */
+import type { BatchState, BatchWithGroups } from '../../memory/learning/batches.ts';
+import {
+  actionButton,
+  codeBlock,
+  definitions,
+  formatCount,
+  formatDuration,
+  notice,
+  section,
+  table,
+  time,
+  usd,
+} from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import { kindLabels, mayReplay, resultOf, stateBadge, stateLabel } from './batch-view.ts';
+
+export function detailPage(context: ConsoleContext, batch: BatchWithGroups): PageContent {
+  const { zone } = context;
+  const { id, state, errorMessage, error, nextTryAt, runUrl, conversationId } = batch;
+  const replay = actionButton({
+    context,
+    action: projectPath(context, `/batches/${id}/replay`),
+    label: state === 'failed' || state === 'stopped' ? 'Replay' : 'Try now',
+    about: 'this batch',
+  });
+  const temporal = runUrl === null ? '' : html`<a class="button" href="${runUrl}" rel="external">Open in Temporal</a>`;
+  return {
+    kind: 'page',
+    title: 'Batch',
+    breadcrumbs: [{ label: 'Batches', href: projectPath(context, '/batches') }],
+    actions: html`${temporal}${mayReplay(state) ? replay : ''}`,
+    content: html`<div class="stack">${errorMessage === null || state === 'done' ? '' : notice(errorMessage, state === 'failed' ? 'bad' : 'warning', errorTitle(state, error))}
+${definitions([
+  ['State', stateBadge(batch)],
+  ['Reads', kindLabels[batch.kind]],
+  ...(conversationId === null
+    ? []
+    : [['Conversation', html`<a href="${projectPath(context, `/conversations/${conversationId}`)}">Open</a>`] as const]),
+  ['Messages', formatCount(batch.messages)],
+  ['Result', resultOf(batch)],
+  ['Cost', usd(batch.costNanos)],
+  ['Calls of the memory model', formatCount(batch.attempts)],
+  ['Created', time(batch.createdAt, zone)],
+  ['Finished', time(batch.finishedAt, zone)],
+  ...(nextTryAt === null ? [] : [['Next try', nextTry(context, nextTryAt)] as const]),
+  ['Duration', batch.finishedAt === null ? null : formatDuration(batch.finishedAt.getTime() - batch.createdAt.getTime())],
+])}${groupSection(context, batch)}${section('Workflow in Temporal', codeBlock(batch.workflowId, 'Workflow id'))}</div>`,
+  };
+}
+
+function errorTitle(state: BatchState, error: string | null): string {
+  return state === 'retrying' || state === 'waiting' || state === 'running' ? `Last attempt: ${error}` : `${stateLabel(state)}: ${error}`;
+}
+
+function nextTry({ now, zone }: ConsoleContext, at: Date): Html {
+  const waitMs = at.getTime() - now;
+  return html`${time(at, zone)}${waitMs > 0 ? html` <span class="muted">in ${formatDuration(waitMs)}</span>` : ''}`;
+}
+
+function groupSection(context: ConsoleContext, { groups }: BatchWithGroups): Html {
+  const rows = table({
+    caption: 'Groups',
+    hideCaption: true,
+    columns: [
+      { label: 'Group', value: ({ position }: (typeof groups)[number]) => position + 1 },
+      {
+        label: 'Subject',
+        value: ({ subjectSha256 }) =>
+          subjectSha256 === null
+            ? html`<span class="muted">None</span>`
+            : html`<code title="${subjectSha256}">${subjectSha256.slice(0, 12)}…</code>`,
+      },
+      { label: 'State', value: ({ state }) => state },
+      { label: 'Messages', value: ({ messages }) => formatCount(messages), align: 'end' },
+      {
+        label: 'Result',
+        value: (group) => (group.errorMessage === null || group.state === 'done' ? resultOf(group) : group.errorMessage),
+        grow: true,
+      },
+      { label: 'Next try', value: ({ nextTryAt }) => (nextTryAt === null ? '–' : nextTry(context, nextTryAt)), wideOnly: true },
+      { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },
+    ],
+    rows: groups,
+    empty: 'Its groups were erased.',
+  });
+  return section('Groups', rows, { hint: 'One for each end user, one for calls without. A group is named by the SHA-256 of its subject.' });
+}

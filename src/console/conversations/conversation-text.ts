@@ -1,0 +1,55 @@
+/** What was said in a conversation: its messages, and the text that memory read. */
+import type { Queries } from '../../db/database.ts';
+import { type ConversationMessage, type ConversationView, listMessages } from '../../memory/conversations/list-conversations.ts';
+import { badge, formatCount, time, withQuery } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext } from '../frame/route.ts';
+
+/** A page of messages of the longest kind stays below 150 kB. */
+const messagesPerPage = 25;
+const maxMessageLength = 4_000;
+export const maxTextLength = 30_000;
+
+export async function messagesView(queries: Queries, context: ConsoleContext, conversation: ConversationView): Promise<Html> {
+  const from = Math.max(0, Math.trunc(Number(context.url.searchParams.get('from')) || 0));
+  const rows = await listMessages(queries, conversation.id, {
+    from: Math.min(from, 1e9),
+    limit: messagesPerPage,
+    maxText: maxMessageLength,
+  });
+  const last = from + rows.length;
+  const link = (label: string, target: number, rel: string) =>
+    html`<a class="button" rel="${rel}" href="${withQuery(context, { from: target === 0 ? null : target })}">${label}</a>`;
+  const paging = html`<nav class="pager" aria-label="Pages of messages">${from > 0 ? link('Earlier', Math.max(0, from - messagesPerPage), 'prev') : ''}${
+    last < conversation.messages ? link('Later', last, 'next') : ''
+  }</nav>`;
+  const range = rows.length === 0 ? 'No message.' : `Messages ${from + 1} to ${last} of ${conversation.messages}`;
+  return html`<p class="hint">${range}</p><ol class="messages" start="${from + 1}">${rows.map((row) => message(context, row))}</ol>${paging}`;
+}
+
+function message({ project, zone }: ConsoleContext, row: ConversationMessage): Html {
+  const { position, role, text, textLength, toolCalls, callId, createdAt } = row;
+  const call = callId === null ? '' : html` · <a href="/console/p/${project.slug}/calls/${callId}">Call</a>`;
+  const cut =
+    textLength > maxMessageLength
+      ? html`<p class="hint">The first ${formatCount(maxMessageLength)} of ${formatCount(textLength)} characters.</p>`
+      : '';
+  const tools = toolCalls.map(
+    ({ name, arguments: given }) => html`<p class="tool-call">${badge('Tool call')} <code>${name}(${given})</code></p>`,
+  );
+  return html`<li id="message-${position}" class="message ${role}"><p class="message-head"><strong>${role === 'user' ? 'User' : 'Assistant'}</strong>
+<span class="muted">${time(createdAt, zone)}${call}</span></p>${text === '' ? '' : html`<p class="text">${text}</p>`}${cut}${tools}</li>`;
+}
+
+export function textView({ url }: ConsoleContext, { text, textLength, state }: ConversationView): Html {
+  if (text === null)
+    return html`<div class="empty"><p class="empty-title">Not read yet</p><p>${
+      state === 'stored' ? 'Memory reads a conversation once no call has arrived for a while.' : 'It has no text.'
+    }</p></div>`;
+  const rest =
+    textLength > maxTextLength
+      ? html`<p class="hint">The first ${formatCount(maxTextLength)} of ${formatCount(textLength)} characters.</p>`
+      : '';
+  return html`<div class="card stack"><p class="hint">User and assistant messages and the assistant's tool calls, as they were when the conversation was read.
+<a href="${url.pathname}/text" download>Download</a></p><p class="text prose">${text}</p>${rest}</div>`;
+}

@@ -1,0 +1,35 @@
+/** What the URL of Explore asks for. */
+import { gatewayError } from '../../core/errors.ts';
+import { type CalendarUnit, splitRange } from '../../core/time-zone.ts';
+import { type CallFilter, parseCallFilter } from '../../usage/analytics/call-filter.ts';
+import { type Metric, metrics } from '../../usage/analytics/metrics.ts';
+import { maxChartUnits, parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
+import { type Group, groupNames } from '../../usage/analytics/read-figures.ts';
+import type { ConsoleContext } from '../frame/route.ts';
+
+export const units: readonly CalendarUnit[] = ['hour', 'day', 'week', 'month'];
+
+export interface View {
+  readonly range: Range;
+  readonly filter: CallFilter;
+  readonly metric: Metric;
+  readonly group: Group | null;
+  /** As requested; a page shows `chartUnit` when these would be too many. */
+  readonly unit: CalendarUnit;
+  readonly chartUnit: CalendarUnit;
+}
+
+export function readView({ url: { searchParams }, zone, now }: ConsoleContext): View {
+  const range = parseRange(searchParams, { zone, now });
+  const metricName = searchParams.get('metric') || metrics[0].name;
+  const metric = metrics.find(({ name }) => name === metricName);
+  if (!metric) throw gatewayError('bad_request', { message: `metric: must be one of ${metrics.map(({ name }) => name).join(', ')}` });
+  const groupName = searchParams.get('group') || 'model';
+  const group = groupName === 'none' ? null : groupNames.find((name) => name === groupName);
+  if (group === undefined) throw gatewayError('bad_request', { message: `group: must be none, or one of ${groupNames.join(', ')}` });
+  const unitText = searchParams.get('unit') || unitFor(range);
+  const unit = [...units, 'minute' as const].find((name) => name === unitText);
+  if (!unit) throw gatewayError('bad_request', { message: `unit: must be one of ${units.join(', ')}` });
+  const fits = splitRange(unit, zone, range, maxChartUnits) !== null;
+  return { range, filter: parseCallFilter(searchParams), metric, group, unit, chartUnit: fits ? unit : unitFor(range) };
+}

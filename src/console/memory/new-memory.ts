@@ -1,0 +1,98 @@
+/** The form for a new memory. */
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
+import { itemBody, type NewItem } from '../../memory/items/item-schemas.ts';
+import type { Writer } from '../../memory/items/items.ts';
+import { type Item, itemKinds } from '../../memory/records/item-record.ts';
+import { authorOf } from '../frame/author.ts';
+import { checkboxField, form, selectField, textArea, textField } from '../frame/components.ts';
+import { html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { importanceOptions, kindLabels, memoryPath } from './item-view.ts';
+
+export interface NewMemoryDeps {
+  readonly writeItem: (projectId: string, item: NewItem, writer: Writer) => Promise<Item>;
+}
+
+export function createNewMemoryRoutes({ writeItem }: NewMemoryDeps): readonly ConsoleRoute[] {
+  return [
+    { method: 'get', path: '/memory/new', access: 'member', handle: async (context) => newMemoryPage(context, new URLSearchParams()) },
+    {
+      method: 'post',
+      path: '/memory',
+      access: 'member',
+      action: 'memory_item.write',
+      async handle(context, fields) {
+        const item = parseOrBadRequest(itemBody, readItemFields(fields));
+        const written = await writeItem(context.project.id, item, { origin: 'person', author: authorOf(context.session) });
+        const notice =
+          written.text === item.text ? 'The memory is saved.' : 'The memory is saved. A credential in it was replaced with a placeholder.';
+        return { kind: 'redirect', to: memoryPath(context, written.id), notice, audit: { memory: written.id, pinned: written.pinned } };
+      },
+      invalidForm: async (context, fields) => newMemoryPage(context, fields),
+    },
+  ];
+}
+
+function newMemoryPage(context: ConsoleContext, given: URLSearchParams): PageContent {
+  const content = form({
+    context,
+    action: memoryPath(context),
+    submit: 'Save',
+    cancelHref: memoryPath(context),
+    fields: [
+      textArea({
+        name: 'text',
+        label: 'Text',
+        value: given.get('text') ?? '',
+        required: true,
+        rows: 5,
+        maxLength: 4_000,
+        hint: 'One statement that can be understood alone. At most 4,000 characters; credentials are replaced with a placeholder.',
+      }),
+      textField({
+        name: 'subject',
+        label: 'Subject',
+        value: given.get('subject'),
+        maxLength: 256,
+        hint: 'The end user whom it is about. Empty: it is about the whole project.',
+      }),
+      selectField({
+        name: 'kind',
+        label: 'Kind',
+        required: true,
+        value: given.get('kind') ?? 'fact',
+        options: itemKinds.map((value) => ({ value, label: kindLabels[value] })),
+      }),
+      selectField({
+        name: 'importance',
+        label: 'Importance',
+        required: true,
+        value: given.get('importance') ?? '3',
+        options: importanceOptions,
+      }),
+      checkboxField({
+        name: 'pinned',
+        label: 'Pin',
+        checked: given.has('pinned'),
+        hint: 'A pinned memory is part of every wake-up and is never merged.',
+      }),
+    ],
+  });
+  return {
+    kind: 'page',
+    title: 'Write a memory',
+    breadcrumbs: [{ label: 'Memory', href: memoryPath(context) }],
+    content: html`<div class="card">${content}</div>`,
+  };
+}
+
+function readItemFields(fields: URLSearchParams): unknown {
+  const subject = fields.get('subject') ?? '';
+  return {
+    text: fields.get('text') ?? '',
+    subject: subject === '' ? null : subject,
+    kind: fields.get('kind') ?? undefined,
+    importance: Number(fields.get('importance') ?? 3),
+    pinned: fields.has('pinned'),
+  };
+}

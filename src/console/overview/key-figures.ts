@@ -1,0 +1,79 @@
+/** The key figures of a period, with their change against the period before. */
+import type { Figures } from '../../usage/analytics/figures.ts';
+import { share } from '../../usage/analytics/metrics.ts';
+import { formatCompact, formatCount, formatDuration, formatPercent, formatUsd, type Stat } from '../frame/components.ts';
+import { projectPath } from '../frame/project-path.ts';
+import type { ConsoleContext } from '../frame/route.ts';
+import { rangeQuery } from '../frame/time-range.ts';
+
+export function statsOf(context: ConsoleContext, current: Figures, previous: Figures): Stat[] {
+  const calls = (query: Record<string, string>): string => projectPath(context, '/calls', { ...rangeQuery(context), ...query });
+  const explore = (metric: string): string => projectPath(context, '/explore', { ...rangeQuery(context), metric });
+  /** `isGood`: whether an increase is. */
+  const delta = (now: number | null, before: number | null, isGood: boolean | null): Pick<Stat, 'delta'> => {
+    if (now === null || !before) return {};
+    const change = (now - before) / before;
+    return { delta: { share: change, good: isGood === null ? null : isGood === change > 0 } };
+  };
+  const errorShare = share(current.errors, current.calls);
+  const cacheShare = share(current.cacheHits, current.cacheLookups);
+  const failoverShare = share(current.failovers, current.calls);
+  const times = (figures: Figures['latency']): string => (figures ? `95% within ${formatDuration(figures.p95)}` : 'No successful calls');
+  return [
+    {
+      label: 'Spend',
+      value: formatUsd(current.costNanos),
+      href: explore('cost'),
+      hint: `${formatUsd(previous.costNanos)} in the period before`,
+      ...delta(Number(current.costNanos), Number(previous.costNanos), null),
+    },
+    {
+      label: 'Calls',
+      value: formatCount(current.calls),
+      href: calls({}),
+      hint: `${formatCount(previous.calls)} in the period before`,
+      ...delta(current.calls, previous.calls, null),
+    },
+    {
+      label: 'Errors',
+      value: formatPercent(errorShare),
+      href: calls({ result: 'error' }),
+      hint: `${formatCount(current.errors)} of ${formatCount(current.calls)} calls`,
+      ...delta(errorShare, share(previous.errors, previous.calls), false),
+    },
+    {
+      label: 'Latency, median',
+      value: formatDuration(current.latency?.p50 ?? null),
+      href: explore('latency_p95'),
+      hint: times(current.latency),
+      ...delta(current.latency?.p50 ?? null, previous.latency?.p50 ?? null, false),
+    },
+    {
+      label: 'Time to first chunk, median',
+      value: formatDuration(current.firstChunk?.p50 ?? null),
+      href: explore('first_chunk_p95'),
+      hint: current.firstChunk ? times(current.firstChunk) : 'No streams',
+      ...delta(current.firstChunk?.p50 ?? null, previous.firstChunk?.p50 ?? null, false),
+    },
+    {
+      label: 'Cache hits',
+      value: formatPercent(cacheShare),
+      href: calls({ cache: 'hit' }),
+      hint: `${formatCount(current.cacheHits)} of ${formatCount(current.cacheLookups)} calls`,
+      ...delta(cacheShare, share(previous.cacheHits, previous.cacheLookups), true),
+    },
+    {
+      label: 'Failovers',
+      value: formatPercent(failoverShare),
+      href: calls({ failover: 'yes' }),
+      hint: `${formatCount(current.failovers)} calls with more than one attempt`,
+      ...delta(failoverShare, share(previous.failovers, previous.calls), false),
+    },
+    {
+      label: 'Tokens',
+      value: formatCompact(current.tokens.input + current.tokens.cachedInput + current.tokens.cacheWrite + current.tokens.output),
+      href: explore('tokens'),
+      hint: `${formatCompact(current.tokens.output)} of them output`,
+    },
+  ];
+}
