@@ -187,7 +187,7 @@ function memorySection(context: ConsoleContext, memory: CallMemory | null): Html
   const items =
     recalled.length === 0
       ? html`<p class="muted">No memory was put into the prompt.</p>`
-      : html`<p>${formatCount(recalled.length)} ${recalled.length === 1 ? 'memory was' : 'memories were'} put into the prompt:</p><ul class="plain-list">${recalled.map(
+      : html`<p>${formatCount(recalled.length)} ${recalled.length === 1 ? 'memory was' : 'memories were'} put into the prompt:</p><ul class="bare">${recalled.map(
           ({ id, kind }) =>
             html`<li>${
               kind === null

@@ -79,13 +79,6 @@ export function lineChart(options: ChartOptions): Html {
   return chartFrame({ ...options, ticks: toTicks(ticks, max, format), xAxis: xLabels(buckets, 'middle'), plot, legend: legendOf(options) });
 }
 
-/** A small line without axes, for cards and table cells; `title` says what it shows. */
-export function sparkline(title: string, values: readonly number[]): Html {
-  const max = Math.max(...values, 0);
-  const points = lineOf(values, max === 0 ? 1 : max, 100 / Math.max(values.length, 1), 24);
-  return html`<svg class="sparkline" viewBox="0 -2 100 28" preserveAspectRatio="none" role="img" aria-label="${title}"><path class="line s0" vector-effect="non-scaling-stroke" d="${points}"/></svg>`;
-}
-
 export interface RankedItem {
   readonly label: string;
   readonly value: number;

@@ -10,18 +10,16 @@ export interface Stat {
   readonly hint?: Html | string;
   /** Change against the period before, as a share (0.12: up by 12%); `good` colours it. */
   readonly delta?: { readonly share: number; readonly good: boolean | null };
-  /** A sparkline or meter. */
-  readonly chart?: Html;
 }
 
 export function stats(items: readonly Stat[]): Html {
   return html`<ul class="stats">${items.map(statCard)}</ul>`;
 }
 
-function statCard({ label, value, href, hint, delta, chart }: Stat): Html {
+function statCard({ label, value, href, hint, delta }: Stat): Html {
   const title = href === undefined ? label : html`<a class="row-link" href="${href}">${label}</a>`;
   return html`<li class="card stat${href === undefined ? '' : ' linked'}"><p class="stat-label">${title}</p>
-<p class="stat-value">${value}${delta === undefined ? '' : deltaBadge(delta)}</p>${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}${chart}</li>`;
+<p class="stat-value">${value}${delta === undefined ? '' : deltaBadge(delta)}</p>${hint === undefined ? '' : html`<p class="hint">${hint}</p>`}</li>`;
 }
 
 function deltaBadge({ share, good }: NonNullable<Stat['delta']>): Html {

@@ -58,14 +58,10 @@ export interface Tab {
   readonly label: string;
   readonly href: string;
   readonly current: boolean;
-  readonly count?: string;
 }
 
 export function tabs(label: string, items: readonly Tab[]): Html {
   return html`<nav class="tabs" aria-label="${label}">${items.map(
-    (item) =>
-      html`<a href="${item.href}"${item.current ? html` aria-current="page"` : ''}>${item.label}${
-        item.count === undefined ? '' : html` <span class="count">${item.count}</span>`
-      }</a>`,
+    (item) => html`<a href="${item.href}"${item.current ? html` aria-current="page"` : ''}>${item.label}</a>`,
   )}</nav>`;
 }

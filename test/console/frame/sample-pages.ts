@@ -23,7 +23,6 @@ import {
   requireConfirmation,
   section,
   selectField,
-  sparkline,
   stats,
   table,
   tabs,
@@ -153,7 +152,7 @@ function overview(context: ConsoleContext): PageContent {
   ])}
 ${tabs('Metric', [
   { label: 'Spend', href: '?', current: true },
-  { label: 'Calls', href: '?metric=calls', current: false, count: '12' },
+  { label: 'Calls', href: '?metric=calls', current: false },
 ])}
 ${stats([
   {
@@ -161,7 +160,6 @@ ${stats([
     value: usd(12_345_678_901),
     href: '/console/p/acme/calls',
     delta: { share: 0.12, good: null },
-    chart: sparkline('Spend', [1, 4, 2, 6]),
   },
   { label: 'Calls', value: formatCount(48_211), hint: 'last 14 days', delta: { share: 0.4, good: true } },
   { label: 'Errors', value: '0.4%', delta: { share: 0.02, good: false } },
