@@ -4,10 +4,10 @@ import { newId } from '../core/ids.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
+import { endAccess, endSignIns } from './end-access.ts';
 import { assertPassword, hashPassword } from './password.ts';
 import type { Person } from './person.ts';
 import { type NewPerson, nameFromEmail, newPersonInput, parseName, personChange } from './person-input.ts';
-import { endSessions } from './sessions.ts';
 
 /** A person as administrators see them. */
 export interface PersonRecord extends Person {
@@ -27,12 +27,12 @@ export interface Accounts {
   /** By email; `after` is the last address of the previous page. */
   list(page: { after?: string | undefined; limit: number }): Promise<PersonRecord[]>;
   isEmpty(): Promise<boolean>;
-  /** Changes name, admin flag or `disabled` from a request body. Disabling ends all sessions and sign-in links. */
+  /** Changes name, admin flag or `disabled` from a request body. Disabling ends all sessions, sign-in links and personal tokens. */
   change(personId: string, input: unknown): Promise<PersonRecord>;
   /** Deletes the person with sessions, links and memberships; the audit log keeps the id. */
   remove(personId: string): Promise<void>;
   rename(personId: string, name: string): Promise<void>;
-  /** Ends all sessions but this one. */
+  /** Ends all sessions but this one, and the sign-in links. */
   setPassword(personId: string, password: string, sessionId: string): Promise<void>;
 }
 
@@ -75,10 +75,7 @@ export function createAccounts({ database, clock }: { readonly database: Databas
         );
         const person = rows.length > 0 ? await readPerson(tx, personId) : null;
         if (!person) throw personNotFound();
-        if (disabled) {
-          await endSessions(tx, personId);
-          await tx.query('delete from sign_in_links where person_id = $1::uuid', [personId]);
-        }
+        if (disabled) await endAccess(tx, personId, clock.now());
         return person;
       });
     },
@@ -92,10 +89,7 @@ export function createAccounts({ database, clock }: { readonly database: Databas
     async setPassword(personId, password, sessionId) {
       assertPassword(password, (await get(personId)).email);
       const hash = await hashPassword(password);
-      await database.transaction(async (tx) => {
-        await setPasswordHash(tx, personId, hash);
-        await endSessions(tx, personId, sessionId);
-      });
+      await database.transaction((tx) => setPasswordHash(tx, personId, hash, sessionId));
     },
   };
 }
@@ -124,8 +118,10 @@ export async function readPerson(queries: Queries, personId: string): Promise<Pe
   return row ? toPerson(row) : null;
 }
 
-export async function setPasswordHash(queries: Queries, personId: string, hash: string): Promise<void> {
-  await queries.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
+/** Ends the sessions but this one, and the sign-in links. */
+export async function setPasswordHash(tx: Queries, personId: string, hash: string, sessionId: string | null = null): Promise<void> {
+  await tx.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
+  await endSignIns(tx, personId, sessionId);
 }
 
 const selectPeople = `select id, email, name, is_admin as "isAdmin", password_hash is not null as "hasPassword",

@@ -7,12 +7,14 @@ export type Identity = Pick<OidcIdentity, 'issuer' | 'subject' | 'verifiedEmail'
 
 /** The active person of an account, or of its verified email when that person is not connected to an account yet. Null when there is none. */
 export async function findPersonOf(queries: Queries, { issuer, subject, verifiedEmail }: Identity): Promise<Person | null> {
-  const [person] = await queries.query<Person>(
-    `select id, email, name, is_admin as "isAdmin" from people
-      where disabled_at is null
-        and ((oidc_issuer = $1::text and oidc_sub = $2::text) or (oidc_issuer is null and email = $3::text))
+  const [row] = await queries.query<Person & { isDisabled: boolean }>(
+    `select id, email, name, is_admin as "isAdmin", disabled_at is not null as "isDisabled" from people
+      where (oidc_issuer = $1::text and oidc_sub = $2::text) or (oidc_issuer is null and email = $3::text)
       order by oidc_issuer nulls last limit 1`,
     [issuer, subject, verifiedEmail],
   );
-  return person ?? null;
+  // A disabled person stays disabled, even when the account has got the address of somebody else.
+  if (!row || row.isDisabled) return null;
+  const { isDisabled: _, ...person } = row;
+  return person;
 }

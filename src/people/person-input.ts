@@ -46,6 +46,8 @@ export const memberInput = z.strictObject({ role: z.enum(['owner', 'member']) })
 /** A name and, for the first admin, an e-mail address, entered with a sign-in link. */
 const newAccount = z.object({ email, name });
 
+const identity = z.object({ email, name: name.optional().catch(undefined) });
+
 export type NewPerson = z.output<typeof newPersonInput>;
 
 export function parseName(input: string): string {
@@ -54,6 +56,11 @@ export function parseName(input: string): string {
 
 export function parseNewAccount(input: { email: string; name: string }): z.output<typeof newAccount> {
   return parseOrBadRequest(newAccount, input);
+}
+
+/** What an identity provider says about a person: null without an acceptable address; a name that is not acceptable is left out. */
+export function parseIdentity(address: string | null, givenName: string | null): z.output<typeof identity> | null {
+  return identity.safeParse({ email: address, name: givenName }).data ?? null;
 }
 
 /** Name of a person who has not entered one. */

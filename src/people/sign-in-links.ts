@@ -28,7 +28,7 @@ export interface LinkInput {
   /** For a link that creates an account. */
   readonly email: string;
   readonly name: string;
-  /** Empty: the password stays, or there is none. */
+  /** Empty: the password stays, or there is none. A new one ends the sessions and the other links of the person. */
   readonly password: string;
 }
 

@@ -9,10 +9,16 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { insertPerson, type PersonRecord, readPerson } from './accounts.ts';
 import { createAttemptLimit, limitKey, networkOf } from './attempt-limit.ts';
+import { endAccess } from './end-access.ts';
 import { verifyPassword } from './password.ts';
+import { parseIdentity } from './person-input.ts';
 
-/** Attempts with one e-mail address, and from one network address. Links and OpenID Connect work meanwhile. */
-const maxPerAccount = 10;
+/**
+ * Attempts with one e-mail address from one network address, with one e-mail address, and from one network address. The first is the lowest,
+ * so that an attacker locks out nobody else. Links and OpenID Connect work meanwhile.
+ */
+const maxFromOnePlace = 10;
+const maxPerAccount = 100;
 const maxPerAddress = 50;
 
 export type SignInResult =
@@ -34,7 +40,8 @@ export interface OidcIdentity {
 export interface SignIn {
   withPassword(attempt: { email: string; password: string; address: string }): Promise<SignInResult>;
   /**
-   * Finds the person by issuer and subject, else by verified e-mail address; an address of `allowedDomains` gets a new account.
+   * Finds the person by issuer and subject, else by verified e-mail address, which ends every other way into the account; an address of
+   * `allowedDomains` gets a new account.
    * Null for everybody else and for disabled people.
    */
   withOidc(identity: OidcIdentity, allowedDomains: readonly string[]): Promise<PersonRecord | null>;
@@ -48,7 +55,8 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       const account = toPostgresText(email.trim().toLowerCase());
       const byAccount = limitKey('account', account, maxPerAccount);
       const byAddress = limitKey('address', networkOf(address), maxPerAddress);
-      const until = await limit.count([byAccount, byAddress]);
+      const byBoth = limitKey('account and address', `${networkOf(address)} ${account}`, maxFromOnePlace);
+      const until = await limit.count([byBoth, byAccount, byAddress]);
       if (until !== null) return { kind: 'limited', until };
       const [row] = await database.query<{ id: string; hash: string | null }>(
         'select id, password_hash as hash from people where email = $1::text and disabled_at is null',
@@ -57,20 +65,22 @@ export function createSignIn({ database, clock }: { readonly database: Database;
       const matches = await verifyPassword(password, row?.hash ?? null);
       const person = row && matches ? await readPerson(database, row.id) : null;
       if (!person || person.disabledAt !== null) return { kind: 'refused' };
-      // Others at the address may still guess, so only this attempt is taken back there.
-      await limit.clear(byAccount);
+      // Others may still guess the account, or at the address, so only this attempt is taken back there.
+      await limit.clear(byBoth);
+      await limit.takeBack(byAccount);
       await limit.takeBack(byAddress);
       return { kind: 'ok', person };
     },
     withOidc: ({ issuer, subject, verifiedEmail, name }, allowedDomains) =>
       database.transaction(async (tx) => {
-        const [known] = await tx.query<{ id: string }>(
-          'select id from people where oidc_issuer = $1::text and oidc_sub = $2::text and disabled_at is null',
+        const [known] = await tx.query<{ id: string; isDisabled: boolean }>(
+          'select id, disabled_at is not null as "isDisabled" from people where oidc_issuer = $1::text and oidc_sub = $2::text',
           [issuer, subject],
         );
-        if (known) return readPerson(tx, known.id);
-        if (verifiedEmail === null) return null;
-        const email = verifiedEmail.toLowerCase();
+        if (known) return known.isDisabled ? null : readPerson(tx, known.id);
+        const person = parseIdentity(verifiedEmail, name);
+        if (person === null) return null;
+        const { email } = person;
         const [found] = await tx.query<{ id: string; isFree: boolean }>(
           `select id, oidc_issuer is distinct from $2::text and disabled_at is null as "isFree"
            from people where email = $1::text for update`,
@@ -80,9 +90,15 @@ export function createSignIn({ database, clock }: { readonly database: Database;
         if (found && !found.isFree) return null;
         const isAllowed = allowedDomains.includes(email.slice(email.lastIndexOf('@') + 1));
         if (!found && !isAllowed) return null;
-        const personId =
-          found?.id ?? (await insertPerson(tx, { email, ...(name !== null && { name }), passwordHash: null }, clock.now())).id;
-        await tx.query('update people set oidc_issuer = $2::text, oidc_sub = $3::text where id = $1::uuid', [personId, issuer, subject]);
+        const now = clock.now();
+        // Addresses of accounts are not verified: somebody else may have a password or a session of this one.
+        if (found) await endAccess(tx, found.id, now);
+        const personId = found?.id ?? (await insertPerson(tx, { ...person, passwordHash: null }, now)).id;
+        await tx.query('update people set oidc_issuer = $2::text, oidc_sub = $3::text, password_hash = null where id = $1::uuid', [
+          personId,
+          issuer,
+          subject,
+        ]);
         return readPerson(tx, personId);
       }),
   };

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from '@jest/globals';
+import { findPersonOf } from '../../src/people/identity.ts';
 import { hashPassword, verifyPassword } from '../../src/people/password.ts';
 import { createPeople, type People } from '../../src/people/people.ts';
 import { describeDatabases } from '../db/databases.ts';
@@ -55,15 +56,29 @@ describeDatabases('people', (database) => {
     expect(await attempt({})).toEqual(refused);
   });
 
-  test('ten failures block an account for a quarter of an hour, also for the right password and other processes', async () => {
+  test('ten failures block an account from a network for a quarter of an hour, also for the right password and other processes', async () => {
     await people.accounts.create({ email, password });
     const other = createPeople({ database: database(), clock: { now: () => now } });
     const attempt = ({ signIn }: People, given: string) => signIn.withPassword({ email, password: given, address });
     const failures = await Promise.all(Array.from({ length: 10 }, (_, index) => attempt(index % 2 ? people : other, 'wrong password')));
     expect(new Set(failures.map(({ kind }) => kind))).toEqual(new Set(['refused']));
     expect(await attempt(other, password)).toEqual({ kind: 'limited', until: now + 15 * 60_000 });
+    // An attacker locks out nobody else.
+    const elsewhere = { email, password, address: '198.51.100.7' };
+    expect(await people.signIn.withPassword(elsewhere)).toMatchObject({ kind: 'ok' });
     now += 15 * 60_000;
     expect(await attempt(people, password)).toMatchObject({ kind: 'ok' });
+  });
+
+  test('a hundred failures from many networks block an account', async () => {
+    await people.accounts.create({ email, password });
+    await database().query(`insert into sign_in_failures select sha256(convert_to($1::text, 'UTF8')), 99, $2::timestamptz`, [
+      `account ${email}`,
+      new Date(now + 60_000),
+    ]);
+    const attempt = (given: string, from: string) => people.signIn.withPassword({ email, password: given, address: from });
+    expect(await attempt('wrong password', '203.0.113.1')).toEqual({ kind: 'refused' });
+    expect(await attempt(password, '203.0.113.2')).toEqual({ kind: 'limited', until: now + 60_000 });
   });
 
   test('fifty failures block a network address, whatever the account; a success does not count', async () => {
@@ -78,18 +93,21 @@ describeDatabases('people', (database) => {
     expect(await attempt('2001:db8:0:8::1')).toMatchObject({ kind: 'ok' });
   });
 
-  test('disabling ends sessions and links; enabling does not bring them back', async () => {
+  test('disabling ends sessions, links and tokens; enabling does not bring them back', async () => {
     const { id } = await people.accounts.create({ email });
     const { secret } = await people.sessions.start(id, { userAgent: null });
     const link = await people.links.issue(id);
+    const { token } = await people.personalTokens.create(id, { name: 'laptop', scopes: ['usage:read'], days: 1 });
     expect(await people.accounts.change(id, { disabled: true })).toMatchObject({ disabledAt: now });
     expect(await people.accounts.change(id, { disabled: false, name: 'Ann' })).toMatchObject({ disabledAt: null, name: 'Ann' });
     expect(await people.sessions.find(secret)).toBeNull();
     expect(await people.links.find(link.secret)).toBeNull();
+    expect(await people.personalTokens.find(token)).toBeNull();
   });
 
-  test('a new password ends the other sessions', async () => {
+  test('a new password ends the other sessions and the links', async () => {
     const { id } = await people.accounts.create({ email, password });
+    const [link, unused] = [await people.links.issue(id), await people.links.issue(id)];
     const [mine, other] = [await people.sessions.start(id, { userAgent: null }), await people.sessions.start(id, { userAgent: null })];
     const sessionId = (await people.sessions.find(mine.secret))?.id ?? '';
     const next = 'a new and longer password';
@@ -98,6 +116,11 @@ describeDatabases('people', (database) => {
     expect(await people.sessions.find(mine.secret)).not.toBeNull();
     expect(await people.sessions.find(other.secret)).toBeNull();
     expect(await people.signIn.withPassword({ email, password: next, address })).toMatchObject({ kind: 'ok' });
+    expect(await people.links.find(link.secret)).toBeNull();
+    expect(await people.links.find(unused.secret)).toBeNull();
+    const reset = await people.links.issue(id);
+    await people.links.use(reset.secret, { email: '', name: '', password });
+    expect(await people.sessions.list(id)).toEqual([]);
   });
 
   test('people are listed by page, and deleted with everything but their id in the audit log', async () => {
@@ -122,11 +145,12 @@ describeDatabases('people', (database) => {
 
   test('a link expires after a day; a mistake leaves it usable; it sets the password', async () => {
     const { id } = await people.accounts.create({ email });
-    const [link, old] = [await people.links.issue(id), await people.links.issue(id)];
+    const link = await people.links.issue(id);
     const use = ({ secret }: { secret: string }, given: string) => people.links.use(secret, { email: '', name: '', password: given });
     await expect(use(link, 'short')).rejects.toMatchObject({ code: 'bad_request' });
     expect(await use(link, password)).toMatchObject({ id, hasPassword: true });
     expect(await people.signIn.withPassword({ email, password, address })).toMatchObject({ kind: 'ok' });
+    const old = await people.links.issue(id);
     now = old.expiresAt;
     await expect(use(old, '')).rejects.toMatchObject({ code: 'not_found' });
   });
@@ -153,5 +177,31 @@ describeDatabases('people', (database) => {
     expect(await signIn(newcomer, ['example.com'])).toMatchObject({ name: 'New', isAdmin: false, email: newcomer.verifiedEmail });
     await people.accounts.change(id, { disabled: true });
     expect(await signIn({ verifiedEmail: email })).toBeNull();
+    // Another address at the provider does not make a disabled person somebody else.
+    const colleague = await people.accounts.create({ email: uniqueEmail() });
+    expect(await signIn({ verifiedEmail: colleague.email })).toBeNull();
+    expect(await findPersonOf(database(), { ...identity, verifiedEmail: colleague.email })).toBeNull();
+    expect(await signIn({ verifiedEmail: `new-${email}` }, ['example.com'])).toBeNull();
+  });
+
+  test('a name or address that the gateway does not accept gives no name or no account', async () => {
+    const signIn = (change: object) =>
+      people.signIn.withOidc({ issuer: 'https://id.example', subject: uniqueEmail(), verifiedEmail: null, name: null, ...change }, [
+        'example.com',
+      ]);
+    expect(await signIn({ verifiedEmail: email, name: 'A\0' })).toMatchObject({ name: email.split('@')[0] });
+    expect(await signIn({ verifiedEmail: `a@b@example.com` })).toBeNull();
+  });
+
+  test('the first sign-in with the identity provider ends every other way into the account', async () => {
+    const { id } = await people.accounts.create({ email, password });
+    const { secret } = await people.sessions.start(id, { userAgent: null });
+    const link = await people.links.issue(id);
+    const { token } = await people.personalTokens.create(id, { name: 'laptop', scopes: ['usage:read'], days: 1 });
+    const identity = { issuer: 'https://id.example', subject: email, verifiedEmail: email, name: null };
+    expect(await people.signIn.withOidc(identity, [])).toMatchObject({ id, hasPassword: false });
+    expect(await people.sessions.find(secret)).toBeNull();
+    expect(await people.links.find(link.secret)).toBeNull();
+    expect(await people.personalTokens.find(token)).toBeNull();
   });
 });

@@ -85,7 +85,7 @@ describe('sign-in with a password', () => {
   test('429 after too many failures', async () => {
     const email = uniqueEmail();
     await gateway().database.query(
-      `insert into sign_in_failures select sha256(convert_to($1::text, 'UTF8')), 10, now() + interval '2 minutes'`,
+      `insert into sign_in_failures select sha256(convert_to($1::text, 'UTF8')), 100, now() + interval '2 minutes'`,
       [`account ${email}`],
     );
     const response = await submitSignIn(visit(), { email, password });
