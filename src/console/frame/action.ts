@@ -68,10 +68,11 @@ function isInputError(error: unknown): error is GatewayError {
   return error instanceof GatewayError && error.status < 500 && error.code !== 'not_found';
 }
 
-/** Fields of a form that was submitted as `application/x-www-form-urlencoded`. */
+/** Fields of a form that was submitted as `application/x-www-form-urlencoded`, without NUL, which PostgreSQL does not store. */
 async function readForm(request: Request, maxBytes: number): Promise<URLSearchParams> {
   const type = request.headers['content-type']?.split(';', 1)[0]?.trim().toLowerCase();
   if (type !== undefined && type !== 'application/x-www-form-urlencoded')
     throw gatewayError('unsupported_media_type', { message: 'content type must be application/x-www-form-urlencoded' });
-  return new URLSearchParams((await readBody(request, maxBytes)).toString());
+  const form = new URLSearchParams((await readBody(request, maxBytes)).toString());
+  return new URLSearchParams([...form].map(([name, value]) => [name, value.replaceAll('\0', '')]));
 }

@@ -93,6 +93,7 @@ function stringParams(params: Request['params']): Record<string, string> {
 
 function urlOf(request: Request): URL {
   const text = originOf(request) + request.originalUrl;
-  if (!URL.canParse(text)) throw gatewayError('bad_request', { message: 'the URL is invalid' });
+  // PostgreSQL stores no NUL, so nothing has it in its name.
+  if (!URL.canParse(text) || text.includes('%00')) throw gatewayError('bad_request', { message: 'the URL is invalid' });
   return new URL(text);
 }

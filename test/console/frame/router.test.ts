@@ -104,6 +104,13 @@ describe('forms', () => {
     expect((await fetch(site.url + revoke, { method: 'POST', headers, body: 'csrf=1' })).status).toBe(415);
   });
 
+  test('400 for NUL in a URL; it is removed from fields', async () => {
+    expect((await site.post('/console/p/acme/keys/%00/revoke', 'owner', { fields })).status).toBe(400);
+    expect((await site.get('/console/p/acme/keys?tab=%00', 'owner')).status).toBe(400);
+    await site.post('/console/p/acme/keys', 'owner', { fields: { name: 'a\0b' } });
+    expect(lastAudit()).toMatchObject({ outcome: 'ok', detail: { name: 'ab' } });
+  });
+
   test('422 shows the form again with the message', async () => {
     const response = await site.post('/console/p/acme/keys', 'owner');
     expect(response.status).toBe(422);
