@@ -2,6 +2,7 @@
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gatewayError } from '../core/errors.ts';
+import { createBoundedWork } from './bounded-work.ts';
 
 /** OWASP's minimum for argon2id: 19 MiB, two passes, one lane. A hash takes tens of milliseconds, outside the event loop. */
 const cost = { memory: 19_456, passes: 2, parallelism: 1 };
@@ -12,6 +13,14 @@ const minLength = 12;
 const maxLength = 256;
 
 const deriveHash = promisify(argon2);
+/**
+ * Hashes run on the threads of Node.js (four by default), which DNS and files need too: a flood of sign-ins must not stop the calls of
+ * applications. The longest queue takes a few seconds.
+ */
+const hashes = createBoundedWork({ maxRunning: 2, maxWaiting: 50 });
+
+/** So many hashes are waiting that another sign-in should be refused. */
+export const isHashingBusy = hashes.isBusy;
 
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(saltBytes);
@@ -48,7 +57,8 @@ const unusableHash = `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.
 
 /** Keyboards differ in how they compose characters, hence NFKC. */
 async function derive(password: string, parameters: Omit<Argon2Parameters, 'message'>): Promise<Buffer> {
-  return deriveHash('argon2id', { message: password.slice(0, 4 * maxLength).normalize('NFKC'), ...parameters });
+  const message = password.slice(0, 4 * maxLength).normalize('NFKC');
+  return hashes.run(() => deriveHash('argon2id', { message, ...parameters }));
 }
 
 function encode(bytes: Buffer): string {

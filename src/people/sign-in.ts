@@ -10,7 +10,7 @@ import type { Database } from '../db/database.ts';
 import { insertPerson, type PersonRecord, readPerson } from './accounts.ts';
 import { createAttemptLimit, limitKey, networkOf } from './attempt-limit.ts';
 import { endAccess } from './end-access.ts';
-import { verifyPassword } from './password.ts';
+import { isHashingBusy, verifyPassword } from './password.ts';
 import { parseIdentity } from './person-input.ts';
 
 /**
@@ -20,12 +20,14 @@ import { parseIdentity } from './person-input.ts';
 const maxFromOnePlace = 10;
 const maxPerAccount = 100;
 const maxPerAddress = 50;
+/** When to try again while too many sign-ins are under way. */
+const busyMs = 10_000;
 
 export type SignInResult =
   | { readonly kind: 'ok'; readonly person: PersonRecord }
   /** Unknown account, wrong password or disabled person. */
   | { readonly kind: 'refused' }
-  /** Too many failures; `until` is when the next attempt is allowed. */
+  /** Too many failures, or too many attempts at once; `until` is when the next attempt is allowed. */
   | { readonly kind: 'limited'; readonly until: number };
 
 /** A person as an identity provider describes them, from a verified ID token. */
@@ -52,6 +54,7 @@ export function createSignIn({ database, clock }: { readonly database: Database;
 
   return {
     async withPassword({ email, password, address }) {
+      if (isHashingBusy()) return { kind: 'limited', until: clock.now() + busyMs };
       const account = toPostgresText(email.trim().toLowerCase());
       const byAccount = limitKey('account', account, maxPerAccount);
       const byAddress = limitKey('address', networkOf(address), maxPerAddress);

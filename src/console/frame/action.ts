@@ -74,5 +74,5 @@ async function readForm(request: Request, maxBytes: number): Promise<URLSearchPa
   if (type !== undefined && type !== 'application/x-www-form-urlencoded')
     throw gatewayError('unsupported_media_type', { message: 'content type must be application/x-www-form-urlencoded' });
   const form = new URLSearchParams((await readBody(request, maxBytes)).toString());
-  return new URLSearchParams([...form].map(([name, value]) => [name, value.replaceAll('\0', '')]));
+  return new URLSearchParams([...form].map(([name, value]): [string, string] => [name, value.replaceAll('\0', '')]));
 }

@@ -48,9 +48,11 @@ export function originOf(request: IncomingMessage): string {
   return URL.canParse(origin) ? new URL(origin).origin : 'http://localhost';
 }
 
-/** `path` when it is a path on this site, else the start page; for links that a query or a form names. */
+/** `path` when it is a path on this site, else the start page; for links that a query or a form names. Headers may contain the result. */
 export function safePath(path: string | null): string {
-  return path !== null && /^\/(?![/\\])[^\\\p{Cc}]*$/u.test(path) ? path : '/console';
+  if (path === null || !/^\/(?![/\\])[^\\\p{Cc}]*$/u.test(path)) return '/console';
+  // Parsing the path would normalize it: `/.//host` would become `//host`.
+  return path.toWellFormed().replace(/[^\p{ASCII}]+/gu, encodeURIComponent);
 }
 
 function noticeSignature(encoded: string, cookieSecret: string): string {

@@ -36,8 +36,8 @@ describe('sign-in with a password', () => {
     const email = uniqueEmail();
     const { id } = await people().accounts.create({ email, password });
     const visitor = visit();
-    const response = await submitSignIn(visitor, { email, password }, '/console/account?a=b');
-    expect([response.status, response.headers.get('location')]).toEqual([303, '/console/account?a=b']);
+    const response = await submitSignIn(visitor, { email, password }, '/console/account?a=b€');
+    expect([response.status, response.headers.get('location')]).toEqual([303, '/console/account?a=b%E2%82%AC']);
     const first = visitor.cookies.get('gateway_session') ?? '';
     expect(await people().sessions.list(id)).toMatchObject([{ userAgent: 'visitor' }]);
     const again = createVisitor(gateway().url);
