@@ -26,8 +26,11 @@ export const assetPath = '/console/assets/';
 
 /** Makes a file servable; call it once, when the module is loaded: `defineAsset(new URL('./playground.js', import.meta.url))`. */
 export function defineAsset(file: URL): Asset {
-  const bytes = readFileSync(file);
-  const [name = '', extension = ''] = splitName(basename(file.pathname));
+  return createAsset(basename(file.pathname), readFileSync(file));
+}
+
+function createAsset(fileName: string, bytes: Buffer): Asset {
+  const [name, extension] = splitName(fileName);
   const hash = createHash('sha256').update(bytes).digest('hex').slice(0, 16);
   const href = `${assetPath}${name}-${hash}.${extension}`;
   let brotli: Buffer | null = null;
@@ -60,7 +63,12 @@ function splitName(file: string): [string, string] {
   return [file.slice(0, dot), file.slice(dot + 1)];
 }
 
-export const styleSheet = defineAsset(new URL('./console.css', import.meta.url));
+/** Later files override earlier ones. */
+const styles = ['base', 'layout', 'forms', 'filters', 'tables', 'figures', 'charts', 'narrow'];
+export const styleSheet = createAsset(
+  'console.css',
+  Buffer.concat(styles.map((name) => readFileSync(new URL(`./styles/${name}.css`, import.meta.url)))),
+);
 export const consoleScript = defineAsset(new URL('./console.js', import.meta.url));
 export const icon = defineAsset(new URL('./icon.svg', import.meta.url));
 export const htmx = defineAsset(new URL(import.meta.resolve('htmx.org/dist/htmx.min.js')));

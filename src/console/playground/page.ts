@@ -19,6 +19,7 @@ import type { RunEnd } from './run.ts';
 import { curlSnippet, pythonSnippet, typescriptSnippet } from './snippets.ts';
 
 const script = defineAsset(new URL('./playground.js', import.meta.url));
+const styles = defineAsset(new URL('./playground.css', import.meta.url));
 
 export interface ModelChoice {
   readonly tiers: readonly string[];
@@ -50,7 +51,7 @@ export function playgroundPage(context: ConsoleContext, { input, choice, results
 ${section('Code', html`<div id="code" class="stack">${codeBlocks(chosen, origin)}</div>`, {
   hint: 'The same call from an application. Put a virtual key into GATEWAY_KEY.',
 })}`;
-  return { kind: 'page', title: 'Playground', content, scripts: [script] };
+  return { kind: 'page', title: 'Playground', content, scripts: [script], styles: [styles] };
 }
 
 export function codeBlocks(input: PlaygroundInput, origin: string): Html {
