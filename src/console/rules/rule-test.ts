@@ -1,4 +1,5 @@
 /** Evaluates the rules of a project on a text. Nothing is stored, and the text is not in a URL. */
+import { setImmediate as turn } from 'node:timers/promises';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
 import { createRuleCompiler, evaluateTexts } from '../../guardrails/rules.ts';
 import { badge, notice, form as renderForm, section, selectField, table, textArea } from '../frame/components.ts';
@@ -9,10 +10,11 @@ import { classLabels } from './rule-form.ts';
 
 interface RuleResult {
   readonly rule: ContentRule;
-  readonly isMatch: boolean;
+  /** Null: not tested, since the rules before took too long. */
+  readonly isMatch: boolean | null;
 }
 
-const maxTextLength = 100_000;
+const maxTextLength = 10_000;
 
 /** `form`: a text that was sent; null for the empty form. */
 export async function ruleTest(context: ConsoleContext, rules: readonly ContentRule[], form: URLSearchParams | null): Promise<Html> {
@@ -21,7 +23,7 @@ export async function ruleTest(context: ConsoleContext, rules: readonly ContentR
   const results =
     form === null
       ? null
-      : await evaluate(
+      : await evaluateRules(
           rules.filter((rule) => rule.place === place),
           text.slice(0, maxTextLength),
         );
@@ -40,16 +42,25 @@ export async function ruleTest(context: ConsoleContext, rules: readonly ContentR
   );
 }
 
-/** Each rule alone, also those that a call blocked by an earlier rule would not reach. */
-function evaluate(rules: readonly ContentRule[], text: string): Promise<RuleResult[]> {
+/**
+ * Each rule alone, also those that a call blocked by an earlier rule would not reach. An expression may take a second; other requests are
+ * served between two rules, and after `budgetMs` the remaining rules are not tested.
+ */
+export async function evaluateRules(rules: readonly ContentRule[], text: string, budgetMs = 2_000): Promise<RuleResult[]> {
   const compile = createRuleCompiler();
-  return Promise.all(
-    rules.map(async (rule) => {
-      const placed = compile([rule])[rule.place];
-      const { blockedBy, observed } = placed ? await evaluateTexts(placed, [text]) : { blockedBy: null, observed: [] };
-      return { rule, isMatch: blockedBy !== null || observed.length > 0 };
-    }),
-  );
+  const results: RuleResult[] = [];
+  const startedAt = performance.now();
+  for (const rule of rules) {
+    const placed = compile([rule])[rule.place];
+    if (!placed || (results.length > 0 && performance.now() - startedAt >= budgetMs)) {
+      results.push({ rule, isMatch: null });
+      continue;
+    }
+    const { blockedBy, observed } = await evaluateTexts(placed, [text]);
+    results.push({ rule, isMatch: blockedBy !== null || observed.length > 0 });
+    await turn();
+  }
+  return results;
 }
 
 function resultsOf(results: readonly RuleResult[], place: ContentRule['place']): Html {
@@ -62,7 +73,13 @@ function resultsOf(results: readonly RuleResult[], place: ContentRule['place']):
           'bad',
           what,
         )
-      : notice(results.some(({ isMatch }) => isMatch) ? 'Matching rules only observe.' : 'No rule matches.', 'good', 'The text would pass')
+      : results.some(({ isMatch }) => isMatch === null)
+        ? notice('The rules take too long on this text. Try a shorter one.', 'warning', 'Not all rules were tested')
+        : notice(
+            results.some(({ isMatch }) => isMatch) ? 'Matching rules only observe.' : 'No rule matches.',
+            'good',
+            'The text would pass',
+          )
   }${table<RuleResult>({
     caption: `Rules on the ${place}`,
     rows: results,
@@ -77,7 +94,12 @@ function resultsOf(results: readonly RuleResult[], place: ContentRule['place']):
       { label: 'Action', value: ({ rule }) => rule.action },
       {
         label: 'Result',
-        value: ({ rule, isMatch }) => (isMatch ? badge('matches', rule.action === 'block' ? 'bad' : 'warning') : badge('no match')),
+        value: ({ rule, isMatch }) =>
+          isMatch === null
+            ? badge('not tested: took too long', 'warning')
+            : isMatch
+              ? badge('matches', rule.action === 'block' ? 'bad' : 'warning')
+              : badge('no match'),
       },
     ],
   })}`;
