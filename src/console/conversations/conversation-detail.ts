@@ -26,6 +26,7 @@ import {
   withQuery,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
 import { stateBadge, styles } from './conversation-list.ts';
 import { maxTextLength, messagesView, textView } from './conversation-text.ts';
@@ -102,7 +103,7 @@ export function createConversationDetailRoutes({ queries, readStored, remember }
         const { batchId } = await readStored(() => remember(project.id, id.toLowerCase(), focus));
         return {
           kind: 'redirect',
-          to: `/console/p/${project.slug}/batches/${batchId}`,
+          to: projectPath(context, `/batches/${batchId}`),
           notice: 'Memory reads the conversation from its first message.',
           audit: { conversation: id, batch: batchId },
         };
@@ -113,9 +114,8 @@ export function createConversationDetailRoutes({ queries, readStored, remember }
 }
 
 function detailPage(context: ConsoleContext, conversation: ConversationView, view: View, content: Html, focus: string): PageContent {
-  const { project, zone } = context;
+  const { zone } = context;
   const { id, title, state, source, subject, calls, messages, batchedMessages, learnable } = conversation;
-  const base = `/console/p/${project.slug}`;
   const learned = learnable
     ? `${formatCount(Math.min(batchedMessages, messages))} of ${formatCount(messages)} messages`
     : 'Not learned from';
@@ -123,11 +123,11 @@ function detailPage(context: ConsoleContext, conversation: ConversationView, vie
     kind: 'page',
     title: title || 'Conversation',
     styles: [styles],
-    breadcrumbs: [{ label: 'Conversations', href: `${base}/conversations` }],
+    breadcrumbs: [{ label: 'Conversations', href: projectPath(context, '/conversations') }],
     content: html`<div class="stack">${definitions([
       ['State', stateBadge(state)],
-      ['Application', html`<a href="${base}/conversations?source=${encodeURIComponent(source)}">${source}</a>`],
-      ['Subject', subject === null ? 'None' : html`<a href="${base}/memory?subject=${encodeURIComponent(subject)}">${subject}</a>`],
+      ['Application', html`<a href="${projectPath(context, '/conversations', { source })}">${source}</a>`],
+      ['Subject', subject === null ? 'None' : html`<a href="${projectPath(context, '/memory', { subject })}">${subject}</a>`],
       ['Calls', formatCount(calls)],
       ['Started', time(conversation.startedAt, zone)],
       ['Last turn', time(conversation.lastTurnAt, zone)],
@@ -149,7 +149,7 @@ ${tabs(
 function rememberSection(context: ConsoleContext, { id }: ConversationView, focus: string): Html {
   const content = form({
     context,
-    action: `/console/p/${context.project.slug}/conversations/${id}/remember`,
+    action: projectPath(context, `/conversations/${id}/remember`),
     submit: 'Remember',
     label: 'Remember this conversation',
     fields: [
@@ -182,25 +182,25 @@ async function memoriesView(queries: Queries, context: ConsoleContext, { id }: C
       { label: 'Written', value: ({ createdAt }) => ago(createdAt, context.now, context.zone) },
     ],
     rows: shown,
-    rowHref: (item) => `/console/p/${project.slug}/memory/${item.id}`,
+    rowHref: (item) => projectPath(context, `/memory/${item.id}`),
     empty: 'None so far. A learning batch writes down what is worth knowing, which may be nothing.',
   });
   return html`${list}${pager(context, next)}`;
 }
 
-async function callsView(queries: Queries, { project, zone }: ConsoleContext, { id, calls }: ConversationView): Promise<Html> {
+async function callsView(queries: Queries, context: ConsoleContext, { id, calls }: ConversationView): Promise<Html> {
   const rows = await listConversationCalls(queries, id, maxCalls);
   const list = table({
     caption: 'Calls of this conversation',
     hideCaption: true,
     columns: [
-      { label: 'Started', value: ({ startedAt }: (typeof rows)[number]) => time(startedAt, zone) },
+      { label: 'Started', value: ({ startedAt }: (typeof rows)[number]) => time(startedAt, context.zone) },
       { label: 'Model', value: ({ model }) => model ?? '–', grow: true },
       { label: 'Status', value: ({ status }) => status, align: 'end' },
       { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },
     ],
     rows,
-    rowHref: (call) => `/console/p/${project.slug}/calls/${call.id}`,
+    rowHref: (call) => projectPath(context, `/calls/${call.id}`),
     empty: 'The calls of this conversation are not stored yet, or were deleted.',
   });
   return html`${calls > maxCalls ? html`<p class="hint">The newest ${formatCount(maxCalls)} of ${formatCount(calls)} calls.</p>` : ''}${list}`;

@@ -18,6 +18,7 @@ import {
   textField,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue } from '../frame/route.ts';
 
 export interface ConversationListDeps {
@@ -118,7 +119,7 @@ function conversationTable(context: ConsoleContext, rows: readonly ConversationS
       { label: 'Last turn', value: ({ lastTurnAt }) => ago(lastTurnAt, context.now, context.zone) },
     ],
     rows,
-    rowHref: ({ id }) => `/console/p/${context.project.slug}/conversations/${id}`,
+    rowHref: ({ id }) => projectPath(context, `/conversations/${id}`),
     empty:
       context.url.search === ''
         ? 'Successful calls of chat, messages and responses appear here while memory is on.'

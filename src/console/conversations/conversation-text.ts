@@ -3,6 +3,7 @@ import type { Queries } from '../../db/database.ts';
 import { type ConversationMessage, type ConversationView, listMessages } from '../../memory/conversations/list-conversations.ts';
 import { badge, formatCount, time, withQuery } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
 /** A page of messages of the longest kind stays below 150 kB. */
@@ -27,9 +28,9 @@ export async function messagesView(queries: Queries, context: ConsoleContext, co
   return html`<p class="hint">${range}</p><ol class="messages" start="${from + 1}">${rows.map((row) => message(context, row))}</ol>${paging}`;
 }
 
-function message({ project, zone }: ConsoleContext, row: ConversationMessage): Html {
+function message(context: ConsoleContext, row: ConversationMessage): Html {
   const { position, role, text, textLength, toolCalls, callId, createdAt } = row;
-  const call = callId === null ? '' : html` · <a href="/console/p/${project.slug}/calls/${callId}">Call</a>`;
+  const call = callId === null ? '' : html` · <a href="${projectPath(context, `/calls/${callId}`)}">Call</a>`;
   const cut =
     textLength > maxMessageLength
       ? html`<p class="hint">The first ${formatCount(maxMessageLength)} of ${formatCount(textLength)} characters.</p>`
@@ -38,7 +39,7 @@ function message({ project, zone }: ConsoleContext, row: ConversationMessage): H
     ({ name, arguments: given }) => html`<p class="tool-call">${badge('Tool call')} <code>${name}(${given})</code></p>`,
   );
   return html`<li id="message-${position}" class="message ${role}"><p class="message-head"><strong>${role === 'user' ? 'User' : 'Assistant'}</strong>
-<span class="muted">${time(createdAt, zone)}${call}</span></p>${text === '' ? '' : html`<p class="text">${text}</p>`}${cut}${tools}</li>`;
+<span class="muted">${time(createdAt, context.zone)}${call}</span></p>${text === '' ? '' : html`<p class="text">${text}</p>`}${cut}${tools}</li>`;
 }
 
 export function textView({ url }: ConsoleContext, { text, textLength, state }: ConversationView): Html {

@@ -3,6 +3,7 @@ import type { Item, ItemKind, ItemOrigin } from '../../memory/records/item-recor
 import { defineAsset } from '../frame/assets.ts';
 import { badge } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
 export const styles = defineAsset(new URL('./memory.css', import.meta.url));
@@ -37,8 +38,8 @@ export function shorten(text: string, maxLength = maxLineLength): string {
   return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`;
 }
 
-export function memoryPath({ project }: Pick<ConsoleContext, 'project'>, id = ''): string {
-  return `/console/p/${project.slug}/memory${id === '' ? '' : `/${id}`}`;
+export function memoryPath(context: Pick<ConsoleContext, 'project'>, id = ''): string {
+  return projectPath(context, `/memory${id === '' ? '' : `/${id}`}`);
 }
 
 /** State of a memory as badges; nothing for an ordinary live one. */

@@ -11,6 +11,7 @@ import { type Fact, listFactsOfItem } from '../../memory/search/graph.ts';
 import { authorName, authorOf, type FindNames, findAuthors } from '../frame/author.ts';
 import { actionButton, ago, badge, copyable, definitions, form, section, table, textArea, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ActionResult, ActionRoute, ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
 import { kindLabels, memoryPath, originLabels, ratingsLabel, shorten, stateBadges, styles, subjectLabel } from './item-view.ts';
 
@@ -164,13 +165,12 @@ function properties(context: ConsoleContext, { item, names }: Shown): Html {
   ]);
 }
 
-function sourceSection({ project, zone }: ConsoleContext, { conversationId }: Item, source: ItemSource): Html {
+function sourceSection(context: ConsoleContext, { conversationId }: Item, source: ItemSource): Html {
   const { evidence, messages, conversationTitle, batchId } = source;
-  const base = `/console/p/${project.slug}`;
-  const conversation = `${base}/conversations/${conversationId}`;
+  const conversation = projectPath(context, `/conversations/${conversationId}`);
   const quotes = messages.map(({ position, role, excerpt, createdAt }) => {
     const from = Math.floor(position / messagesPerPage) * messagesPerPage;
-    return html`<li><p class="hint">${role === 'user' ? 'User' : 'Assistant'}, ${time(createdAt, zone)} ·
+    return html`<li><p class="hint">${role === 'user' ? 'User' : 'Assistant'}, ${time(createdAt, context.zone)} ·
 <a href="${conversation}${from === 0 ? '' : `?from=${from}`}#message-${position}">message ${position + 1}</a></p>
 <blockquote class="text">${highlight(excerpt, evidence ?? '')}</blockquote></li>`;
   });
@@ -179,7 +179,8 @@ function sourceSection({ project, zone }: ConsoleContext, { conversationId }: It
     conversationId === null
       ? html`<p>The conversation was deleted.</p>`
       : html`<p>Learned from the conversation <a href="${conversation}">${conversationTitle || 'without a title'}</a></p>`;
-  const batch = batchId === null ? '' : html`<p><a href="${base}/batches/${batchId}">The learning batch that found it</a></p>`;
+  const batch =
+    batchId === null ? '' : html`<p><a href="${projectPath(context, `/batches/${batchId}`)}">The learning batch that found it</a></p>`;
   return section(
     'Source',
     html`<div class="card stack">${origin}${quotes.length === 0 ? quotation : html`<ul class="quotes">${quotes}</ul>`}${batch}</div>`,
@@ -220,8 +221,8 @@ function historyState({ id, state, supersededBy }: Item, history: readonly Item[
 }
 
 function factSection(context: ConsoleContext, facts: readonly Fact[]): Html {
-  const graph = `/console/p/${context.project.slug}/graph`;
-  const entity = (name: string) => html`<a class="cut" title="${name}" href="${graph}?entity=${encodeURIComponent(name)}">${name}</a>`;
+  const entity = (name: string) =>
+    html`<a class="cut" title="${name}" href="${projectPath(context, '/graph', { entity: name })}">${name}</a>`;
   const rows = table({
     caption: 'Facts that cite this memory',
     hideCaption: true,

@@ -23,6 +23,7 @@ import {
   textField,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
 import { kindLabels, memoryPath, originNames, ratingsLabel, shorten, stateBadges, styles, subjectLabel } from './item-view.ts';
 
@@ -152,7 +153,7 @@ async function matchesView(context: ConsoleContext, { items, episodes, byTextOnl
         { label: 'Last turn', value: ({ lastTurnAt }) => ago(lastTurnAt, context.now, context.zone) },
       ],
       rows: episodes,
-      rowHref: ({ id }) => `/console/p/${context.project.slug}/conversations/${id}`,
+      rowHref: ({ id }) => projectPath(context, `/conversations/${id}`),
       empty: '',
     }),
   );

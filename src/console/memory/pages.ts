@@ -15,8 +15,9 @@ import {
   time,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
-import { memoryPath, styles } from './item-view.ts';
+import { styles } from './item-view.ts';
 
 export interface PagesDeps {
   readonly queries: Queries;
@@ -83,24 +84,24 @@ function overviewPage(context: ConsoleContext, knowledge: StoredPage | null, row
 }
 
 function profilePage(context: ConsoleContext, subject: string, page: StoredPage | null): PageContent {
-  const memories = `${memoryPath(context)}?subject=${encodeURIComponent(subject)}`;
+  const memories = projectPath(context, '/memory', { subject });
   return {
     kind: 'page',
     title: `Profile of ${subject}`,
     styles: [styles],
-    breadcrumbs: [{ label: 'Pages', href: `/console/p/${context.project.slug}${path}` }],
+    breadcrumbs: [{ label: 'Pages', href: projectPath(context, path) }],
     actions: html`<a class="button" href="${memories}">Memories of this subject</a>`,
     content: page === null ? noPage() : pageText(context, page),
   };
 }
 
-function profilePath({ project }: ConsoleContext, subject: string): string {
-  return `/console/p/${project.slug}${path}?subject=${encodeURIComponent(subject)}`;
+function profilePath(context: ConsoleContext, subject: string): string {
+  return projectPath(context, path, { subject });
 }
 
-function pageText({ project, zone }: ConsoleContext, { text, updatedAt, batchId }: StoredPage): Html {
-  const batch = batchId === null ? '' : html` by <a href="/console/p/${project.slug}/batches/${batchId}">this learning batch</a>`;
-  return html`<div class="card"><p class="text prose">${text}</p><p class="hint">Written ${time(updatedAt, zone)}${batch}.</p></div>`;
+function pageText(context: ConsoleContext, { text, updatedAt, batchId }: StoredPage): Html {
+  const batch = batchId === null ? '' : html` by <a href="${projectPath(context, `/batches/${batchId}`)}">this learning batch</a>`;
+  return html`<div class="card"><p class="text prose">${text}</p><p class="hint">Written ${time(updatedAt, context.zone)}${batch}.</p></div>`;
 }
 
 function noPage(): Html {

@@ -13,6 +13,7 @@ import {
   textField,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import type { PlaygroundInput } from './input.ts';
 import type { RunEnd } from './run.ts';
@@ -65,7 +66,7 @@ export function codeBlocks(input: PlaygroundInput, origin: string): Html {
 }
 
 function playgroundForm(context: ConsoleContext, input: PlaygroundInput, choice: ModelChoice): Html {
-  const path = `/console/p/${context.project.slug}/playground`;
+  const path = projectPath(context, '/playground');
   const number = (value: number | null) => (value === null || Number.isNaN(value) ? null : value);
   return html`<form class="playground" id="playground" method="post" action="${path}" data-stream="${path}/stream"
 hx-post="${path}/code" hx-trigger="input delay:300ms" hx-target="#code" hx-sync="this:replace">

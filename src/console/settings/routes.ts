@@ -5,6 +5,7 @@ import { maxPreviewed, type RetentionPreview } from '../../memory/erasure/retent
 import { type MemorySettings, type MemorySettingsStore, parseMemorySettingsChange } from '../../memory/records/settings.ts';
 import { checkboxField, csrfField, fieldset, form, formatCount, textField, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
+import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
 import { formatSenders, parseSenders } from './sender-list.ts';
 
@@ -39,7 +40,7 @@ export function createSettingsRoutes({ settings, previewRetention }: SettingsPag
         const changed = changedMembers(previous, next);
         return {
           kind: 'redirect',
-          to: pathOf(context),
+          to: projectPath(context, '/settings'),
           notice:
             Object.keys(changed).length === 0 ? 'Nothing was changed.' : 'The settings are saved. They apply to every call from now on.',
           audit: { changed },
@@ -53,10 +54,6 @@ export function createSettingsRoutes({ settings, previewRetention }: SettingsPag
       },
     },
   ];
-}
-
-function pathOf({ project }: ConsoleContext): string {
-  return `/console/p/${project.slug}/settings`;
 }
 
 /** The form as text, also while it is invalid. */
@@ -125,7 +122,7 @@ function newPeriodOf(before: MemorySettings, fields: URLSearchParams): number | 
 function settingsPage(context: ConsoleContext, fields: URLSearchParams): PageContent {
   const content = form({
     context,
-    action: pathOf(context),
+    action: projectPath(context, '/settings'),
     submit: 'Save',
     fields: [
       hidden('shown', fields.get('shown') ?? ''),
@@ -193,13 +190,13 @@ interface Confirmation {
 function confirmationPage(context: ConsoleContext, fields: URLSearchParams, confirmation: Confirmation): PageContent {
   const { days } = confirmation;
   const sent = [...fields].filter(([name]) => name !== 'csrf' && name !== 'confirmed_days');
-  const content = html`<form class="form danger-zone" method="post" action="${pathOf(context)}">${csrfField(context)}${sent.map(([name, value]) => hidden(name, value))}${hidden('confirmed_days', String(days))}
+  const content = html`<form class="form danger-zone" method="post" action="${projectPath(context, '/settings')}">${csrfField(context)}${sent.map(([name, value]) => hidden(name, value))}${hidden('confirmed_days', String(days))}
 ${describeDeletion(context, confirmation)}
-<div class="form-actions"><button class="button danger">Delete after ${countOf(days, 'day', 'days')}</button><a class="button" href="${pathOf(context)}">Cancel</a></div></form>`;
+<div class="form-actions"><button class="button danger">Delete after ${countOf(days, 'day', 'days')}</button><a class="button" href="${projectPath(context, '/settings')}">Cancel</a></div></form>`;
   return {
     kind: 'page',
     title: `Delete conversations after ${countOf(days, 'day', 'days')}?`,
-    breadcrumbs: [{ label: 'Memory settings', href: pathOf(context) }],
+    breadcrumbs: [{ label: 'Memory settings', href: projectPath(context, '/settings') }],
     content,
   };
 }
