@@ -27,7 +27,7 @@ import { signInLinkUrl } from '../people/sign-in-links.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
 import type { Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
-import { readFigures } from '../usage/analytics/read-figures.ts';
+import type { Analytics } from '../usage/analytics/analytics.ts';
 import { lastCalls } from '../usage/last-calls.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import { latestPrices, priceHistory } from '../usage/prices/price-history.ts';
@@ -48,7 +48,7 @@ export interface ManagementAreasDeps {
   readonly clock: Clock;
 }
 
-export function managementAreas(deps: ManagementAreasDeps): readonly ConsoleRoute[] {
+export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analytics, 'figures'>): readonly ConsoleRoute[] {
   const { snapshot, database, readStored, keyring, projects, people, audit, breakers, clock } = deps;
   const { applications, contentRules } = projects;
   /** With the calls that just ended. */
@@ -62,7 +62,7 @@ export function managementAreas(deps: ManagementAreasDeps): readonly ConsoleRout
       applications,
       readCounters,
       recentUse: async (projectId, range) => {
-        const { groups } = await readStored(() => readFigures(database, { projectId, ...range, group: 'source', top: 200 }));
+        const { groups } = await readStored(() => analytics.figures({ projectId, ...range, group: 'source', top: 200 }));
         return new Map(
           groups.flatMap(({ name, figures }) =>
             name === null ? [] : [[name, { calls: figures.calls, cost: figures.costNanos }] as const],

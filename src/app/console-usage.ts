@@ -11,7 +11,7 @@ import type { Keyring } from '../keys/keyring.ts';
 import { readCallMemory, readCallText } from '../memory/conversations/read-call-text.ts';
 import type { Project } from '../projects/projects.ts';
 import { splitModelId } from '../routing/catalog.ts';
-import { createAnalytics } from '../usage/analytics/analytics.ts';
+import type { Analytics } from '../usage/analytics/analytics.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 
 /** What a page shows of a call's text; a prompt may have thousands of messages. */
@@ -28,8 +28,8 @@ export interface UsageAreasDeps {
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
-export function usageAreas({ database, snapshot, keyring, breakers, readCounters, readStored }: UsageAreasDeps): readonly ConsoleRoute[] {
-  const analytics = createAnalytics(database);
+export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly ConsoleRoute[] {
+  const { database, snapshot, keyring, breakers, readCounters, readStored } = deps;
   const listKeys = keyring.list;
   const providersOf = ({ settings: { providers } }: Project): string[] =>
     [...snapshot().catalog.served.keys()].filter((name) => providers?.includes(name) ?? true);

@@ -17,7 +17,7 @@ import type { Audit } from '../people/audit.ts';
 import type { People } from '../people/people.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
 import type { Projects } from '../projects/projects.ts';
-import { createAnalytics } from '../usage/analytics/analytics.ts';
+import { type Analytics, createAnalytics } from '../usage/analytics/analytics.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import type { StatusReport } from '../usage/status.ts';
@@ -73,14 +73,15 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
 
 /** One line per area, in the order of the navigation. */
 export function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
+  const analytics = createAnalytics(deps.database);
   return [
-    ...usageAreas(deps),
-    ...managementAreas(deps),
+    ...usageAreas(deps, analytics),
+    ...managementAreas(deps, analytics),
     ...playgroundArea(deps),
     ...memoryAreas(deps),
     ...signInRoutes(deps),
     ...createAccountRoutes({ people: deps.people, publicUrl: () => deps.snapshot().config.publicUrl }),
-    ...keyHolderRoutes(deps),
+    ...keyHolderRoutes(deps, analytics),
   ];
 }
 
@@ -92,8 +93,7 @@ function signInRoutes({ snapshot, people, audit, clock, logger }: ConsoleDeps): 
   return createSignInRoutes({ people, audit, oidc, oidcClient: createOidcClient({ clock }), logger });
 }
 
-function keyHolderRoutes({ database, people, keyring, projects, getStatus, readStored }: ConsoleDeps): readonly ConsoleRoute[] {
-  const analytics = createAnalytics(database);
+function keyHolderRoutes({ people, keyring, projects, getStatus, readStored }: ConsoleDeps, analytics: Analytics): readonly ConsoleRoute[] {
   return createKeyHolderRoutes({
     ...{ keyring, getStatus, analytics, readStored, attempts: people.attempts, findProject: projects.get },
   });

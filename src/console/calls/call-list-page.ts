@@ -57,18 +57,24 @@ export function createCallListRoutes(deps: CallListDeps): readonly ConsoleRoute[
 interface View {
   readonly range: Range;
   readonly filter: CallFilter;
-  readonly selection: { readonly projectId: string; readonly from: number; readonly to: number; readonly filter: CallFilter };
+  readonly selection: {
+    readonly projectId: string;
+    readonly from: number;
+    readonly to: number;
+    readonly filter: CallFilter;
+    readonly signal: AbortSignal;
+  };
   readonly before: string | null;
   readonly isLive: boolean;
 }
 
 function readView(context: ConsoleContext): View {
-  const { url, project, zone, now } = context;
+  const { url, project, zone, now, signal } = context;
   const range = parseRange(url.searchParams, { zone, now });
   const filter = parseCallFilter(url.searchParams);
   const before = parsePageId(context);
   const isLive = url.searchParams.get('live') === '1' && before === null;
-  return { range, filter, selection: { projectId: project.id, from: range.from, to: range.to, filter }, before, isLive };
+  return { range, filter, selection: { projectId: project.id, from: range.from, to: range.to, filter, signal }, before, isLive };
 }
 
 async function showCalls({ analytics, filterChoices }: CallListDeps, context: ConsoleContext): Promise<PageResult> {
@@ -168,11 +174,10 @@ function modelOf({ model, modelAsked, cache, attempts }: CallSummary): Html {
 }
 
 async function exportCalls({ analytics }: CallListDeps, context: ConsoleContext): Promise<PageResult> {
-  const { project, zone, signal } = context;
+  const { project, zone } = context;
   const { selection } = readView(context);
   const rows = (async function* () {
     for await (const call of analytics.streamCalls(selection)) {
-      signal.throwIfAborted();
       yield toCsvRow(call, zone);
     }
   })();

@@ -10,6 +10,7 @@ import type { Project } from '../../projects/projects.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import type { CallSummary } from '../../usage/analytics/call-list.ts';
 import type { StatusReport } from '../../usage/status.ts';
+import { exactUsd } from '../frame/components.ts';
 import { type Cookie, hostCookieName } from '../frame/cookies.ts';
 import { parsePageId } from '../frame/paging.ts';
 import type { ActionRoute, ConsoleContext, ConsoleRoute, CsvValue, PageContent, PageRoute } from '../frame/route.ts';
@@ -44,14 +45,14 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
     const project = await findProject(record.projectId);
     const zone = project.settings.timeZone;
     const to = startOfNext('minute', zone, context.now);
-    const own = { projectId: project.id, filter: { key: record.prefix }, to } as const;
+    const own = { projectId: project.id, filter: { key: record.prefix }, to, signal: context.signal } as const;
     const today = startOf('day', zone, context.now);
     const before = parsePageId(context);
     const [status, month, days, page] = await readStored(() =>
       Promise.all([
         getStatus(caller),
         analytics.figures({ ...own, zone, from: startOf('month', zone, context.now), costly: ['latency'] }),
-        analytics.figures({ ...own, zone, from: addDays(zone, today, 1 - chartDays), unit: 'day' }),
+        analytics.figures({ ...own, zone, from: startOf('day', zone, addDays(zone, today, 1 - chartDays)), unit: 'day' }),
         analytics.callPage({ ...own, from: record.createdAt, before, limit: callsPerPage }),
       ]),
     );
@@ -115,7 +116,13 @@ export function createKeyHolderRoutes(deps: KeyHolderDeps): readonly ConsoleRout
       const key = await findKey(context);
       if (key === null) throw gatewayError('missing_key', { message: 'paste the key first' });
       const { record } = key;
-      const selection = { projectId: record.projectId, filter: { key: record.prefix }, from: record.createdAt, to: context.now };
+      const selection = {
+        projectId: record.projectId,
+        filter: { key: record.prefix },
+        from: record.createdAt,
+        to: context.now,
+        signal: context.signal,
+      };
       return {
         kind: 'csv',
         fileName: `calls-of-${record.prefix}.csv`,
@@ -131,7 +138,7 @@ async function* toCsvRows(calls: AsyncIterable<CallSummary>): AsyncGenerator<rea
   for await (const call of calls) {
     const { id, startedAt, route, source, model, status, outcome, costNanos, durationMs } = call;
     const input = call.input + call.cachedInput + call.cacheWrite;
-    const cost = costNanos === null ? null : costNanos / 1e9;
+    const cost = costNanos === null ? null : exactUsd(costNanos);
     yield [id, startedAt.toISOString(), route, source, model, status, outcome, input, call.output, cost, durationMs];
   }
 }

@@ -1,5 +1,9 @@
-/** Reads usage for views and exports. Every query is a range of call ids of one project; none reads texts. */
-import type { Queries } from '../../db/database.ts';
+/**
+ * Reads usage for views and exports. Every query is a range of call ids of one project; none reads texts. A query may take seconds, so a process
+ * has one `Analytics`, which runs few of them at a time and none whose client has left while it waited.
+ */
+import type { Database, Queries } from '../../db/database.ts';
+import { createQuerySlots } from '../../db/query-slots.ts';
 import { readCallDetail } from './call-detail.ts';
 import type { CallSelection } from './call-filter.ts';
 import { type CallPageRequest, readCallPage, streamCalls } from './call-list.ts';
@@ -9,12 +13,20 @@ import { readRecentUse } from './recent-use.ts';
 
 export type Analytics = ReturnType<typeof createAnalytics>;
 
-export function createAnalytics(queries: Queries) {
+/** Of the ten connections of the pool. The embedded database has a single session. */
+const maxQueries = 3;
+
+export function createAnalytics(database: Pick<Database, 'kind' | 'query'>) {
+  const slots = createQuerySlots(database.kind === 'embedded' ? 1 : maxQueries);
+  const queriesOf = ({ signal }: Pick<CallSelection, 'signal'>): Queries => ({
+    query: (text, values) => slots.run(() => database.query(text, values), signal),
+  });
+  const queries = queriesOf({});
   return {
-    figures: (request: FiguresRequest) => readFigures(queries, request),
-    top: (request: TopRequest, group: Group) => readTop(queries, request, group),
-    callPage: (request: CallPageRequest) => readCallPage(queries, request),
-    streamCalls: (selection: CallSelection) => streamCalls(queries, selection),
+    figures: (request: FiguresRequest) => readFigures(queriesOf(request), request),
+    top: (request: TopRequest, group: Group) => readTop(queriesOf(request), request, group),
+    callPage: (request: CallPageRequest) => readCallPage(queriesOf(request), request),
+    streamCalls: (selection: CallSelection) => streamCalls(queriesOf(selection), selection),
     /** Null when the project has no such call. */
     call: (projectId: string, callId: string) => readCallDetail(queries, projectId, callId),
     recentUse: (projectId: string, period: Period) => readRecentUse(queries, projectId, period),

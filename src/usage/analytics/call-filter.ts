@@ -7,6 +7,12 @@ import type { Period } from './range.ts';
 /** In a filter: calls without a value. */
 export const noValue = '-';
 
+/** A stored value as a filter names it. A value of nothing but hyphens, such as a task `-`, gets one more. */
+export function toFilterValue(value: string | null): string {
+  if (value === null) return noValue;
+  return /^-+$/.test(value) ? `${value}-` : value;
+}
+
 /** Filters by a column; `task`, `model`, `code` and the other nullable ones accept `-` for calls without a value. */
 const columns = {
   source: 'c.source',
@@ -55,12 +61,14 @@ const accepted: Readonly<Record<string, readonly string[]>> = {
   ...Object.fromEntries(Object.entries(conditions).map(([name, values]) => [name, Object.keys(values)])),
 };
 
-const maxLength = 512;
+/** Of a request header, such as the task id, at most. */
+const maxLength = 16_384;
 
 /** Reads the filters of a query; empty values are ignored. Throws `bad_request`. */
 export function parseCallFilter(query: Pick<URLSearchParams, 'get'>): CallFilter {
   const entries = filterNames.flatMap((name) => {
-    const value = query.get(name)?.trim() ?? '';
+    // Other white space may be a value, which a header cannot begin or end with these.
+    const value = query.get(name)?.replaceAll(/^[ \t\r\n]+|[ \t\r\n]+$/g, '') ?? '';
     return value === '' ? [] : [[name, checkValue(name, value)] as const];
   });
   return Object.fromEntries(entries);
@@ -80,6 +88,8 @@ function checkValue(name: string, value: string): string {
 export interface CallSelection extends Period {
   readonly projectId: string;
   readonly filter?: CallFilter;
+  /** Aborted when the client disconnects. */
+  readonly signal?: AbortSignal;
 }
 
 /** Collects the parameters of a statement. */
@@ -100,7 +110,9 @@ export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, 
   for (const [name, value] of Object.entries(filter)) {
     if (value === undefined) continue;
     if (isKeyOf(columns, name)) {
-      terms.push(value === noValue ? `${columns[name]} is null` : `${columns[name]} = ${add(value)}::text`);
+      terms.push(
+        value === noValue ? `${columns[name]} is null` : `${columns[name]} = ${add(/^--+$/.test(value) ? value.slice(1) : value)}::text`,
+      );
     } else if (isKeyOf(conditions, name)) {
       const choices: Readonly<Record<string, string>> = conditions[name];
       if (choices[value] !== undefined) terms.push(choices[value]);
