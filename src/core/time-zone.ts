@@ -61,6 +61,17 @@ interface DateOfYear {
   readonly day: number;
 }
 
+/**
+ * The offset, such as `+01:00`, of a time whose local minute occurs a second time because the clock was set back; empty otherwise. Without it,
+ * the local time means the first occurrence.
+ */
+export function offsetOfRepeatedTime(zone: string, at: number): string {
+  if (fromLocalTime(zone, toLocalTime(zone, at)) === at - modulo(at, minuteMs)) return '';
+  const minutes = Math.round(offsetAt(zone, at) / minuteMs);
+  const two = (value: number): string => String(Math.floor(value)).padStart(2, '0');
+  return `${minutes < 0 ? '-' : '+'}${two(Math.abs(minutes) / 60)}:${two(Math.abs(minutes) % 60)}`;
+}
+
 /** The start of the minute, hour, day, week (Monday) or month that contains `at`. */
 export function startOf(unit: CalendarUnit, zone: string, at: number): number {
   switch (unit) {

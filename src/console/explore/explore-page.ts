@@ -21,7 +21,7 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
-import { periodQuery, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
+import { periodQuery, rangePicker, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { formatValue, groupTable, hrefOf, nameOf } from './group-table.ts';
 import { readView, units, type View } from './view.ts';
 
@@ -58,6 +58,7 @@ async function showExplore({ analytics, filterChoices }: ExploreDeps, context: C
     top,
     rank: metric.rank,
     costly,
+    signal: context.signal,
   };
   const [report, choices] = await Promise.all([analytics.figures(request), filterChoices(context)]);
   const ofAttempts = group === 'provider';
@@ -95,8 +96,9 @@ async function exportExplore({ analytics }: ExploreDeps, context: ConsoleContext
     top: exportedGroups,
     rank: metric.rank,
     costly,
+    signal: context.signal,
   });
-  const options = { zone, unit, group, formatStart: (at: number) => formatTimeIn(at, zone, 'minute'), formatUsd: exactUsd };
+  const options = { zone, unit, group, formatStart: (at: number) => unitStart(zone, at), formatUsd: exactUsd };
   return {
     kind: 'csv',
     fileName: `${project.slug}-usage-${formatTimeIn(from, zone, 'date')}.csv`,

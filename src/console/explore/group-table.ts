@@ -1,5 +1,5 @@
 /** The totals of the period by group, below the chart. */
-import { noValue } from '../../usage/analytics/call-filter.ts';
+import { toFilterValue } from '../../usage/analytics/call-filter.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { groupLabels, type Metric, share } from '../../usage/analytics/metrics.ts';
 import type { FiguresReport, GroupFigures } from '../../usage/analytics/read-figures.ts';
@@ -74,7 +74,7 @@ export function nameOf({ kind, name }: GroupFigures): string {
 /** The calls of a group. */
 export function hrefOf(context: ConsoleContext, { group, filter }: View, { kind, name }: GroupFigures): { href?: string } {
   if (kind === 'others' || group === null || group === 'provider') return {};
-  return { href: projectPath(context, '/calls', { ...rangeQuery(context), ...filterQuery(filter), [group]: name ?? noValue }) };
+  return { href: projectPath(context, '/calls', { ...rangeQuery(context), ...filterQuery(filter), [group]: toFilterValue(name) }) };
 }
 
 export function formatValue({ unit }: Metric, value: number): string {

@@ -1,5 +1,5 @@
 /** Ranges of time of a view: the picker, links that keep the range, and names of units of time. */
-import type { CalendarUnit } from '../../core/time-zone.ts';
+import { type CalendarUnit, offsetOfRepeatedTime } from '../../core/time-zone.ts';
 import { formatLocal, type Period, type Range, type RangePreset } from '../../usage/analytics/range.ts';
 import { type Html, html } from './html.ts';
 import { pageParameter, withQuery } from './navigation.ts';
@@ -38,7 +38,7 @@ export function rangePicker(context: Pick<ConsoleContext, 'url' | 'zone'>, range
 /** `2026-11-16 to 2026-11-22`; with times unless these are whole days. */
 export function describePeriod({ from, to }: Period, zone: string): string {
   const isWhole = formatLocal(zone, from).length === 10 && formatLocal(zone, to).length === 10;
-  if (!isWhole) return `${formatTimeIn(from, zone, 'minute')} to ${formatTimeIn(to, zone, 'minute')}`;
+  if (!isWhole) return `${unitStart(zone, from)} to ${unitStart(zone, to)}`;
   const [first, last] = [formatTimeIn(from, zone, 'date'), formatTimeIn(to - 1, zone, 'date')];
   return first === last ? first : `${first} to ${last}`;
 }
@@ -70,13 +70,18 @@ export function unitName(unit: CalendarUnit): string {
   return unitNames[unit];
 }
 
+/** A time to the minute, unique also in an hour that the clock repeats: `2026-10-25 02:00`, then `2026-10-25 02:00 +01:00`. */
+export function unitStart(zone: string, at: number): string {
+  return `${formatTimeIn(at, zone, 'minute')} ${offsetOfRepeatedTime(zone, at)}`.trimEnd();
+}
+
 const axisFormats = new Map<string, Intl.DateTimeFormat>();
 
 /** Names of a unit that starts at `at`: full, and for an axis. */
 export function unitLabels(unit: CalendarUnit, zone: string, at: number): { readonly label: string; readonly axisLabel: string } {
   const minute = formatTimeIn(at, zone, 'minute');
   if (unit === 'minute' || unit === 'hour')
-    return { label: minute, axisLabel: minute.endsWith('00:00') ? axisDate(zone, at) : minute.slice(11) };
+    return { label: unitStart(zone, at), axisLabel: minute.endsWith('00:00') ? axisDate(zone, at) : minute.slice(11) };
   if (unit === 'month') return { label: minute.slice(0, 7), axisLabel: minute.slice(0, 7) };
   return { label: minute.slice(0, 10), axisLabel: axisDate(zone, at) };
 }

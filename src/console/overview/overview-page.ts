@@ -3,7 +3,7 @@ import type { Breakers } from '../../failover/breaker.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
-import { noValue } from '../../usage/analytics/call-filter.ts';
+import { toFilterValue } from '../../usage/analytics/call-filter.ts';
 import { figureHeader, figureRows } from '../../usage/analytics/figure-rows.ts';
 import type { Figures } from '../../usage/analytics/figures.ts';
 import { parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
@@ -27,7 +27,7 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
-import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName } from '../frame/time-range.ts';
+import { describePeriod, periodQuery, rangePicker, rangeQuery, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { type CeilingsDeps, readCeilings } from './ceilings.ts';
 import { firstCall } from './first-call.ts';
 import { statsOf } from './key-figures.ts';
@@ -63,9 +63,9 @@ export function createOverviewRoutes(deps: OverviewDeps): readonly ConsoleRoute[
 
 async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promise<PageResult> {
   const { analytics, listKeys, breakers, providersOf } = deps;
-  const { project, now } = context;
+  const { project, now, signal } = context;
   const view = readView(context);
-  const selection = { projectId: project.id, from: view.range.from, to: view.range.to };
+  const selection = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
   if (!(await analytics.hasCalls(project.id))) return { kind: 'page', title: 'Overview', content: firstCall(context) };
   const costly = ['latency', 'firstChunk', 'failovers'] as const;
   const { zone } = context;
@@ -103,9 +103,10 @@ async function exportOverview({ analytics }: OverviewDeps, context: ConsoleConte
     unit,
     group: stacking,
     top: 100,
+    signal: context.signal,
     costly: ['latency', 'firstChunk', 'failovers'],
   });
-  const options = { zone, unit, group: stacking, formatStart: (at: number) => formatTimeIn(at, zone, 'minute'), formatUsd: exactUsd };
+  const options = { zone, unit, group: stacking, formatStart: (at: number) => unitStart(zone, at), formatUsd: exactUsd };
   return {
     kind: 'csv',
     fileName: `${project.slug}-spend-${formatTimeIn(from, zone, 'date')}.csv`,
@@ -177,5 +178,5 @@ function nameOf({ kind, name }: GroupFigures, stacking: Stacking): string {
 }
 
 function hrefOf(context: ConsoleContext, { kind, name }: GroupFigures, stacking: Stacking): { href?: string } {
-  return kind === 'others' ? {} : { href: projectPath(context, '/calls', { ...rangeQuery(context), [stacking]: name ?? noValue }) };
+  return kind === 'others' ? {} : { href: projectPath(context, '/calls', { ...rangeQuery(context), [stacking]: toFilterValue(name) }) };
 }

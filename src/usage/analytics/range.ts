@@ -1,6 +1,14 @@
 /** Ranges of time of usage views: presets and custom dates in the project's reporting time zone, and the period to compare with. Pure. */
 import { gatewayError } from '../../core/errors.ts';
-import { addDays, type CalendarUnit, fromLocalTime, startOf, startOfNext, toLocalTime } from '../../core/time-zone.ts';
+import {
+  addDays,
+  type CalendarUnit,
+  fromLocalTime,
+  offsetOfRepeatedTime,
+  startOf,
+  startOfNext,
+  toLocalTime,
+} from '../../core/time-zone.ts';
 
 export const rangePresets = ['1h', '24h', '7d', '30d', 'month', 'custom'] as const;
 export type RangePreset = (typeof rangePresets)[number];
@@ -13,17 +21,19 @@ export interface Period {
 
 export interface Range extends Period {
   readonly preset: RangePreset;
-  /** The period of the same length before this one; of a month, the same part of the previous month. */
+  /** The period before this one, of as many days or, unless it is whole days, of the same length; of a month, the same part of the previous month. */
   readonly previous: Period;
 }
 
-const hourMs = 3_600_000;
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
 /** Longer ranges have no use, and more days than a chart can show. */
 const maxYears = 5;
 
 /**
  * Reads `range`, `from` and `to` of a query. `7d` and `30d` are calendar days that include today; `from` and `to` are local (`2026-11-20`,
- * `2026-11-20T10:30`), and a `to` without time includes that day. Throws `bad_request`.
+ * `2026-11-20T10:30`, or with an offset, which tells apart the times of an hour that the clock repeats), and a `to` without time includes that
+ * day. Throws `bad_request`.
  */
 export function parseRange(
   query: Pick<URLSearchParams, 'get'>,
@@ -48,7 +58,8 @@ export function parseRange(
     case 'month': {
       const start = startOf('month', zone, now);
       const previousStart = startOf('month', zone, start - 1);
-      const elapsedTo = addDays(zone, previousStart, toLocalTime(zone, end).day - 1) + (end - startOf('day', zone, end));
+      const today = startOf('day', zone, now);
+      const elapsedTo = shiftDays(zone, previousStart, toLocalTime(zone, now).day - 1) + (end - today);
       return { preset, from: start, to: end, previous: { from: previousStart, to: Math.min(elapsedTo, start) } };
     }
     case 'custom':
@@ -57,8 +68,14 @@ export function parseRange(
 }
 
 function daysUntil(preset: RangePreset, days: number, zone: string, now: number, end: number): Range {
-  const from = startOf('day', zone, addDays(zone, startOf('day', zone, now), 1 - days));
-  return { preset, from, to: end, previous: { from: addDays(zone, from, -days), to: addDays(zone, end, -days) } };
+  const from = shiftDays(zone, startOf('day', zone, now), 1 - days);
+  return { preset, from, to: end, previous: { from: shiftDays(zone, from, -days), to: shiftDays(zone, end, -days) } };
+}
+
+/** `addDays`, but the start of a day, which may be 01:00 where the clock skips midnight, becomes the start of the other day. */
+function shiftDays(zone: string, at: number, days: number): number {
+  const shifted = addDays(zone, at, days);
+  return startOf('day', zone, at) === at ? startOf('day', zone, shifted) : shifted;
 }
 
 function customRange(fromText: string | null, toText: string | null, zone: string, now: number): Range {
@@ -68,20 +85,29 @@ function customRange(fromText: string | null, toText: string | null, zone: strin
   if (from >= to) throw gatewayError('bad_request', { message: 'from: must be before to' });
   if (to - from > maxYears * 366 * 24 * hourMs)
     throw gatewayError('bad_request', { message: `from: must be at most ${maxYears} years before to` });
-  return { preset: 'custom', from, to, previous: { from: from - (to - from), to: from } };
+  const isWholeDays = [from, to].every((at) => startOf('day', zone, at) === at);
+  const previousFrom = isWholeDays ? shiftDays(zone, from, -Math.round((to - from) / (24 * hourMs))) : from - (to - from);
+  return { preset: 'custom', from, to, previous: { from: previousFrom, to: from } };
 }
 
 /** A date is the whole day, a minute is the instant at its start. */
 function parseLocal(field: 'from' | 'to', text: string, zone: string): { start: number; end: number } {
-  const match = /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2}))?$/.exec(text);
+  const match = /^(\d{4})-(\d{2})-(\d{2})(?:T(\d{2}):(\d{2})(Z|[+-]\d{2}:\d{2})?)?$/.exec(text);
   const invalid = () => gatewayError('bad_request', { message: `${field}: must be a date such as 2026-11-20, or 2026-11-20T10:30` });
   if (!match) throw invalid();
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0] = match.slice(1).map((part) => Number(part ?? 0));
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0] = match.slice(1, 6).map((part) => Number(part ?? 0));
   const utc = new Date(Date.UTC(year, month - 1, day, hour, minute));
   const isReal = utc.getUTCMonth() === month - 1 && utc.getUTCDate() === day && hour < 24 && minute < 60 && year >= 1970;
   if (!isReal) throw invalid();
-  const start = fromLocalTime(zone, { year, month, day, hour, minute });
+  const start = match[6] === undefined ? fromLocalTime(zone, { year, month, day, hour, minute }) : utc.getTime() - parseOffset(match[6]);
   return { start, end: match[4] === undefined ? startOfNext('day', zone, start) : start };
+}
+
+/** Milliseconds of an offset such as `+05:45`, or `Z`. */
+function parseOffset(text: string): number {
+  if (text === 'Z') return 0;
+  const size = Number(text.slice(1, 3)) * hourMs + Number(text.slice(4)) * minuteMs;
+  return text.startsWith('-') ? -size : size;
 }
 
 /** `at` as `from` and `to` of a query accept it. */
@@ -89,7 +115,8 @@ export function formatLocal(zone: string, at: number): string {
   const { year, month, day, hour, minute } = toLocalTime(zone, at);
   const two = (value: number): string => String(value).padStart(2, '0');
   const date = `${year}-${two(month)}-${two(day)}`;
-  return hour === 0 && minute === 0 ? date : `${date}T${two(hour)}:${two(minute)}`;
+  const offset = offsetOfRepeatedTime(zone, at);
+  return hour === 0 && minute === 0 && offset === '' ? date : `${date}T${two(hour)}:${two(minute)}${offset}`;
 }
 
 /** More units make a chart too dense, and its page too large. */
