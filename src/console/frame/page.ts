@@ -60,14 +60,14 @@ function brand(): Html {
 function header(frame: Frame, person: Person): Html {
   return html`<header class="top"><button class="button plain menu-button" type="button" popovertarget="navigation">Menu</button>${brand()}
 ${projectSwitcher(frame)}
-<details class="menu person" name="menu"><summary><span class="hidden">Your account: </span><span class="avatar" aria-hidden="true">${initials(person)}</span><span class="person-name">${person.name || person.email}</span></summary>
+<details class="menu person" name="menu"><summary><span class="hidden">Your account: </span><span class="avatar" aria-hidden="true">${initials(person)}</span><span class="menu-label person-name">${person.name || person.email}</span></summary>
 <div class="menu-items"><p class="muted">${person.email}${person.isAdmin ? html`<br>Deployment admin` : ''}</p><a href="/console/account">Account</a>
 <form method="post" action="/console/sign-out">${csrfField(frame)}<button class="menu-item">Sign out</button></form></div></details></header>`;
 }
 
 function projectSwitcher({ project, projects, projectPage }: Frame): Html | string {
   if (projects.length === 0) return '';
-  return html`<details class="menu projects" name="menu"><summary><span class="hidden">Project: </span>${project?.name ?? 'Choose a project'}</summary>
+  return html`<details class="menu projects" name="menu"><summary><span class="hidden">Project: </span><span class="menu-label">${project?.name ?? 'Choose a project'}</span></summary>
 <nav class="menu-items" aria-label="Projects">${projects.map(
     ({ slug, name }) =>
       html`<a href="/console/p/${slug}${projectPage}"${slug === project?.slug ? html` aria-current="true"` : ''}>${name}${
