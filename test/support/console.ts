@@ -59,11 +59,12 @@ export async function signIn(gateway: TestGateway, role: TestRole, name = `Test 
 
 const axeSource = fileURLToPath(import.meta.resolve('axe-core/axe.min.js'));
 
-/** Fails with each problem that axe finds serious or critical on the page. */
-export async function expectAccessible(page: Page): Promise<void> {
+/** Fails with each problem that axe finds serious or critical on the page; `rules` limits it to these rules. */
+export async function expectAccessible(page: Page, rules: readonly string[] = []): Promise<void> {
+  const options = { resultTypes: ['violations'], ...(rules.length > 0 && { runOnly: rules }) };
   // `addScriptTag` is what the Content-Security-Policy forbids.
   await page.evaluate(await readFile(axeSource, 'utf8'));
-  const problems = await page.evaluate<string[]>(`axe.run({ resultTypes: ['violations'] }).then(({ violations }) => violations
+  const problems = await page.evaluate<string[]>(`axe.run(${JSON.stringify(options)}).then(({ violations }) => violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => id + ': ' + html + ' ' + failureSummary)))`);
   expect(problems).toEqual([]);

@@ -1,0 +1,138 @@
+/** Hostile text in every stored field and in the parameters of every page: in Chromium nothing of it runs, and no page scrolls sideways on a phone. */
+import { beforeAll, expect, test } from '@jest/globals';
+import { sharedChromium } from '../support/chromium.ts';
+import { type PlantedProject, pagesOf, plantProject } from '../support/console-pages.ts';
+import { defaultYaml, shareGateway } from '../support/gateway.ts';
+
+/** Each sets `window.ran` where it is not escaped. */
+const scripts: readonly string[] = [
+  `</textarea><img src=x onerror=ran=1>"'<script>ran=1</script>`,
+  '<script>ran=1</script>',
+  '<ScRiPt >ran=1</sCrIpT >',
+  '</script><script>ran=1</script>',
+  '</title><script>ran=1</script>',
+  '</style><script>ran=1</script>',
+  '</template></noscript></select></option><img src=x onerror=ran=1>',
+  '<img src=x onerror=ran=1>',
+  '<img/src/onerror=ran=1>',
+  '" autofocus onfocus=ran=1 x="',
+  "' autofocus onfocus=ran=1 x='",
+  '"><svg onload=ran=1>',
+  `'><details open ontoggle=ran=1>`,
+  '" onmouseover="ran=1" style="position:fixed;inset:0',
+  '<svg><animate onbegin=ran=1 attributeName=x dur=1s>',
+  '<svg><script>ran=1</script></svg>',
+  '<svg/onload=ran=1>',
+  '<math><mtext><mglyph><style><img src=x onerror=ran=1></style></mglyph></mtext></math>',
+  '<iframe srcdoc="<script>parent.ran=1</script>"></iframe>',
+  '<iframe src="javascript:parent.ran=1"></iframe>',
+  'javascript:ran=1',
+  'JaVaScRiPt:ran=1//',
+  'data:text/html,<script>opener.ran=1</script>',
+  '<a href="javascript:ran=1" autofocus onfocus=ran=1>x</a>',
+  '<object data="javascript:ran=1"></object>',
+  '<meta http-equiv="refresh" content="0;url=javascript:ran=1">',
+  '<base href="https://example.org/">',
+  '<form action="https://example.org/"><button hx-get="/x" hx-trigger="load" hx-on::load="ran=1">x</button></form>',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a placeholder of templates, as text.
+  '${ran=1}{{constructor.constructor("ran=1")()}}<%= ran=1 %>',
+  '&lt;script&gt;ran=1&lt;/script&gt;&#60;script&#62;ran=1',
+  '\\u003cscript\\u003eran=1\\u003c/script\\u003e',
+  '=HYPERLINK("javascript:ran=1")',
+  '<!--<img src="--><img src=x onerror=ran=1//">',
+  ']]><script>ran=1</script>',
+];
+const shapes: readonly string[] = [
+  `${'W'.repeat(190)}`,
+  'https://example.org/'.padEnd(190, 'path/without/spaces'),
+  '\u202Eright to left override\u202C',
+  '\u0645\u0631\u062D\u0628\u0627 \u05E9\u05DC\u05D5\u05DD'.repeat(8),
+  `zero\u200Bwidth\u200D\uFEFF${'\u200B'.repeat(50)}`,
+  `Z\u0351\u036B\u0343\u036A\u0302\u036B${'\u0300'.repeat(60)}`,
+  '\u{1F469}\u200D\u{1F469}\u200D\u{1F467}\u200D\u{1F466}'.repeat(10),
+];
+const corpus = [...scripts, ...shapes];
+
+const priced = 'one/<img/src/onerror=ran=1>"x';
+const yaml = (vendorUrl: string, deadUrl: string): string =>
+  defaultYaml(vendorUrl, deadUrl).replace('models:\n', `models:\n  ${JSON.stringify(priced)}: { input: 1, output: 1 }\n`);
+const gateway = shareGateway({ yaml });
+const chromium = sharedChromium();
+let planted: PlantedProject;
+
+beforeAll(async () => {
+  planted = await plantProject(gateway(), corpus);
+}, 60_000);
+
+/** Names of parameters that pages read. */
+const parameters = [
+  ...[
+    'q',
+    'subject',
+    'source',
+    'model',
+    'other',
+    'task',
+    'turn',
+    'agent',
+    'trigger',
+    'key',
+    'route',
+    'result',
+    'code',
+    'name',
+    'application',
+  ],
+  ...['entity', 'state', 'kind', 'origin', 'view', 'by', 'metric', 'group', 'unit', 'range', 'from', 'to', 'before', 'show', 'action'],
+  ...['person', 'next', 'token', 'prompt', 'system', 'temperature', 'bytes', 'live', 'text'],
+];
+
+/** The path with a hostile text in every parameter, another one for each page. */
+function withHostileQuery(path: string, index: number): string {
+  const value = scripts[index % scripts.length]?.slice(0, 64) ?? '';
+  return `${path}?${new URLSearchParams(Object.fromEntries(parameters.map((name) => [name, value])))}`;
+}
+
+/** What only hostile text can have put into a page. */
+const findForeign = `[...document.querySelectorAll('*')].filter((element) =>
+  ['IFRAME', 'OBJECT', 'EMBED', 'BASE', 'STYLE', 'MATH'].includes(element.tagName.toUpperCase())
+  || (element.matches('script, img') && !element.getAttribute('src')?.startsWith('/console/assets/'))
+  || [...element.attributes].some(({ name, value }) => name.startsWith('on') || /^\\s*(javascript|data):/i.test(value) && /^(href|src|action|formaction|xlink:href)$/.test(name))
+).map((element) => element.outerHTML.slice(0, 200))`;
+
+/** What is wider than the page, and not in something that scrolls. */
+const findWide = `[...document.querySelectorAll('main *, header *')].filter((element) => element.getBoundingClientRect().right > innerWidth + 1
+  && !element.closest('svg, .hidden, details:not([open]) > :not(summary)')).map((element) => element.outerHTML.slice(0, 150)).slice(0, 5)`;
+
+test('nothing of it runs, on any page, even without the Content-Security-Policy', async () => {
+  const context = await chromium().newContext({ viewport: { width: 390, height: 844 }, bypassCSP: true });
+  await planted.admin.useIn(context);
+  const page = await context.newPage();
+  const found: string[] = [];
+  page.on('dialog', (dialog) => found.push(`${page.url().slice(0, 200)}: dialog ${dialog.message()}`));
+  page.on(
+    'request',
+    (request) => !request.url().startsWith(gateway().url) && found.push(`${page.url().slice(0, 200)}: request ${request.url()}`),
+  );
+  page.on('pageerror', (error) => found.push(`${page.url().slice(0, 200)}: ${error.message}`));
+  const paths = pagesOf(planted);
+  const distinct: string[] = [...new Set(paths.map((path) => path.split('?')[0] ?? ''))];
+  const details = planted.callIds.slice(0, 6).map((id) => `/console/p/${planted.slug}/calls/${id}?text=1`);
+  for (const [index, path] of [...paths, ...details, ...distinct.map(withHostileQuery)].entries()) {
+    const response = await page.goto(gateway().url + path);
+    const state = await page.evaluate<{ ran: unknown; foreign: string[]; sideways: number; path: string }>(
+      `({ ran: window.ran ?? null, foreign: ${findForeign}, sideways: document.documentElement.scrollWidth - innerWidth, wide: ${findWide} })`,
+    );
+    const isExpected = index >= paths.length - 2 || response?.status() === 200 || path.startsWith('/console/sign-in');
+    if (
+      (index < paths.length && !isExpected) ||
+      (response?.status() ?? 500) >= 500 ||
+      state.ran !== null ||
+      state.foreign.length > 0 ||
+      state.sideways > 0
+    )
+      found.push(`${path.slice(0, 120)}: ${response?.status()} ${JSON.stringify(state)}`);
+  }
+  expect(found).toEqual([]);
+  await context.close();
+}, 120_000);

@@ -1,0 +1,143 @@
+/** Rules for every page of the console, checked in Chromium: accessible, light, complete without JavaScript, usable with the keyboard alone. */
+import { beforeAll, expect, test } from '@jest/globals';
+import type { Locator, Page } from 'playwright-core';
+import { sharedChromium } from '../support/chromium.ts';
+import { expectAccessible } from '../support/console.ts';
+import { type PlantedProject, pagesOf, plantProject } from '../support/console-pages.ts';
+import { jsonOf, shareGateway } from '../support/gateway.ts';
+
+const gateway = shareGateway({});
+const chromium = sharedChromium();
+const maxBytes = 150_000;
+let planted: PlantedProject;
+
+beforeAll(async () => {
+  planted = await plantProject(gateway(), ['Prefers tea', 'Orders on Fridays', 'Reads invoices']);
+});
+
+/** A signed-in page whose errors, and requests to other hosts, are collected. */
+async function openBrowser(options: Parameters<ReturnType<typeof chromium>['newContext']>[0] = {}) {
+  const context = await chromium().newContext(options);
+  await planted.admin.useIn(context);
+  const page = await context.newPage();
+  const problems: string[] = [];
+  // The status of error pages is reported as an error too.
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !message.text().includes('Failed to load resource'))
+      problems.push(`${page.url()}: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => problems.push(`${page.url()}: ${error.message}`));
+  page.on('request', (request) => !request.url().startsWith(gateway().url) && problems.push(`${page.url()}: ${request.url()}`));
+  return { context, page, problems };
+}
+
+/** Visible text, without what changes with time and what scripts add. */
+async function visibleText(page: Page): Promise<string> {
+  const text = await page.evaluate<string>(`document.querySelector('main').innerText`);
+  return text
+    .replaceAll(/\b(?:Copy|File)\b|[\d.,:]+ ?(?:ms|s|seconds?|minutes?)?|just now/g, '')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+}
+
+test.each([
+  ['light', 390],
+  ['dark', 1280],
+] as const)(`every page is accessible and weighs less than ${maxBytes / 1_000} kB, %s at %d pixels`, async (colorScheme, width) => {
+  const { context, page, problems } = await openBrowser({ colorScheme, viewport: { width, height: 900 } });
+  const client = await context.newCDPSession(page);
+  await client.send('Network.enable');
+  await client.send('Network.setCacheDisabled', { cacheDisabled: true });
+  let bytes = 0;
+  client.on('Network.loadingFinished', ({ encodedDataLength }) => {
+    bytes += encodedDataLength;
+  });
+  for (const path of pagesOf(planted)) {
+    bytes = 0;
+    await page.goto(gateway().url + path);
+    if (bytes === 0 || bytes >= maxBytes) problems.push(`${path}: ${bytes} bytes`);
+    // Only colours differ from the light scheme; test/console/every-page.test.ts checks the layout of wide screens.
+    await expectAccessible(page, colorScheme === 'dark' ? ['color-contrast'] : []).catch((error: Error) =>
+      problems.push(`${path}: ${error.message}`),
+    );
+    const sideways = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+    if (sideways > 0) problems.push(`${path}: scrolls sideways by ${sideways}`);
+  }
+  expect(problems).toEqual([]);
+  await context.close();
+});
+
+test('every page shows the same without JavaScript', async () => {
+  const [withScripts, without] = [await openBrowser(), await openBrowser({ javaScriptEnabled: false })];
+  const pages = [withScripts.page, without.page];
+  for (const path of pagesOf(planted)) {
+    const [shown, plain] = await Promise.all(
+      pages.map(async (page) => {
+        await page.goto(gateway().url + path);
+        return visibleText(page);
+      }),
+    );
+    expect([path, plain]).toEqual([path, shown]);
+  }
+  await Promise.all([withScripts.context.close(), without.context.close()]);
+});
+
+test('the keyboard alone signs in, creates a key and opens a call, with the focus visible', async () => {
+  const { context, page } = await openBrowser();
+  await context.clearCookies();
+  const [email, password] = ['kim@example.com', 'correct horse battery'];
+  const made = await jsonOf<{ sign_in_url: string }>(gateway().admin('POST', '/provision/people', { email, name: 'Kim', admin: true }));
+  /** Presses Tab until the element has the focus. */
+  const reach = async (element: Locator): Promise<void> => {
+    await element.waitFor();
+    for (let presses = 0; presses < 120; presses += 1) {
+      if (await element.evaluate((field) => field.matches(':focus'))) {
+        expect([String(element), await page.evaluate(hasVisibleFocus)]).toEqual([String(element), true]);
+        return;
+      }
+      await page.keyboard.press('Tab');
+    }
+    throw new Error(`the keyboard does not reach ${element}, but ${await page.evaluate('document.activeElement.outerHTML')}`);
+  };
+  const press = async (role: 'link' | 'button', name: string | RegExp): Promise<void> => {
+    await reach(page.getByRole(role, { name }).first());
+    await page.keyboard.press('Enter');
+  };
+  const type = async (name: string | RegExp, text: string): Promise<void> => {
+    await reach(page.getByLabel(name).first());
+    await page.keyboard.type(text);
+  };
+  const heading = (name: string): Promise<void> => page.getByRole('heading', { name, level: 1 }).waitFor();
+
+  // The first visit sets the password.
+  await page.goto(made.sign_in_url);
+  await type(/^Password/, password);
+  await page.keyboard.press('Enter');
+  await heading('Overview');
+  await context.clearCookies();
+  await page.goto(`${gateway().url}/console/sign-in`);
+  await type('E-mail address', email);
+  await type('Password', password);
+  await press('button', 'Sign in');
+  await heading('Overview');
+
+  await page.keyboard.press('Tab');
+  await press('link', 'Skip to content');
+  expect(await page.evaluate('document.activeElement.id')).toBe('main');
+
+  await page.goto(`${gateway().url}/console/p/acme/keys`);
+  await press('link', 'New key');
+  await heading('New key');
+  await type('Name', 'from the keyboard');
+  await press('button', 'Create key');
+  await heading('Key from the keyboard');
+  await press('link', 'Calls');
+  await heading('Calls');
+  const row = await page.locator('main tbody a.row-link').first().textContent();
+  await press('link', row ?? '');
+  await heading('Call');
+  await context.close();
+});
+
+const hasVisibleFocus = `[getComputedStyle(document.activeElement), getComputedStyle(document.activeElement, '::after')]
+  .some((style) => (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== 'none')`;

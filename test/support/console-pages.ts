@@ -1,0 +1,130 @@
+/** Every page of the console with sample parameters, from the registered routes, and a project with a given text in every stored field. */
+import { expect } from '@jest/globals';
+import { consoleRoutes } from '../../src/app/console.ts';
+import type { ConsoleRoute } from '../../src/console/frame/route.ts';
+import { type SignedIn, signIn } from './console.ts';
+import { jsonOf, type TestGateway } from './gateway.ts';
+import { storeMemorySamples } from './memory-samples.ts';
+
+/** The registered routes; only their paths, methods and access can be read. */
+const registeredRoutes: readonly ConsoleRoute[] = (() => {
+  const anything: never = new Proxy(() => undefined, { get: () => anything, apply: () => anything }) as never;
+  return consoleRoutes(anything);
+})();
+
+export interface PlantedProject {
+  readonly admin: SignedIn;
+  readonly slug: string;
+  readonly subject: string;
+  /** Ids by the first segment of the paths that take them. */
+  readonly ids: Readonly<Record<string, string>>;
+  /** Calls, in the order of the texts. */
+  readonly callIds: readonly string[];
+}
+
+/** Stores each text in every field that takes it. The texts have no line breaks; the first has at most 100 characters. */
+export async function plantProject(gateway: TestGateway, texts: readonly string[]): Promise<PlantedProject> {
+  const { project: slug, database, app, key } = gateway;
+  const [mark = ''] = texts;
+  const projectId = (await app.projects.findBySlug(slug))?.id ?? '';
+  const admin = await signIn(gateway, 'admin', mark);
+  const base = `/console/p/${slug}`;
+  const subject = `ann ${mark}`;
+  const samples = await storeMemorySamples(database, { projectId, subject, mark, author: `person:${admin.personId}` });
+
+  const team = `/provision/teams/${slug}`;
+  const put = async (path: string, body: unknown): Promise<void> => {
+    const response = await gateway.admin('PUT', path, body);
+    expect([path, response.ok ? '' : await response.text()]).toEqual([path, '']);
+  };
+  const modelOf = (text: string): string => `one/${text.replaceAll(/\s/gu, '/').slice(0, 200)}`;
+  await put(team, { name: mark, tiers: { standard: ['one/echo'], many: texts.map(modelOf) }, retired: texts.map(modelOf) });
+  await put(`${team}/rules`, {
+    rules: texts.map((text) => ({ class: 'expression', place: 'input', action: 'observe', expression: toExpression(text) })),
+  });
+  await put(`${team}/memory`, { only_senders: [] });
+  const post = async (path: string, fields: Record<string, string>): Promise<string> => {
+    const response = await admin.post(base + path, fields);
+    const refusal = /class="notice bad".*?<\/div>/s.exec(await response.text())?.[0] ?? '';
+    // Memory refuses texts that hide characters.
+    expect([path, refusal.includes('hidden_characters') ? '' : refusal]).toEqual([path, '']);
+    return response.headers.get('location')?.split('/').at(-1) ?? '';
+  };
+  const plant = async (text: string, index: number): Promise<void> => {
+    const name = text.slice(0, 200);
+    await post('/keys', { name, models: modelOf(text) });
+    await post('/members', { email: `person${index}@${slug}.example.com`, name, role: 'member' });
+    await post('/applications/new', { application: name, 'ceilings.calls': '1000', 'windows.calls': 'month', 'windows.cost': 'month' });
+    await post('/memory', { text: text.slice(0, 4_000), kind: 'fact', importance: '3', subject: name });
+  };
+  await Promise.all(texts.map(plant));
+  expect((await admin.post('/console/account/tokens', { name: mark, days: '30', scopes: 'usage:read' })).status).toBeLessThan(500);
+  const callIds = await Promise.all(texts.map((text) => call(gateway, text, modelOf(text))));
+  // Waits until the calls are stored.
+  await gateway.admin('GET', `${team}/calls`);
+  const { id: erasure } = await jsonOf<{ id: string }>(
+    fetch(`${gateway.url}/v1/memory/subjects/forgotten`, { method: 'DELETE', headers: { authorization: `Bearer ${key}` } }),
+  );
+  const ids = {
+    ...{ calls: callIds[0] ?? '', memory: samples.learnedId, conversations: samples.conversationId, batches: samples.failedBatchId },
+    ...{ erase: erasure, keys: key.split('-')[2] ?? '', people: admin.personId },
+  };
+  return { admin, slug, subject, ids, callIds };
+}
+
+/** A chat call with the text in its message, end user, application and correlation headers. */
+async function call(gateway: TestGateway, text: string, model: string): Promise<string> {
+  const header = encodeHeader(text);
+  const body = { model, user: text.slice(0, 200), messages: [{ role: 'user', content: `Said ${text}` }] };
+  const response = await gateway.call('/v1/chat/completions', body, {
+    ...{ 'x-gateway-source': header, 'x-gateway-task-id': header, 'x-gateway-turn-id': header, 'x-gateway-agent-id': header },
+  });
+  await response.arrayBuffer();
+  return response.headers.get('x-gateway-call-id') ?? '';
+}
+
+/** UTF-8 in a header, at most 200 bytes. */
+function encodeHeader(text: string): string {
+  return Buffer.from(text.slice(0, 60)).toString('latin1');
+}
+
+function toExpression(text: string): string {
+  return text.slice(0, 80).replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+}
+
+/** Not pages: what is downloaded, what htmx polls, and what redirects to an identity provider. */
+const notPages = /\.csv$|\/calls\/live$|\/text$|\/receipt$|\/sign-in\/oidc/;
+
+/** Queries of pages that need one, or have views. */
+function queriesOf(path: string, { subject }: PlantedProject): readonly string[] {
+  const named = (parameters: Record<string, string>): string => `?${new URLSearchParams(parameters)}`;
+  const queries: Readonly<Record<string, readonly string[]>> = {
+    '/calls/:id': ['', '?text=1'],
+    '/explore': ['', '?metric=calls&group=source'],
+    '/conversations/:id': ['', '?view=text', '?view=memories', '?view=calls'],
+    '/memory': ['', '?q=tea', '?state=left_out'],
+    '/pages': ['', named({ subject })],
+    '/graph': ['', named({ entity: subject.replace('ann', 'Ann') })],
+    '/erase': ['', named({ subject })],
+    '/applications/application': [named({ name: subject.replace('ann ', '') })],
+    '/routing/dry-run': ['', '?route=chat&model=standard&bytes=400'],
+    '/admin/prices/model': ['?id=one%2Fecho'],
+    '/playground': ['', named({ model: 'one/echo', prompt: subject, system: subject })],
+  };
+  return queries[path] ?? [''];
+}
+
+/** Paths of all pages of a project, of the deployment and without a session, and of the error pages. */
+export function pagesOf(planted: PlantedProject): readonly string[] {
+  const pages = registeredRoutes.filter(({ method, path }) => method === 'get' && !notPages.test(path));
+  const paths = pages.flatMap(({ path, access }) => {
+    const base = access === 'anyone' ? '' : access === 'member' || access === 'owner' ? `/console/p/${planted.slug}` : '/console';
+    const filled = path.replaceAll(/([\w-]+)\/:\w+/g, (_, segment: string) => {
+      const id = planted.ids[segment];
+      if (id === undefined) throw new Error(`no sample for ${path}`);
+      return `${segment}/${id}`;
+    });
+    return queriesOf(path, planted).map((query) => base + filled + query);
+  });
+  return [...paths, `/console/p/${planted.slug}/unknown`, `/console/p/${planted.slug}/calls?range=nonsense`];
+}
