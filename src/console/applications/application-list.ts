@@ -5,7 +5,6 @@ import type { Applications } from '../../projects/applications.ts';
 import { type Period, parseRange } from '../../usage/analytics/range.ts';
 import { type CeilingUse, ceilingMeters, countersOf, describeCeiling, toUses } from '../frame/ceilings.ts';
 import {
-  badge,
   csvLink,
   cutPage,
   emptyState,
@@ -97,7 +96,7 @@ function applicationTable(
 
 function tierBadges(settings: ApplicationSettings | null): Html {
   const names = settings === null ? [] : tierNames(settings);
-  return names.length === 0 ? html`<span class="muted">none</span>` : html`${names.map((name) => html`${badge(name)} `)}`;
+  return names.length === 0 ? html`<span class="muted">None</span>` : html`${names.map((name) => html`<code>${name}</code> `)}`;
 }
 
 function tierNames({ tiers, imageTiers, speechTiers }: ApplicationSettings): string[] {

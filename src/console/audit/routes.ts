@@ -88,14 +88,18 @@ function columns({ zone }: ConsoleContext, withProject: boolean): Column<AuditEn
     { label: 'Who', value: actorOf },
     ...(withProject ? [{ label: 'Project', value: ({ project }: AuditEntry) => project }] : []),
     { label: 'Action', value: ({ action }) => html`<code>${action}</code>` },
-    { label: 'Target', value: ({ target }) => target, wideOnly: true },
+    {
+      label: 'Target',
+      value: ({ target }) => (target === null ? '–' : html`<span class="cut" title="${target}">${target}</span>`),
+      wideOnly: true,
+    },
     { label: 'Outcome', value: ({ outcome }) => outcomeBadge(outcome) },
     { label: 'Detail', value: ({ detail }) => detailOf(detail), grow: true },
   ];
 }
 
 function actorOf({ actor, person, personId }: AuditEntry): Html | string {
-  if (actor === 'admin_token') return 'admin token';
+  if (actor === 'admin_token') return 'Admin token';
   const name =
     person === null
       ? html`<span class="muted">deleted person</span> <code>${personId}</code>`
@@ -119,8 +123,15 @@ function detailOf(detail: AuditEntry['detail']): Html | string {
 const shownLines = 4;
 
 function linesOf(name: string, value: unknown): Html[] {
+  if (isChange(value) && isRecord(value.from) && isRecord(value.to)) {
+    const { from, to } = value;
+    const members = [...new Set([...Object.keys(from), ...Object.keys(to)])];
+    const changes = members.map((member) => [member, { from: from[member] ?? null, to: to[member] ?? null }] as const);
+    return changes.flatMap(([member, change]) => (textOf(change.from) === textOf(change.to) ? [] : linesOf(`${name}.${member}`, change)));
+  }
   if (isChange(value)) return [html`<code>${name}</code> ${textOf(value.from)} → ${textOf(value.to)}`];
-  if (isRecord(value)) return Object.entries(value).flatMap(([member, inner]) => linesOf(`${name}.${member}`, inner));
+  if (isRecord(value))
+    return Object.entries(value).flatMap(([member, inner]) => linesOf(name === 'changed' ? member : `${name}.${member}`, inner));
   return [html`<code>${name}</code> ${textOf(value)}`];
 }
 
@@ -134,6 +145,7 @@ function isChange(value: unknown): value is { readonly from: unknown; readonly t
 
 function textOf(value: unknown): string {
   if (value === null) return 'not set';
+  if (Array.isArray(value) && value.every((entry) => typeof entry === 'string')) return value.length === 0 ? 'none' : value.join(', ');
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 

@@ -170,7 +170,7 @@ function modelOf({ model, modelAsked, cache, attempts }: CallSummary): Html {
   const asked = model === modelAsked ? '' : html` <span class="muted">for ${modelAsked}</span>`;
   const hit = cache === 'hit' ? html` ${badge('cached', 'accent')}` : '';
   const failover = attempts > 1 ? html` ${badge(`${attempts} attempts`, 'warning')}` : '';
-  return html`${model ?? html`<span class="muted">none</span>`}${asked}${hit}${failover}`;
+  return html`${model ?? html`<span class="muted">No model</span>`}${asked}${hit}${failover}`;
 }
 
 async function exportCalls({ analytics }: CallListDeps, context: ConsoleContext): Promise<PageResult> {

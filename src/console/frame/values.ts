@@ -98,7 +98,7 @@ export function formatTimeIn(at: number | Date, zone: string, style: TimeStyle =
 
 /** How long ago, for lists: `3 min ago`; the exact time is the tooltip. */
 export function ago(at: number | Date | null, now: number, zone: string): Html {
-  if (at === null) return html`<span class="muted">never</span>`;
+  if (at === null) return html`<span class="muted">Never</span>`;
   const ms = Math.max(0, now - new Date(at).getTime());
   const text = ms < 60_000 ? 'just now' : `${formatDuration(coarse(ms))} ago`;
   return html`<time datetime="${new Date(at).toISOString()}" title="${formatTimeIn(at, zone)} ${zone}">${text}</time>`;

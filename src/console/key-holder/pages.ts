@@ -16,7 +16,6 @@ import {
   form,
   formatCount,
   formatDuration,
-  formatTimeIn,
   formatUsd,
   meter,
   notice,
@@ -30,6 +29,7 @@ import {
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
+import { unitLabels } from '../frame/time-range.ts';
 
 export const myKeyPath = '/my-key';
 
@@ -93,8 +93,7 @@ ${section(
       bucketName: 'Day',
       format: formatUsd,
       buckets: days.units.map(({ start, figures }) => ({
-        label: formatTimeIn(start, zone, 'date'),
-        axisLabel: formatTimeIn(start, zone, 'date').slice(5),
+        ...unitLabels('day', zone, start),
         values: [Number(figures.costNanos)],
       })),
     }),

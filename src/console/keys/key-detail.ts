@@ -24,10 +24,10 @@ export function keyPage(context: ConsoleContext, key: UsedKey, form = new URLSea
         ['State', stateBadge(record, now)],
         ['Models', models(record)],
         ['Created', time(record.createdAt, zone)],
-        ['Expires', record.expiresAt === null ? 'never' : time(record.expiresAt, zone)],
+        ['Expires', record.expiresAt === null ? 'Never' : time(record.expiresAt, zone)],
         ...(record.revokedAt === null ? [] : [['Revoked', time(record.revokedAt, zone)] as const]),
         ['Last used', ago(lastUsedAt, now, zone)],
-        ['Times', zone],
+        ['Time zone', zone],
       ]),
     )}
 ${section('Ceilings', card(ceilingMeters(uses)), { hint: 'In windows of UTC, together with the keys that this one replaced by rotation.' })}
@@ -36,8 +36,8 @@ ${context.role === 'owner' && isActive ? ownerActions(context, record, form, mes
 }
 
 function models({ models }: KeyRecord): Html | string {
-  if (models === null) return 'all models and tiers';
-  return models.length === 0 ? 'none' : html`<ul class="bare">${models.map((model) => html`<li><code>${model}</code></li>`)}</ul>`;
+  if (models === null) return 'All models and tiers';
+  return models.length === 0 ? 'None' : html`<ul class="bare">${models.map((model) => html`<li><code>${model}</code></li>`)}</ul>`;
 }
 
 function ownerActions(context: ConsoleContext, { prefix }: KeyRecord, form: URLSearchParams, message: string | undefined): Html {
@@ -56,6 +56,7 @@ function ownerActions(context: ConsoleContext, { prefix }: KeyRecord, form: URLS
         max: 31_536_000,
         step: 1,
         unit: 'seconds',
+        hint: '86400 seconds are a day. With 0 the old key ends at once.',
         value: form.get('grace_seconds') ?? 86_400,
         error: parseFieldErrors(message).of('grace_seconds'),
         required: true,

@@ -75,15 +75,15 @@ function keyTable(keys: readonly UsedKey[], context: ConsoleContext): Html {
     empty: '',
     rowHref: ({ record }) => projectPath(context, `/keys/${record.prefix}`),
     columns: [
-      { label: 'Name', value: ({ record }) => record.name, grow: true },
+      { label: 'Name', value: ({ record }) => record.name },
       { label: 'Key', value: ({ record }) => html`<code class="nowrap">sk-gw-${record.prefix}</code>` },
       ...(showsAll(context) ? [{ label: 'State', value: ({ record }: UsedKey) => stateBadge(record, now) }] : []),
       { label: 'Models', value: ({ record }) => describeModels(record.models), wideOnly: true },
       { label: 'Ceilings (UTC)', value: ({ uses }) => ceilingMeters(uses.filter(({ window }) => window !== 'minute')) },
       { label: 'Last used', value: ({ lastUsedAt }) => ago(lastUsedAt, now, zone) },
       {
-        label: `Expires (${zone})`,
-        value: ({ record }) => (record.expiresAt === null ? html`<span class="muted">never</span>` : time(record.expiresAt, zone, 'date')),
+        label: 'Expires',
+        value: ({ record }) => (record.expiresAt === null ? html`<span class="muted">Never</span>` : time(record.expiresAt, zone, 'date')),
         wideOnly: true,
       },
     ],
@@ -105,8 +105,8 @@ export function stateBadge(record: KeyRecord, now: number): Html {
 const shownModels = 2;
 
 function describeModels(models: readonly string[] | null): Html | string {
-  if (models === null) return html`<span class="muted">all</span>`;
-  if (models.length === 0) return html`<span class="muted">none</span>`;
+  if (models === null) return html`<span class="muted">All</span>`;
+  if (models.length === 0) return html`<span class="muted">None</span>`;
   const more = models.length - shownModels;
   return html`${models.slice(0, shownModels).map((model, index) => html`${index === 0 ? '' : ', '}<code>${model}</code>`)}${more > 0 ? ` and ${more} more` : ''}`;
 }

@@ -139,7 +139,7 @@ function memberTable(context: ConsoleContext, members: readonly Member[]): Html 
         value: ({ role, isDisabled }) =>
           html`${badge(role, role === 'owner' ? 'accent' : 'neutral')}${isDisabled ? html` ${badge('disabled', 'warning')}` : ''}`,
       },
-      { label: `Member since (${context.zone})`, value: ({ createdAt }) => time(createdAt, context.zone, 'date'), wideOnly: true },
+      { label: 'Member since', value: ({ createdAt }) => time(createdAt, context.zone, 'date'), wideOnly: true },
       ...(isOwner ? [{ label: 'Actions', align: 'end' as const, value: (member: Member) => memberActions(context, member) }] : []),
     ],
   });

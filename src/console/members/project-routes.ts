@@ -84,7 +84,7 @@ function projectsPage(context: ConsoleContext, projects: readonly Project[]): Pa
           label: 'Monthly cap',
           align: 'end',
           value: ({ settings }) =>
-            settings.monthlyCapNanos === null ? html`<span class="muted">none</span>` : usd(settings.monthlyCapNanos),
+            settings.monthlyCapNanos === null ? html`<span class="muted">None</span>` : usd(settings.monthlyCapNanos),
         },
         { label: `Created (${context.zone})`, value: ({ createdAt }) => time(createdAt, context.zone, 'date'), wideOnly: true },
       ],

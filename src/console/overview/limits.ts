@@ -26,7 +26,7 @@ export function ceilingTable(context: ConsoleContext, ceilings: readonly Ceiling
       { label: 'Use', value: useOf },
       {
         label: 'Resets',
-        value: ({ counter: { key } }) => (key.end === null ? 'never' : time(key.end, zone, 'minute')),
+        value: ({ counter: { key } }) => (key.end === null ? 'Never' : time(key.end, zone, 'minute')),
         wideOnly: true,
       },
       { label: 'Forecast', value: (row) => forecastOf(row, zone) },
@@ -57,11 +57,11 @@ function forecastOf({ forecast }: CeilingUse, zone: string): Html | string {
     case 'reached':
       return badge('reached', 'bad');
     case 'at':
-      return html`${badge('reached', 'warning')} ${formatTimeIn(forecast.at, zone, 'minute')}`;
+      return html`${badge('expected', 'warning')} ${formatTimeIn(forecast.at, zone, 'minute')}`;
     case 'not_in_window':
-      return 'not before it resets';
+      return 'Not before it resets';
     case 'none':
-      return html`<span class="muted">not in sight</span>`;
+      return html`<span class="muted">Not in sight</span>`;
   }
 }
 

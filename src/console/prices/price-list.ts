@@ -60,8 +60,9 @@ ${filterForm(context, [
     { label: 'Kind', value: ({ kind }) => kind, wideOnly: true },
     ...priceColumns<PricedModel>((model) => model),
     {
-      label: `From, since (${context.zone})`,
-      value: ({ id, source }) => html`${sourceBadge(source)}<div class="muted">${time(since.get(id) ?? null, context.zone, 'date')}</div>`,
+      label: `Source, since (${context.zone})`,
+      value: ({ id, source }) =>
+        html`${sourceBadge(source)} <span class="muted">${time(since.get(id) ?? null, context.zone, 'date')}</span>`,
     },
   ],
 })}${pager(context, next, { first: 'First', next: 'Next' })}`,

@@ -106,11 +106,11 @@ function amount({ ceiling }: CounterKey, value: number): string {
 function cacheLine({ cache }: DryRun, ttlMs: number): string {
   switch (cache) {
     case 'searched':
-      return `searched first: an identical call of the last ${formatCount(ttlMs / 1_000)} seconds is answered without a vendor`;
+      return `Searched first: an identical call of the last ${formatCount(ttlMs / 1_000)} seconds is answered without a vendor`;
     case 'disabled':
-      return 'off for the project';
+      return 'Off for the project';
     case 'route_not_cached':
-      return 'only chat and messages are cached';
+      return 'Only chat and messages are cached';
     default:
       return cache satisfies never;
   }
@@ -120,12 +120,12 @@ function ruleLine(rules: readonly ContentRule[], place: ContentRule['place']): s
   const names = rules
     .filter((rule) => rule.place === place)
     .map((rule) => `${rule.class}${rule.expression ? ` ${rule.expression}` : ''} (${rule.action})`);
-  return names.length === 0 ? 'none' : names.join(', ');
+  return names.length === 0 ? 'None' : names.join(', ');
 }
 
 function streamLine(rules: readonly ContentRule[]): string {
   const blocks = rules.some(({ place, action }) => place === 'output' && action === 'block');
   return blocks
-    ? 'the response is checked before its first byte is sent, because a rule blocks output'
-    : 'chunks are sent as the vendor sends them';
+    ? 'The response is checked before its first byte is sent, because a rule blocks output'
+    : 'Chunks are sent as the vendor sends them';
 }

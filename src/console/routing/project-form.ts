@@ -89,7 +89,7 @@ async function showProject({ readCounters }: ProjectSettingsDeps, context: Conso
         ['Project', html`<code>${project.slug}</code>`],
         ['Time zone of reports', settings.timeZone],
         ['Calls', settings.mayCall ? badge('allowed', 'good') : badge('refused with 402', 'bad')],
-        ['Response cache', settings.cache.enabled ? `on, responses are kept for ${formatDuration(settings.cache.ttlMs)}` : 'off'],
+        ['Response cache', settings.cache.enabled ? `On, responses are kept for ${formatDuration(settings.cache.ttlMs)}` : 'Off'],
       ]),
     )}
 ${section('Monthly cap', card(ceilingMeters(uses)), { hint: 'Calls beyond the cap are refused with 429 until the next month (UTC).' })}`,

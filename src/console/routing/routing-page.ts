@@ -82,7 +82,7 @@ function tierTable(rows: readonly TierRow[]): Html {
 }
 
 function modelChain(models: readonly string[]): Html {
-  if (models.length === 0) return html`<span class="muted">none</span>`;
+  if (models.length === 0) return html`<span class="muted">None</span>`;
   return html`<ol class="chain">${models.map((model) => html`<li><code>${model}</code></li>`)}</ol>`;
 }
 
@@ -119,8 +119,8 @@ function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext): Html
         value: ({ name }) => {
           const { state = 'closed', failures = 0 } = breakers.get(name) ?? {};
           if (state !== 'closed')
-            return html`${badge(state === 'open' ? 'open' : 'half-open', state === 'open' ? 'bad' : 'warning')} ${failures} failures in a row`;
-          return deps.breakers.isHealthy(project.id, name) ? badge('closed', 'good') : badge('cooldown', 'warning');
+            return html`${badge(state === 'open' ? 'open' : 'probing', state === 'open' ? 'bad' : 'warning')} ${failures} failures in a row`;
+          return deps.breakers.isHealthy(project.id, name) ? badge('healthy', 'good') : badge('cooldown', 'warning');
         },
       },
     ],
