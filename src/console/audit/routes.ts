@@ -90,7 +90,7 @@ function columns({ zone }: ConsoleContext, withProject: boolean): Column<AuditEn
     { label: 'Action', value: ({ action }) => html`<code>${action}</code>` },
     {
       label: 'Target',
-      value: ({ target }) => (target === null ? '–' : html`<span class="cut" title="${target}">${target}</span>`),
+      value: ({ target }) => (target === null ? '' : html`<span class="cut" title="${target}">${target}</span>`),
       wideOnly: true,
     },
     { label: 'Outcome', value: ({ outcome }) => outcomeBadge(outcome) },
