@@ -56,7 +56,7 @@ test.each([
     bytes = 0;
     await page.goto(gateway().url + path);
     if (bytes === 0 || bytes >= maxBytes) problems.push(`${path}: ${bytes} bytes`);
-    // Only colours differ from the light scheme; test/console/every-page.test.ts checks the layout of wide screens.
+    // Only colours differ from the light scheme.
     await expectAccessible(page, colorScheme === 'dark' ? ['color-contrast'] : []).catch((error: Error) =>
       problems.push(`${path}: ${error.message}`),
     );
