@@ -95,7 +95,7 @@ export function issuedKeyPage(context: ConsoleContext, { secret, record }: Issue
   const model = record.models?.[0] ?? 'auto';
   return {
     kind: 'page',
-    title: `New key: ${record.name}`,
+    title: `Key ${record.name}`,
     breadcrumbs: [{ label: 'Keys', href: path }],
     actions: html`<a class="button" href="${path}/${record.prefix}">Done</a>`,
     content: html`${notice('Only its hash is stored: nobody can show it again. Copy it before you leave this page.', 'warning', 'This is the only time you see this key')}
