@@ -3,7 +3,7 @@ import type { JsonObject } from '../core/json/narrow.ts';
 import { formatTable } from './table.ts';
 
 export function formatPeople(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'Nobody can sign in yet. Create the first account with: gateway sign-in-link --admin\n';
+  if (rows.length === 0) return 'No accounts yet. Create the first account with: gateway sign-in-link --admin\n';
   return formatTable(
     ['E-MAIL', 'NAME', 'ADMIN', 'PASSWORD', 'DISABLED', 'CREATED'],
     rows.map((row) => [row.email, row.name, yesNo(row.admin), yesNo(row.has_password), row.disabled_at, row.created_at]),

@@ -41,7 +41,7 @@ Temporal. A failed or stopped batch needs a replay; its groups that are done sta
 `,
   people: `--no-admin and --no-disabled take these back.
 `,
-  'sign-in-link': `With --email the link signs this person in, and creates the person if nobody has the address. With --admin alone it creates the account
+  'sign-in-link': `With --email the link signs this person in, and creates the person if the address is new. With --admin alone it creates the account
 of a deployment admin, such as the first one. A link works once, within 24 hours. Opening it does not use it: the page has a button.
 `,
   leases: `A dead process's leases are released automatically when its journal is recovered, and at the end of their window.

@@ -79,7 +79,7 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
       return database.transaction(async (tx) => {
         await takeLink(tx, secret, clock.now());
         if (link.person === null) {
-          // Each start on a terminal prints one while nobody has an account.
+          // Each start on a terminal prints one while no account exists.
           await tx.query('delete from sign_in_links where person_id is null');
           return insertPerson(tx, { ...account, admin: true, passwordHash }, clock.now());
         }

@@ -89,7 +89,7 @@ export function createSignIn({ database, clock }: { readonly database: Database;
            from people where email = $1::text for update`,
           [email, issuer],
         );
-        // An account of another subject stays theirs: the provider may have given the address to somebody else.
+        // An account of another subject keeps that subject: the provider may have reassigned the address.
         if (found && !found.isFree) return null;
         const isAllowed = allowedDomains.includes(email.slice(email.lastIndexOf('@') + 1));
         if (!found && !isAllowed) return null;

@@ -170,7 +170,7 @@ describeDatabases('people', (database) => {
     expect(await signIn({})).toBeNull();
     expect(await signIn({ verifiedEmail: email.toUpperCase() })).toMatchObject({ id, hasOidc: true });
     expect(await signIn({ verifiedEmail: uniqueEmail() })).toMatchObject({ id });
-    // The provider gave the address to somebody else.
+    // The provider reassigned the address.
     expect(await signIn({ subject: 'another', verifiedEmail: email })).toBeNull();
     const newcomer = { subject: uniqueEmail(), verifiedEmail: `x${uniqueEmail()}`, name: 'New' };
     expect(await signIn(newcomer, ['example.org'])).toBeNull();

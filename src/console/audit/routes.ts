@@ -27,8 +27,8 @@ export interface AuditRoutesDeps {
 }
 
 const pageSize = 100;
-/** Matches no row: nobody has the address of the filter. */
-const nobody = '00000000-0000-0000-0000-000000000000';
+/** Matches no row: no account has the address of the filter. */
+const noPerson = '00000000-0000-0000-0000-000000000000';
 
 /** Null: the whole deployment. */
 type ProjectOf = (context: ConsoleContext) => string | null;
@@ -159,7 +159,7 @@ async function parseFilter(
   const person = email === '' ? null : await accounts.findByEmail(email);
   return {
     ...(projectId !== null && { projectId }),
-    ...(email !== '' && { personId: person?.id ?? nobody }),
+    ...(email !== '' && { personId: person?.id ?? noPerson }),
     ...(query.get('action') && { action: query.get('action') ?? '' }),
     from: dayOf('from', query.get('from'), zone, 0),
     to: dayOf('to', query.get('to'), zone, 1),
