@@ -40,13 +40,13 @@ const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
 export function createMemory({ database, clock, logger, embedder, findProject, recallDeadlineMs }: MemoryDeps) {
   const search = createSearch({ database });
   const settings = createMemorySettings({ database, clock, logger });
-  /** Embeds a text on behalf of a caller. Null when the project has no route for embeddings. */
+  /** Embeds a text on behalf of a caller; `forCall`: as a part of its call. Null when the project has no route for embeddings. */
   const embedFor =
-    (caller: Caller, limitMs: number): EmbedText =>
+    (caller: Caller, limitMs: number, forCall: { readonly takesNoSlot?: true } = {}): EmbedText =>
     async (text) => {
       const project = await findProject(caller.projectId);
       if (embedder.getModel(project.settings) === null) return null;
-      const { model, vectors } = await embedder.embed({ caller, project, texts: [text], timeoutMs: limitMs });
+      const { model, vectors } = await embedder.embed({ caller, project, texts: [text], timeoutMs: limitMs, ...forCall });
       return vectors[0] ? { model, values: vectors[0] } : null;
     };
   /** Searches as `POST /v1/memory/search` does; the caller is charged for the embedding. */
@@ -58,7 +58,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
     embeddingModelOf,
     recall: createRecall({
       isEnabled: async (projectId) => (await settings.get(projectId)).enabled,
-      embedFor,
+      embedFor: (caller, limitMs) => embedFor(caller, limitMs, { takesNoSlot: true }),
       findMemories: async ({ projectId, subject, text, vector, limit, timeoutMs: limitMs }) => {
         const request = { query: text, subject, limit, kinds: [], include: ['memories' as const], min_score: 0 };
         const limits = { embedTimeoutMs: limitMs, queryTimeoutMs: limitMs };

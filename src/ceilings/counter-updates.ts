@@ -103,7 +103,8 @@ const affectedCounters = (spent: string): string => `
     select project_id, key_id, source, date_trunc('minute', started_at, 'UTC') as minute, ${spent}
      group by 1, 2, 3, 4
   ), counted as (
-    select c.id, sum(case c.ceiling when 'cost' then spent.cost when 'tpm' then spent.tokens else spent.slots end)::bigint as amount
+    select c.id, sum(case when c.ceiling = 'cost' then spent.cost when c.ceiling = 'tpm' then spent.tokens
+                           when c.ceiling = 'calls' and c.holder = 'key' then spent.key_slots else spent.slots end)::bigint as amount
       from spent
       left join virtual_keys k on k.id = spent.key_id
      cross join lateral (values ('key', coalesce(k.counted_as, spent.key_id)::text), ('source', spent.source), ('project', '')) as scope (holder, holder_id)
@@ -114,6 +115,7 @@ const affectedCounters = (spent: string): string => `
 
 const newCalls = affectedCounters(`
            count(*) filter (where vendor_called) as slots,
+           count(*) filter (where vendor_called and takes_slot) as key_slots,
            coalesce(sum(cost_nanos), 0) as cost,
            coalesce(sum(tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output)
                       filter (where vendor_called), 0) as tokens
@@ -129,7 +131,7 @@ const addToCounters = `
   update limit_counters c set settled = c.settled + counted.amount from counted where c.id = counted.id`;
 
 const changedCosts = affectedCounters(`
-           0 as slots, sum(change.nanos) as cost, 0 as tokens
+           0 as slots, 0 as key_slots, sum(change.nanos) as cost, 0 as tokens
       from calls join unnest($1::uuid[], $2::bigint[]) as change (id, nanos) using (id)`);
 
 const sumChanged = `

@@ -206,7 +206,7 @@ async function createCounter(database: Database, counter: CounterKey): Promise<v
     await lockCounterCreation(tx, projectId, 'exclusive');
     await tx.query(
       `insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, window_end, settled)
-       select $1::uuid, $2::text, $3::text, $4::text, $5::text, $6::timestamptz, $7::timestamptz, coalesce(${usageColumns[ceiling]}, 0)
+       select $1::uuid, $2::text, $3::text, $4::text, $5::text, $6::timestamptz, $7::timestamptz, coalesce(${scope === 'key' && ceiling === 'calls' ? slotCount : usageColumns[ceiling]}, 0)
          from calls
         where project_id = $1::uuid and ${scopeConditions[scope]} and id >= $9::uuid and ($10::uuid is null or id < $10::uuid)
        on conflict do nothing`,
@@ -227,6 +227,8 @@ const scopeConditions: Readonly<Record<CounterScope, string>> = {
 };
 
 const callCount = 'count(*) filter (where vendor_called)';
+/** What counts for the ceiling `calls` of a key. */
+const slotCount = 'count(*) filter (where vendor_called and takes_slot)';
 
 /** Sums over call rows that equal `core/ceiling-usage.ts` summed over the calls. */
 const usageColumns = {

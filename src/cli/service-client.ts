@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { findAdminToken } from '../config/admin-token.ts';
 import { type Environment, parseEnvironment } from '../config/environment.ts';
-import { asString, isObject, type JsonObject } from '../core/json/narrow.ts';
+import { asString, isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
 import { findAddress } from './addresses.ts';
 
 /** Why a command failed, as one line for the operator. */
@@ -64,12 +64,19 @@ async function send(target: Target, method: string, path: string, body: unknown)
       cause,
     );
   });
-  const responseBody: unknown = await response.json().catch(() => null); // Not JSON, so not a gateway; handled below.
+  const text = await response.text().catch(() => ''); // Cut off, so not JSON either.
+  const responseBody = parseJson(text);
+  if (isPlainTextError(response)) throw new CommandError(text.trim(), response.status);
   if (!isObject(responseBody))
     throw new CommandError(`the server at ${target.origin} is not a gateway (status ${response.status})`, response.status);
   if (response.ok) return responseBody;
   const sentence = isObject(responseBody.error) ? asString(responseBody.error.message) : null;
   throw new CommandError(sentence ?? `the gateway responded with status ${response.status}`, response.status);
+}
+
+/** Whether it is one of the gateway's errors without a JSON body (docs/api/reference.md#plain-text-errors). */
+function isPlainTextError({ status, headers }: Response): boolean {
+  return [400, 413, 415].includes(status) && (headers.get('content-type') ?? '').startsWith('text/plain');
 }
 
 /** A service that listens on all interfaces is called on the loopback. */

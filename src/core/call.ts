@@ -63,6 +63,13 @@ export interface MemoryOptions {
   readonly explicitWrite: boolean;
   /** End user the call is about, from the header or the body; null when unknown. Private: never logged. */
   readonly subject: string | null;
+  /** A subject was sent that is not valid, so recall must not read the memories of other end users. */
+  readonly isSubjectInvalid?: true;
+  /**
+   * Whether the memory settings in force when the call was made let it be recorded. Absent when they could not be read, and in records of older
+   * versions: the settings in force when the call is stored decide then.
+   */
+  readonly isRecorded?: boolean;
 }
 
 /** The caller's directives for the response cache (`cache-control`). */
@@ -128,6 +135,8 @@ export interface Call extends CallIdentity {
    * stored: an erasure of the original would not find the copy.
    */
   readonly isInternal?: true;
+  /** Made for another call of the key, which takes the slot: the key's ceiling `calls` does not count this one. */
+  readonly takesNoSlot?: true;
 }
 
 /** One request of a media route, as it is recorded, without the parameters of its route. */
@@ -206,6 +215,7 @@ export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | '
   readonly memory: MemoryOptions;
   readonly plan: readonly PlanEntry[];
   readonly bodyBytes: number;
+  readonly takesNoSlot?: true;
   /** Requested units of a media call, which are charged if the process dies before the call settles. */
   readonly units?: Units;
   /** Admitted without ceilings because the quota store was unavailable. It is counted when it is stored. */

@@ -7,7 +7,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import { gatewayError } from '../core/errors.ts';
 import { parseKey } from './authenticate.ts';
-import { readOptionalBody } from './body.ts';
+import { readJsonText } from './body.ts';
 
 /** Rejects requests without the admin token. Compares hashes, so that timing reveals neither length nor content. */
 export function requireToken(adminToken: string) {
@@ -28,30 +28,19 @@ function parseToken(request: Request): string {
 }
 
 /**
- * Sets `request.body` to the parsed body, undefined when there is none. Rejects text that PostgreSQL cannot store, also in the URL.
+ * Sets `request.body` to the parsed body, undefined when there is none. Rejects text that PostgreSQL cannot store, also in the URL. Content type,
+ * size and syntax errors are plain text (docs/api/reference.md#plain-text-errors).
  */
 export function readJson(limitBytes: number) {
   return async (request: Request, _response: Response, next: NextFunction): Promise<void> => {
     if (request.originalUrl.includes('%00')) throw gatewayError('bad_request', { message: 'url: must not contain U+0000' });
-    const bytes = await readOptionalBody(request, limitBytes);
-    request.body = bytes === null ? undefined : parseBody(bytes);
+    const json = await readJsonText(request, limitBytes);
+    // In valid UTF-8 JSON such characters occur only as escapes; most bodies have none and skip the second check.
+    if (json && /\\u(?:0000|d[89a-f])/i.test(json.text) && !isStorable(json.value))
+      throw gatewayError('bad_request', { message: 'body: must not contain U+0000 or lone surrogates' });
+    request.body = json?.value;
     next();
   };
-}
-
-function parseBody(bytes: Buffer): unknown {
-  let text: string;
-  let body: unknown;
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-    body = JSON.parse(text);
-  } catch (cause) {
-    throw gatewayError('bad_request', { message: 'the body is not valid JSON', cause });
-  }
-  // In valid UTF-8 JSON such characters occur only as escapes; most bodies have none and skip the second check.
-  if (/\\u(?:0000|d[89a-f])/i.test(text) && !isStorable(body))
-    throw gatewayError('bad_request', { message: 'body: must not contain U+0000 or lone surrogates' });
-  return body;
 }
 
 /** PostgreSQL stores neither U+0000 nor lone surrogates. JSON.stringify escapes just these and other control characters. */

@@ -55,7 +55,7 @@ export function readBody(request: IncomingMessage, limitBytes: number = maxBodyB
 }
 
 /** The body as JSON bytes. Null when there is none. Rejects like `checkContentType` and `readBody`. */
-export async function readOptionalBody(request: IncomingMessage, limitBytes?: number): Promise<Buffer | null> {
+async function readOptionalBody(request: IncomingMessage, limitBytes?: number): Promise<Buffer | null> {
   const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
   if (encoding === undefined && Number(length) === 0) return null;
   checkContentType(request);
@@ -99,12 +99,18 @@ export function toPlainTextError(error: unknown): unknown {
  * UTF-8 (RFC 8259), so other encodings are not JSON.
  */
 export async function readOptionalJson(request: IncomingMessage): Promise<unknown> {
-  const bytes = await readOptionalBody(request).catch((error: unknown) => {
+  return (await readJsonText(request))?.value;
+}
+
+/** As `readOptionalJson`, with the text of the body. */
+export async function readJsonText(request: IncomingMessage, limitBytes?: number): Promise<{ text: string; value: unknown } | undefined> {
+  const bytes = await readOptionalBody(request, limitBytes).catch((error: unknown) => {
     throw toPlainTextError(error);
   });
   if (bytes === null) return undefined;
   try {
-    return JSON.parse(utf8.decode(bytes));
+    const text = utf8.decode(bytes);
+    return { text, value: JSON.parse(text) };
   } catch {
     // The parser's message would quote the body.
     throw new PlainTextError(400, 'the body is not valid JSON');

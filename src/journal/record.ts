@@ -68,7 +68,13 @@ const metadataSchema: z.ZodType<CallMetadata> = z.object({
   route: z.enum(routes),
   modelAsked: z.string(),
   stream: z.boolean(),
-  memory: z.object({ mode: z.enum(['write', 'recall', 'off']), explicitWrite: z.boolean(), subject: textOrNull }),
+  memory: z.object({
+    mode: z.enum(['write', 'recall', 'off']),
+    explicitWrite: z.boolean(),
+    subject: textOrNull,
+    isSubjectInvalid: z.literal(true).exactOptional(),
+    isRecorded: z.boolean().exactOptional(),
+  }),
   correlation: z.object({
     taskId: textOrNull,
     turnId: textOrNull,
@@ -80,6 +86,7 @@ const metadataSchema: z.ZodType<CallMetadata> = z.object({
   }),
   plan: z.array(z.object({ model: z.string(), skipped: textOrNull, filled: z.literal(true).exactOptional() })),
   bodyBytes: z.number(),
+  takesNoSlot: z.literal(true).exactOptional(),
   units: z.object(units).exactOptional(),
   unmetered: z.literal(true).exactOptional(),
 });

@@ -9,7 +9,7 @@ import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { findFill } from './fill.ts';
 import type { ProjectRouting } from './rules.ts';
-import { isPermitted, isRetired } from './rules.ts';
+import { hasProvider, isPermitted, isRetired } from './rules.ts';
 
 export interface MediaPlanRequest {
   readonly catalog: Catalog;
@@ -33,9 +33,9 @@ const mediaLabels: Readonly<Record<MediaRoute, string>> = { images: 'image', spe
 
 /** Throws `no_route` (docs/api/reference.md#no-route). */
 export function planMedia(request: MediaPlanRequest): MediaCandidate {
-  const { catalog, caller, route } = request;
+  const { catalog, project, caller, route } = request;
   const label = mediaLabels[route];
-  if (catalog.served.size === 0) throw noRoute('no providers configured');
+  if (!hasProvider(project, catalog.served)) throw noRoute('no providers configured');
   const providers = new Set([...catalog.served.keys()].filter((name) => isServing(request, name)));
   if (providers.size === 0) throw noRoute(`no ${label} provider configured`);
 

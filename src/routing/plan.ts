@@ -5,7 +5,7 @@ import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import type { ProjectRouting } from './rules.ts';
-import { isRetired } from './rules.ts';
+import { hasProvider, isRetired } from './rules.ts';
 import type { Selection, SelectRequest } from './select.ts';
 import { selectModels } from './select.ts';
 
@@ -48,7 +48,7 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
   return {
     plan(request) {
       const view = viewOf(request);
-      if (view.catalog.providers.size === 0) throw gatewayError('no_route', { message: 'no providers configured' });
+      if (!hasProvider(request.project, view.catalog.providers)) throw gatewayError('no_route', { message: 'no providers configured' });
       const { open, skipped, isFilled, isDeniedByKey } = selectFor(view, request);
       if (open.length === 0) {
         throw gatewayError(

@@ -73,6 +73,11 @@ function findIds(catalog: Catalog, name: string): readonly string[] {
   return catalog.idsByBareName.get(name) ?? [];
 }
 
+/** Whether any of the configured providers is open to the project. */
+export function hasProvider({ providers }: ProjectRouting, configured: ReadonlyMap<string, unknown>): boolean {
+  return providers === null ? configured.size > 0 : providers.some((name) => configured.has(name));
+}
+
 /** Why a model cannot serve `route`; null when it can. Reasons are recorded with the call. */
 export function findSkipReason({ catalog, project }: RoutingView, route: TextRoute, id: string): string | null {
   const name = splitModelId(id)?.provider;

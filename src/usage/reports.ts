@@ -94,12 +94,12 @@ const selectTotals = `
 
 /** Counts as `core/ceiling-usage.ts` does. */
 const selectKeyUse = `
-  select count(*) filter (where id >= $2::uuid and vendor_called) as calls,
+  select count(*) filter (where id >= $2::uuid and vendor_called and takes_slot) as calls,
          coalesce(sum(cost_nanos) filter (where id >= $3::uuid), 0)::bigint as cost,
          count(*) filter (where id >= $4::uuid and vendor_called) as rpm,
          coalesce(sum(tokens) filter (where id >= $4::uuid and vendor_called), 0)::bigint as tpm
     from (
-      select id, cost_nanos, ${allTokens} as tokens, vendor_called
+      select id, cost_nanos, ${allTokens} as tokens, vendor_called, takes_slot
         from calls
        where key_id = any(array(select $1::uuid union all select id from virtual_keys where counted_as = $1::uuid)) and id >= $5::uuid
     ) as used`;

@@ -53,6 +53,7 @@ const callColumns: readonly Column<SettledCall>[] = [
   ['started_at', 'timestamptz', ({ metadata }) => new Date(metadata.startedAt)],
   ['vendor_called', 'boolean', ({ result }) => reachedVendor(result)],
   ['unmetered', 'boolean', ({ metadata }) => metadata.unmetered === true],
+  ['takes_slot', 'boolean', ({ metadata }) => metadata.takesNoSlot !== true],
   ['units', 'jsonb', ({ result }) => (result.units === undefined ? null : JSON.stringify(result.units))],
 ];
 

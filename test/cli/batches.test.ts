@@ -128,7 +128,7 @@ test('a failed batch: show prints the whole error, and a replay learns it', asyn
 test.each([
   ['show', randomUUID(), 'no such batch'],
   ['replay', randomUUID(), 'no such batch'],
-  ['replay', '7', 'no such batch'],
+  ['replay', '7', 'id: must be a UUID'],
   ['show', '', 'which batch? see gateway batches list'],
   ['list', '--state sleeping', 'state: '],
   ['list', 'extra', '"extra" is an unexpected argument'],

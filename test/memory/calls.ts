@@ -22,6 +22,7 @@ export interface CallOptions {
   readonly subject?: string | null;
   readonly mode?: MemoryOptions['mode'];
   readonly explicitWrite?: boolean;
+  readonly isRecorded?: boolean;
   readonly outcome?: Outcome;
   readonly body?: unknown;
   readonly answer?: string | AssistantTurn | null;
@@ -41,7 +42,10 @@ export function settledCall(options: CallOptions): SettledCall {
     route: options.route ?? 'chat',
     modelAsked: 'standard',
     stream: false,
-    memory: { mode: options.mode ?? 'write', explicitWrite: options.explicitWrite ?? false, subject: options.subject ?? null },
+    memory: {
+      ...{ mode: options.mode ?? 'write', explicitWrite: options.explicitWrite ?? false, subject: options.subject ?? null },
+      ...(options.isRecorded !== undefined && { isRecorded: options.isRecorded }),
+    },
     correlation: noCorrelation,
     plan: [],
     bodyBytes: 0,

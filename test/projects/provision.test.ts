@@ -208,13 +208,37 @@ describeDatabases('/provision', (database) => {
     expect(response).toMatchObject({ status: 400, json: { error: { code: 'bad_request' } } });
     for (const place of ['name:', 'ceilings.rpm:', '"x"']) expect(response.json.error.message).toContain(place);
     expect((await send('PUT', '/teams/Not_A_Slug', {})).status).toBe(400);
-    expect((await send('PUT', '/teams/acme', '{"name": ')).json).toMatchObject({
-      error: { code: 'bad_request', message: 'the body is not valid JSON' },
-    });
   });
 
-  test('415 for a content type other than JSON, or a compressed body', async () => {
-    expect((await send('PUT', '/teams/acme', '{}', { 'content-type': 'text/plain' })).json.error.code).toBe('unsupported_media_type');
+  test('400 in plain text for invalid JSON', async () => {
+    for (const [method, path] of [
+      ['PUT', '/teams/acme'],
+      ['POST', '/teams/acme/keys'],
+      ['PUT', '/catalog'],
+    ] as const) {
+      for (const body of ['{"name": ', '\ufeff{}', ''.padEnd(3, '[')])
+        expect(await send(method, path, body)).toMatchObject({ status: 400, json: null, text: 'the body is not valid JSON\n' });
+    }
+  });
+
+  test('400 in plain text for a path id that is not a UUID', async () => {
+    for (const [method, path] of [
+      ['GET', '/teams/acme/batches/7'],
+      ['POST', '/batches/7/replay'],
+      ['GET', '/teams/acme/erasures/7'],
+      ['DELETE', '/people/ada@example.org/sessions/7'],
+      ['DELETE', '/people/ada@example.org/tokens/7'],
+    ] as const)
+      expect(await send(method, path)).toMatchObject({ status: 400, json: null, text: 'id: must be a UUID\n' });
+    expect(await send('DELETE', '/leases/7')).toMatchObject({ status: 400, text: 'process: must be a UUID\n' });
+  });
+
+  test('415 in plain text for a content type other than JSON, or a compressed body', async () => {
+    expect(await send('PUT', '/teams/acme', '{}', { 'content-type': 'text/plain' })).toMatchObject({
+      status: 415,
+      json: null,
+      text: 'content type must be application/json\n',
+    });
     expect((await send('PUT', '/teams/acme', '{}', { 'content-encoding': 'gzip' })).status).toBe(415);
   });
 

@@ -124,7 +124,7 @@ describe('no fill', () => {
     ['no model of the kind', { model: 'embed', route: 'embeddings', project: { providers: ['anthropic'] } }, none],
     ['a tier of another kind than the route', { model: 'embed', route: 'chat' }, none],
     ['another such tier', { model: 'standard', route: 'moderations' }, none],
-    ['a project without providers', { model: 'standard', project: { providers: [] } }, none],
+    ['a project without providers', { model: 'standard', project: { providers: [] } }, 'no providers configured'],
     ['the key does not permit the served chain', { model: 'served', keyModels: ['azure/gpt'] }, 'model not permitted for this key: served'],
     ['the key permits no substitute', { model: 'standard', keyModels: ['away/gpt'] }, 'model not permitted for this key: standard'],
     ['the key permits only the requested id', { model: 'away/gpt', keyModels: ['away/gpt'] }, 'model not permitted for this key: away/gpt'],

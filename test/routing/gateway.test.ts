@@ -105,7 +105,7 @@ describe('400 no_route', () => {
 
   test.each<[string, object, readonly string[] | null, string, object, string]>([
     ['a name that is neither tier nor model', {}, null, chatPath, ask('unheard'), none],
-    ['a project without providers', { providers: [] }, null, chatPath, ask('standard'), none],
+    ['a project without providers', { providers: [] }, null, chatPath, ask('standard'), 'no providers configured'],
     ['catalog fill is off', { providers: ['two'], catalog_fill: false }, null, chatPath, ask('standard'), none],
     ['catalog fill finds none', { providers: ['two'] }, null, '/v1/embeddings', { model: 'embed', input: 'a' }, none],
     ['a route that no vendor of the project serves', { providers: ['two'] }, null, '/v1/rerank', { model: 'strong' }, none],

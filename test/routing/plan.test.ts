@@ -163,7 +163,8 @@ describe('400 no_route', () => {
     ['an empty tier', { model: 'empty' }, none],
     ['a route without a provider', { model: 'router/meta/llama', route: 'rerank' }, none],
     ['a model that serves no text', { model: 'video' }, none],
-    ['a project without providers', { project: { providers: [] } }, none],
+    ['a project without providers', { project: { providers: [] } }, 'no providers configured'],
+    ['a project whose providers are not configured', { project: { providers: ['gone'] } }, 'no providers configured'],
     ['a project with other providers', { model: 'openai/gpt', project: { providers: ['azure'] } }, none],
     ['a project that empties a tier', { model: 'standard', project: { tiers: { standard: [] } } }, none],
     ['the key refuses the model', { model: 'openai/gpt', keyModels: ['azure/mini'] }, 'model not permitted for this key: openai/gpt'],
@@ -182,7 +183,7 @@ describe('400 no_route', () => {
     [
       'the project leaves none, whatever the key says',
       { model: 'openai/gpt', keyModels: ['azure/mini'], project: { providers: [] } },
-      none,
+      'no providers configured',
     ],
   ])('%s', (_name, asked, message) => {
     expect(() => plan(asked)).toThrow(expect.objectContaining({ code: 'no_route', status: 400, message }));

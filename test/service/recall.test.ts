@@ -221,18 +221,32 @@ test.each(['calls', 'cost', 'rpm', 'tpm'])('429 at the %s ceiling of the key: no
   expect(await callsOf(gateway)).toEqual([]);
 });
 
-test.each(['calls', 'rpm'])(
-  '200 when the %s ceiling allows one call: it serves the caller, and recall searches text only',
-  async (ceiling) => {
-    const gateway = await lend();
-    await remember(gateway);
-    const call = await withCeilings(gateway, { [ceiling]: 1 });
-    expect((await call(paths.chat, bodyOf('chat', 'chat'), recall)).status).toBe(200);
-    expect(systemOf(gateway)).toContain('oolong');
-    expect((await call(paths.chat, bodyOf('chat', 'chat', { top_p: 1 }), recall)).status).toBe(429);
-    expect((await callsOf(gateway)).map((row) => (row as { route?: string }).route)).toEqual(['chat']);
-  },
-);
+test('200 when the rpm ceiling allows one call: it serves the caller, and recall searches text only', async () => {
+  const gateway = await lend();
+  await remember(gateway);
+  const call = await withCeilings(gateway, { rpm: 1 });
+  expect((await call(paths.chat, bodyOf('chat', 'chat'), recall)).status).toBe(200);
+  expect(systemOf(gateway)).toContain('oolong');
+  expect((await call(paths.chat, bodyOf('chat', 'chat', { top_p: 1 }), recall)).status).toBe(429);
+  expect((await callsOf(gateway)).map((row) => (row as { route?: string }).route)).toEqual(['chat']);
+});
+
+test('200: the embedding of a recall takes no slot of the calls ceiling, also when the response is cached', async () => {
+  const gateway = await lend();
+  await remember(gateway);
+  const call = await withCeilings(gateway, { calls: 2, cost: 1 });
+  const ask = async (more: object = {}): Promise<string> => {
+    const response = await call(paths.chat, bodyOf('chat', 'chat', more), recall);
+    await response.text();
+    return response.headers.get('x-gateway-cache') ?? String(response.status);
+  };
+  expect([await ask(), await ask(), await ask()]).toEqual(['miss', 'hit', 'hit']);
+  const { key } = await jsonOf<{ key: { ceilings: Record<string, { used: number }> } }>(call('/status/peek'));
+  expect(key.ceilings.calls).toMatchObject({ used: 1, remaining: 1 });
+  expect([await ask({ top_p: 1 }), await ask({ top_p: 0.9 })]).toEqual(['miss', '429']);
+  const rows = (await callsOf(gateway)).map((row) => (row as { route?: string }).route);
+  expect(rows.filter((route) => route === 'embeddings')).toHaveLength(4);
+});
 
 test('200: nothing is recalled when the tpm ceiling has budget for the call but not for the memories', async () => {
   const gateway = await lend();

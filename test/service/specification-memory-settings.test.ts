@@ -194,12 +194,45 @@ onBothDatabases('memory settings', (database) => {
     });
   });
 
-  it('400 invalid_memory_subject: recall needs the subject although the source is not listed', async () => {
+  it('200 for an invalid subject of a call that is not recorded; recall reads no memory of an end user', async () => {
     const gateway = await lendProject();
     expect((await put(gateway, { only_senders: ['listed'] })).status).toBe(200);
-    const headers = { 'x-gateway-memory': 'recall', 'x-gateway-memory-subject': 'x'.repeat(257) };
-    const wanted = { status: 400, code: 'invalid_memory_subject' };
-    await expectRouteError(await ask(gateway, routeOf('chat'), 'first/echo', { headers }), routeOf('chat'), wanted);
+    for (const item of [{ text: 'Tea of Ada: oolong', subject: 'ada' }, { text: 'Tea of everybody: rooibos' }])
+      expect((await gateway.call('/v1/memory/items', item)).status).toBe(201);
+    const messages = [{ role: 'user', content: 'Which tea?' }];
+    const tooLong = 'x'.repeat(257);
+    for (const [headers, more] of [
+      [{ 'x-gateway-memory-subject': tooLong }, { messages }],
+      [{}, { messages, user: tooLong }],
+    ] as const) {
+      const response = await ask(gateway, routeOf('chat'), 'first/echo', { headers: { 'x-gateway-memory': 'recall', ...headers }, more });
+      expect(response.status).toBe(200);
+      const sent = gateway.vendor.requests().at(-1)?.body.toString() ?? '';
+      expect([sent.includes('rooibos'), sent.includes('oolong')]).toEqual([true, false]);
+    }
+  });
+
+  it.each([
+    { first: {}, after: { enabled: false }, recorded: true },
+    { first: { enabled: false }, after: { enabled: true }, recorded: false },
+    { first: {}, after: { only_senders: ['other'] }, recorded: true },
+  ])('the settings in force when a call was made decide: $first, then $after', async ({ first, after, recorded }) => {
+    const gateway = await lendProject();
+    expect((await put(gateway, first)).status).toBe(200);
+    const before = gateway.vendor.requests().length;
+    const answered = ask(gateway, routeOf('chat'), 'first/held');
+    await eventually(async () => expect(gateway.vendor.requests()).toHaveLength(before + 1));
+    expect((await put(gateway, after)).status).toBe(200);
+    await eventually(async () => expect(gateway.vendor.release()).toBe(1));
+    const response = await answered;
+    await response.text();
+    await eventually(async () => {
+      const found = await gateway.database.query<{ conversation: string | null }>(
+        'select conversation_id as conversation from call_texts where call_id = $1::uuid',
+        [response.headers.get('x-gateway-call-id')],
+      );
+      expect(found.map(({ conversation }) => conversation !== null)).toEqual([recorded]);
+    });
   });
 
   describe('of binary content only type, size and SHA-256 are stored', () => {

@@ -20,7 +20,7 @@ describe('400 no_route', () => {
     const gateway = await lendProject();
     for (const model of ['unheard-of', 'nobody/knows']) await expectRouteError(await ask(gateway, route, model), route, noRoute(none));
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: [], catalog_fill: true });
-    await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute(none));
+    await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));
   });
 
   it.each(dialectRoutes)('`no models available for route` on $name: catalog fill is off', async (route) => {

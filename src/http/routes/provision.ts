@@ -3,13 +3,15 @@
  *
  * The token is checked first, so an unauthenticated caller learns neither which projects exist nor what a body must contain.
  */
-import type { Router } from 'express';
+import type { RequestParamHandler, Router } from 'express';
 import express from 'express';
+import { isUuid } from '../../core/ids.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import type { Batches } from '../../memory/learning/batches.ts';
 import type { Audit } from '../../people/audit.ts';
 import type { ChangeRecorder } from '../../people/record-change.ts';
 import { readJson, requireToken } from '../admin.ts';
+import { PlainTextError } from '../plain-text-error.ts';
 import { addAuditRoutes } from './provision/audit-routes.ts';
 import { addBatchRoutes } from './provision/batch-routes.ts';
 import { addCatalogRoutes, type CatalogRouteDeps } from './provision/catalog-routes.ts';
@@ -32,10 +34,16 @@ export interface ProvisionRouteDeps extends SettingsRouteDeps, ReportRouteDeps, 
 
 const maxBodyBytes = 1024 * 1024;
 
+/** Before a change writes its audit row. */
+const requireUuid: RequestParamHandler = (_request, _response, next, value, name) => {
+  next(isUuid(value) ? undefined : new PlainTextError(400, `${name}: must be a UUID`));
+};
+
 export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   const router = express.Router();
   const responders = createResponders({ projects: deps.projects, audit: deps.audit, logger: deps.logger });
   router.use(requireToken(deps.adminToken));
+  for (const name of ['id', 'process']) router.param(name, requireUuid);
   // Before the limit of the other routes: its bodies are larger.
   addCatalogRoutes(router, responders, deps.catalog);
   router.use(readJson(maxBodyBytes));

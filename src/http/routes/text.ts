@@ -1,6 +1,6 @@
 /** The six inference routes: converts a request to a Call, and sends its response. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Call, type Caller, isDialect, isPromptRoute, type TextRoute } from '../../core/call.ts';
+import { type Call, type Caller, isDialect, isPromptRoute, type MemoryOptions, type TextRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
@@ -65,9 +65,10 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
       const body = await readBody(request);
       const projectLookup = findProject(caller.projectId);
       const project = projectLookup instanceof Promise ? await projectLookup : projectLookup;
-      const source = { id, startedAt, now: clock.now(), codec, caller, project, headers: request.headers, body };
-      const parsed = parseCheckedCall(source);
-      const call = parsed instanceof Promise ? await parsed : parsed;
+      const settingsLookup = isPromptRoute(route) ? memorySettings(caller.projectId) : null;
+      // Without the settings the call is made all the same; those in force when it is stored decide whether it is recorded.
+      const settings = settingsLookup instanceof Promise ? await settingsLookup.catch(() => null) : settingsLookup;
+      const call = parseCall({ id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body });
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
       onClientDisconnect(response, cancellation.clientDisconnected);
       if (call.stream) detectAbandonedStream(response, keepAliveComment);
@@ -80,21 +81,6 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
       sendError(response, isDialect(route) ? error : toPlainTextError(error), route === 'messages' ? 'messages' : 'chat', logger);
     }
   };
-
-  function parseCheckedCall(source: CallSource): Call | Promise<Call> {
-    const call = parseCall(source);
-    const { mode, subject } = call.memory;
-    const isInvalid = subject === null && mode !== 'off' && isPromptRoute(route) && hasSubjectHeader(source.headers);
-    return isInvalid ? checkWithoutSubject(call) : call;
-  }
-
-  /** Throws `invalid_memory_subject` when the call is recorded or recall would use the subject. */
-  async function checkWithoutSubject(call: Call): Promise<Call> {
-    const settings = await memorySettings(call.caller.projectId);
-    const needsSubject = isSourceRecorded(settings, call) || (settings.enabled && call.memory.mode === 'recall');
-    if (needsSubject) throw gatewayError('invalid_memory_subject');
-    return call;
-  }
 }
 
 /** The catalog's limit for model ids. No model has so long a name; rejecting it keeps it out of plan, records and logs. */
@@ -108,15 +94,19 @@ interface CallSource {
   readonly codec: RouteCodec;
   readonly caller: Caller;
   readonly project: RoutedProject;
+  /** Of the project's memory; null when they cannot be read, and on routes that memory does not record. */
+  readonly settings: MemorySettings | null;
   readonly headers: IncomingMessage['headers'];
   readonly body: Buffer;
 }
 
 /** Builds the Call from headers and body. Throws the 400 codes of the route. */
-function parseCall({ id, startedAt, now, codec, caller, project, headers, body }: CallSource): Call {
+function parseCall(received: CallSource): Call {
+  const { id, startedAt, now, codec, caller, project, headers, body } = received;
   const memoryMode = parseMemoryMode(headers);
   const timeoutMs = parseTimeoutMs(headers);
-  const source = parseTextHeader(headers, 'x-gateway-source');
+  const sourceHeader = parseTextHeader(headers, 'x-gateway-source');
+  const application = { source: sourceHeader ?? project.slug, sourceGiven: sourceHeader !== null };
   const spans = scanJson(body, bodyKeys);
   const summary = codec.parseRequest(body, spans);
   if (summary.model !== null && summary.model.length > maxModelLength) throw gatewayError('no_route');
@@ -126,21 +116,42 @@ function parseCall({ id, startedAt, now, codec, caller, project, headers, body }
     route: codec.route,
     caller,
     projectSlug: project.slug,
-    source: source ?? project.slug,
-    sourceGiven: source !== null,
+    ...application,
     modelAsked: summary.model ?? 'auto',
     stream: summary.stream,
     body,
     spans,
     maxOutputTokens: summary.maxOutputTokens,
-    memory: {
-      ...memoryMode,
-      subject: isPromptRoute(codec.route) ? parseSubject(headers, summary.user) : null,
-    },
+    memory: isPromptRoute(codec.route)
+      ? { ...memoryMode, ...parseRecording(received, { mode: memoryMode.mode, user: summary.user, ...application }) }
+      : { ...memoryMode, subject: null },
     cache: parseCacheControl(headers),
     correlation: parseCorrelation(headers),
     // The timeout limits the attempts: it does not include the time to receive the body.
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
   };
+}
+
+interface RecordingOptions extends Pick<Call, 'source' | 'sourceGiven'> {
+  readonly mode: MemoryOptions['mode'];
+  /** The end user whom the body names. */
+  readonly user: string | null;
+}
+
+/**
+ * The end user of a call, and whether memory records it. Throws `invalid_memory_subject` when it is recorded and the header is invalid. When that
+ * is unknown, such a call is not recorded: it would be filed under nobody.
+ */
+function parseRecording(
+  { headers, settings }: Pick<CallSource, 'headers' | 'settings'>,
+  { mode, user, ...application }: RecordingOptions,
+): Pick<MemoryOptions, 'subject' | 'isSubjectInvalid' | 'isRecorded'> {
+  const subject = parseSubject(headers, user);
+  const isRecorded = settings === null ? undefined : isSourceRecorded(settings, application);
+  const isHeaderInvalid = subject === null && hasSubjectHeader(headers);
+  if (isHeaderInvalid && isRecorded && mode !== 'off') throw gatewayError('invalid_memory_subject');
+  if (isHeaderInvalid) return { subject, isSubjectInvalid: true, isRecorded: false };
+  const isUserInvalid = subject === null && user !== null && user !== '';
+  return { subject, ...(isUserInvalid && { isSubjectInvalid: true }), ...(isRecorded !== undefined && { isRecorded }) };
 }

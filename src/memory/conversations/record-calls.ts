@@ -31,7 +31,8 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
   if (candidates.length === 0) return;
   const projectIds = [...new Set(candidates.map((call) => call.metadata.projectId))];
   await lockConversations(tx, projectIds);
-  const settings = await readMemorySettings(tx, projectIds);
+  const undecided = candidates.filter(({ metadata }) => metadata.memory.isRecorded === undefined);
+  const settings = await readMemorySettings(tx, [...new Set(undecided.map(({ metadata }) => metadata.projectId))]);
   const ids = candidates.map((call) => call.metadata.id);
   const stored = await findStoredCallIds(tx, ids);
   const newCalls = candidates.filter((call, index) => !stored.has(call.metadata.id) && ids.indexOf(call.metadata.id) === index);
@@ -80,10 +81,10 @@ function extractText(call: CallWithText, masker: CredentialMasker): CallText {
   };
 }
 
-/** Whether the call becomes part of a conversation (docs/api/reference.md#memory-rules). */
+/** Whether the call becomes part of a conversation (docs/api/reference.md#memory-rules). `settings` decide only where the call does not say. */
 function isRecorded({ metadata, result }: SettledCall, text: CallText, settings: MemorySettings): boolean {
   if (result.outcome !== 'ok' || metadata.memory.mode === 'off' || text.parts.length === 0) return false;
-  return isSourceRecorded(settings, metadata);
+  return metadata.memory.isRecorded ?? isSourceRecorded(settings, metadata);
 }
 
 function toRecordedCall({ metadata, result }: SettledCall, { parts, promptLength, subject }: CallText): RecordedCall {

@@ -3,8 +3,8 @@
  * with the prompts of their calls; prompts of calls without a conversation (failed, or sent with `off`); closed memories; and finished
  * batches, with the focus and vendor error texts in their groups. It applies whether memory is on or off.
  *
- * Live memories, unread conversations and conversations with messages that wait for a batch or belong to an unfinished one stay. A failed
- * batch stays until it is replayed.
+ * Live memories and unread conversations stay. So do, while memory is on, conversations with messages that a batch is still to learn; messages
+ * whose group was given up, or whose batch ended without it, delay nothing. A failed batch stays until it is replayed.
  *
  * Each call deletes one batch in a short transaction, so writers of the project wait for one of them at most.
  */
@@ -38,7 +38,7 @@ export async function previewRetention(
   const [row] = await database.query<RetentionPreview>(
     `select (select count(*)::integer from (
                select 1 from conversations conversation
-                where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read' and ${isLearnedSql}
+                where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read' and ${isDueSql}
                 limit ${maxPreviewed}) due) as conversations,
             (select count(*)::integer from (
                select 1 from memory_items where project_id = $1::uuid and state = 'closed' and closed_at < $2::timestamptz
@@ -88,17 +88,20 @@ async function findRetentionPeriods(queries: Queries, now: number): Promise<Rete
   return rows.map(({ projectId, days }) => ({ projectId, before: new Date(now - days * dayMs) }));
 }
 
-/** SQL condition on a conversation: no message of it waits for a batch or is in an unfinished one. */
-const isLearnedSql = `not (learnable and batched_messages < messages)
-        and not exists (
-          select 1 from memory_batch_ranges range
-            join memory_batch_groups part on part.batch_id = range.batch_id and part.position = range.group_position
-           where range.conversation_id = conversation.id and part.state <> 'done')`;
+/** SQL condition on a conversation: memory is off, or no message of it waits for a batch or for the end of a running one. */
+const isDueSql = `(
+        exists (select 1 from memory_settings off where off.project_id = conversation.project_id and off.settings ->> 'enabled' = 'false')
+        or not (learnable and batched_messages < messages)
+           and not exists (
+             select 1 from memory_batch_ranges range
+               join memory_batch_groups part on part.batch_id = range.batch_id and part.position = range.group_position
+               join memory_batches batch on batch.id = range.batch_id
+              where range.conversation_id = conversation.id and part.state in ('waiting', 'learned') and batch.state = 'running'))`;
 
 async function deleteConversations(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
   const rows = await tx.query<{ id: string }>(
     `select id from conversations conversation
-      where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read' and ${isLearnedSql}
+      where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read' and ${isDueSql}
       order by last_turn_at, id limit $3::integer
       for update`,
     [projectId, before, conversationBatchSize],

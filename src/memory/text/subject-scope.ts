@@ -3,6 +3,9 @@
  * project (docs/api/reference.md#memory-rules).
  */
 
+/** The subject of a request that reads only project-wide rows: no subject is empty. */
+export const projectWideOnly = '';
+
 /** `parameter` holds the subject of the request, null for none. */
 export function inScope(column: string, parameter: string): string {
   return `(${parameter}::text is null or ${column} is null or ${column} = ${parameter}::text)`;

@@ -30,7 +30,7 @@ export function backgroundCaller(projectId: string): Caller {
 
 interface InternalCallOptions
   extends Pick<Call, 'id' | 'route' | 'caller'>,
-    Partial<Pick<Call, 'source' | 'sourceGiven' | 'stream' | 'maxOutputTokens' | 'cache' | 'correlation' | 'isInternal'>> {
+    Partial<Pick<Call, 'source' | 'sourceGiven' | 'stream' | 'maxOutputTokens' | 'cache' | 'correlation' | 'isInternal' | 'takesNoSlot'>> {
   readonly slug: string;
   /** Tier or model to call. */
   readonly model: string;

@@ -10,9 +10,10 @@ export type ProjectContext = ProjectRouting & ProjectLimits & { readonly rules: 
 
 /** Returns all ceilings that apply to a call. */
 export function limitsFor(
-  { caller, source }: Pick<Call | MediaCall, 'caller' | 'source'>,
+  { caller, source, takesNoSlot }: Pick<Call | MediaCall, 'caller' | 'source'> & Pick<Call, 'takesNoSlot'>,
   project: ProjectLimits,
   key: Limits['key'],
 ): Limits {
-  return { projectId: caller.projectId, keyId: caller.quotaKeyId, source, key, project };
+  const ceilings = takesNoSlot ? { ...key, calls: { ...key.calls, limit: null } } : key;
+  return { projectId: caller.projectId, keyId: caller.quotaKeyId, source, key: ceilings, project };
 }

@@ -4,6 +4,7 @@ import { scanObject, splice } from '../../core/json/spans.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { findRecallInsertion } from '../../dialects/prompt/recall-insertion.ts';
 import type { Recall, Recalled } from '../../memory/recall/recall.ts';
+import { projectWideOnly } from '../../memory/text/subject-scope.ts';
 import type { BudgetReservation } from './budget-reservation.ts';
 
 interface RecallStepOptions {
@@ -30,7 +31,8 @@ export async function recallIntoCall({
   const insertion = findRecallInsertion(route, body, spans);
   if (!insertion) return null;
   const mayEmbed = await budget.reserveEarly(call, candidates);
-  const recalled = await recall({ caller, projectSlug, subject: memory.subject, text: insertion.userText, mayEmbed });
+  const subject = memory.isSubjectInvalid ? projectWideOnly : memory.subject;
+  const recalled = await recall({ caller, projectSlug, subject, text: insertion.userText, mayEmbed });
   if (!recalled) return null;
   const changed = splice(body, insertion.insert(recalled.block));
   const recalledCall = { ...call, body: changed, spans: scanObject(changed, bodyKeys) };

@@ -47,9 +47,9 @@ export function toCallMetadata<Details extends object>(call: Call | MediaCall, r
 
 /** Returns the metadata of a call of a text route, before its first attempt. */
 export function toTextCallMetadata(call: Call, plan: Plan, reservation?: Reservation): CallMetadata {
-  const { modelAsked, stream, memory, body } = call;
+  const { modelAsked, stream, memory, body, takesNoSlot } = call;
   const details = { modelAsked: modelAsked.slice(0, maxNameLength), stream, memory, plan: plan.entries, bodyBytes: body.length };
-  return toCallMetadata(call, reservation, details);
+  return toCallMetadata(call, reservation, takesNoSlot ? { ...details, takesNoSlot } : details);
 }
 
 /** Settles a call that got a response, complete or in part. */

@@ -28,6 +28,8 @@ interface EmbedRequest {
   readonly caller: Caller;
   readonly project: MemoryProject;
   readonly texts: readonly string[];
+  /** For a call of the same key, which takes the slot: this one does not count for the key's ceiling `calls`. */
+  readonly takesNoSlot?: true;
   /** For all attempts together. */
   readonly timeoutMs: number;
 }
@@ -49,7 +51,13 @@ export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps) {
     /** Returns the name of the project's embedding model; null when the project has no route for embeddings. */
     getModel: (project: ProjectContext): string | null => findChain(project)?.model ?? null,
     /** Returns unit vectors in the order of `texts`, null for a zero vector. Throws the codes of the call; `no_route` without a route. */
-    async embed({ caller, project, texts, timeoutMs }: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }> {
+    async embed({
+      caller,
+      project,
+      texts,
+      takesNoSlot,
+      timeoutMs,
+    }: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }> {
       const chain = findChain(project.settings);
       if (chain === null) throw gatewayError('no_route');
       const now = clock.now();
@@ -63,6 +71,7 @@ export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps) {
         members: { input: texts },
         timeoutMs,
         now,
+        ...(takesNoSlot && { takesNoSlot }),
       });
       const response = await runInternalCall({ handleCall, call, project: project.settings, clock });
       const vectors = response.kind === 'plain' ? parseVectors(response.bytes, texts.length) : null;

@@ -109,7 +109,7 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
   /** Returns the project's video, even if it may no longer use the provider; null when `name` is not a video that was started here. */
   function requireVisible(video: Video | null, requester: VideoRequester, name: string): Video | null {
     if (video?.projectId === requester.projectId) return video;
-    if (allowedProviders(requester).length === 0) throw noProvider();
+    if (allowedProviders(requester).length === 0) throw noProvider(requester);
     if (video !== null) throw unknownToVendor(name);
     return null;
   }
@@ -149,8 +149,10 @@ async function* deliver(chunks: AsyncGenerator<Buffer, void>): AsyncGenerator<Bu
   }
 }
 
-function noProvider(): GatewayError {
-  return gatewayError('no_route', { message: 'no video provider configured' });
+function noProvider(requester?: VideoRequester): GatewayError {
+  return gatewayError('no_route', {
+    message: requester?.providers?.length === 0 ? 'no providers configured' : 'no video provider configured',
+  });
 }
 
 /** Returns the error that the vendor would return. */

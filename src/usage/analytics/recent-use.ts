@@ -18,9 +18,12 @@ export interface RecentUse {
 }
 
 export async function readRecentUse(queries: Queries, projectId: string, { from, to }: Period): Promise<RecentUse> {
-  const rows = await queries.query<Use & { readonly kind: number; readonly keyId: string | null; readonly source: string | null }>(
+  const rows = await queries.query<
+    Use & { readonly kind: number; readonly slots: number; readonly keyId: string | null; readonly source: string | null }
+  >(
     `select grouping(quota_key.id, c.source) as kind, quota_key.id as "keyId", c.source,
-            count(*) filter (where c.vendor_called) as calls, coalesce(sum(c.cost_nanos), 0)::bigint as cost
+            count(*) filter (where c.vendor_called) as calls, count(*) filter (where c.vendor_called and c.takes_slot) as slots,
+            coalesce(sum(c.cost_nanos), 0)::bigint as cost
        from calls c
        left join lateral (select coalesce(k.counted_as, k.id) as id from virtual_keys k where k.id = c.key_id) as quota_key on true
       where c.project_id = $1::uuid and c.id >= $2::uuid and c.id < $3::uuid
@@ -31,7 +34,9 @@ export async function readRecentUse(queries: Queries, projectId: string, { from,
   const total = rows.find(({ kind }) => kind === 0b11);
   return {
     project: total ? toUse(total) : { calls: 0, cost: 0 },
-    keys: new Map(rows.flatMap((row) => (row.kind === 0b01 && row.keyId !== null ? [[row.keyId, toUse(row)]] : []))),
+    keys: new Map(
+      rows.flatMap(({ kind, keyId, slots, cost }) => (kind === 0b01 && keyId !== null ? [[keyId, { calls: slots, cost }]] : [])),
+    ),
     applications: new Map(rows.flatMap((row) => (row.kind === 0b10 && row.source !== null ? [[row.source, toUse(row)]] : []))),
   };
 }

@@ -162,6 +162,16 @@ describeDatabases('recording calls', (database) => {
     expect((await listConversations(database(), projectId)).map(({ lines }) => lines)).toEqual([['u q2', 'a r2']]);
   });
 
+  test('what a call says about its recording holds, whatever the settings are when it is stored', async () => {
+    const projectId = await createProject(database());
+    const call = (isRecorded: boolean, at: number) =>
+      settledCall({ projectId, at, isRecorded, body: chatBody(`u ${isRecorded} ${at}`), answer: 'r' });
+    await record(database(), [call(true, 0), call(false, 1)]);
+    await putMemorySettings(database(), projectId, { enabled: false });
+    await record(database(), [call(true, 2), call(false, 3)]);
+    expect((await listConversations(database(), projectId)).map(({ lines }) => lines[0])).toEqual(['u true 0', 'u true 2']);
+  });
+
   test('other routes and calls without content are ignored', async () => {
     const projectId = await createProject(database());
     const embeddings = settledCall({ projectId, route: 'embeddings', body: { input: 'x' } });

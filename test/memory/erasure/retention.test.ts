@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Database } from '../../../src/db/database.ts';
-import { createRetention, type Retention } from '../../../src/memory/erasure/retention.ts';
+import { createRetention, previewRetention, type Retention } from '../../../src/memory/erasure/retention.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, listConversations, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
@@ -39,6 +39,21 @@ describeDatabases('retention', (database) => {
   const learnAll = async (projectId: string): Promise<void> => {
     await markAllRead(database(), projectId);
     await database().query(`update conversations set batched_messages = messages where project_id = $1::uuid`, [projectId]);
+  };
+  /** Starts a batch with one group, which has all messages of the project's conversations; returns its id. */
+  const startBatch = async (projectId: string, groupState: string): Promise<string> => {
+    const batchId = randomUUID();
+    await database().query(`insert into memory_batches (id, project_id, kind) values ($1::uuid, $2::uuid, 'normal')`, [batchId, projectId]);
+    await database().query(
+      `insert into memory_batch_groups (batch_id, position, project_id, messages, state) values ($1::uuid, 0, $2::uuid, 2, $3::text)`,
+      [batchId, projectId, groupState],
+    );
+    await database().query(
+      `insert into memory_batch_ranges (batch_id, group_position, conversation_id, from_position, to_position)
+       select $1::uuid, 0, id, 0, messages from conversations where project_id = $2::uuid`,
+      [batchId, projectId],
+    );
+    return batchId;
   };
   /** Stores a conversation of one call, `days` after `baseTime`. */
   const talk = (projectId: string, question: string, days = 0) =>
@@ -83,21 +98,27 @@ describeDatabases('retention', (database) => {
     await markAllRead(database(), projectId);
     expect(await deleteAll(expiry().conversations)).toBe(0);
     await learnAll(projectId);
-    const batchId = randomUUID();
-    await database().query(`insert into memory_batches (id, project_id, kind) values ($1::uuid, $2::uuid, 'normal')`, [batchId, projectId]);
-    await database().query(
-      `insert into memory_batch_groups (batch_id, position, project_id, messages, state) values ($1::uuid, 0, $2::uuid, 2, 'failed')`,
-      [batchId, projectId],
-    );
-    await database().query(
-      `insert into memory_batch_ranges (batch_id, group_position, conversation_id, from_position, to_position)
-       select $1::uuid, 0, id, 0, 2 from conversations where project_id = $2::uuid`,
-      [batchId, projectId],
-    );
+    const batchId = await startBatch(projectId, 'waiting');
     expect(await deleteAll(expiry().conversations)).toBe(0);
     await database().query(`update memory_batch_groups set state = 'done' where batch_id = $1::uuid`, [batchId]);
     expect(await deleteAll(expiry().conversations)).toBe(1);
     expect(await count(database(), 'parts', projectId)).toBe(0);
+  });
+
+  test('deletes conversations whose group was given up, also while the batch still runs for others', async () => {
+    for (const [group, batch] of [
+      ['failed', 'running'],
+      ['failed', 'failed'],
+      ['waiting', 'failed'],
+      ['waiting', 'stopped'],
+    ] as const) {
+      const projectId = await projectWith(7);
+      await record(database(), [settledCall({ projectId, subject: 'ann', body: chatBody('u remember me'), answer: 'yes' })]);
+      await learnAll(projectId);
+      const batchId = await startBatch(projectId, group);
+      await database().query(`update memory_batches set state = $2::text where id = $1::uuid`, [batchId, batch]);
+      expect([group, batch, await deleteAll(expiry().conversations)]).toEqual([group, batch, 1]);
+    }
   });
 
   test('deletes prompts without a conversation by their own age and keeps shared parts', async () => {
@@ -128,6 +149,22 @@ describeDatabases('retention', (database) => {
     await putMemorySettings(database(), projectId, { enabled: false });
     expect(await deleteAll(expiry().conversations)).toBe(1);
     expect(await count(database(), 'parts', projectId)).toBe(0);
+  });
+
+  test('while memory is off, waits neither for a batch nor for its end; unread conversations stay', async () => {
+    const projectId = await projectWith(7);
+    const about = (subject: string) => settledCall({ projectId, subject, body: chatBody(`u remember ${subject}`), answer: 'yes' });
+    await record(database(), [about('ann')]);
+    await learnAll(projectId);
+    await startBatch(projectId, 'waiting');
+    await record(database(), [about('bob')]);
+    await markAllRead(database(), projectId);
+    await record(database(), [about('unread')]);
+    expect(await deleteAll(expiry().conversations)).toBe(0);
+    await putMemorySettings(database(), projectId, { enabled: false });
+    expect(await previewRetention({ database: database(), clock: { now: () => now } }, projectId, 7)).toMatchObject({ conversations: 2 });
+    expect(await deleteAll(expiry().conversations)).toBe(2);
+    expect((await listConversations(database(), projectId)).map(({ subject }) => subject)).toEqual(['unread']);
   });
 
   test('keeps messages while any call references them', async () => {

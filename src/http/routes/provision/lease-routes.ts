@@ -5,7 +5,6 @@
 import type { Router } from 'express';
 import type { LeaseStore } from '../../../ceilings/lease-store.ts';
 import { gatewayError } from '../../../core/errors.ts';
-import { isUuid } from '../../../core/ids.ts';
 import { formatTime } from '../../../core/time.ts';
 import { param, type Responders } from './responders.ts';
 
@@ -39,7 +38,6 @@ export function addLeaseRoutes(
     '/leases/:process',
     change('leases.release', async (request, change) => {
       const process = param(request, 'process');
-      if (!isUuid(process)) throw gatewayError('bad_request', { message: 'process: must be a UUID' });
       const released = await revokeLeases(process);
       // A live process would continue to admit calls from quota that is now available to others.
       if (released === null) {

@@ -4,7 +4,7 @@ import { databaseCodes, type OperationSpecs } from '../../openapi/contract/opera
 const provisionRead = { tag: 'provision', auth: 'admin', codes: ['missing_key', 'invalid_key', ...databaseCodes] } as const;
 const projectRead = { ...provisionRead, codes: [...provisionRead.codes, 'not_found', 'bad_request'], plain: [400] } as const;
 
-const projectWrite = { ...projectRead, codes: [...projectRead.codes, 'unsupported_media_type'], plain: [400, 413] } as const;
+const projectWrite = { ...projectRead, plain: [400, 413, 415] } as const;
 const team = '/provision/teams/{project}';
 
 export const provisionOperations: OperationSpecs = {
@@ -163,8 +163,8 @@ export const provisionOperations: OperationSpecs = {
     summary: 'Releases the leases of a dead process whose journal is lost',
     parameters: ['process'],
     responses: { 200: 'ReleasedLeases' },
-    codes: [...provisionRead.codes, 'bad_request', 'not_found', 'conflict', 'unsupported_media_type'],
-    plain: [400, 413],
+    codes: [...provisionRead.codes, 'bad_request', 'not_found', 'conflict'],
+    plain: [400, 413, 415],
   },
   'get /provision/catalog': { ...provisionRead, summary: 'Lists the active models with their prices', responses: { 200: 'Catalog' } },
   'put /provision/catalog': {
@@ -172,15 +172,15 @@ export const provisionOperations: OperationSpecs = {
     summary: 'Imports models and prices over the built-in ones',
     body: { name: 'CatalogBody' },
     responses: { 200: 'CatalogImport' },
-    codes: [...provisionRead.codes, 'bad_request', 'unsupported_media_type'],
-    plain: [413],
+    codes: [...provisionRead.codes, 'bad_request'],
+    plain: [400, 413, 415],
   },
   'post /provision/usage/reprice': {
     ...provisionRead,
     summary: 'Recalculates the cost of the stored calls of a window',
     body: { name: 'RepriceBody' },
     responses: { 200: 'Reprice' },
-    codes: [...provisionRead.codes, 'bad_request', 'not_found', 'unsupported_media_type'],
-    plain: [413],
+    codes: [...provisionRead.codes, 'bad_request', 'not_found'],
+    plain: [400, 413, 415],
   },
 };

@@ -3,7 +3,7 @@ import { databaseCodes, type OperationSpecs } from '../../openapi/contract/opera
 
 const read = { tag: 'provision', auth: 'admin', codes: ['missing_key', 'invalid_key', ...databaseCodes, 'bad_request'] } as const;
 const readOne = { ...read, codes: [...read.codes, 'not_found'], plain: [400] } as const;
-const write = { ...readOne, codes: [...readOne.codes, 'unsupported_media_type'], plain: [400, 413] } as const;
+const write = { ...readOne, plain: [400, 413, 415] } as const;
 const create = { ...write, codes: [...write.codes, 'conflict'] } as const;
 const person = '/provision/people/{email}';
 const members = '/provision/teams/{project}/members';

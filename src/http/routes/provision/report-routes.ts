@@ -57,9 +57,7 @@ export function addReportRoutes(router: Router, responders: Responders, deps: Re
   router.get(
     '/teams/:project/erasures/:id',
     readProject(async (project, request) => {
-      const id = param(request, 'id');
-      if (!isUuid(id)) throw gatewayError('bad_request', { message: 'id: must be a UUID' });
-      const erasure = await erasures.findErasure(project.id, id);
+      const erasure = await erasures.findErasure(project.id, param(request, 'id'));
       if (erasure === null) throw gatewayError('not_found', { message: 'no such erasure' });
       return toErasureReportJson(erasure);
     }),
