@@ -97,6 +97,8 @@ describe('no_route', () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: ['text'] });
     for (const model of ['one/x', 'standard', 'bare'])
       await expectRouteError(await askMedia(gateway, route, model), route, noRoute(`no ${route.word} provider configured`));
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: [] });
+    await expectRouteError(await askMedia(gateway, route, 'one/x'), route, noRoute('no providers configured'));
     const yaml = (url: string) => `providers: { films: { base_url: ${url}/v1beta, api_key: some-key, dialect: gemini } }\n`;
     await withGateway({ yaml }, async (films) => {
       await expectRouteError(await askMedia(films, route, 'x'), route, noRoute(`no ${route.word} provider configured`));
