@@ -1,7 +1,7 @@
 /** The composition root: creates the modules, passes each its dependencies, and starts and stops them in order. Contains no policy. */
 import type { Activities } from '../workflows/contract.ts';
 import { type Api, createApi } from './app/api.ts';
-import { createCallHandler } from './app/call-handler.ts';
+import { createCallHandler, createTokenCounter } from './app/call-handler.ts';
 import { createCallRecording } from './app/call-recording.ts';
 import { type ConfigSnapshot, createSnapshot, withModels } from './app/config-snapshot.ts';
 import { startDurableWork } from './app/durable-work.ts';
@@ -189,6 +189,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           readUsage: createUsageReader(readCounters),
           readCounters,
           handleCall,
+          countTokens: createTokenCounter(snapshot, { httpClient, breakers, clock, logger }),
           media,
           health,
           adminToken,

@@ -15,6 +15,7 @@ import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Audit } from '../people/audit.ts';
 import type { People } from '../people/people.ts';
+import type { CountTokens } from '../pipeline/call/count-tokens.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
 import { limitsFor } from '../pipeline/call/project-context.ts';
 import type { Project, Projects } from '../projects/projects.ts';
@@ -51,6 +52,7 @@ interface ApiDeps {
   readonly readUsage: ReturnType<typeof createUsageReader>;
   readonly readCounters: ReadCounters;
   readonly handleCall: HandleCall;
+  readonly countTokens: CountTokens;
   readonly media: MediaHandlers;
   readonly health: HealthDeps;
   readonly adminToken: string;
@@ -66,7 +68,7 @@ export interface Api {
 
 export function createApi(deps: ApiDeps): Api {
   const { snapshot, activeModels, keyring, projects, breakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
-  const { database, handleCall, reprice, media, health, people, audit, adminToken, clock, logger } = deps;
+  const { database, handleCall, countTokens, reprice, media, health, people, audit, adminToken, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
@@ -107,6 +109,7 @@ export function createApi(deps: ApiDeps): Api {
     logger,
     mcp,
     text: { findCaller, findProject: projects.get, memorySettings: memory.settings.get, handleCall, clock, logger },
+    countTokens: { findCaller, findProject: projects.get, countTokens, clock, logger },
     media: { findCaller, findProject: projects.get, ...media.routes, clock, logger },
     video: { findCaller, findProject: projects.get, ...media.videoRoutes, clock, logger },
     status: {
@@ -121,6 +124,7 @@ export function createApi(deps: ApiDeps): Api {
         const { catalog, config } = snapshot();
         return listModels({ ...request, catalog, catalogFill: config.catalogFill, startedAt });
       },
+      logger,
     },
     memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, eraseSubject, readStored }),
     health,

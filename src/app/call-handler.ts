@@ -1,4 +1,7 @@
 /** Handles calls with the current configuration; a call in progress keeps the one that it started with. */
+
+import type { Breakers } from '../failover/breaker.ts';
+import { type CountTokens, type CountTokensDeps, createCountTokens } from '../pipeline/call/count-tokens.ts';
 import { createHandleCall, type HandleCall, type HandleCallDeps } from '../pipeline/call/handle-call.ts';
 import { chooseTier } from '../routing/classify.ts';
 import { createPlanner } from '../routing/plan.ts';
@@ -22,5 +25,22 @@ function createForSnapshot({ config, catalog, providers, revision }: ConfigSnaps
     chooseTier: (request) => chooseTier({ catalog, classifier: config.auto.classifier }, request),
     findProvider: (name) => providers.get(name),
     revision,
+  });
+}
+
+type TokenCounterDeps = Pick<CountTokensDeps, 'httpClient' | 'clock' | 'logger'> & { readonly breakers: Breakers };
+
+/** Counts the tokens of requests with the current configuration. */
+export function createTokenCounter(snapshot: () => ConfigSnapshot, { breakers, ...deps }: TokenCounterDeps): CountTokens {
+  return createCountTokens({
+    ...deps,
+    planner: createPlanner({
+      catalog: () => snapshot().catalog,
+      // No call follows, so a probe slot would be lost.
+      breakers: { ...breakers, tryAcquire: breakers.canAcquire },
+      catalogFill: () => snapshot().config.catalogFill,
+    }),
+    chooseTier: (request) => chooseTier({ catalog: snapshot().catalog, classifier: snapshot().config.auto.classifier }, request),
+    findProvider: (name) => snapshot().providers.get(name),
   });
 }

@@ -23,6 +23,16 @@ export function handleMessages(request: IncomingRequest): OutgoingResponse {
   });
 }
 
+/** POST /v1/messages/count_tokens. Like Anthropic's, it rejects `max_tokens`. */
+export function handleCountTokens({ json, headers, script, body }: IncomingRequest): OutgoingResponse {
+  const fault =
+    json.max_tokens === undefined
+      ? findRequestError({ ...json, max_tokens: 1 }, headers['anthropic-version'])
+      : 'max_tokens: Extra inputs are not permitted';
+  if (fault !== null) return errorResponse('anthropic', { status: 400, message: fault });
+  return jsonResponse({ input_tokens: composeReply(readConversation(json), script, body).inputTokens });
+}
+
 function findRequestError(json: JsonObject, version: unknown): string | null {
   if (typeof version !== 'string') return 'anthropic-version: header is required';
   if (asCount(json.max_tokens) === null) return 'max_tokens: Field required';

@@ -3,7 +3,7 @@ import { handleChat } from './chat.ts';
 import { handleEmbeddings } from './embeddings.ts';
 import type { Family } from './errors.ts';
 import { handleArtifacts, handleImageFile, handleImages } from './images.ts';
-import { handleMessages } from './messages.ts';
+import { handleCountTokens, handleMessages } from './messages.ts';
 import { handleModerations, handleRerank } from './moderation-rerank.ts';
 import type { IncomingRequest, OutgoingResponse } from './response.ts';
 import { handleResponses } from './responses.ts';
@@ -28,6 +28,7 @@ export function createRoutes(videos: Videos): (method: string, path: string) => 
   const exact: ReadonlyMap<string, Route> = new Map([
     ['/v1/chat/completions', route('openai', 'body', handleChat)],
     ['/v1/messages', route('anthropic', 'body', handleMessages)],
+    ['/v1/messages/count_tokens', route('anthropic', 'body', handleCountTokens)],
     ['/v1/embeddings', route('openai', 'body', handleEmbeddings)],
     ['/v1/responses', route('openai', 'body', handleResponses)],
     ['/v1/moderations', route('openai', 'body', handleModerations)],

@@ -21,13 +21,16 @@ import { provisionResponses } from './routes/provision/response-schemas.ts';
 import { statusOperations, statusResponses } from './routes/status/operations.ts';
 import { videoOperations, videoRequests, videoResponses } from './routes/video/operations.ts';
 
+/** Version of the interface. */
+export const apiVersion = '0.1.0';
+
 /** The document as plain JSON; deterministic. */
 export function describeApi(): JsonObject {
   return {
     openapi: '3.1.0',
     info: {
       title: 'Model gateway',
-      version: '0.1.0',
+      version: apiVersion,
       description: 'One key for all model vendors: routed inference with failover, cost records and project memory.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },

@@ -11,7 +11,7 @@ import { sendBytes, sendJson } from './error-handler.ts';
 
 /** Resolves when the response is handed to the connection, or the caller has disconnected. */
 export async function sendCallResponse(response: ServerResponse, callResponse: CallResponse): Promise<void> {
-  response.setHeader('x-gateway-model', toHeaderValue(callResponse.model));
+  setModelHeader(response, callResponse.model);
   if (callResponse.cache !== null) response.setHeader('x-gateway-cache', callResponse.cache);
   if (callResponse.kind === 'plain') {
     sendBytes(response, callResponse.status, callResponse.contentType, callResponse.bytes);
@@ -22,19 +22,19 @@ export async function sendCallResponse(response: ServerResponse, callResponse: C
 }
 
 export function sendImages(response: ServerResponse, { model, json }: ImageResult): void {
-  response.setHeader('x-gateway-model', toHeaderValue(model));
+  setModelHeader(response, model);
   sendBytes(response, 200, 'application/json', json);
 }
 
 /** Streams audio. Without content-length: closing the response marks its end, after the call has been settled. */
 export async function sendMedia(response: ServerResponse, { model, contentType, chunks }: MediaStream): Promise<void> {
-  response.setHeader('x-gateway-model', toHeaderValue(model));
+  setModelHeader(response, model);
   response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
   await sendChunks(response, chunks);
 }
 
 export function sendVideoStart(response: ServerResponse, { operation, model }: VideoStart): void {
-  response.setHeader('x-gateway-model', toHeaderValue(model));
+  setModelHeader(response, model);
   sendJson(response, 200, { operation, done: false, model });
 }
 
@@ -66,7 +66,7 @@ async function waitUntilDrained(response: ServerResponse): Promise<boolean> {
   return await Promise.race([moved, timedOut]).finally(() => abort.abort());
 }
 
-/** Replaces characters of model ids that are not allowed in header values. */
-function toHeaderValue(text: string): string {
-  return text.replace(/[^\x20-\x7e]/g, '?');
+/** Characters of model ids that are not allowed in header values are replaced. */
+export function setModelHeader(response: ServerResponse, model: string): void {
+  response.setHeader('x-gateway-model', model.replace(/[^\x20-\x7e]/g, '?'));
 }

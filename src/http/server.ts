@@ -7,10 +7,13 @@ import type { Logger } from '../observability/logger.ts';
 import { createErrorHandler, sendJson } from './error-handler.ts';
 import { allowHalfOpen } from './half-close.ts';
 import { describeApi } from './openapi.ts';
+import { createCompletionsRoute } from './routes/completions.ts';
+import { type CountTokensRouteDeps, createCountTokensRoute } from './routes/count-tokens.ts';
 import { createHealthRoutes, type HealthDeps } from './routes/health.ts';
 import { createMediaRoutes, type MediaRouteDeps } from './routes/media.ts';
 import { createMemoryRoutes, type MemoryRouteDeps } from './routes/memory.ts';
-import { createModelsRoute, type ModelsRouteDeps } from './routes/models.ts';
+import { createModelsRoutes, type ModelsRouteDeps } from './routes/models.ts';
+import { sendRoot } from './routes/root.ts';
 import { createStatusRoutes, type StatusRouteDeps } from './routes/status.ts';
 import { createTextRoute, type TextRouteDeps } from './routes/text.ts';
 import { createVideoRoutes, type VideoRouteDeps } from './routes/video.ts';
@@ -22,6 +25,7 @@ export interface HealthServerDeps {
 
 export interface ServerDeps extends HealthServerDeps {
   readonly text: TextRouteDeps;
+  readonly countTokens: CountTokensRouteDeps;
   readonly media: MediaRouteDeps;
   readonly video: VideoRouteDeps;
   readonly status: StatusRouteDeps;
@@ -45,9 +49,12 @@ export function createHttpServer(deps: ServerDeps): Server {
   const memory = createMemoryRoutes(deps.memory);
   const media = createMediaRoutes(deps.media);
   const video = createVideoRoutes(deps.video);
+  const models = createModelsRoutes(deps.models);
 
   app.post('/v1/chat/completions', createTextRoute('chat', deps.text));
+  app.post('/v1/completions', createCompletionsRoute(deps.text));
   app.post('/v1/messages', createTextRoute('messages', deps.text));
+  app.post('/v1/messages/count_tokens', createCountTokensRoute(deps.countTokens));
   app.post('/v1/embeddings', createTextRoute('embeddings', deps.text));
   app.post('/v1/moderations', createTextRoute('moderations', deps.text));
   app.post('/v1/rerank', createTextRoute('rerank', deps.text));
@@ -57,7 +64,8 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.post('/v1/video/generations', video.generations);
   app.post('/v1/video/operations', video.operations);
   app.post('/v1/video/download', video.download);
-  app.get('/v1/models', createModelsRoute(deps.models));
+  app.get('/v1/models', models.list);
+  app.get('/v1/models/*id', models.get);
   app.post('/v1/memory/items', memory.writeItem);
   app.patch('/v1/memory/items/:id', memory.correctItem);
   app.delete('/v1/memory/items/:id', memory.removeItem);
@@ -69,6 +77,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.use('/v1/memory/subjects', memory.checkSubject);
   app.delete('/v1/memory/subjects/:subject', memory.eraseSubject);
   app.post('/v1/memory/episodes/:id/remember', memory.remember);
+  app.get('/', sendRoot);
   app.get('/status/peek', peek);
   app.get('/usage/me', usage);
   app.use('/provision', rejectOptionsRequests, deps.provision);
@@ -101,8 +110,12 @@ function serve(app: Express, { health, logger }: HealthServerDeps): Server {
   const { healthz, readyz } = createHealthRoutes(health);
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);
-  app.use(() => {
-    throw gatewayError('not_found');
+  app.use((request, response) => {
+    // A base address that ends in a slash, and a path that starts with one: `/v1//chat/completions`.
+    const url = request.url.replace(/^\/+v1\/+/, '/v1/');
+    if (url === request.url) throw gatewayError('not_found');
+    request.url = url;
+    app(request, response);
   });
   app.use(createErrorHandler(logger));
   const server = createServer(prototypedMessageClasses(app), app);

@@ -43,7 +43,7 @@ test('exactly the routes of the code are described', () => {
   const found = files.flatMap((file) => {
     const base = file.includes('/provision') ? '/provision' : '';
     const calls = readFileSync(join(root, file), 'utf8').matchAll(/\b(?:app|router)\.(get|put|post|patch|delete)\(\s*'([^']+)'/g);
-    return [...calls].map(([, method = '', path = '']) => `${method} ${base}${path.replaceAll(/:(\w+)/g, '{$1}')}`);
+    return [...calls].map(([, method = '', path = '']) => `${method} ${base}${path.replaceAll(/[:*](\w+)/g, '{$1}')}`);
   });
   expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual([...new Set(found)].sort());
 });

@@ -142,7 +142,7 @@ describe('missing_key', () => {
 
   it.each(readRoutes)('401 on GET %s', async (path) => {
     const { url, key } = lent();
-    for (const [, headers] of [...spellings(key), ['x-api-key', { 'x-api-key': key }] as const])
+    for (const [, headers] of [...spellings(key), ...(path === '/v1/models' ? [] : [['x-api-key', { 'x-api-key': key }] as const])])
       await expectChatError(await fetch(url + path, { headers }), 401, 'missing_key');
   });
 });

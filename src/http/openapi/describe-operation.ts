@@ -12,7 +12,7 @@ const securityByAuth = {
 };
 
 export function describeOperation(spec: OperationSpec): JsonObject {
-  const { tag, summary, auth, parameters = [], body, responses, description = summary, headers = [], codes, plain = [] } = spec;
+  const { tag, summary, auth, errorStyle, parameters = [], body, responses, description = summary, headers = [], codes, plain = [] } = spec;
   const described = Object.entries(responses).map(([status, response]) => [
     status,
     {
@@ -21,7 +21,7 @@ export function describeOperation(spec: OperationSpec): JsonObject {
       content: typeof response === 'string' ? jsonContent(response) : response,
     },
   ]);
-  const style = auth === 'messages' ? 'messages' : 'chat';
+  const style = errorStyle ?? (auth === 'messages' ? 'messages' : 'chat');
   const errorHeaders = headers.filter((name) => name === 'x-gateway-call-id');
   return {
     tags: [tag],

@@ -1,6 +1,16 @@
-/** `GET /v1/models`: lists what the key may use, in the format of the OpenAI SDKs. Does not count as a call. */
+/**
+ * `GET /v1/models` and `GET /v1/models/{id}`: what the key may use. A request with `anthropic-version` gets the format and errors of
+ * Anthropic's API, any other those of OpenAI's. They do not count as calls.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Request, Response } from 'express';
+import { gatewayError } from '../../core/errors.ts';
+import { formatTime } from '../../core/time.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { splitModelId } from '../../routing/catalog.ts';
 import type { ModelRow, ModelsRequest } from '../../routing/list-models.ts';
-import { createCallerRoute, type FindCaller } from '../authenticate.ts';
+import { type FindCaller, parseKey } from '../authenticate.ts';
+import { sendError, sendJson } from '../error-handler.ts';
 import { parseTextHeader } from '../headers.ts';
 import type { FindProject } from './text.ts';
 
@@ -8,12 +18,72 @@ export interface ModelsRouteDeps {
   readonly findCaller: FindCaller;
   readonly findProject: FindProject;
   readonly listModels: (request: Pick<ModelsRequest, 'caller' | 'project' | 'source'>) => readonly ModelRow[];
+  readonly logger: Logger;
 }
 
-export function createModelsRoute({ findCaller, findProject, listModels }: ModelsRouteDeps) {
-  return createCallerRoute(findCaller, async (caller, { headers }) => {
+type Format = (row: ModelRow) => object;
+
+export function createModelsRoutes({ findCaller, findProject, listModels, logger }: ModelsRouteDeps) {
+  const findRows = async (headers: IncomingHttpHeaders): Promise<readonly ModelRow[]> => {
+    const caller = await findCaller(parseKey(headers, true));
     const { slug, settings } = await findProject(caller.projectId);
-    const source = parseTextHeader(headers, 'x-gateway-source') ?? slug;
-    return { object: 'list', data: listModels({ caller, project: settings, source }) };
-  });
+    return listModels({ caller, project: settings, source: parseTextHeader(headers, 'x-gateway-source') ?? slug });
+  };
+
+  const createRoute = (respond: (rows: readonly ModelRow[], request: Request, format: Format) => object) => {
+    return async (request: Request, response: Response): Promise<void> => {
+      const isAnthropic = request.headers['anthropic-version'] !== undefined;
+      try {
+        const rows = await findRows(request.headers);
+        sendJson(response, 200, respond(rows, request, isAnthropic ? toAnthropicModel : (row) => row));
+      } catch (error) {
+        sendError(response, error, isAnthropic ? 'messages' : 'chat', logger);
+      }
+    };
+  };
+
+  return {
+    list: createRoute((rows, { query }, format) => {
+      const { page, hasMore } = selectPage(rows, query);
+      const ids = { first_id: page[0]?.id ?? null, last_id: page.at(-1)?.id ?? null };
+      return { object: 'list', data: page.map(format), has_more: hasMore, ...ids };
+    }),
+    get: createRoute((rows, { params }, format) => {
+      // Each segment of the path is decoded: a slash of an id may be written as it is, or as `%2F`.
+      const asked = [params.id ?? ''].flat().join('/');
+      const row = rows.find(({ id }) => id === asked) ?? rows.find(({ id }) => splitModelId(id)?.model === asked);
+      if (row) return format(row);
+      throw gatewayError('not_found', { message: `unknown model "${asked.slice(0, 256)}"; GET /v1/models lists what this key may use` });
+    }),
+  };
+}
+
+function toAnthropicModel({ id, created }: ModelRow): object {
+  return { type: 'model', id, display_name: id, created_at: formatTime(created * 1_000) };
+}
+
+/** The rows after `after_id` and before `before_id`, at most `limit` of them; all without a limit. Throws `bad_request`. */
+function selectPage(rows: readonly ModelRow[], query: Request['query']): { page: readonly ModelRow[]; hasMore: boolean } {
+  const { limit, after_id: afterId, before_id: beforeId } = query;
+  const count = limit === undefined ? rows.length : parseLimit(limit);
+  const start = afterId === undefined ? 0 : positionOf(rows, 'after_id', afterId) + 1;
+  const end = beforeId === undefined ? rows.length : positionOf(rows, 'before_id', beforeId);
+  const range = rows.slice(start, end);
+  // Backwards from `before_id`, the page is the one next to it.
+  const page = afterId === undefined && beforeId !== undefined ? range.slice(Math.max(0, range.length - count)) : range.slice(0, count);
+  return { page, hasMore: page.length < range.length };
+}
+
+const maxLimit = 1_000;
+
+function parseLimit(text: unknown): number {
+  const limit = typeof text === 'string' && /^\d{1,4}$/.test(text) ? Number(text) : 0;
+  if (limit < 1 || limit > maxLimit) throw gatewayError('bad_request', { message: `limit: must be an integer from 1 to ${maxLimit}` });
+  return limit;
+}
+
+function positionOf(rows: readonly ModelRow[], name: string, id: unknown): number {
+  const position = rows.findIndex((row) => row.id === id);
+  if (position < 0) throw gatewayError('bad_request', { message: `${name}: is no model of this list` });
+  return position;
 }

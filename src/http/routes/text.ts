@@ -1,4 +1,4 @@
-/** The six inference routes: converts a request to a Call, and sends its response. */
+/** The six inference routes, and what is converted to one of them: turns a request into a Call, and sends its response. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Call, type Caller, isDialect, isPromptRoute, type MemoryOptions, type TextRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -10,7 +10,7 @@ import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import { isSourceRecorded, type MemorySettings } from '../../memory/records/settings.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
-import type { HandleCall } from '../../pipeline/call/handle-call.ts';
+import type { CallResponse, HandleCall } from '../../pipeline/call/handle-call.ts';
 import type { ProjectContext } from '../../pipeline/call/project-context.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
 import { checkContentType, readBody, scanJson, toPlainTextError } from '../body.ts';
@@ -50,7 +50,14 @@ export interface TextRouteDeps extends CallRouteDeps {
   readonly handleCall: HandleCall;
 }
 
-export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
+/** Serves another format over a route: converts its body to that of the route, and the response back. */
+export interface FormatConversion {
+  /** Throws the errors of the route. */
+  readonly toRoute: (body: Buffer) => Buffer;
+  readonly toCaller: (response: CallResponse) => CallResponse;
+}
+
+export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversion?: FormatConversion) {
   const { findCaller, findProject, memorySettings, handleCall, clock, logger } = deps;
   const codec = routeCodecs[route];
 
@@ -62,7 +69,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
       const callerLookup = findCaller(parseKey(request.headers, route === 'messages'));
       const caller = callerLookup instanceof Promise ? await callerLookup : callerLookup;
       checkContentType(request);
-      const body = await readBody(request);
+      const received = await readBody(request);
+      const body = conversion ? conversion.toRoute(received) : received;
       const projectLookup = findProject(caller.projectId);
       const project = projectLookup instanceof Promise ? await projectLookup : projectLookup;
       const settingsLookup = isPromptRoute(route) ? memorySettings(caller.projectId) : null;
@@ -73,7 +81,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps) {
       onClientDisconnect(response, cancellation.clientDisconnected);
       if (call.stream) detectAbandonedStream(response, keepAliveComment);
       try {
-        await sendCallResponse(response, await handleCall(call, project.settings, cancellation));
+        const answer = await handleCall(call, project.settings, cancellation);
+        await sendCallResponse(response, conversion ? conversion.toCaller(answer) : answer);
       } finally {
         cancellation.clearDeadline();
       }
@@ -101,7 +110,7 @@ interface CallSource {
 }
 
 /** Builds the Call from headers and body. Throws the 400 codes of the route. */
-function parseCall(received: CallSource): Call {
+export function parseCall(received: CallSource): Call {
   const { id, startedAt, now, codec, caller, project, headers, body } = received;
   const memoryMode = parseMemoryMode(headers);
   const timeoutMs = parseTimeoutMs(headers);

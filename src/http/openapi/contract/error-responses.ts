@@ -7,7 +7,7 @@ import type { PlainTextStatus } from '../../plain-text-error.ts';
 import { type ResponseHeader, responseHeaderRefs } from './parameters.ts';
 
 export interface ErrorResponsesSpec {
-  readonly style: ErrorStyle;
+  readonly style: ErrorStyle | 'either';
   readonly codes: readonly ErrorCode[];
   /** Statuses with plain-text bodies (docs/api/reference.md#plain-text-errors). */
   readonly plain: readonly PlainTextStatus[];
@@ -50,7 +50,7 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
         headers: responseHeaderRefs([...headers, ...(retryDelays.length > 0 ? ['retry-after' as const] : [])]),
         content: {
           ...(codesOfStatus.length > 0 && {
-            'application/json': { schema: style === 'messages' ? messagesSchema(status, codesOfStatus) : chatSchema(codesOfStatus) },
+            'application/json': { schema: bodySchema(style, status, codesOfStatus) },
           }),
           ...(plainText !== undefined && { 'text/plain': { schema: { type: 'string' } } }),
         },
@@ -70,6 +70,11 @@ function getStatuses(code: ErrorCode): string[] {
     default:
       return [String(errorSpecs[code].status)];
   }
+}
+
+function bodySchema(style: ErrorResponsesSpec['style'], status: string, codes: readonly ErrorCode[]): JsonObject {
+  if (style === 'either') return { anyOf: [chatSchema(codes), messagesSchema(status, codes)] };
+  return style === 'messages' ? messagesSchema(status, codes) : chatSchema(codes);
 }
 
 function chatSchema(codes: readonly ErrorCode[]): JsonObject {

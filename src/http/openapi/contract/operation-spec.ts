@@ -9,6 +9,8 @@ export interface OperationSpec {
   readonly summary: string;
   /** `messages`: a virtual key, also in `x-api-key`. */
   readonly auth: 'key' | 'messages' | 'admin' | 'none';
+  /** Default: by `auth`. `either`: that of messages when `anthropic-version` is sent. */
+  readonly errorStyle?: 'either';
   readonly parameters?: readonly string[];
   /** Name of the request schema; `optional`: the body may be omitted. */
   readonly body?: { readonly name: string; readonly optional?: true };

@@ -7,7 +7,7 @@
 import { z } from 'zod';
 import { isDialect, type TextRoute, textRoutes } from '../../../core/call.ts';
 import type { ErrorCode } from '../../../core/errors.ts';
-import { callCodes, type OperationSpec, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
+import { callCodes, keyCodes, type OperationSpec, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 import { requestHeadersFor } from '../../openapi/contract/parameters.ts';
 import { jsonContent } from '../../openapi/describe-operation.ts';
 
@@ -34,6 +34,22 @@ export const inferenceRequests = {
       metadata: z.unknown().optional().describe('`user_id` names the end user where `x-gateway-memory-subject` is not sent'),
     })
     .describe('A message. All other members are forwarded unchanged.'),
+  CompletionBody: z
+    .looseObject({
+      model: z.string().nullable().optional().describe(`${modelForms}; without it \`auto\` is used`),
+      prompt: z.union([z.string(), z.array(z.string()).length(1)]).describe('becomes the message of the user'),
+      stream: stream.nullable(),
+      suffix: z.literal('').nullable().optional().describe('not supported'),
+      echo: z.literal(false).nullable().optional().describe('not supported'),
+      logprobs: z.null().optional().describe('not supported'),
+    })
+    .describe('A legacy completion, made by a chat model. Members that chat completions have too are forwarded.'),
+  CountTokensBody: z
+    .looseObject({
+      model: z.string().optional().describe(`${modelForms}; without it \`auto\` is used`),
+      messages: z.array(z.unknown()),
+    })
+    .describe('A message without `max_tokens`. All other members are forwarded unchanged.'),
   EmbeddingsBody: forwarded(),
   ModerationsBody: forwarded(),
   RerankBody: forwarded(),
@@ -44,6 +60,8 @@ const vendorResponse = (members: z.ZodRawShape = {}) => z.looseObject(members).d
 
 export const inferenceResponses = {
   ChatCompletion: vendorResponse({ choices: z.array(z.unknown()) }),
+  Completion: z.looseObject({ object: z.literal('text_completion'), choices: z.array(z.looseObject({ text: z.string() })) }),
+  TokenCount: vendorResponse({ input_tokens: z.int().min(0) }),
   Message: vendorResponse({ content: z.array(z.unknown()) }),
   Response: vendorResponse({ output: z.array(z.unknown()) }),
   VendorAnswer: vendorResponse(),
@@ -67,9 +85,31 @@ export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = 
   responses: { path: '/v1/responses', summary: 'Response', body: 'ResponsesBody', response: 'Response', streams: true },
 };
 
-export const inferenceOperations: OperationSpecs = Object.fromEntries(
-  textRoutes.map((route) => [`post ${inferenceRoutes[route].path}`, operationOf(route)]),
-);
+export const inferenceOperations: OperationSpecs = {
+  ...Object.fromEntries(textRoutes.map((route) => [`post ${inferenceRoutes[route].path}`, operationOf(route)])),
+  'post /v1/completions': {
+    ...operationOf('chat'),
+    summary: 'Legacy completion, made by a chat model',
+    body: { name: 'CompletionBody' },
+    responses: { 200: { ...jsonContent('Completion'), 'text/event-stream': {} } },
+  },
+  'post /v1/messages/count_tokens': {
+    tag: 'inference',
+    summary: 'Counts the input tokens of a message',
+    auth: 'messages',
+    parameters: ['x-gateway-source', 'x-gateway-timeout-ms', 'x-gateway-memory'],
+    body: { name: 'CountTokensBody' },
+    responses: { 200: 'TokenCount' },
+    description: 'The count of the vendor; an estimate when no vendor of the plan counts tokens.',
+    headers: ['x-gateway-model', 'x-gateway-token-count', 'cache-control'],
+    codes: [
+      ...keyCodes,
+      ...(['bad_json', 'unsupported_media_type', 'invalid_memory_mode', 'no_route', 'subscription_required'] as const),
+      ...(['guardrail_blocked', 'upstream_refused', 'internal_error'] as const),
+    ],
+    plain: [413],
+  },
+};
 
 function operationOf(route: TextRoute): OperationSpec {
   const { summary, body, response, streams } = inferenceRoutes[route];

@@ -1,16 +1,34 @@
 /** Operations and response schemas of the status, usage, models, health and description routes. */
 import { z } from 'zod';
 import { databaseCodes, keyCodes, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
-import { count, listSchema, time, usd, windowName } from '../../openapi/schemas/primitives.ts';
+import { count, listSchema, text, time, usd, windowName } from '../../openapi/schemas/primitives.ts';
 
 export const statusOperations: OperationSpecs = {
+  'get /': {
+    tag: 'operation',
+    summary: 'Names the service, its version and where to go on; `HEAD` has no body',
+    auth: 'none',
+    responses: { 200: 'Root' },
+    codes: [],
+  },
   'get /v1/models': {
     tag: 'inference',
     summary: 'Lists the models, tiers and `auto` that the key may use',
-    auth: 'key',
-    parameters: ['x-gateway-source'],
+    auth: 'messages',
+    errorStyle: 'either',
+    parameters: ['x-gateway-source', 'anthropic_version', 'model_limit', 'after_id', 'before_id'],
     responses: { 200: 'ModelList' },
-    codes: [...keyCodes, 'internal_error'],
+    codes: [...keyCodes, 'bad_request', 'internal_error'],
+  },
+  'get /v1/models/{id}': {
+    tag: 'inference',
+    summary: 'Gets a model, a tier or `auto` that the key may use',
+    auth: 'messages',
+    errorStyle: 'either',
+    parameters: ['x-gateway-source', 'anthropic_version', 'model'],
+    responses: { 200: 'Model' },
+    codes: [...keyCodes, 'not_found', 'internal_error'],
+    plain: [400],
   },
   'get /status/peek': {
     tag: 'status',
@@ -86,18 +104,22 @@ export const usageResponse = z.looseObject({
   by_source: z.array(z.looseObject({ source: z.string(), ...group })),
 });
 
-const model = z.looseObject({
+const openaiModel = z.looseObject({
   id: z.string(),
   object: z.literal('model'),
   created: z.int().describe('unix seconds'),
   owned_by: z.string().describe('the provider; `gateway` for tiers and `auto`'),
 });
+const anthropicModel = z.looseObject({ id: z.string(), type: z.literal('model'), display_name: z.string(), created_at: time });
+const model = z.union([openaiModel, anthropicModel]).describe('The second form when `anthropic-version` is sent.');
 
 /** Objects are open: members may be added without a new version. */
 export const statusResponses = {
   Status: status,
   Usage: usageResponse,
-  ModelList: listSchema(model),
+  Root: z.looseObject({ name: z.string(), version: z.string(), links: z.record(z.string(), z.string()) }),
+  Model: model,
+  ModelList: listSchema(model).extend({ has_more: z.boolean(), first_id: text, last_id: text }),
   Alive: z.looseObject({ status: z.literal('ok') }),
   Readiness: z.looseObject({ status: z.enum(['ready', 'not_ready']), reasons: z.array(z.string()), degraded: z.array(z.string()) }),
 };

@@ -1,0 +1,80 @@
+/** Codec of `POST /messages/count_tokens`, and an estimate of its result for vendors that do not have the route. */
+import { gatewayError } from '../../core/errors.ts';
+import { asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import type { BodySpans } from '../../core/json/spans.ts';
+import { noTokens } from '../../core/pricing.ts';
+import type { RequestSummary, ResponseSummary, RouteCodec } from '../contract/route-codec.ts';
+import { estimateTokens } from '../contract/token-usage.ts';
+import { parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { messages } from './codec.ts';
+
+export const countTokens: RouteCodec = { ...messages, path: '/messages/count_tokens', parseRequest, parseResponse };
+
+/** A body of messages without `max_tokens`; it is never streamed. */
+function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
+  const refuse = (message: string): never => {
+    throw gatewayError('bad_json', { message });
+  };
+  rejectDuplicateKeys(spans, ['model', 'messages', 'system', 'tools']);
+  const { members } = spans;
+  const model = members.get('model');
+  if (model && model.kind !== 'string') refuse('model: Input should be a valid string');
+  const list = members.get('messages');
+  if (!list) refuse('messages: Field required');
+  if (list?.kind !== 'array') refuse('messages: Input should be a valid list');
+  return { model: parseStringMember(body, model) || null, stream: false, maxOutputTokens: null, user: null };
+}
+
+function parseResponse(bytes: Buffer): ResponseSummary | null {
+  const input = asCount(asObject(parseJson(bytes.toString('utf8'))).input_tokens);
+  return input === undefined ? null : { tokens: { ...noTokens, input }, isFinal: true, turn: { text: '', toolCalls: [] } };
+}
+
+/** Anthropic scales larger images down to about this many tokens. */
+const tokensPerImage = 1_600;
+/** A page of a PDF, as text and image. */
+const tokensPerPage = 2_000;
+/** Of base64; scanned pages are larger, pages of text smaller. */
+const charactersPerPage = 100_000;
+
+/**
+ * Estimates the input tokens of a body of messages: a token per four bytes of system prompt, messages and tools. Encoded images and documents
+ * count as what they show; thinking of earlier turns does not count.
+ */
+export function estimateInputTokens(body: Buffer, { members }: BodySpans): number {
+  const { system, messages: list } = asObject(parseJson(body.toString('utf8')));
+  const tools = members.get('tools')?.value;
+  let bytes = tools ? tools.end - tools.start : 0;
+  let tokens = 0;
+  // Without recursion, because only its size bounds the depth of a body.
+  const pending: unknown[] = [system, list];
+  while (pending.length > 0) {
+    const value = pending.pop();
+    if (typeof value === 'string') bytes += Buffer.byteLength(value);
+    else if (Array.isArray(value)) for (const part of value) pending.push(part);
+    else if (isObject(value)) {
+      const fixed = estimateBlock(value);
+      if (fixed !== null) tokens += fixed;
+      else for (const part of Object.values(value)) pending.push(part);
+    }
+  }
+  return estimateTokens(bytes) + tokens;
+}
+
+/** Tokens of a block that is not counted by its text; null for any other object. */
+function estimateBlock({ type, source }: JsonObject): number | null {
+  switch (type) {
+    case 'image':
+      return tokensPerImage;
+    case 'document': {
+      const { type: form, data } = asObject(source);
+      if (form === 'text' || form === 'content') return null;
+      return tokensPerPage * Math.max(1, Math.ceil((asString(data) ?? '').length / charactersPerPage));
+    }
+    case 'thinking':
+    case 'redacted_thinking':
+      return 0;
+    default:
+      return null;
+  }
+}

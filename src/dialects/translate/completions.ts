@@ -1,0 +1,68 @@
+/**
+ * Translates OpenAI's legacy completions to chat completions and back. The prompt becomes the user's message; members that both formats have
+ * are forwarded. What chat cannot express is rejected.
+ */
+import { gatewayError } from '../../core/errors.ts';
+import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import { createSseParser, formatEvent, type SseEvent } from '../../core/sse.ts';
+import { asNumber, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
+import { parseLossless } from '../json/parse-lossless.ts';
+
+/** The body of the chat completion. Throws `bad_json`. */
+export function toChatRequest(body: Buffer): Buffer {
+  const parsed = parseLossless(body.toString('utf8'));
+  if (!isLosslessObject(parsed)) refuse('the body is nested too deeply, or has too many values');
+  // Vendors reject members of the older format in a chat completion, also with a value that asks for nothing.
+  const { prompt, suffix, echo, logprobs, best_of: bestOf, ...shared } = omitNullish(parsed);
+  if (suffix !== undefined && suffix !== '') refuse('suffix: is not supported, because the completion is made by a chat model');
+  if (echo !== undefined && echo !== false) refuse('echo: is not supported, because the completion is made by a chat model');
+  if (logprobs !== undefined) refuse('logprobs: is not supported, because the completion is made by a chat model');
+  if (bestOf !== undefined && asNumber(bestOf) !== (asNumber(shared.n) ?? 1)) refuse('best_of: is not supported; ask for n completions');
+  const content = Array.isArray(prompt) && prompt.length === 1 ? prompt[0] : prompt;
+  if (typeof content !== 'string') refuse('prompt: must be a string, or a list of one string');
+  return Buffer.from(JSON.stringify({ ...shared, messages: [{ role: 'user', content }] }));
+}
+
+/** The completion for a chat completion. */
+export function fromChatCompletion(bytes: Buffer): Buffer {
+  const completion = parseJson(bytes.toString('utf8'));
+  return isObject(completion) ? Buffer.from(JSON.stringify(toCompletion(completion, 'message'))) : bytes;
+}
+
+/** Translates the chunks of a stream. Chunks without text, finish reason and usage, such as the one with the role, have no counterpart. */
+export function createCompletionStream(): { push(bytes: Buffer): string; end(): string } {
+  const parser = createSseParser();
+  const translate = ({ data }: SseEvent): string => {
+    if (data === '[DONE]') return 'data: [DONE]\n\n';
+    const chunk = parseJson(data);
+    if (!isObject(chunk)) return '';
+    if (!Array.isArray(chunk.choices)) return formatEvent(null, chunk);
+    const completion = toCompletion(chunk, 'delta');
+    const choices = asArray(completion.choices).filter((choice) => asObject(choice).text !== '' || asObject(choice).finish_reason !== null);
+    return choices.length === 0 && !isObject(chunk.usage) ? '' : formatEvent(null, { ...completion, choices });
+  };
+  return {
+    push: (bytes) => parser.push(bytes).events.map(translate).join(''),
+    // The vendor's last event may lack its blank line.
+    end: () => parser.end().events.map(translate).join(''),
+  };
+}
+
+function toCompletion(response: JsonObject, textIn: 'message' | 'delta'): JsonObject {
+  const choices = asArray(response.choices).map((choice) => {
+    const { index = 0, finish_reason: reason, [textIn]: message } = asObject(choice);
+    const { content, refusal } = asObject(message);
+    const text = asString(content) ?? asString(refusal) ?? '';
+    return { text, index, logprobs: null, finish_reason: asString(reason) === null ? null : toFinishReason(reason) };
+  });
+  return { ...response, object: 'text_completion', choices };
+}
+
+/** The older format has no tools. */
+function toFinishReason(reason: unknown): unknown {
+  return reason === 'tool_calls' || reason === 'function_call' ? 'stop' : reason;
+}
+
+function refuse(message: string): never {
+  throw gatewayError('bad_json', { message });
+}

@@ -1,0 +1,43 @@
+/** `POST /v1/messages/count_tokens`: authentication, content rules and routing of messages, without its ceilings and records. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { newId } from '../../core/ids.ts';
+import { countTokens as codec } from '../../dialects/messages/count-tokens.ts';
+import type { CountTokens } from '../../pipeline/call/count-tokens.ts';
+import { parseKey } from '../authenticate.ts';
+import { checkContentType, readBody } from '../body.ts';
+import { sendBytes, sendError } from '../error-handler.ts';
+import { onClientDisconnect } from '../half-close.ts';
+import { setModelHeader } from '../send-response.ts';
+import { type CallRouteDeps, parseCall } from './text.ts';
+
+export interface CountTokensRouteDeps extends CallRouteDeps {
+  readonly countTokens: CountTokens;
+}
+
+/** Clients wait for the count before they call: a slow vendor is given up for the estimate. */
+const maxVendorMs = 10_000;
+
+export function createCountTokensRoute({ findCaller, findProject, countTokens, clock, logger }: CountTokensRouteDeps) {
+  return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    try {
+      const startedAt = clock.now();
+      const caller = await findCaller(parseKey(request.headers, true));
+      checkContentType(request);
+      const body = await readBody(request);
+      const project = await findProject(caller.projectId);
+      const now = clock.now();
+      const { headers } = request;
+      const call = parseCall({ id: newId(startedAt), startedAt, now, codec, caller, project, settings: null, headers, body });
+      const abandoned = new AbortController();
+      onClientDisconnect(response, () => abandoned.abort());
+      const timeoutMs = Math.min(maxVendorMs, (call.deadlineAt ?? Number.POSITIVE_INFINITY) - now);
+      const signal = AbortSignal.any([abandoned.signal, AbortSignal.timeout(timeoutMs)]);
+      const { bytes, countedBy } = await countTokens(call, project.settings, signal);
+      if (countedBy === null) response.setHeader('x-gateway-token-count', 'estimated');
+      else setModelHeader(response, countedBy);
+      sendBytes(response, 200, 'application/json', bytes);
+    } catch (error) {
+      sendError(response, error, 'messages', logger);
+    }
+  };
+}

@@ -1,0 +1,9 @@
+/** `GET /` and `HEAD /`: what is running here. Clients and load balancers request it without a key before their first call. */
+import type { Request, Response } from 'express';
+import { sendJson } from '../error-handler.ts';
+import { apiVersion } from '../openapi.ts';
+
+export function sendRoot(_request: Request, response: Response): void {
+  const links = { models: '/v1/models', description: '/openapi.json', health: '/healthz', console: '/console' };
+  sendJson(response, 200, { name: 'model-gateway', version: apiVersion, links });
+}

@@ -1,0 +1,91 @@
+/**
+ * Counts the input tokens of a request to messages: at the first vendor of its plan that has the route, else by estimate. Counting is not a
+ * call: it has no cost, takes no slot of a ceiling and is not recorded.
+ *
+ * Its failures do not count for a provider's circuit breaker, nor do its successes: vendors limit the route separately from calls, and many
+ * that serve messages do not have it.
+ */
+import type { Call } from '../../core/call.ts';
+import { gatewayError, VendorError } from '../../core/errors.ts';
+import { splice } from '../../core/json/spans.ts';
+import type { Clock } from '../../core/time.ts';
+import { countTokens as codec, estimateInputTokens } from '../../dialects/messages/count-tokens.ts';
+import { classifyFailure } from '../../failover/classify-failure.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { TierRequest } from '../../routing/classify.ts';
+import type { Planner } from '../../routing/plan.ts';
+import type { VendorHttpClient } from '../../vendors/http-client.ts';
+import { sendToVendor } from '../../vendors/text.ts';
+import type { Provider } from '../../vendors/vendor.ts';
+import { createRuleEnforcer } from './enforce-rules.ts';
+import type { ProjectContext } from './project-context.ts';
+
+export interface CountTokensDeps {
+  /** Must not take the probe slot of a breaker. */
+  readonly planner: Planner;
+  readonly chooseTier: (request: TierRequest) => string | Promise<string>;
+  readonly httpClient: VendorHttpClient;
+  readonly findProvider: (name: string) => Provider | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export interface TokenCount {
+  /** JSON with `input_tokens`; that of the vendor is unchanged. */
+  readonly bytes: Buffer;
+  /** `<provider>/<model>` that counted; null for an estimate. */
+  readonly countedBy: string | null;
+}
+
+/**
+ * `signal` ends the requests to vendors, and the estimate is returned. Throws `no_route`, `subscription_required`, `guardrail_blocked`, and
+ * `upstream_refused` when every vendor that was asked rejected the request.
+ */
+export type CountTokens = (call: Call, project: ProjectContext, signal: AbortSignal) => Promise<TokenCount>;
+
+export function createCountTokens({ planner, chooseTier, httpClient, findProvider, clock, logger }: CountTokensDeps): CountTokens {
+  const { checkInput } = createRuleEnforcer({ logger });
+
+  return async function countTokens(call, project, signal) {
+    const { caller, source, route, modelAsked, body, spans } = call;
+    // Without a model call, which would cost more than the count.
+    const complete = () => Promise.reject(new Error('counting calls no model'));
+    const autoTier = await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: null, complete });
+    const request = { caller, project, source, route, modelAsked, autoTier };
+    const { candidates } = planner.order(planner.plan(request), request);
+    if (!project.mayCall) throw gatewayError('subscription_required');
+    if (project.rules.input) await checkInput(call, project.rules.input);
+
+    const failures: VendorError[] = [];
+    for (const { id, provider: name, model, dialect } of candidates) {
+      const provider = findProvider(name);
+      if (dialect !== 'messages' || !provider || signal.aborted) continue;
+      try {
+        const { bytes } = await countAt(call, provider, model, signal);
+        return { bytes, countedBy: id };
+      } catch (error) {
+        if (!(error instanceof VendorError)) throw error;
+        failures.push(error);
+      }
+    }
+    const [first] = failures;
+    if (first && failures.every((error) => classifyFailure(error) === 'refused')) {
+      throw gatewayError('upstream_refused', { message: first.vendorMessage ?? first.message, status: first.status ?? 400, cause: first });
+    }
+    return { bytes: Buffer.from(JSON.stringify({ input_tokens: estimateInputTokens(body, spans) })), countedBy: null };
+  };
+
+  async function countAt(call: Call, provider: Provider, model: string, signal: AbortSignal): Promise<{ bytes: Buffer }> {
+    const response = await sendToVendor(httpClient, {
+      provider,
+      codec,
+      body: splice(call.body, codec.patchForVendor(call.body, call.spans, model, false)),
+      stream: false,
+      forwardedHeaders: call.forwardedHeaders,
+      signal,
+      now: () => clock.now(),
+    });
+    if (response.kind === 'stream') throw new VendorError('unreadable', 'the count is a stream');
+    return response;
+  }
+}
