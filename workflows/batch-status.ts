@@ -57,6 +57,7 @@ export function createBatchStatus(batchId: string): BatchStatus {
       note('batchProgress', settled, total),
       ...(advice.size > 0 ? advice : [note('nextByItself')]),
       ...lines,
+      ...(state === 'retrying' ? [note('triesAgain')] : []),
     ]);
   };
 
@@ -105,8 +106,8 @@ export function createBatchStatus(batchId: string): BatchStatus {
     closes: () => note('finishBatch', total - pending, total, parkedNow),
     parked({ parked, groups: count, unusable, code }) {
       const message = note('groupsParked', parked, count, unusable, code ?? 'unknown', batchId);
-      const advice = code === 'unusable_answer' ? note('nextParkedUnusable', batchId) : note('nextParked', code ?? 'unknown', batchId);
-      show({ state: 'parked', groups: count, parked, code }, [message, advice]);
+      const advice = code === 'unusable_answer' ? note('nextParkedUnusable') : note('nextParked', code ?? 'unknown');
+      show({ state: 'parked', groups: count, parked, code }, [message, advice, note('replayBatch', batchId)]);
       return message;
     },
     ended(batch) {

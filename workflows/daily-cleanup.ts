@@ -38,9 +38,10 @@ export async function dailyCleanup(input: CleanupInput): Promise<CleanupResult> 
     const progress = await retry(runStep, retries, work).catch((error: unknown) => {
       const code = findFailureCode(error);
       if (code === null) throw error;
-      const message = note('cleanupFailed', step, retries.maxTries, code);
+      const message = note('cleanupFailed', toTask(step), retries.maxTries, code);
       const missing = cleanupSteps.slice(cleanupSteps.indexOf(step) + 1).map((name) => note('cleanupNotRun', toTask(name)));
-      show({ state: 'failed', step }, [message, note('nextCleanup'), ...done, ...missing]);
+      const failed = note('cleanupStepFailed', toTask(step));
+      show({ state: 'failed', step }, [message, note('nextCleanup'), ...done, failed, ...missing]);
       throw ApplicationFailure.nonRetryable(message, 'CleanupStepFailed');
     });
     const ran = progress.step ?? step; // Histories of older versions lack it.

@@ -6,18 +6,11 @@
  * therefore they replay failed batches only, not those that an operator has stopped.
  */
 import { condition, continueAsNew, defineSignal, patched, proxyActivities, setHandler, workflowInfo } from '@temporalio/workflow';
-import {
-  type Activities,
-  type LearningCheckResult,
-  type ProjectLearningInput,
-  replaySignal,
-  searchAttributes,
-  wakeSignal,
-} from './contract.ts';
+import { type Activities, type LearningCheckResult, type ProjectLearningInput, replaySignal, wakeSignal } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { minWaitMs, timeAfter } from './poll-until.ts';
 import { createRetries, recovering, singleTry } from './retries.ts';
-import { createRunStatus } from './run-status.ts';
+import { createRunStatus, projectSlug } from './run-status.ts';
 
 const options = { startToCloseTimeout: '1 minute', heartbeatTimeout: '12 seconds', retry: singleTry } as const;
 const { lookAtLearning } = proxyActivities<Activities>({ ...options, summary: note('checkLearning') });
@@ -74,17 +67,18 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
 /** Why no batch starts now, what the operator has to do, and which batches need attention. */
 function describeCheck(result: Exclude<LearningCheckResult, { kind: 'gone' }>, nextAt: Date | null): string[] {
   const { messages, batchOf, batch, failed = 0, stopped = 0, blocked = 0 } = result;
-  const slug = workflowInfo().typedSearchAttributes.get(searchAttributes.projectSlug) ?? '';
+  const slug = projectSlug();
   const next = nextAt ? formatClockTime(nextAt) : '';
-  const lines: string[] = [];
-  if (result.kind === 'running') lines.push(batch ? note('learningRunsBatch', batch) : note('learningRuns'), note('nextByItself'));
-  else if (messages === undefined || batchOf === undefined)
-    lines.push(result.kind === 'wait' ? note('learningWaits', next) : note('learningUnknown'));
-  else if (result.kind === 'wait') lines.push(note('messagesWait', messages, batchOf, next), note('nextLearning', batchOf, next));
-  else if (result.memoryOff) lines.push(note('memoryOff', messages), note('nextMemoryOff'));
-  else lines.push(note('learningIdle'), note('nextSignal'));
-  if (failed > 0) lines.push(note('batchesFailed', failed), note('nextReplayProject', slug));
-  if (stopped > 0) lines.push(note('batchesStopped', stopped), note('nextReplayStopped', slug));
-  if (blocked > 0) lines.push(note('batchesBlocked', blocked), note('nextBlocked', slug));
-  return lines;
+  const attention: string[] = [];
+  if (failed > 0) attention.push(note('batchesFailed', failed), note('nextReplayProject'), note('replayFailed', slug));
+  if (blocked > 0) attention.push(note('batchesBlocked', blocked), note('nextBlocked'), note('listWaiting', slug));
+  if (stopped > 0) attention.push(note('batchesStopped', stopped), note('nextReplayStopped'), note('replayStopped', slug));
+  // 'Nothing to do' would contradict what needs attention.
+  const nextOr = (advice: string): string[] => (attention.length > 0 ? attention : [advice]);
+  if (result.kind === 'running') return [batch ? note('learningRunsBatch', batch) : note('learningRuns'), ...nextOr(note('nextByItself'))];
+  if (messages === undefined || batchOf === undefined)
+    return [result.kind === 'wait' ? note('learningWaits', next) : note('learningUnknown'), ...attention];
+  if (result.kind === 'wait') return [note('messagesWait', messages, batchOf, next), ...nextOr(note('nextLearning', batchOf, next))];
+  if (result.memoryOff) return [note('memoryOff', messages), note('nextMemoryOff', slug), ...attention];
+  return [note('learningIdle'), ...nextOr(note('nextSignal'))];
 }

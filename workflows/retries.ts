@@ -68,7 +68,8 @@ export function createRetries(show: ShowStatus, continueRun: () => Promise<never
         const next = formatClockTime(nextAt);
         const failed = maxTries === undefined ? note('tryFailed', count, code, next) : note('tryFailedOf', count, maxTries, code, next);
         const status = { ...facts, state: 'retrying', tries: count, code } as const;
-        show({ ...status, next_at: nextAt.toISOString() }, [...lines, failed, advice ?? toAdvice(code)]);
+        const again = note(maxTries === undefined ? 'triesAgain' : 'triesAgainOf');
+        show({ ...status, next_at: nextAt.toISOString() }, [...lines, failed, advice ?? toAdvice(code), again]);
         await condition(() => signals() !== signalsSeen, waitMs, { summary: note('failedTry', count, code, next) });
         if (workflowInfo().continueAsNewSuggested) await continueRun();
         show(status, [...lines, note('tryRuns', count + 1, code), advice ?? toAdvice(code)]);

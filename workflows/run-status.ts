@@ -48,9 +48,14 @@ export function createRunStatus(initial: RunStatus, details: readonly string[] =
   return show;
 }
 
+/** Empty in runs of versions before the search attribute. */
+export function projectSlug(): string {
+  return workflowInfo().typedSearchAttributes.get(searchAttributes.projectSlug) ?? '';
+}
+
 /** What the operator does about an error code. */
 export function toAdvice(code: string): string {
-  if (code === 'memory_off') return note('nextMemoryOff');
+  if (code === 'memory_off') return note('nextMemoryOff', projectSlug());
   if (code === 'no_route') return note('nextRoute');
   return note(code.startsWith('upstream') || code === 'bad_upstream_response' || code === 'unusable_answer' ? 'nextModel' : 'nextLog');
 }

@@ -44,7 +44,8 @@ export async function videoOperation(input: VideoOperationInput): Promise<VideoO
   );
   const { outcome, code = null }: Partial<VideoEnd> = end.kind === 'settled' ? end : {};
   const result: VideoOperationResult = { outcome: outcome ?? end.kind, code, polls };
-  if (outcome === 'vendor_failed') show({ state: 'failed', ...result }, [note('videoFailed', code ?? 'FAILED'), adviseCaller(code)]);
+  if (outcome === 'vendor_failed')
+    show({ state: 'failed', ...result }, [note('videoFailed', code ?? 'FAILED'), adviseCaller(code), note('videoFailedState')]);
   else if (outcome === 'unknown') show({ state: 'failed', ...result }, [note('videoUnknown'), note('nextNothing')]);
   else show({ state: 'done', ...result }, [note(endNotes[outcome ?? end.kind]), note('nextNothing')]);
   return result;

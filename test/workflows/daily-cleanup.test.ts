@@ -93,17 +93,17 @@ describe('dailyCleanup', () => {
     expect(await handle.query('status')).toMatchObject({ state: 'retrying', step: 'loose-prompts', code: 'internal_error' });
     const details = await detailsOf(handle);
     expect(details).toMatch(/^Step 2 of \d+: prompts without a conversation\.\n\nTry 1 of 10 failed \(internal_error\); next try at /);
-    expect(details).toContain('\n\nNext: see the log of the workers.');
+    expect(details).toContain('\n\nNext: see `activity failed` in the log of the workers.');
     for (let tries = 1; tries < 10; tries += 1) {
       await until(`try ${tries} has failed`, () => isWaiting(tries));
       await handle.signal('look');
     }
     const error = await handle.result().catch((thrown: unknown) => thrown);
-    const message = 'step loose-prompts of the cleanup failed after 10 tries (internal_error); the next daily run starts over';
+    const message = 'cleanup: prompts without a conversation failed 10 times (internal_error); the next daily run starts over';
     expect(error).toMatchObject({ cause: { type: 'CleanupStepFailed', message } });
     expect(await handle.query('status')).toMatchObject({ state: 'failed' });
     expect(await detailsOf(handle)).toMatch(
-      /^step loose-prompts .*\n\nNext: .*\n\n- old conversations: 0 rows\n- expired memories: not run\n/,
+      /^cleanup: prompts .*\n\nNext: .*\n\n- old conversations: 0 rows\n- prompts without a conversation: failed\n- expired memories: not run\n/,
     );
     const history = rawHistory(await handle.fetchHistory());
     expect(history).toContain(message);

@@ -42,7 +42,7 @@ describe('embedMemory', () => {
       expect(await handle.query('status')).toMatchObject({ state: 'retrying', code: 'upstream_failed', passages: 0 });
       const details = await detailsOf(handle);
       expect(details).toContain(`Try ${count} failed (upstream_failed); next try at `);
-      expect(details).toContain('\n\nNext: check the model and its provider.');
+      expect(details).toContain('\n\nNext: check the model and its provider;');
       await until('the list shows it', async () => JSON.stringify(await stateOf()) === '["retrying"]');
       await handle.signal('look');
     }

@@ -242,16 +242,16 @@ describe('learning', () => {
     });
     await until('all groups wait', async () => (await timersOf(id)).length >= 3);
     const details = await detailsOf(handleOf(id));
-    expect(details).toMatch(/^0 of 3 groups are settled\.\n\n/);
+    expect(details).toMatch(/^0 of 3 groups have ended\.\n\n/);
     expect(details).toMatch(/- learn group 1 of 3, try 2: unusable response 2 of 5 \(unusable_answer\); next try at .* UTC/);
     expect(details).toContain('- learn group 2 of 3: waits for a setting of the project (memory_off); next check at ');
     expect(details).toMatch(/- learn group 3 of 3, try \d+: (?:failed \(internal_error\)|runs)/);
-    expect(details).toContain('Next: turn memory on in the memory settings of the project');
+    expect(details).toContain('Next: turn memory on, which wakes this run: `gateway memory set --project ');
     expect(await historyOf(id)).toContain('learn group 3 of 3 failed (internal_error); next try at ');
     failures.clear();
     await signalAgain();
     await handleOf(id).result();
-    expect(await detailsOf(handleOf(id))).toContain('The batch is learned. Memories written: 2,');
+    expect(await detailsOf(handleOf(id))).toContain('The batch is learned. All its memories: written 2,');
     expect(await historyOf(id)).not.toContain('patient');
   });
 

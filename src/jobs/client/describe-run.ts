@@ -58,7 +58,7 @@ function describeWork(workflow: WorkflowName, input: OutboxInput, slug: string):
       return { summary: note('projectLearning', slug), about: note('aboutLearning') };
     case 'learningBatch': {
       const batchId = text('batch_id');
-      const ids = [note('showBatch', batchId), note('stoppedBatch', batchId)];
+      const ids = [note('showBatch', batchId), note('replayBatch', batchId)];
       return { summary: note('learningBatch', slug, batchId), about: note('aboutBatch'), ids, batchId };
     }
     case 'embedMemory':

@@ -90,8 +90,8 @@ describe('a workflow payload', () => {
       definition: { type: 'learningBatch', queryDefinitions: [{ name: 'status', description }] },
       currentDetails,
     });
-    await encode(metadata('2 of 5 groups are settled.', 'Returns what the run does now.'));
-    for (const bad of [metadata(planted, 'Returns what the run does now.'), metadata('2 of 5 groups are settled.', planted)])
+    await encode(metadata('2 of 5 groups have ended.', 'Returns what the run does now.'));
+    for (const bad of [metadata(planted, 'Returns what the run does now.'), metadata('2 of 5 groups have ended.', planted)])
       await expect(encode(bad)).rejects.toBeInstanceOf(PayloadRejectedError);
   });
 
