@@ -7,6 +7,7 @@ const budgeted = { supports_schema: true, thinking: 'budget' } as const;
 const million = { max_input_tokens: 1_000_000, max_output_tokens: 128_000, ...adaptive };
 const small = { max_input_tokens: 200_000, max_output_tokens: 64_000, ...budgeted };
 
+const fable52 = { input: '8', cached_input: '0.20', cache_write: '10', cache_write_1h: '16', output: '40', ...million };
 const fable51 = { input: '10', cached_input: '0.25', cache_write: '12.50', cache_write_1h: '20', output: '50', ...million };
 const fable5 = { ...fable51, cached_input: '1' };
 const opus5 = { input: '5', cached_input: '0.50', cache_write: '6.25', cache_write_1h: '10', output: '25', ...million };
@@ -28,8 +29,13 @@ const haiku55 = {
 const haiku45 = { input: '1', cached_input: '0.10', cache_write: '1.25', cache_write_1h: '2', output: '5', ...small };
 
 export const anthropicModels: Readonly<Record<string, ModelValues>> = {
+  'claude-fable-5-2': fable52,
   'claude-fable-5-1': fable51,
   'claude-fable-5': fable5,
+  // Fable for verified organizations, at the same prices.
+  'claude-mythos-5-2': fable52,
+  'claude-mythos-5-1': fable51,
+  'claude-mythos-5': fable5,
   'claude-opus-5-5': opus55,
   'claude-opus-5': opus5,
   'claude-opus-4-8': opus5,

@@ -10,7 +10,7 @@ const million = { max_input_tokens: 1_047_576, max_output_tokens: 32_768, reason
 const small = { max_input_tokens: 128_000, max_output_tokens: 16_384, reasons: false };
 const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000 };
 
-export const openaiModels: Readonly<Record<string, ModelValues>> = {
+const models: Readonly<Record<string, ModelValues>> = {
   'gpt-6.2-astra': {
     ...{ input: '8', cached_input: '0.40', cache_write: '10', output: '40', ...large },
     above_tokens: { 272000: { input: '16', cached_input: '0.80', cache_write: '20', output: '60' } },
@@ -22,6 +22,10 @@ export const openaiModels: Readonly<Record<string, ModelValues>> = {
   'gpt-6.1-sol': {
     ...{ input: '2', cached_input: '0.10', cache_write: '2.50', output: '10', ...large },
     above_tokens: { 272000: { input: '4', cached_input: '0.20', cache_write: '5', output: '15' } },
+  },
+  'gpt-6.1-terra': {
+    ...{ input: '1', cached_input: '0.05', cache_write: '1.25', output: '5', ...large },
+    above_tokens: { 272000: { input: '2', cached_input: '0.10', cache_write: '2.50', output: '7.50' } },
   },
   'gpt-6-astra': {
     ...{ input: '10', cached_input: '1', cache_write: '12.50', output: '50', ...large },
@@ -62,10 +66,7 @@ export const openaiModels: Readonly<Record<string, ModelValues>> = {
   'gpt-4.1-mini': { input: '0.40', cached_input: '0.10', output: '1.60', ...million },
   'gpt-4.1-nano': { input: '0.10', cached_input: '0.025', output: '0.40', ...million },
   'gpt-4o': { input: '2.50', cached_input: '1.25', output: '10', ...small },
-  'gpt-4o-2024-11-20': { input: '2.50', cached_input: '1.25', output: '10', ...small },
-  'gpt-4o-2024-08-06': { input: '2.50', cached_input: '1.25', output: '10', ...small },
   'gpt-4o-mini': { input: '0.15', cached_input: '0.075', output: '0.60', ...small },
-  'gpt-4o-mini-2024-07-18': { input: '0.15', cached_input: '0.075', output: '0.60', ...small },
   o3: { input: '2', cached_input: '0.50', output: '8', ...reasoning },
   'o3-mini': { input: '1.10', cached_input: '0.55', output: '4.40', ...reasoning },
   'o4-mini': { input: '1.10', cached_input: '0.275', output: '4.40', ...reasoning },
@@ -87,4 +88,19 @@ export const openaiModels: Readonly<Record<string, ModelValues>> = {
   'gpt-4o-mini-tts': { kind: 'speech', input: '0.60', output: '12' },
   'sora-2': { per_second: '0.10' },
   'sora-2-pro': { per_second: '0.30' },
+};
+
+/** Names with a date, which clients pin; they cost what the model does whose version they are. */
+const versions: readonly string[] = [
+  ...['gpt-5.5-2026-04-23', 'gpt-5.4-mini-2026-03-17', 'gpt-5.4-nano-2026-03-17', 'gpt-5.2-2025-12-11', 'gpt-5.1-2025-11-13'],
+  ...['gpt-5-2025-08-07', 'gpt-5-mini-2025-08-07', 'gpt-5-nano-2025-08-07'],
+  ...['gpt-4.1-2025-04-14', 'gpt-4.1-mini-2025-04-14', 'gpt-4.1-nano-2025-04-14'],
+  ...['gpt-4o-2024-11-20', 'gpt-4o-2024-08-06', 'gpt-4o-mini-2024-07-18', 'gpt-4-turbo-2024-04-09'],
+  ...['o4-mini-2025-04-16', 'o3-2025-04-16', 'o3-mini-2025-01-31', 'o1-2024-12-17'],
+];
+const dateLength = '-2026-04-23'.length;
+
+export const openaiModels: Readonly<Record<string, ModelValues>> = {
+  ...models,
+  ...Object.fromEntries(versions.map((name) => [name, models[name.slice(0, -dateLength)] ?? {}])),
 };

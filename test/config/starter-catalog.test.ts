@@ -4,7 +4,7 @@ import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { findVendorByHost } from '../../src/config/starter-catalog.ts';
 import { tokenCost } from '../../src/core/cost.ts';
-import { toPrice } from '../../src/routing/catalog.ts';
+import { buildCatalog, toPrice } from '../../src/routing/catalog.ts';
 
 const load = (fileText: string): Config => loadConfig({ env: {}, fileText, fileName: 'gateway.yaml' });
 
@@ -62,6 +62,17 @@ describe('the starter catalog', () => {
     expect(idsOf('veo').every((id) => models[id]?.kind === 'video')).toBe(true);
     expect(idsOf('gemini').some((id) => models[id]?.kind === 'video')).toBe(false);
     expect([...idsOf('europe'), ...idsOf('proxy')]).toEqual([]);
+  });
+
+  test.each([
+    ...['claude-opus-5-5', 'claude-sonnet-5-5', 'claude-haiku-5-5', 'claude-fable-5-2', 'claude-haiku-4-5-20251001', 'claude-sonnet-4-5'],
+    ...['gpt-6.2-sol', 'gpt-6.1-sol', 'gpt-6.1-terra', 'gpt-6-astra', 'gpt-5.5-2026-04-23', 'gpt-4o', 'gpt-4o-mini-2024-07-18', 'o3'],
+  ])('%s, as coding agents and SDKs send it, is a model of the provider at its vendor', (name) => {
+    const providers = `providers:
+  claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
+  open: { base_url: https://api.openai.com/v1, dialect: chat }
+`;
+    expect(buildCatalog(load(providers)).idsByBareName.get(name)).toEqual([`${name.startsWith('claude') ? 'claude' : 'open'}/${name}`]);
   });
 
   test("the file's rows replace whole starter rows and come first", () => {
