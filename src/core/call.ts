@@ -176,6 +176,10 @@ export interface Candidate extends CandidateModel {
   /** Dialect of the vendor. */
   readonly dialect: Dialect;
   readonly maxOutputTokens: number | null;
+  /** Tokens of input that the model accepts; null when unknown. */
+  readonly maxInputTokens?: number | null;
+  /** Tokens of input and requested output together, where the vendor checks their sum; null when it does not, or unknown. */
+  readonly contextWindow?: number | null;
   readonly traits?: ModelTraits;
 }
 

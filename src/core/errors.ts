@@ -2,7 +2,7 @@
  * The gateway's error codes (docs/api/reference.md#error-codes) and its two error classes.
  *
  * Errors for callers are created by `gatewayError` and rendered only in `http/error-handler.ts`. Failures of vendors are `VendorError`s,
- * which `pipeline/call/attempt.ts` converts to gateway errors.
+ * which `pipeline/call/chain-error.ts` converts to gateway errors.
  */
 
 interface ErrorSpec {
@@ -59,23 +59,48 @@ export type ErrorCode = keyof typeof specs;
 
 export const errorSpecs: Readonly<Record<ErrorCode, ErrorSpec>> = specs;
 
-/** An error with a code of the table. `message` is public: the caller receives it unchanged. */
+/** Further members of an error body, after `message`, `type` and `code` (docs/api/reference.md#errors). */
+export interface ErrorMembers {
+  /** The request member that the vendor objects to. */
+  readonly param?: string;
+  /** The vendor's own code and type. */
+  readonly upstream_code?: string;
+  readonly upstream_type?: string;
+  /** What was requested, and what would work. */
+  readonly hint?: string;
+}
+
+export interface GatewayErrorOptions {
+  readonly message?: string;
+  /** Overrides the status of the code (for `upstream_refused` and `upstream_failed`). */
+  readonly status?: number;
+  readonly cause?: unknown;
+  /** Value of `retry-after`; by default that of the code. */
+  readonly retryAfterSeconds?: number | undefined;
+  readonly members?: ErrorMembers;
+}
+
+/** An error with a code of the table. `message` and `members` are public: the caller receives them unchanged. */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
+  readonly retryAfterSeconds: number | undefined;
+  readonly members: ErrorMembers;
 
-  constructor(code: ErrorCode, message: string, status: number, cause: unknown) {
-    super(message, { cause });
+  constructor(code: ErrorCode, options: GatewayErrorOptions) {
+    const row = errorSpecs[code];
+    super(options.message ?? row.message, { cause: options.cause });
     this.name = 'GatewayError';
     this.code = code;
-    this.status = status;
+    this.status = options.status ?? row.status;
+    this.retryAfterSeconds = options.retryAfterSeconds ?? row.retryAfterSeconds;
+    this.members = options.members ?? {};
   }
 }
 
-/** Creates an error of the table. `status` overrides that of the code (for `upstream_refused` and `upstream_failed`). */
-export function gatewayError(code: ErrorCode, options: { message?: string; status?: number; cause?: unknown } = {}): GatewayError {
-  const row = errorSpecs[code];
-  return new GatewayError(code, options.message ?? row.message, options.status ?? row.status, options.cause);
+/** Creates an error of the table. */
+export function gatewayError(code: ErrorCode, options: GatewayErrorOptions = {}): GatewayError {
+  return new GatewayError(code, options);
 }
 
 /** How a request to a vendor failed. */
@@ -88,6 +113,29 @@ export type VendorErrorKind =
   | 'stopped' // the service is stopping: it is unknown whether the vendor responds and charges
   | 'aborted'; // the caller disconnected or the deadline passed
 
+/** What a vendor says about its error besides the message, for the caller: bounded, without secrets. Null where it says nothing. */
+export interface VendorReport {
+  /** `context_length_exceeded` for every prompt that is too long for the model, whatever the vendor calls it. */
+  readonly code: string | null;
+  readonly type: string | null;
+  /** The request member that it objects to. */
+  readonly param: string | null;
+  /** The window in tokens that a prompt which is too long did not fit into. Not sent to the caller. */
+  readonly windowTokens: number | null;
+}
+
+export const contextOverflowCode = 'context_length_exceeded';
+
+interface VendorErrorOptions {
+  readonly status?: number | null;
+  readonly vendorMessage?: string | null;
+  readonly report?: VendorReport;
+  readonly retryAfterMs?: number | null;
+  readonly cause?: unknown;
+}
+
+const noReport: VendorReport = { code: null, type: null, param: null, windowTokens: null };
+
 /** A failed request to a vendor. `message` may quote the vendor's error (truncated), never a header or a key. */
 export class VendorError extends Error {
   readonly kind: VendorErrorKind;
@@ -95,19 +143,22 @@ export class VendorError extends Error {
   readonly status: number | null;
   /** Error message in the vendor's response; null when it had none. */
   readonly vendorMessage: string | null;
+  readonly report: VendorReport;
   /** Delay requested by the vendor; undefined when it named none; null when retrying is useless (spend limit, quota). */
   readonly retryAfterMs: number | null | undefined;
 
-  constructor(
-    kind: VendorErrorKind,
-    message: string,
-    options: { status?: number | null; vendorMessage?: string | null; retryAfterMs?: number | null; cause?: unknown } = {},
-  ) {
+  constructor(kind: VendorErrorKind, message: string, options: VendorErrorOptions = {}) {
     super(message, { cause: options.cause });
     this.name = 'VendorError';
     this.kind = kind;
     this.status = options.status ?? null;
     this.vendorMessage = options.vendorMessage ?? null;
+    this.report = options.report ?? noReport;
     this.retryAfterMs = options.retryAfterMs;
   }
+}
+
+/** Members of an error body that repeat what the vendor says. */
+export function vendorMembers({ report: { code, type, param } }: VendorError): ErrorMembers {
+  return { ...(param !== null && { param }), ...(code !== null && { upstream_code: code }), ...(type !== null && { upstream_type: type }) };
 }

@@ -10,6 +10,8 @@ export interface ErrorDetails {
   readonly message: string;
   /** OpenAI's error code; the other families derive theirs from the status. */
   readonly code?: string;
+  /** The request member that OpenAI objects to. */
+  readonly param?: string;
   /** Anthropic's and Google's `details`. */
   readonly details?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
@@ -27,10 +29,10 @@ export function badRequest(message: string): OutgoingResponse {
 }
 
 /** Returns the body of an error response, or of an error event in a stream. */
-export function errorBody(family: Family, { status, message, code, details }: ErrorDetails): object {
+export function errorBody(family: Family, { status, message, code, param, details }: ErrorDetails): object {
   switch (family) {
     case 'openai':
-      return { error: { message, type: openaiType(status, code), param: null, code: code ?? openaiCodes[status] ?? null } };
+      return { error: { message, type: openaiType(status, code), param: param ?? null, code: code ?? openaiCodes[status] ?? null } };
     case 'anthropic':
       return {
         type: 'error',

@@ -3,9 +3,10 @@
 import { errorResponse, type Family } from './errors.ts';
 import { type IncomingRequest, type OutgoingResponse, redirectResponse } from './response.ts';
 import type { Fault, RetryHint } from './scripts.ts';
+import { countTokens } from './tokens.ts';
 
-/** Returns the response of a scripted fault. `nowMs` is used by retry hints that are dates. */
-export function failureResponse(fault: Fault, family: Family, request: IncomingRequest, nowMs: number): OutgoingResponse {
+/** Returns the response of a scripted fault; null when it does not apply to the request. `nowMs` is used by retry hints that are dates. */
+export function failureResponse(fault: Fault, family: Family, request: IncomingRequest, nowMs: number): OutgoingResponse | null {
   const { model } = request.script;
   switch (fault.kind) {
     case 'status':
@@ -18,6 +19,8 @@ export function failureResponse(fault: Fault, family: Family, request: IncomingR
       });
     case 'rate-limited':
       return rateLimitResponse(fault.hint, family, model, nowMs);
+    case 'window':
+      return overflowResponse(fault.tokens, family, countTokens(request.body.length));
     case 'quota':
       return errorResponse(family, {
         status: 429,
@@ -34,7 +37,7 @@ export function failureResponse(fault: Fault, family: Family, request: IncomingR
         details: { error_code: 'enforced_spend_limit_reached' },
       });
     case 'not-found':
-      return errorResponse(family, { status: 404, message: `Invalid URL (${request.method} ${request.path})`, code: 'unknown_url' });
+      return unknownPathResponse(family, request);
     case 'hang':
       return { kind: 'silence' };
     case 'redirect':
@@ -50,10 +53,22 @@ export function failureResponse(fault: Fault, family: Family, request: IncomingR
   }
 }
 
+export function unknownPathResponse(family: Family, { method, path }: IncomingRequest): OutgoingResponse {
+  return errorResponse(family, { status: 404, message: `Invalid URL (${method} ${path})`, code: 'unknown_url' });
+}
+
 function statusMessage(status: number, model: string): string {
   if (status === 404) return `The model '${model}' does not exist or you do not have access to it.`;
   if (status === 529) return 'Overloaded';
   return `The demo vendor was asked to fail with ${status} by the model name '${model}'.`;
+}
+
+function overflowResponse(window: number, family: Family, tokens: number): OutgoingResponse | null {
+  if (tokens <= window) return null;
+  if (family === 'anthropic')
+    return errorResponse(family, { status: 400, message: `prompt is too long: ${tokens} tokens > ${window} maximum` });
+  const message = `This model's maximum context length is ${window} tokens. However, your messages resulted in ${tokens} tokens.`;
+  return errorResponse(family, { status: 400, message, code: 'context_length_exceeded', param: 'messages' });
 }
 
 function rateLimitResponse(hint: RetryHint, family: Family, model: string, nowMs: number): OutgoingResponse {

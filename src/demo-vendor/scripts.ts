@@ -14,6 +14,7 @@
  *   rate-limited-body-<seconds>              429 with the hint in the body (Google's RetryInfo)
  *   rate-limited-bare                        429 without any hint
  *   quota  spend-limit                       429 that does not end by waiting
+ *   window-<tokens>                          400 when the request is longer than this context window (four bytes are a token)
  *   not-found                                404: this path does not exist
  *   hang                                     accepts the request, never responds
  *   redirect                                 302 to another origin
@@ -50,6 +51,7 @@ export type RetryHint =
 export type Fault =
   | { readonly kind: 'status' | 'refuse'; readonly status: number }
   | { readonly kind: 'rate-limited'; readonly hint: RetryHint }
+  | { readonly kind: 'window'; readonly tokens: number }
   | { readonly kind: 'quota' | 'spend-limit' | 'not-found' | 'hang' | 'redirect' | 'garbage' | 'empty' | 'wrong-type' };
 
 export type Content =
@@ -179,6 +181,7 @@ const numberedTerms: Readonly<Record<string, (amount: number, script: Script) =>
   'rate-limited-reset-': (seconds) => ({ fault: rateLimited('reset', seconds) }),
   'rate-limited-body-': (seconds) => ({ fault: rateLimited('body', seconds) }),
   'rate-limited-': (seconds) => ({ fault: rateLimited('seconds', seconds) }),
+  'window-': (tokens) => ({ fault: { kind: 'window', tokens } }),
   'slow-': (slowMs) => ({ slowMs }),
   'pace-': (paceMs) => ({ paceMs }),
   'break-after-': (after) => ({ cut: { kind: 'break', after } }),

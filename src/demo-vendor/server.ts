@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { errorResponse, type Family, hasKey, missingKeyResponse } from './errors.ts';
-import { failureResponse } from './failures.ts';
+import { failureResponse, unknownPathResponse } from './failures.ts';
 import { asString, type JsonObject, parseObject } from './json.ts';
 import { createRecorder, type RecordedRequest } from './recorder.ts';
 import { readBody } from './request-body.ts';
@@ -98,7 +98,7 @@ export async function createDemoVendor({
     const failure = refusal ?? scriptedFailure(incoming, family);
     if (failure === null && script.held) await untilReleased(response);
     if (response.destroyed) return;
-    const outgoing = failure ?? routeMatch?.route.handle(incoming) ?? failureResponse({ kind: 'not-found' }, family, incoming, now());
+    const outgoing = failure ?? routeMatch?.route.handle(incoming) ?? unknownPathResponse(family, incoming);
     const requestIdName = family === 'anthropic' ? 'request-id' : 'x-request-id';
     await writeResponse(response, { outgoing, script, paceMs, headers: { [requestIdName]: `req_demo_${recorded.requestNumber}` } });
   }

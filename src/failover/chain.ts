@@ -2,13 +2,14 @@
  * Tries the candidates of a plan in order until one succeeds, as `classify-failure.ts` judges their failures.
  *
  * After a vendor's 429 the candidates of other providers come first. When none remains, the same model is retried once after the delay that the
- * vendor requests, then the next one is tried.
+ * vendor requests, then the next one is tried. After a prompt that was too long, models with a window that is not larger are left out.
  *
  * @see docs/architecture/routing-and-failover.md
  */
 import type { Candidate } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
-import { classifyFailure, retryDelay } from './classify-failure.ts';
+import { classifyFailure, isContextOverflow, retryDelay } from './classify-failure.ts';
+import { exceededWindow, mayBeLarger } from './context-window.ts';
 
 export interface AttemptFailure {
   readonly candidate: Candidate;
@@ -56,6 +57,10 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
       const kind = classifyFailure(error);
       if (kind === 'aborted') return { kind: 'aborted', failures, cut: { candidate, error } };
       failures.push({ candidate, error });
+      if (isContextOverflow(error)) {
+        const window = exceededWindow(candidate, error);
+        queue = queue.filter((other) => mayBeLarger(other.candidate, window));
+      }
       if (kind !== 'rate_limited') continue;
       const isSameProvider = (other: QueuedAttempt): boolean => other.candidate.provider === candidate.provider;
       if (queue.some((other) => !isSameProvider(other))) {

@@ -1,5 +1,6 @@
 /** What a failed attempt means for the chain of candidates. Pure functions; `chain.ts` acts on them. */
 import type { VendorError } from '../core/errors.ts';
+import { contextOverflowCode } from '../core/errors.ts';
 
 /** `refused`: the vendor rejects the request itself; `failed`: any other failure of the vendor. */
 export type FailureKind = 'refused' | 'failed' | 'rate_limited' | 'aborted';
@@ -14,6 +15,11 @@ export function classifyFailure(error: VendorError): FailureKind {
   if (status === 429) return 'rate_limited';
   if (status >= 400 && status < 500 && !providerStatuses.has(status)) return 'refused';
   return 'failed';
+}
+
+/** Reports whether the vendor refused the request because the prompt is too long for the model. */
+export function isContextOverflow(error: VendorError): boolean {
+  return classifyFailure(error) === 'refused' && error.report.code === contextOverflowCode;
 }
 
 /** Whether the failure counts against the provider's circuit breaker: unreachable, too slow or broken. */
@@ -44,4 +50,34 @@ export function retryDelay(error: VendorError, remainingMs: number | null): numb
   if (error.retryAfterMs === null) return null; // an exhausted spend limit or quota
   const waitMs = Math.min(error.retryAfterMs ?? defaultRetryDelayMs, maxRetryDelayMs);
   return remainingMs !== null && waitMs >= remainingMs ? null : waitMs;
+}
+
+/** Statuses of a vendor that is limited or overloaded. */
+const busyStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
+
+/**
+ * Milliseconds to wait before a failed chain is worth repeating, because its vendors limited the rate: the shortest wait that one of them named.
+ * Null when a repetition may succeed at once, or when no wait helps.
+ *
+ * Only the last failure of each model counts. Refusals, faults of the configuration and exhausted quotas do not count, because no wait changes
+ * them. Any failure other than a busy vendor (429, 503, 529) may be over at once.
+ */
+export function waitOfLimitedChain(
+  failures: readonly { readonly candidate: { readonly id: string }; readonly error: VendorError }[],
+): number | null {
+  const lastErrors = new Map(failures.map(({ candidate, error }) => [candidate.id, error]));
+  const waits: number[] = [];
+  for (const error of lastErrors.values()) {
+    const { status, retryAfterMs } = error;
+    if (error.kind === 'status' && status !== null && busyStatuses.has(status)) {
+      const waitMs = retryAfterMs === undefined && status === 429 ? defaultRetryDelayMs : retryAfterMs;
+      if (typeof waitMs === 'number') waits.push(Math.min(waitMs, maxRetryDelayMs));
+    } else if (classifyFailure(error) !== 'refused' && !isConfigurationFault(error)) return null;
+  }
+  return waits.length === 0 ? null : Math.min(...waits);
+}
+
+/** 408 and 409 are the vendor's own short delays. */
+function isConfigurationFault({ kind, status }: VendorError): boolean {
+  return kind === 'status' && status !== null && providerStatuses.has(status) && status !== 408 && status !== 409;
 }

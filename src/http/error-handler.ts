@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
-import { errorSpecs, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
+import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { ClientDisconnectedError } from './body.ts';
 import { endWithLinger } from './lingering-close.ts';
@@ -29,13 +29,12 @@ export function sendError(response: ServerResponse, error: unknown, style: Error
   // A vendor's message may quote the prompt; the log line of the call reports its failure.
   if (apiError.status >= 500 && apiError.cause !== undefined && !(apiError.cause instanceof VendorError))
     logger.error({ err: apiError.cause, code: apiError.code }, 'call failed');
-  const { retryAfterSeconds } = errorSpecs[apiError.code];
+  const { status, code, message, members, retryAfterSeconds } = apiError;
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
-  const { status, code, message } = apiError;
   const body =
     style === 'messages'
-      ? { type: 'error', error: { type: messagesErrorType(status), message } }
-      : { error: { message, type: code, code } };
+      ? { type: 'error', error: { type: messagesErrorType(status), message, ...members } }
+      : { error: { message, type: code, code, ...members } };
   sendJson(response, status, body);
 }
 

@@ -65,6 +65,9 @@ const operations: OperationSpecs = {
   ...peopleOperations,
 };
 
+/** Methods and paths that callers may know, such as `get /v1/models`: those of operators are left out. */
+export const publicAddresses: readonly string[] = Object.keys(operations).filter((address) => !address.includes(' /provision'));
+
 function describePaths(): JsonObject {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const [address, spec] of Object.entries(operations)) {

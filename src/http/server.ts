@@ -6,7 +6,7 @@ import { gatewayError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { createErrorHandler, sendJson } from './error-handler.ts';
 import { allowHalfOpen } from './half-close.ts';
-import { describeApi } from './openapi.ts';
+import { describeApi, publicAddresses } from './openapi.ts';
 import { createCompletionsRoute } from './routes/completions.ts';
 import { type CountTokensRouteDeps, createCountTokensRoute } from './routes/count-tokens.ts';
 import { createHealthRoutes, type HealthDeps } from './routes/health.ts';
@@ -17,6 +17,7 @@ import { sendRoot } from './routes/root.ts';
 import { createStatusRoutes, type StatusRouteDeps } from './routes/status.ts';
 import { createTextRoute, type TextRouteDeps } from './routes/text.ts';
 import { createVideoRoutes, type VideoRouteDeps } from './routes/video.ts';
+import { describeUnknownPath } from './unknown-path.ts';
 
 export interface HealthServerDeps {
   readonly health: HealthDeps;
@@ -113,7 +114,8 @@ function serve(app: Express, { health, logger }: HealthServerDeps): Server {
   app.use((request, response) => {
     // A base address that ends in a slash, and a path that starts with one: `/v1//chat/completions`.
     const url = request.url.replace(/^\/+v1\/+/, '/v1/');
-    if (url === request.url) throw gatewayError('not_found');
+    if (url === request.url)
+      throw gatewayError('not_found', { message: describeUnknownPath(request.method, request.path, publicAddresses) });
     request.url = url;
     app(request, response);
   });

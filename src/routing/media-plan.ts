@@ -3,11 +3,11 @@
  * provider. Media calls have no failover.
  */
 import type { Caller, MediaCandidate, MediaRoute } from '../core/call.ts';
-import { gatewayError } from '../core/errors.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { findFill } from './fill.ts';
+import { explainNoRoute, noRoute, quoteName } from './no-route.ts';
 import type { ProjectRouting } from './rules.ts';
 import { hasProvider, isPermitted, isRetired } from './rules.ts';
 
@@ -35,16 +35,24 @@ const mediaLabels: Readonly<Record<MediaRoute, string>> = { images: 'image', spe
 export function planMedia(request: MediaPlanRequest): MediaCandidate {
   const { catalog, project, caller, route } = request;
   const label = mediaLabels[route];
-  if (!hasProvider(project, catalog.served)) throw noRoute('no providers configured');
+  const asked = request.modelAsked ?? catalog.media[route].defaultModel ?? label;
+  if (!hasProvider(project, catalog.served))
+    throw noRoute('no providers configured', `the project has no provider for ${quoteName(asked)}`);
   const providers = new Set([...catalog.served.keys()].filter((name) => isServing(request, name)));
-  if (providers.size === 0) throw noRoute(`no ${label} provider configured`);
+  if (providers.size === 0) throw noRoute(`no ${label} provider configured`, `no provider of the project serves ${quoteName(asked)}`);
 
   const { requested, ids } = resolve(request, providers);
   const isServed = (id: string): boolean => providers.has(splitModelId(id)?.provider ?? '');
   const served = ids.filter((id) => isServed(id) && (request.requiresPrice !== true || isPriced(catalog, id)));
-  if (served.length === 0) throw noRoute('no models available for route');
+  if (served.length === 0) {
+    const reason = ids.some(isServed) ? 'price_unknown' : ids.length === 0 ? null : 'route_not_served';
+    throw noRoute(undefined, explainNoRoute(requested, reason));
+  }
   const open = served.filter((id) => isPermitted(caller.models, [requested], id));
-  if (open.length === 0) throw noRoute(`model not permitted for this key: ${requested.slice(0, maxNameLength)}`);
+  if (open.length === 0) {
+    const message = `model not permitted for this key: ${requested.slice(0, maxNameLength)}`;
+    throw noRoute(message, explainNoRoute(requested, 'not_permitted_for_key'));
+  }
   return toCandidate(catalog, pickCandidate(open, request));
 }
 
@@ -63,10 +71,6 @@ function isPriced(catalog: Catalog, id: string): boolean {
 
 const maxNameLength = 256;
 
-function noRoute(message: string): Error {
-  return gatewayError('no_route', { message });
-}
-
 /** Whether the project may use the provider, and the provider serves the route. */
 function isServing({ catalog, project, route }: MediaPlanRequest, name: string): boolean {
   return (catalog.served.get(name)?.includes(route) ?? false) && (project.providers?.includes(name) ?? true);
@@ -77,12 +81,15 @@ function resolve(request: MediaPlanRequest, providers: ReadonlySet<string>): { r
   const { catalog, route } = request;
   const { defaultProvider, defaultModel } = catalog.media[route];
   const requested = request.modelAsked ?? defaultModel;
-  if (requested === null) throw noRoute('no models available for route');
+  if (requested === null) throw noRoute(undefined, 'the request names no model, and the deployment has no default one');
   const tier = findMediaTier(request, requested);
   if (tier) return { requested, ids: fillTier(request, tier, providers) };
   const provider = splitModelId(requested)?.provider;
   if (provider !== undefined) {
-    if (!providers.has(provider)) throw noRoute(`unknown ${mediaLabels[route]} provider '${provider.slice(0, maxNameLength)}'`);
+    if (!providers.has(provider)) {
+      const message = `unknown ${mediaLabels[route]} provider '${provider.slice(0, maxNameLength)}'`;
+      throw noRoute(message, `no provider of ${quoteName(requested)} serves this route for the project`);
+    }
     return { requested, ids: [requested] };
   }
   // The project's first provider, if it may not use the default one.

@@ -1,9 +1,9 @@
 /** Creates the plan of a call: the ordered candidates, and an entry for each skipped model of the chain. */
 import type { Caller, Candidate, PlanEntry, TextRoute } from '../core/call.ts';
-import { gatewayError } from '../core/errors.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
+import { explainNoRoute, noRoute, quoteName } from './no-route.ts';
 import type { ProjectRouting } from './rules.ts';
 import { hasProvider, isRetired } from './rules.ts';
 import type { Selection, SelectRequest } from './select.ts';
@@ -48,14 +48,12 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
   return {
     plan(request) {
       const view = viewOf(request);
-      if (!hasProvider(request.project, view.catalog.providers)) throw gatewayError('no_route', { message: 'no providers configured' });
-      const { open, skipped, isFilled, isDeniedByKey } = selectFor(view, request);
-      if (open.length === 0) {
-        throw gatewayError(
-          'no_route',
-          isDeniedByKey ? { message: `model not permitted for this key: ${request.modelAsked.slice(0, 256)}` } : {},
-        );
+      if (!hasProvider(request.project, view.catalog.providers)) {
+        throw noRoute('no providers configured', `the project has no provider for ${quoteName(request.modelAsked)}`);
       }
+      const selection = selectFor(view, request);
+      const { open, skipped, isFilled } = selection;
+      if (open.length === 0) throw noRouteFor(request, selection);
       const available = open.flatMap((id) => toCandidate(view.catalog, id) ?? []);
       const candidates = orderByPriority(available, ({ id }) => (isRetired(request.project, id) ? 2 : 0));
       const entries = candidates.map(({ id }) => ({ model: id, skipped: null, ...(isFilled ? { filled: true as const } : {}) }));
@@ -70,6 +68,13 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
     },
     explain: (request) => selectFor(viewOf(request), request).skipped,
   };
+}
+
+function noRouteFor({ modelAsked }: PlanRequest, { skipped, isDeniedByKey, isUnknown }: Selection): Error {
+  if (isDeniedByKey) {
+    return noRoute(`model not permitted for this key: ${modelAsked.slice(0, 256)}`, explainNoRoute(modelAsked, 'not_permitted_for_key'));
+  }
+  return noRoute(undefined, explainNoRoute(modelAsked, isUnknown ? 'unknown' : (skipped[0]?.skipped ?? null)));
 }
 
 /** The tier for `auto` without a classifier. */

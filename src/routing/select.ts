@@ -21,6 +21,8 @@ export interface Selection {
   readonly skipped: readonly PlanEntry[];
   /** A provider of the project serves a model that the key does not permit. */
   readonly isDeniedByKey: boolean;
+  /** The name is neither a tier nor a model. */
+  readonly isUnknown: boolean;
 }
 
 /** A catalog may have thousands of substitutes; after so many failures a call should fail. */
@@ -33,6 +35,7 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
   // `auto` can be filled even if its tier is not configured.
   const resolution = isAuto && resolved.kind === 'unknown' ? ({ kind: 'tier', ids: [] } as const) : resolved;
   const names = isAuto ? ['auto', requested] : [requested];
+  const isUnknown = resolution.kind === 'unknown';
 
   const open: string[] = [];
   const skipped: PlanEntry[] = [];
@@ -48,7 +51,7 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
     isServed ||= unserved === null;
     isDeniedByKey ||= unserved === null && forbidden !== null;
   }
-  if (isServed || !(project.catalogFill ?? catalogFill)) return { open, skipped, isDeniedByKey, isFilled: false };
+  if (isServed || !(project.catalogFill ?? catalogFill)) return { open, skipped, isDeniedByKey, isUnknown, isFilled: false };
 
   // A substitute does not have the requested model's name: only tier names permit it to a key.
   const permitting = resolution.kind === 'tier' ? names : [];
@@ -60,5 +63,5 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
     isDeniedByKey ||= open.length === 0;
     if (open.length === maxFill) break;
   }
-  return { open, skipped, isDeniedByKey, isFilled: true };
+  return { open, skipped, isDeniedByKey, isUnknown, isFilled: true };
 }

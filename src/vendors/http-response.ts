@@ -1,9 +1,11 @@
 /** Reads the responses of vendors: headers, JSON bodies and error responses. */
-import { VendorError } from '../core/errors.ts';
+import { VendorError, type VendorReport } from '../core/errors.ts';
 import { isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
+import type { VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import type { HttpResponse } from './http-client.ts';
 import { readBody } from './http-client.ts';
 import { parseRetryAfter } from './retry-after.ts';
+import { stripSecrets } from './strip-secrets.ts';
 
 /** Returns the first value of a header; null when it is absent. */
 export function getHeader(response: HttpResponse, name: string): string | null {
@@ -22,10 +24,37 @@ export async function readJsonObject({ body, status }: HttpResponse, maxBytes: n
   return json;
 }
 
-/** Returns the error of an unsuccessful response. `errorText` is the vendor's message without secrets; `now` is for a retry hint that is a date. */
-export function toStatusError(response: HttpResponse, body: Buffer, errorText: string | null, now: number): VendorError {
+/** Statuses that say how long to wait: limited, unavailable, overloaded. */
+const waitingStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
+
+interface ErrorResponse {
+  readonly response: HttpResponse;
+  readonly bytes: Buffer;
+  readonly body: VendorErrorBody;
+  /** The vendor's message without secrets. */
+  readonly errorText: string | null;
+  readonly secrets: readonly string[];
+  /** For a retry hint that is a date. */
+  readonly now: number;
+}
+
+/** Returns the error of an unsuccessful response. */
+export function toStatusError({ response, bytes, body, errorText, secrets, now }: ErrorResponse): VendorError {
   const { status } = response;
-  const retryAfterMs = status === 429 ? parseRetryAfter(response.headers, body, now) : undefined;
+  const retryAfterMs = waitingStatuses.has(status) ? parseRetryAfter(response.headers, bytes, now) : undefined;
   const message = `the vendor responded with ${status}${errorText === null || errorText === '' ? '' : `: ${errorText}`}`;
-  return new VendorError('status', message, { status, vendorMessage: errorText, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+  return new VendorError('status', message, {
+    status,
+    vendorMessage: errorText,
+    report: toReport(body, secrets),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  });
+}
+
+const maxNameLength = 128;
+
+/** Bounds what the vendor says and strips the key from it, which some vendors repeat. */
+export function toReport({ code, type, param, windowTokens }: VendorReport, secrets: readonly string[]): VendorReport {
+  const bound = (text: string | null): string | null => (text === null ? null : stripSecrets(text, secrets).slice(0, maxNameLength));
+  return { code: bound(code), type: bound(type), param: bound(param), windowTokens };
 }

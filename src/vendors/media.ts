@@ -2,6 +2,7 @@
 import type { Readable } from 'node:stream';
 import type { MediaRoute } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
+import { parseVendorError } from '../dialects/contract/vendor-error.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { destroyBody } from './http-client.ts';
@@ -109,7 +110,8 @@ const maxErrorTextLength = 2_000;
 
 async function readStatusError(response: HttpResponse, provider: MediaProvider, now: () => number): Promise<VendorError> {
   const bytes = await readErrorBody(response.body);
-  return toStatusError(response, bytes, vendorErrorText(bytes.toString('utf8'), provider), now());
+  const errorText = vendorErrorText(bytes.toString('utf8'), provider);
+  return toStatusError({ response, bytes, body: parseVendorError(bytes), errorText, secrets: provider.secrets, now: now() });
 }
 
 /** Returns the beginning of an error body. A body that breaks off does not change the meaning of the status. */

@@ -4,12 +4,12 @@
  * Until the first chunk of a stream every failure is thrown as a VendorError, so that another model can be tried. After that the stream
  * returns how it ended instead of throwing.
  */
-import { VendorError } from '../core/errors.ts';
+import { contextOverflowCode, VendorError } from '../core/errors.ts';
 import type { ResponseSummary, RouteCodec } from '../dialects/contract/route-codec.ts';
-import { parseVendorMessage } from '../dialects/contract/vendor-message.ts';
+import { parseVendorError, readVendorMessage, type VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { readBody } from './http-client.ts';
-import { getHeader, isSuccess, toStatusError } from './http-response.ts';
+import { getHeader, isSuccess, toReport, toStatusError } from './http-response.ts';
 import type { StreamChunk, StreamEnd } from './stream.ts';
 import { relayEvents } from './stream.ts';
 import { stripSecrets } from './strip-secrets.ts';
@@ -77,7 +77,9 @@ async function readJson(response: HttpResponse, { provider, codec }: TextRequest
   const summary = codec.parseResponse(bytes);
   if (summary === null) {
     // Some vendors report errors with status 200.
-    const errorText = bytes.length > maxErrorBytes ? null : vendorErrorText(parseVendorMessage(bytes), provider);
+    const error = bytes.length > maxErrorBytes ? null : parseVendorError(bytes);
+    if (error?.code === contextOverflowCode) throw overflowError(error, provider);
+    const errorText = vendorErrorText(error?.message ?? null, provider);
     const message = `not a valid response of ${codec.route}${errorText === null ? '' : `: ${errorText}`}`;
     throw new VendorError('unreadable', message, { status: response.status });
   }
@@ -93,8 +95,16 @@ async function readJson(response: HttpResponse, { provider, codec }: TextRequest
 async function readStatusError(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {
   // An unreadable error body does not change the meaning of the status.
   const bytes = await readBody(response.body, maxErrorBytes).catch(() => Buffer.alloc(0));
-  const errorText = vendorErrorText(parseVendorMessage(bytes) ?? plainTextBody(response, bytes), provider);
-  return toStatusError(response, bytes, errorText, now());
+  const body = parseVendorError(bytes);
+  const errorText = vendorErrorText(body.message ?? plainTextBody(response, bytes), provider);
+  return toStatusError({ response, bytes, body, errorText, secrets: provider.secrets, now: now() });
+}
+
+/** The error of a prompt that is too long, from a vendor that has already responded with 200: the same as its 400. */
+function overflowError(body: VendorErrorBody, provider: Provider): VendorError {
+  const vendorMessage = vendorErrorText(body.message, provider);
+  const message = vendorMessage ?? 'the prompt is too long for the model';
+  return new VendorError('status', message, { status: 400, vendorMessage, report: toReport(body, provider.secrets) });
 }
 
 function vendorErrorText(text: string | null, { secrets }: Provider): string | null {
@@ -122,6 +132,8 @@ async function openStream(response: HttpResponse, { provider, codec }: TextReque
   const first = await relay.next().finally(() => clearTimeout(firstChunkTimer));
   if (first.done) {
     const reason = first.value.kind === 'broken' ? first.value.message : 'it was empty';
+    const error = readVendorMessage(reason);
+    if (error.code === contextOverflowCode) throw overflowError(error, provider);
     throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, { status: response.status });
   }
   const firstChunk = first.value;

@@ -124,7 +124,8 @@ describe('400 no_route', () => {
     await lent.admin('PUT', `/provision/teams/${slug}`, settings);
     const { key } = await jsonOf<{ key: string }>(lent.admin('POST', `/provision/teams/${slug}/keys`, { name: 'k', models: keyModels }));
     const answer = await lent.call(path, body, { authorization: `Bearer ${key}` });
-    expect([answer.status, await answer.json()]).toEqual([400, { error: { message, type: 'no_route', code: 'no_route' } }]);
+    const hint = expect.stringMatching(/; GET \/v1\/models lists what this key may use$/);
+    expect([answer.status, await answer.json()]).toEqual([400, { error: { message, type: 'no_route', code: 'no_route', hint } }]);
   });
 
   test('no providers', () =>

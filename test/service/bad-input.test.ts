@@ -134,11 +134,27 @@ describe('headers', () => {
 
 describe('URLs', () => {
   it('404 not_found: unknown path or method', async () => {
-    await expectChatError(await gateway.call('/v1/nothing'), 404, 'not_found');
-    await expectChatError(await gateway.call(chatPath), 404, 'not_found');
+    await expectChatError(await gateway.call('/v1/nothing'), 404, 'not_found', 'GET /v1/nothing: there is no such path');
+    await expectChatError(await gateway.call(chatPath), 404, 'not_found', 'GET /v1/chat/completions: use POST');
     await expectChatError(await gateway.admin('DELETE', '/provision/teams'), 404, 'not_found');
     for (const path of [chatPath, '/usage/me', '/provision/teams', '/provision/catalog'])
       await expectChatError(await gateway.admin('OPTIONS', path), 404, 'not_found');
+  });
+
+  it.each([
+    ['the version is missing', 'POST', '/chat/completions', '/v1/chat/completions'],
+    ['the version is there twice', 'POST', '/v1/v1/messages?beta=true', '/v1/messages'],
+    ['a slash is there twice', 'POST', '/v1/audio//speech', '/v1/audio/speech'],
+    ['the version does not belong there', 'GET', '/v1/usage/me', '/usage/me'],
+    ['a letter is wrong', 'POST', '/v1/chat/completion', '/v1/chat/completions'],
+  ])('404 not_found names the path that was meant: %s', async (_why, method, path, meant) => {
+    const answer = await gateway.call(path, method === 'GET' ? undefined : {});
+    await expectChatError(answer, 404, 'not_found', `${method} ${path.split('?', 1)[0]}: did you mean ${meant}?`);
+  });
+
+  it('404 not_found names no path of operators, and repeats no more than a bounded path', async () => {
+    await expectChatError(await gateway.call('/rovision/teams'), 404, 'not_found', 'GET /rovision/teams: there is no such path');
+    await expectChatError(await gateway.call(`/${'x'.repeat(5_000)}`), 404, 'not_found', `GET /${'x'.repeat(199)}: there is no such path`);
   });
 
   it('400 bad_request: text that the database cannot store, in a provisioning body or URL', async () => {

@@ -1,10 +1,16 @@
-/** Which vendor's refusal a caller receives, and which vendors receive the caller's idempotency key. */
+/** Which vendor's refusal a caller receives, when it is asked to wait, and which vendors receive the caller's idempotency key. */
 import { describe, expect, it } from '@jest/globals';
+import OpenAI from 'openai';
 import type { TestGateway } from '../support/gateway.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
 import { lastCall, paths, providersYaml } from './dialects-gateway.ts';
 
 const tiers = {
+  'limited-both': ['one/rate-limited-40', 'three/rate-limited-90+x'],
+  'limited-and-refused': ['one/rate-limited-7', 'three/refuse-400', 'two/quota', 'four/fail-401'],
+  'limited-and-failed': ['one/rate-limited-7', 'three/fail-500'],
+  'limited-short': ['one/rate-limited-0.01', 'three/fail-529'],
+  'quota-both': ['one/quota', 'three/spend-limit'],
   'ours-first': ['three/echo', 'one/refuse-422', 'two/refuse-400'],
   'ours-alone': ['three/echo', 'four/echo'],
   'ours-then-answer': ['three/echo', 'one/echo'],
@@ -30,7 +36,15 @@ describe('a call that one dialect cannot express', () => {
     const answer = await gateway.call(paths.chat, twice('ours-first'));
     expect([answer.status, await answer.json()]).toEqual([
       422,
-      { error: { message: "The request is not one that 'refuse-422' can answer.", type: 'upstream_refused', code: 'upstream_refused' } },
+      {
+        error: {
+          message: "The request is not one that 'refuse-422' can answer.",
+          type: 'upstream_refused',
+          code: 'upstream_refused',
+          upstream_code: 'unsupported_parameter',
+          upstream_type: 'invalid_request_error',
+        },
+      },
     ]);
     expect(await lastCall(gateway)).toMatchObject({
       outcome: 'refused',
@@ -57,6 +71,52 @@ describe('a call that one dialect cannot express', () => {
       502,
       { error: { code: 'upstream_failed', message: expect.stringMatching(/^one\/fail-500: the vendor responded with 500/) } },
     ]);
+  });
+});
+
+describe('a chain whose vendors limit the rate', () => {
+  it.each([
+    ['the shortest wait of its vendors', 'limited-both', 503, '40'],
+    ['a wait although another model refuses, has no quota or a wrong key', 'limited-and-refused', 503, '7'],
+    ['at least a second; an overloaded vendor names none', 'limited-short', 503, '1'],
+    ['no wait when another model failed, which may be over at once', 'limited-and-failed', 502, null],
+    ['no wait for an exhausted quota', 'quota-both', 502, null],
+  ])('503 names %s (%s)', async (_what, model, status, retryAfter) => {
+    const gateway = await lend();
+    for (const stream of [false, true])
+      for (const [path, body] of [
+        [paths.chat, { messages: [{ role: 'user', content: 'hi' }] }],
+        [paths.messages, { messages: [{ role: 'user', content: 'hi' }], max_tokens: 9 }],
+      ] as const) {
+        // Without a deadline the gateway would wait for the vendors itself.
+        const answer = await gateway.call(path, { ...body, model, stream }, { 'x-gateway-timeout-ms': '5000' });
+        expect([answer.status, answer.headers.get('retry-after'), answer.headers.get('content-type')]).toEqual([
+          status,
+          retryAfter,
+          'application/json',
+        ]);
+        expect(await answer.json()).toMatchObject({ error: path === paths.chat ? { code: 'upstream_failed' } : { type: 'api_error' } });
+      }
+  });
+
+  it('is not repeated by an SDK before the wait is over', async () => {
+    const gateway = await lend();
+    const delays: number[] = [];
+    const openai = new OpenAI({
+      baseURL: `${gateway.url}/v1`,
+      apiKey: gateway.key,
+      maxRetries: 1,
+      fetch: (url, init) => {
+        delays.push(performance.now());
+        return fetch(url, init);
+      },
+    });
+    await expect(
+      openai.chat.completions.create({ model: 'limited-short', messages: [{ role: 'user', content: 'hi' }] }),
+    ).rejects.toMatchObject({ status: 503 });
+    const [first = 0, second = 0] = delays;
+    // A timer may be a millisecond early.
+    expect(second - first).toBeGreaterThanOrEqual(999);
   });
 });
 

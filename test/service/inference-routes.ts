@@ -87,17 +87,26 @@ export async function expectRouteError(
   { status, code, message = /./ }: { status: number | readonly number[]; code: string; message?: string | RegExp },
 ): Promise<void> {
   const text = typeof message === 'string' ? message : expect.stringMatching(message);
-  const body: unknown = await jsonOf(answer);
+  const body = await jsonOf<{ error: Record<string, unknown> }>(answer);
+  const further = Object.entries(body.error).filter(([key, value]) => isFurtherMember(code, key) && typeof value === 'string');
+  const error = { message: text, ...Object.fromEntries(further) };
   expect([answer.status, body]).toEqual([
     answer.status,
     name === 'messages'
-      ? { type: 'error', error: { type: messagesTypes[answer.status] ?? 'api_error', message: text } }
-      : { error: { message: text, type: code, code } },
+      ? { type: 'error', error: { ...error, type: messagesTypes[answer.status] ?? 'api_error' } }
+      : { error: { ...error, type: code, code } },
   ]);
   expect([status].flat()).toContain(answer.status);
   expect(answer.headers.get('content-type')).toBe('application/json');
   expect(answer.headers.get('cache-control')).toBe('no-store');
   expect(answer.headers.get('x-gateway-call-id')).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+}
+
+/** The members that an error of this code may have besides message, type and code. */
+function isFurtherMember(code: string, key: string): boolean {
+  if (code === 'no_route') return key === 'hint';
+  const isVendorError = code === 'upstream_refused' || code === 'upstream_error';
+  return isVendorError && ['param', 'upstream_code', 'upstream_type', 'hint'].includes(key);
 }
 
 /** Checks an error of another route: chat style. */

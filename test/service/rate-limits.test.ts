@@ -114,10 +114,12 @@ async function expectPlan(caller: Dialect, { tier, chain }: (typeof plans)[numbe
   const gateway = await lend();
   const answer = await gateway.call(paths[caller], bodyOf(tier, stream));
   const expected = expectedAttempts(chain);
+  const status = expectedStatus(chain);
   expect({ tier, status: answer.status, retryAfter: answer.headers.get('retry-after') }).toEqual({
     tier,
-    status: chain.some(({ kind }) => kind === 'answers') ? 200 : chain.every(({ kind }) => kind === 'refuses') ? 422 : 502,
-    retryAfter: null,
+    status,
+    // Whole seconds, at least one.
+    retryAfter: status === 503 ? '1' : null,
   });
   if (answer.status === 200) {
     expect([answer.headers.get('x-gateway-model'), await answer.text()]).toEqual([expected.at(-1)?.[0], expect.stringContaining('You ')]);
@@ -132,6 +134,14 @@ async function expectPlan(caller: Dialect, { tier, chain }: (typeof plans)[numbe
   }
   const { attempts } = await lastCall(gateway);
   expect({ tier, attempts: attempts.map(attemptOf) }).toEqual({ tier, attempts: expected });
+}
+
+/** 503 when nothing but limits prevents a response: a wait changes no refusal, and a failure may be over without one. */
+function expectedStatus(chain: readonly Candidate[]): number {
+  const does = (wanted: Behaviour): boolean => chain.some(({ kind }) => kind === wanted);
+  if (does('answers')) return 200;
+  if (chain.every(({ kind }) => kind === 'refuses')) return 422;
+  return does('limited') && !does('fails') ? 503 : 502;
 }
 
 function attemptOf(attempt: CallRow['attempts'][number]): [string, boolean] {

@@ -97,9 +97,11 @@ describe('messages-style error.type', () => {
     [502, 'fail-500', 'api_error'],
   ])('%i: %s is %s', async (status, model, type) => {
     const answer = await ask(await lendProject(), route, `first/${model}`);
+    const vendorType = status === 413 ? 'request_too_large' : 'invalid_request_error';
+    const further = model.startsWith('refuse') ? { upstream_type: vendorType } : {};
     expect([answer.status, await jsonOf(answer)]).toEqual([
       status,
-      { type: 'error', error: { type, message: expect.stringMatching(/./) } },
+      { type: 'error', error: { type, message: expect.stringMatching(/./), ...further } },
     ]);
   });
 

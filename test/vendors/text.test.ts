@@ -218,7 +218,7 @@ describe('an error status', () => {
     ).rejects.toMatchObject({ kind: 'status', status: 503 });
   });
 
-  test('a 429 has the retry delay of headers or body; other statuses have none', async () => {
+  test('a 429, 503 or 529 has the retry delay of headers or body; other statuses have none', async () => {
     const refuse =
       (status: number, body = ''): Responder =>
       (response) =>
@@ -226,7 +226,31 @@ describe('an error status', () => {
     await expect(ask(refuse(429), { now: () => 2000 })).rejects.toMatchObject({ status: 429, retryAfterMs: 5000 });
     await expect(ask(refuse(429, '{"error":{"code":"insufficient_quota"}}'))).rejects.toMatchObject({ retryAfterMs: null });
     await expect(ask((response) => response.writeHead(429).end())).rejects.toMatchObject({ retryAfterMs: undefined });
-    await expect(ask(refuse(503))).rejects.toMatchObject({ status: 503, retryAfterMs: undefined });
+    for (const status of [503, 529]) await expect(ask(refuse(status))).rejects.toMatchObject({ status, retryAfterMs: 7000 });
+    await expect(ask(refuse(500))).rejects.toMatchObject({ status: 500, retryAfterMs: undefined });
+  });
+
+  test('the report of the vendor is bounded and does not contain the key', async () => {
+    const error = { message: 'x', type: 'of secret', code: 'c'.repeat(1000), param: ['not', 'text'] };
+    await expect(ask((response) => response.writeHead(400).end(JSON.stringify({ error })))).rejects.toMatchObject({
+      report: { type: 'of [key]', code: 'c'.repeat(128), param: null },
+    });
+  });
+
+  test('a prompt that is too long is the refusal 400, also in a response that has begun with 200', async () => {
+    const message = 'the request (9412 tokens) exceeds the available context size (8192 tokens)';
+    const error = JSON.stringify({ error: { message, type: 'exceed_context_size_error', code: 400 } });
+    const refusal = {
+      kind: 'status',
+      status: 400,
+      vendorMessage: message,
+      report: { code: 'context_length_exceeded', windowTokens: 8192 },
+    };
+    await expect(ask((response) => response.writeHead(400).end(error))).rejects.toMatchObject(refusal);
+    await expect(ask((response) => response.end(error))).rejects.toMatchObject(refusal);
+    await expect(ask((response) => response.writeHead(200, eventStream).end(`data: ${error}\n\n`), { stream: true })).rejects.toMatchObject(
+      refusal,
+    );
   });
 
   test('leaves the connection reusable', async () => {

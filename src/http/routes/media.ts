@@ -1,15 +1,15 @@
 /** The image and speech routes (docs/api/reference.md#images): converts a request to a call of one provider, and sends its result. */
 import type { MediaCall } from '../../core/call.ts';
-import { gatewayError } from '../../core/errors.ts';
 import { type MediaFields, mediaBodyKeys, parseImageRequest, parseSpeechRequest } from '../../dialects/media/image-speech.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { GenerateImages } from '../../pipeline/media/images.ts';
 import type { SynthesizeSpeech } from '../../pipeline/media/speech.ts';
+import { noRoute, quoteName } from '../../routing/no-route.ts';
 import { scanJson } from '../body.ts';
 import { detectAbandonedStream, onClientDisconnect } from '../half-close.ts';
 import { sendImages, sendMedia } from '../send-response.ts';
 import { createMediaHandler, type MediaHandler, type MediaRequestContext, toMediaCall } from './media-request.ts';
-import { type CallRouteDeps, maxModelLength } from './text.ts';
+import { type CallRouteDeps, maxModelLength, modelTooLong } from './text.ts';
 
 export interface MediaRouteDeps extends CallRouteDeps {
   readonly generateImages: GenerateImages;
@@ -38,7 +38,7 @@ function parseCall(received: MediaRequestContext, route: 'images' | 'speech'): {
   const { body } = received;
   const read = route === 'images' ? parseImageRequest : parseSpeechRequest;
   const { model, fields } = read(body, scanJson(body, mediaBodyKeys));
-  // Lone surrogates cannot be part of a URL.
-  if (model.length > maxModelLength || !model.isWellFormed()) throw gatewayError('no_route');
+  if (model.length > maxModelLength) throw modelTooLong(model);
+  if (!model.isWellFormed()) throw noRoute(undefined, `${quoteName(model)} has a lone surrogate, which cannot be part of a URL`);
   return { call: toMediaCall(received, route, model), fields };
 }

@@ -12,6 +12,7 @@ import type { Logger } from '../../observability/logger.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { CallResponse, HandleCall } from '../../pipeline/call/handle-call.ts';
 import type { ProjectContext } from '../../pipeline/call/project-context.ts';
+import { noRoute, quoteName } from '../../routing/no-route.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
 import { checkContentType, readBody, scanJson, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
@@ -95,6 +96,10 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
 /** The catalog's limit for model ids. No model has so long a name; rejecting it keeps it out of plan, records and logs. */
 export const maxModelLength = 300;
 
+export function modelTooLong(model: string): Error {
+  return noRoute(undefined, `${quoteName(model)} is longer than ${maxModelLength} characters`);
+}
+
 interface CallSource {
   readonly id: string;
   readonly startedAt: number;
@@ -118,7 +123,7 @@ export function parseCall(received: CallSource): Call {
   const application = { source: sourceHeader ?? project.slug, sourceGiven: sourceHeader !== null };
   const spans = scanJson(body, bodyKeys);
   const summary = codec.parseRequest(body, spans);
-  if (summary.model !== null && summary.model.length > maxModelLength) throw gatewayError('no_route');
+  if (summary.model !== null && summary.model.length > maxModelLength) throw modelTooLong(summary.model);
   return {
     id,
     startedAt,

@@ -1,6 +1,5 @@
 /**
- * Sends a call to its candidates in order until one responds. Each attempt is journaled before it is sent. The only place where the text
- * routes turn a VendorError into a gateway error.
+ * Sends a call to its candidates in order until one responds. Each attempt is journaled before it is sent.
  */
 import type { Attempt, Call, CallMetadata, Candidate, Outcome } from '../../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
@@ -8,15 +7,15 @@ import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import type { Breakers } from '../../failover/breaker.ts';
-import type { AttemptFailure } from '../../failover/chain.ts';
 import { runChain } from '../../failover/chain.ts';
-import { classifyFailure, retryDelay } from '../../failover/classify-failure.ts';
+import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
 import type { CallCancellation } from './cancellation.ts';
+import { type ChainFailure, toChainFailure } from './chain-error.ts';
 import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest } from './estimate.ts';
 import { createIdempotencyKeyFilter } from './idempotency.ts';
@@ -32,15 +31,9 @@ export interface WinningAttempt {
   readonly firstByteMs: number;
 }
 
-/** Why a call got no response. */
-interface Failure {
-  readonly error: GatewayError;
-  readonly outcome: Outcome;
-}
-
 export type ChainOutcome = { readonly failed: readonly Attempt[] } & (
   | { readonly kind: 'responded'; readonly response: VendorResponse; readonly attempt: WinningAttempt }
-  | ({ readonly kind: 'failed' } & Failure)
+  | ({ readonly kind: 'failed' } & ChainFailure)
 );
 
 export interface ChainRequest {
@@ -125,13 +118,9 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         return { kind: 'responded', ...result.response, failed };
       case 'faulted':
         return { kind: 'failed', error: result.error, outcome: 'failed', failed };
-      case 'exhausted': {
-        const { failures } = result;
-        const failure = deadlineForbidsRetry(failures, cancellation) ? cancelledError(failures, cancellation) : exhaustedError(failures);
-        return { kind: 'failed', ...failure, failed };
-      }
+      case 'exhausted':
       case 'aborted':
-        return { kind: 'failed', ...(interruptedByShutdown(result.cut) ?? cancelledError(result.failures, cancellation)), failed };
+        return { kind: 'failed', ...toChainFailure(result, cancellation), failed };
     }
   };
 }
@@ -147,47 +136,4 @@ function attemptOutcome(error: VendorError, cancellation: CallCancellation): Out
     case 'rate_limited':
       return 'failed';
   }
-}
-
-/** Reports whether the last model was rate limited and would be retried, but the deadline is shorter than the wait. */
-function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation: CallCancellation): boolean {
-  const last = failures.at(-1);
-  if (!last || classifyFailure(last.error) !== 'rate_limited') return false;
-  const wasRetry = failures.at(-2)?.candidate === last.candidate;
-  return !wasRetry && retryDelay(last.error, null) !== null && retryDelay(last.error, cancellation.remainingMs()) === null;
-}
-
-/** Returns the first vendor's status and message when every model rejected the request, otherwise the last attempt's reason. */
-function exhaustedError(failures: readonly AttemptFailure[]): Failure {
-  const first = failures.find(({ error }) => !(error.cause instanceof UntranslatableError)) ?? failures[0];
-  const last = failures.at(-1);
-  if (first && failures.every(({ error }) => classifyFailure(error) === 'refused')) {
-    const { error } = first;
-    const message = error.vendorMessage ?? error.message;
-    return { error: gatewayError('upstream_refused', { message, status: error.status ?? 400, cause: error }), outcome: 'refused' };
-  }
-  return upstreamFailed(failures, last ? describeFailure(last) : 'every model of the plan failed', 'failed');
-}
-
-/** Returns the error of an attempt that was cut off by a shutdown; null when something else ended it. */
-function interruptedByShutdown(cut: AttemptFailure | null): Failure | null {
-  if (cut?.error.kind !== 'stopped') return null;
-  return { error: gatewayError('upstream_failed', { message: describeFailure(cut), status: 503, cause: cut.error }), outcome: 'unknown' };
-}
-
-function cancelledError(failures: readonly AttemptFailure[], cancellation: CallCancellation): Failure {
-  if (cancellation.cancelledBy() === 'client') {
-    return { error: gatewayError('upstream_failed', { message: 'the caller disconnected' }), outcome: 'client_left' };
-  }
-  const last = failures.at(-1);
-  return upstreamFailed(failures, `client deadline exceeded${last ? `; last attempt: ${describeFailure(last)}` : ''}`, 'deadline');
-}
-
-function upstreamFailed(failures: readonly AttemptFailure[], message: string, outcome: Outcome): Failure {
-  const status = failures.every(({ error }) => error.kind === 'connect') ? 503 : 502;
-  return { error: gatewayError('upstream_failed', { message, status, cause: failures.at(-1)?.error }), outcome };
-}
-
-function describeFailure({ candidate, error }: AttemptFailure): string {
-  return `${candidate.id}: ${error.message}`;
 }

@@ -3,7 +3,7 @@ import type { Reservation } from '../../ceilings/reservation.ts';
 import type { CallMetadata, CallResult, MediaCall, MediaCandidate, Outcome, SettledCall } from '../../core/call.ts';
 import { noMemory } from '../../core/call.ts';
 import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
-import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
+import { GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
 import type { Tokens, Units } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { AttemptStart } from '../../journal/record.ts';
@@ -108,7 +108,7 @@ export function asGatewayError(cause: unknown): GatewayError {
   const { message } = cause;
   switch (cause.kind) {
     case 'status':
-      return gatewayError('upstream_error', { message, cause });
+      return gatewayError('upstream_error', { message, cause, members: vendorMembers(cause) });
     case 'unreadable':
       return gatewayError('bad_upstream_response', { message, cause });
     case 'connect':

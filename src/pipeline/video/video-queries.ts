@@ -5,8 +5,9 @@
  * here is polled at the default provider, if the project may use it. Nothing here is charged or recorded.
  */
 import type { GatewayError } from '../../core/errors.ts';
-import { gatewayError, VendorError } from '../../core/errors.ts';
+import { gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
+import { noRoute } from '../../routing/no-route.ts';
 import type { MediaProvider } from '../../vendors/media.ts';
 import type { VideoState, VideoVendor } from '../../vendors/video.ts';
 import { getFileKey, getFileName, parseFileAddress, parseOperationName } from '../../vendors/video-address.ts';
@@ -150,9 +151,8 @@ async function* deliver(chunks: AsyncGenerator<Buffer, void>): AsyncGenerator<Bu
 }
 
 function noProvider(requester?: VideoRequester): GatewayError {
-  return gatewayError('no_route', {
-    message: requester?.providers?.length === 0 ? 'no providers configured' : 'no video provider configured',
-  });
+  const message = requester?.providers?.length === 0 ? 'no providers configured' : 'no video provider configured';
+  return noRoute(message, 'no provider of the project serves videos');
 }
 
 /** Returns the error that the vendor would return. */
@@ -169,5 +169,10 @@ function failedVideo({ reason, message }: Extract<VideoState, { kind: 'failed' }
 function asCallerError(error: unknown): unknown {
   if (!(error instanceof VendorError)) return error;
   const code = error.kind === 'status' ? 'upstream_error' : 'upstream_failed';
-  return gatewayError(code, { message: error.message, cause: error, ...(error.kind === 'connect' && { status: 503 }) });
+  return gatewayError(code, {
+    message: error.message,
+    cause: error,
+    ...(error.kind === 'connect' && { status: 503 }),
+    ...(error.kind === 'status' && { members: vendorMembers(error) }),
+  });
 }

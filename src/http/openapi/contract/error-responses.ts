@@ -22,11 +22,25 @@ const plainReasons: Readonly<Record<PlainTextStatus, string>> = {
   422: 'plain text: the body does not match the schema',
 };
 
+/** The members of `ErrorMembers`. */
+const furtherMembers = {
+  param: z.string().optional().describe('The request member that the vendor objects to.'),
+  upstream_code: z
+    .string()
+    .optional()
+    .describe("The vendor's code; `context_length_exceeded` for every prompt that is too long, whatever the vendor calls it."),
+  upstream_type: z.string().optional().describe("The vendor's type."),
+  hint: z.string().optional().describe('What was requested, and what would work.'),
+};
+
 export const errorSchemas = {
   ChatError: z
-    .looseObject({ error: z.looseObject({ message: z.string(), type: z.string(), code: z.string() }) })
+    .looseObject({ error: z.looseObject({ message: z.string(), type: z.string(), code: z.string(), ...furtherMembers }) })
     .describe('`type` and `code` hold the same value.'),
-  MessagesError: z.looseObject({ type: z.literal('error'), error: z.looseObject({ type: z.string(), message: z.string() }) }),
+  MessagesError: z.looseObject({
+    type: z.literal('error'),
+    error: z.looseObject({ type: z.string(), message: z.string(), ...furtherMembers }),
+  }),
 };
 
 export function describeErrors({ style, codes, plain, headers }: ErrorResponsesSpec): JsonObject {
@@ -37,17 +51,18 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
   const plainTexts = new Map(plain.map((status) => [String(status), plainReasons[status]]));
   const described = [...byStatus].sort().map(([status, codesOfStatus]) => {
     const plainText = plainTexts.get(status);
-    const retryDelays = codesOfStatus.flatMap((code) => errorSpecs[code].retryAfterSeconds ?? []);
-    const names = codesOfStatus.map((code) =>
-      errorSpecs[code].retryAfterSeconds === undefined ? code : `${code} (${errorSpecs[code].retryAfterSeconds} s)`,
-    );
+    const names = codesOfStatus.map((code) => {
+      const delay = getRetryDelay(code, status);
+      return delay === null ? code : `${code} (${delay} s)`;
+    });
+    const mayHaveDelay = codesOfStatus.some((code) => getRetryDelay(code, status) !== null);
     return [
       status,
       {
         description: [...(codesOfStatus.length === 0 ? [] : [names.join(', ')]), ...(plainText === undefined ? [] : [plainText])].join(
           '; ',
         ),
-        headers: responseHeaderRefs([...headers, ...(retryDelays.length > 0 ? ['retry-after' as const] : [])]),
+        headers: responseHeaderRefs([...headers, ...(mayHaveDelay ? ['retry-after' as const] : [])]),
         content: {
           ...(codesOfStatus.length > 0 && {
             'application/json': { schema: bodySchema(style, status, codesOfStatus) },
@@ -58,6 +73,13 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
     ];
   });
   return { ...Object.fromEntries(described), '431': { description: 'The header block is too large. No body.' } };
+}
+
+/** Seconds in `retry-after`; null when the header is not sent. A 503 of vendors that limited the rate has their wait. */
+function getRetryDelay(code: ErrorCode, status: string): string | null {
+  if (code === 'upstream_failed' && status === '503') return '1 to 60';
+  const { retryAfterSeconds } = errorSpecs[code];
+  return retryAfterSeconds === undefined ? null : String(retryAfterSeconds);
 }
 
 /** A refusal has the first vendor's status; a status that the gateway also uses itself describes both. */

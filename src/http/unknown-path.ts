@@ -1,0 +1,62 @@
+/** What the 404 of an unknown path or method says: the request, and the route that was probably meant. */
+
+/** Routes by address, such as `post /v1/chat/completions` or `get /v1/memory/episodes/{id}`. */
+export type Addresses = readonly string[];
+
+const maxPathLength = 200;
+
+/** `POST /chat/completions: did you mean /v1/chat/completions?`, or for a known path the methods that it has. */
+export function describeUnknownPath(method: string, path: string, addresses: Addresses): string {
+  const request = `${method} ${path.replace(/[^\x21-\x7e]/g, '').slice(0, maxPathLength)}`;
+  const known = addresses.map((address) => {
+    const [verb = '', route = ''] = address.split(' ');
+    return { verb: verb.toUpperCase(), route };
+  });
+  const verbsOf = (asked: string) => known.filter(({ route }) => matches(route, asked)).map(({ verb }) => verb);
+  const verbs = verbsOf(path);
+  if (verbs.length > 0) return `${request}: use ${verbs.join(' or ')}`;
+  const corrected = spellings(path).find((spelling) => verbsOf(spelling).length > 0) ?? findNearest(path, known);
+  return corrected === null ? `${request}: there is no such path` : `${request}: did you mean ${corrected}?`;
+}
+
+/** The path as it is meant when the base URL of a client lacks the version, or has it twice, or ends in a slash. */
+function spellings(path: string): string[] {
+  const plain = path.replace(/\/{2,}/g, '/').replace(/(?<=.)\/$/, '');
+  const bare = plain.replace(/^(?:\/v1)+(?=\/)/i, '');
+  return [plain, `/v1${bare}`, bare].flatMap((spelling) => [spelling, spelling.toLowerCase()]).filter((spelling) => spelling !== path);
+}
+
+function findNearest(path: string, known: readonly { readonly route: string }[]): string | null {
+  const spelled = spellings(path)
+    .concat(path)
+    .filter((spelling) => spelling.length <= maxPathLength);
+  const ranked = known
+    .filter(({ route }) => !route.includes('{'))
+    .map(({ route }) => ({ route, distance: Math.min(...spelled.map((spelling) => editDistance(spelling, route))) }))
+    .sort((left, right) => left.distance - right.distance);
+  const [nearest] = ranked;
+  return nearest && nearest.distance <= maxDistance ? nearest.route : null;
+}
+
+/** Two changed letters: `/v1/completion`, `/v1/chat/completoins`. */
+const maxDistance = 2;
+
+/** A segment in braces matches any value. */
+function matches(route: string, path: string): boolean {
+  const [left, right] = [route.split('/'), path.split('/')];
+  return left.length === right.length && left.every((segment, at) => (segment.startsWith('{') ? right[at] !== '' : segment === right[at]));
+}
+
+/** Number of characters to insert, delete or replace. */
+function editDistance(left: string, right: string): number {
+  let previous = Array.from({ length: right.length + 1 }, (_, at) => at);
+  for (const [row, character] of [...left].entries()) {
+    const current = [row + 1];
+    for (let at = 1; at <= right.length; at += 1) {
+      const replaced = (previous[at - 1] ?? 0) + (character === right[at - 1] ? 0 : 1);
+      current.push(Math.min(replaced, (previous[at] ?? 0) + 1, (current[at - 1] ?? 0) + 1));
+    }
+    previous = current;
+  }
+  return previous[right.length] ?? 0;
+}

@@ -1,0 +1,87 @@
+/** The error of a call whose chain got no response. The only place where the text routes turn a VendorError into a gateway error. */
+import type { Outcome } from '../../core/call.ts';
+import { type ErrorMembers, type GatewayError, gatewayError, vendorMembers } from '../../core/errors.ts';
+import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
+import type { AttemptFailure, ChainResult } from '../../failover/chain.ts';
+import { classifyFailure, isContextOverflow, retryDelay, waitOfLimitedChain } from '../../failover/classify-failure.ts';
+import type { CallCancellation } from './cancellation.ts';
+
+/** Why a call got no response. */
+export interface ChainFailure {
+  readonly error: GatewayError;
+  readonly outcome: Outcome;
+}
+
+type FailedChain = Exclude<ChainResult<unknown>, { kind: 'responded' }>;
+
+export function toChainFailure(result: FailedChain, cancellation: CallCancellation): ChainFailure {
+  const { failures } = result;
+  switch (result.kind) {
+    case 'exhausted':
+      return deadlineForbidsRetry(failures, cancellation) ? cancelled(failures, null, cancellation) : exhausted(failures);
+    case 'aborted':
+      return interruptedByShutdown(result.cut) ?? cancelled(failures, result.cut, cancellation);
+  }
+}
+
+/** Reports whether the last model was rate limited and would be retried, but the deadline is shorter than the wait. */
+function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation: CallCancellation): boolean {
+  const last = failures.at(-1);
+  if (!last || classifyFailure(last.error) !== 'rate_limited') return false;
+  const wasRetry = failures.at(-2)?.candidate === last.candidate;
+  return !wasRetry && retryDelay(last.error, null) !== null && retryDelay(last.error, cancellation.remainingMs()) === null;
+}
+
+/** Returns the first vendor's status and message when every model rejected the request, otherwise the last attempt's reason. */
+function exhausted(failures: readonly AttemptFailure[]): ChainFailure {
+  const first = failures.find(({ error }) => !(error.cause instanceof UntranslatableError)) ?? failures[0];
+  const last = failures.at(-1);
+  if (first && failures.every(({ error }) => classifyFailure(error) === 'refused')) {
+    const { error } = first;
+    const message = error.vendorMessage ?? error.message;
+    const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
+    return { error: gatewayError('upstream_refused', { message, status: error.status ?? 400, cause: error, members }), outcome: 'refused' };
+  }
+  return upstreamFailed(failures, last ? describeFailure(last) : 'every model of the plan failed', 'failed');
+}
+
+/**
+ * Contains the phrases by which clients recognize an overflow in an error of either dialect, because a vendor of the other dialect uses its own:
+ * LangChain for Anthropic and Claude Code search for the first half, LiteLLM for the second.
+ */
+const overflowHint = "the prompt is too long: it is over the model's maximum context limit, and no larger model is left in the plan";
+
+/** Returns the error of an attempt that was cut off by a shutdown; null when something else ended it. */
+function interruptedByShutdown(cut: AttemptFailure | null): ChainFailure | null {
+  if (cut?.error.kind !== 'stopped') return null;
+  return { error: gatewayError('upstream_failed', { message: describeFailure(cut), status: 503, cause: cut.error }), outcome: 'unknown' };
+}
+
+function cancelled(failures: readonly AttemptFailure[], cut: AttemptFailure | null, cancellation: CallCancellation): ChainFailure {
+  if (cancellation.cancelledBy() === 'client') {
+    return { error: gatewayError('upstream_failed', { message: 'the caller disconnected' }), outcome: 'client_left' };
+  }
+  const last = failures.at(-1);
+  const message = `client deadline exceeded${last ? `; last attempt: ${describeFailure(last)}` : ''}`;
+  // A model that was cut may respond the next time, so no wait is named then.
+  return upstreamFailed(failures, message, 'deadline', cut === null);
+}
+
+/** 503 with `retry-after` when the vendors limited the rate, 503 when none could be reached, else 502. */
+function upstreamFailed(failures: readonly AttemptFailure[], message: string, outcome: Outcome, mayNameWait = true): ChainFailure {
+  const waitMs = mayNameWait ? waitOfLimitedChain(failures) : null;
+  const isUnavailable = waitMs !== null || failures.every(({ error }) => error.kind === 'connect');
+  return {
+    error: gatewayError('upstream_failed', {
+      message,
+      status: isUnavailable ? 503 : 502,
+      cause: failures.at(-1)?.error,
+      ...(waitMs !== null && { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) }),
+    }),
+    outcome,
+  };
+}
+
+function describeFailure({ candidate, error }: AttemptFailure): string {
+  return `${candidate.id}: ${error.message}`;
+}

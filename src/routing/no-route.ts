@@ -1,0 +1,38 @@
+/** The error `no_route`: a message that never varies (docs/api/reference.md#no-route), and a hint that names what was requested and what would work. */
+import { type GatewayError, gatewayError } from '../core/errors.ts';
+
+/** Code points of a requested name that a hint repeats. */
+const maxNameLength = 100;
+
+const listing = 'GET /v1/models lists what this key may use';
+
+export function noRoute(message: string | undefined, hint: string): GatewayError {
+  return gatewayError('no_route', { ...(message !== undefined && { message }), members: { hint: `${hint}; ${listing}` } });
+}
+
+/** Why no model is open: the reason of a skipped model, or `unknown` for a name that is neither tier nor model. */
+export function explainNoRoute(asked: string, reason: string | null): string {
+  const name = quoteName(asked);
+  switch (reason) {
+    case null:
+      return `${name} has no models`;
+    case 'unknown':
+      return `unknown model ${name}`;
+    case 'unknown_provider':
+      return `no provider of ${name} is configured`;
+    case 'provider_not_in_project':
+      return `the project may not use a provider of ${name}`;
+    case 'not_permitted_for_key':
+      return `the key does not permit ${name}`;
+    case 'price_unknown':
+      return `${name} has no price, which a cost ceiling or cap requires`;
+    default:
+      return `${name} is not served on this route`;
+  }
+}
+
+/** A requested name in quotes: bounded, without control characters. */
+export function quoteName(name: string): string {
+  const visible = [...name.replace(/\p{C}/gu, '')];
+  return `"${visible.length > maxNameLength ? `${visible.slice(0, maxNameLength).join('')}...` : visible.join('')}"`;
+}
