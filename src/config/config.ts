@@ -2,7 +2,7 @@
  * The configuration: one validated, frozen object. Modules receive the part they need as an argument; most may not import `config` and declare
  * that part themselves with the same names.
  */
-import type { Dialect, ModelTraits, Route, Tiers } from '../core/call.ts';
+import type { Dialect, ModelTraits, ResponsesSupport, Route, Tiers } from '../core/call.ts';
 import type { Price } from '../core/pricing.ts';
 
 export type ProviderDialect = Dialect | 'gemini';
@@ -15,6 +15,8 @@ export interface ProviderConfig {
   readonly apiKey: string | null;
   readonly dialect: ProviderDialect;
   readonly serves: readonly Route[];
+  /** Unknown when the row does not say what it serves and the vendor is not a known one. */
+  readonly responses: ResponsesSupport;
   /** Header of the API key, and the scheme before the key (`Bearer`), if any. */
   readonly auth: { readonly header: string; readonly scheme: string | null };
   readonly headers: Readonly<Record<string, string>>;

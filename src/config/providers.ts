@@ -1,5 +1,5 @@
 /** Builds providers from the rows of the file: applies the dialect's defaults and checks URLs. */
-import type { Route } from '../core/call.ts';
+import type { ResponsesSupport, Route } from '../core/call.ts';
 import type { ProviderConfig, ProviderDialect } from './config.ts';
 import type { ProviderValues } from './file-schema.ts';
 import type { Path } from './yaml-file.ts';
@@ -49,6 +49,7 @@ function buildProvider(name: string, row: ProviderValues, addError: AddError): P
     apiKey: row.api_key ?? null,
     dialect,
     serves,
+    responses: findResponsesSupport(row),
     // A custom header carries the bare key unless the row also sets a scheme.
     auth: auth ? { header: auth.header.toLowerCase(), scheme: auth.scheme ?? null } : defaultAuth[dialect],
     headers: Object.fromEntries(Object.entries(row.headers ?? {}).map(([header, value]) => [header.toLowerCase(), value])),
@@ -67,6 +68,14 @@ function buildProvider(name: string, row: ProviderValues, addError: AddError): P
     },
     assetHosts: parseAssetHosts(row.asset_hosts ?? [], addError),
   };
+}
+
+/** OpenAI and Azure have the route; another vendor has it when its row says so, and is asked when its row says nothing. */
+function findResponsesSupport({ dialect, serves, base_url: baseUrl }: ProviderValues): ResponsesSupport {
+  if (serves !== undefined) return serves.includes('responses') ? 'native' : 'translated';
+  if (dialect !== 'chat') return 'translated';
+  const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : '';
+  return host === 'api.openai.com' || host.endsWith('.openai.azure.com') ? 'native' : 'unknown';
 }
 
 function parseAssetHosts(hosts: readonly string[], addError: AddError): string[] {

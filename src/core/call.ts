@@ -172,9 +172,17 @@ export interface ModelTraits {
   readonly reasons?: boolean;
 }
 
+/**
+ * How a model's vendor serves calls of responses: on that route; with the request translated to its dialect; or `unknown`, when the route is
+ * tried first.
+ */
+export type ResponsesSupport = 'native' | 'translated' | 'unknown';
+
 export interface Candidate extends CandidateModel {
   /** Dialect of the vendor. */
   readonly dialect: Dialect;
+  /** Default: native. */
+  readonly responses?: ResponsesSupport;
   readonly maxOutputTokens: number | null;
   /** Tokens of input that the model accepts; null when unknown. */
   readonly maxInputTokens?: number | null;

@@ -1,5 +1,5 @@
 /** The providers, models with prices, and tiers of the deployment. Built from the configuration, and replaced as a whole at reload. */
-import { type Dialect, isDialect, type MediaRoute, type ModelTraits, type Route, type Tiers } from '../core/call.ts';
+import { type Dialect, isDialect, type MediaRoute, type ModelTraits, type ResponsesSupport, type Route, type Tiers } from '../core/call.ts';
 import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
 
 /** Purpose of a model. */
@@ -36,7 +36,7 @@ export interface PricedRow {
 
 /** The part of the configuration that routing uses; `models` and `tiers` in file order. */
 export interface CatalogSource {
-  readonly providers: Readonly<Record<string, { readonly dialect: string; readonly serves: readonly Route[] }>>;
+  readonly providers: Readonly<Record<string, Omit<CatalogProvider, 'dialect'> & { readonly dialect: string }>>;
   readonly models: Readonly<Record<string, CatalogSourceRow>>;
   readonly tiers: Tiers;
   readonly imageTiers?: Tiers;
@@ -63,6 +63,8 @@ export interface CatalogProvider {
   readonly dialect: Dialect;
   /** Routes it serves; of `chat` and `messages` only that of its dialect. */
   readonly serves: readonly Route[];
+  /** By default as `serves` says. */
+  readonly responses?: ResponsesSupport;
 }
 
 export interface Catalog {
@@ -79,8 +81,8 @@ export interface Catalog {
 
 export function buildCatalog({ providers, models, tiers, imageTiers = {}, speechTiers = {}, defaults }: CatalogSource): Catalog {
   const inferenceProviders = new Map<string, CatalogProvider>();
-  for (const [name, { dialect, serves }] of Object.entries(providers)) {
-    if (isDialect(dialect)) inferenceProviders.set(name, { dialect, serves });
+  for (const [name, { dialect, serves, responses }] of Object.entries(providers)) {
+    if (isDialect(dialect)) inferenceProviders.set(name, { dialect, serves, ...(responses && { responses }) });
   }
   const catalogModels = new Map<string, CatalogModel>();
   const idsByBareName = new Map<string, string[]>();

@@ -5,7 +5,7 @@ import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { explainNoRoute, noRoute, quoteName } from './no-route.ts';
 import type { ProjectRouting } from './rules.ts';
-import { hasProvider, isRetired } from './rules.ts';
+import { findResponsesSupport, hasProvider, isRetired } from './rules.ts';
 import type { Selection, SelectRequest } from './select.ts';
 import { selectModels } from './select.ts';
 
@@ -119,6 +119,7 @@ function toCandidate(catalog: Catalog, id: string): Candidate | null {
   const parts = splitModelId(id);
   const provider = parts ? catalog.providers.get(parts.provider) : undefined;
   if (!parts || !provider) return null;
-  const { price = null, maxOutputTokens = null, traits = {} } = catalog.models.get(id) ?? {};
-  return { id, ...parts, dialect: provider.dialect, price, maxOutputTokens, traits };
+  const model = catalog.models.get(id);
+  const { price = null, maxOutputTokens = null, traits = {} } = model ?? {};
+  return { id, ...parts, dialect: provider.dialect, responses: findResponsesSupport(provider, model), price, maxOutputTokens, traits };
 }

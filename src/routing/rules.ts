@@ -1,6 +1,6 @@
 /** Which models a call may use: pure functions of the catalog, the project and the key. See docs/architecture/routing-and-failover.md. */
-import { isDialect, type TextRoute, type Tiers } from '../core/call.ts';
-import type { Catalog } from './catalog.ts';
+import { isDialect, type ResponsesSupport, type TextRoute, type Tiers } from '../core/call.ts';
+import type { Catalog, CatalogModel, CatalogProvider } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 
 /** Routing settings of an application. */
@@ -84,10 +84,17 @@ export function findSkipReason({ catalog, project }: RoutingView, route: TextRou
   const provider = name === undefined ? undefined : catalog.providers.get(name);
   if (name === undefined || provider === undefined) return 'unknown_provider';
   if (project.providers !== null && !project.providers.includes(name)) return 'provider_not_in_project';
-  // A vendor of the other dialect serves the call on its own route.
-  const vendorRoute = isDialect(route) ? provider.dialect : route;
+  // A vendor of another dialect serves the call on its own route.
+  const isNative = route === 'responses' && findResponsesSupport(provider, catalog.models.get(id)) !== 'translated';
+  const vendorRoute = isDialect(route) || (route === 'responses' && !isNative) ? provider.dialect : route;
   if (!provider.serves.includes(vendorRoute)) return 'route_not_served';
   return catalog.models.get(id)?.serves?.includes(vendorRoute) === false ? 'route_not_for_model' : null;
+}
+
+/** How a model serves calls of responses. */
+export function findResponsesSupport({ serves, responses }: CatalogProvider, model: CatalogModel | undefined): ResponsesSupport {
+  if (!serves.includes('responses') || model?.serves?.includes('responses') === false) return 'translated';
+  return model?.serves ? 'native' : (responses ?? 'native');
 }
 
 /**

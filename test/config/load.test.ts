@@ -30,6 +30,7 @@ describe('gateway.yaml', () => {
       apiKey: 'o',
       dialect: 'chat',
       serves: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech'],
+      responses: 'native',
       auth: { header: 'authorization', scheme: 'Bearer' },
       headers: {},
       connectTimeoutMs: 5_000,

@@ -65,7 +65,7 @@ describe('a tier that no provider of the project serves is filled, cheapest firs
     ['with models of its kind', { model: 'standard' }, chatModels],
     ['for auto', { model: 'auto' }, chatModels],
     ['in both dialects', { model: 'standard', route: 'messages' }, chatModels],
-    ['with those that serve the route', { model: 'standard', route: 'responses' }, ['openai/mini', 'openai/gpt', 'openai/secret']],
+    ['in both dialects on responses', { model: 'standard', route: 'responses' }, chatModels],
     ['of embeddings', { model: 'embed', route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],
     ['of embeddings for auto', { route: 'embeddings' }, ['openai/embed-small', 'openai/embed-large']],
     ['by the price of a search', { route: 'rerank' }, ['openai/rank', 'openai/rank-dear']],
@@ -94,7 +94,7 @@ describe('a model that no provider of the project serves is filled with models o
   test.each<[string, Asked, string[]]>([
     ['a full id', { model: 'away/gpt' }, ['openai/gpt', 'azure/gpt']],
     ['of a provider that does not exist', { model: 'nobody/mini' }, ['openai/mini']],
-    ['that serve the route', { model: 'away/gpt', route: 'responses' }, ['openai/gpt']],
+    ['that serve the route', { model: 'away/gpt', route: 'embeddings' }, ['openai/gpt']],
     ['of the kind of the route', { model: 'nobody/embed-small', route: 'embeddings' }, ['openai/embed-small']],
     ['or without a kind, which counts as chat', { model: 'nobody/mini', route: 'embeddings' }, ['openai/mini']],
   ])('%s', (_name, asked, ids) => {
@@ -117,7 +117,7 @@ describe('no fill', () => {
     ['the project switched it off', { model: 'standard', project: { catalogFill: false } }, none],
     ['neither tier nor model', { model: 'anything' }, none],
     ['no model of the same name', { model: 'away/other' }, none],
-    ['no model of the same name on the route', { model: 'away/gpt', route: 'responses', project: { providers: ['azure'] } }, none],
+    ['no model of the same name on the route', { model: 'away/gpt', route: 'embeddings', project: { providers: ['azure'] } }, none],
     ['a model of the same name and another kind', { model: 'nobody/embed-small' }, none],
     ['such a model on another route', { model: 'nobody/rank', route: 'embeddings' }, none],
     ['a bare name without other models', { model: 'judge', project: { providers: ['azure'] } }, none],

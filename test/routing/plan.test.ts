@@ -78,22 +78,48 @@ describe('the routes', () => {
     expect(idsOf({ route })).toEqual(ids);
   });
 
-  test.each<TextRoute>(['embeddings', 'moderations', 'rerank', 'responses'])(
-    '%s skips providers that do not serve it, with the reason',
-    (route) => {
-      const { candidates, entries: lines } = plan({
-        route,
-        model: 'all',
-        project: { tiers: { all: ['router/meta/llama', 'anthropic/claude', 'azure/mini'] } },
-      });
-      expect(candidates).toMatchObject([{ id: 'azure/mini', dialect: 'chat' }]);
-      expect(lines).toEqual([
-        { model: 'azure/mini', skipped: null },
-        { model: 'router/meta/llama', skipped: 'route_not_served' },
-        { model: 'anthropic/claude', skipped: 'route_not_served' },
-      ]);
-    },
-  );
+  test.each<TextRoute>(['embeddings', 'moderations', 'rerank'])('%s skips providers that do not serve it, with the reason', (route) => {
+    const { candidates, entries: lines } = plan({
+      route,
+      model: 'all',
+      project: { tiers: { all: ['router/meta/llama', 'anthropic/claude', 'azure/mini'] } },
+    });
+    expect(candidates).toMatchObject([{ id: 'azure/mini', dialect: 'chat' }]);
+    expect(lines).toEqual([
+      { model: 'azure/mini', skipped: null },
+      { model: 'router/meta/llama', skipped: 'route_not_served' },
+      { model: 'anthropic/claude', skipped: 'route_not_served' },
+    ]);
+  });
+
+  test('responses goes to every vendor: on its own route, or translated to its dialect', () => {
+    const providers = {
+      ...source.providers,
+      azure: { dialect: 'chat', serves: ['chat', 'responses'] as const, responses: 'unknown' as const },
+      none: { dialect: 'chat', serves: ['embeddings'] as const },
+    };
+    const models = {
+      ...source.models,
+      'openai/mini': { price: null, maxOutputTokens: null, serves: ['chat'] as const },
+      'azure/own': { price: null, maxOutputTokens: null, serves: ['responses'] as const },
+    };
+    const all = ['openai/gpt', 'openai/mini', 'azure/mini', 'azure/own', 'router/meta/llama', 'anthropic/claude', 'none/x'];
+    const { candidates, entries } = plan({
+      route: 'responses',
+      model: 'all',
+      project: { tiers: { all } },
+      catalog: buildCatalog({ ...source, providers, models }),
+    });
+    expect(candidates.map(({ id, responses }) => [id, responses])).toEqual([
+      ['openai/gpt', 'native'],
+      ['openai/mini', 'translated'],
+      ['azure/mini', 'unknown'],
+      ['azure/own', 'native'],
+      ['router/meta/llama', 'translated'],
+      ['anthropic/claude', 'translated'],
+    ]);
+    expect(entries).toContainEqual({ model: 'none/x', skipped: 'route_not_served' });
+  });
 
   test('a vendor that does not serve the route of its dialect is skipped', () => {
     const providers = { ...source.providers, openai: { dialect: 'chat', serves: ['embeddings'] as const } };
@@ -135,7 +161,7 @@ describe('the tier that a classifier chose for auto', () => {
 describe('a candidate', () => {
   test('has everything its attempt needs', () => {
     expect(plan({ model: 'openai/gpt' }).candidates).toEqual([
-      { id: 'openai/gpt', provider: 'openai', model: 'gpt', dialect: 'chat', price, maxOutputTokens: 100, traits: {} },
+      { id: 'openai/gpt', provider: 'openai', model: 'gpt', dialect: 'chat', responses: 'native', price, maxOutputTokens: 100, traits: {} },
     ]);
     expect(plan({ model: 'router/meta/llama' }).candidates).toMatchObject([{ provider: 'router', model: 'meta/llama' }]);
     expect(plan({ model: 'openai/new-model' }).candidates).toMatchObject([{ model: 'new-model', price: null, maxOutputTokens: null }]);

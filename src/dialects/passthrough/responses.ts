@@ -1,5 +1,6 @@
 /** Codec of OpenAI responses (docs/vendors.md), forwarded to vendors that serve the path. */
 
+import type { AssistantTurn } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import type { ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
@@ -20,16 +21,20 @@ export const responses: RouteCodec = {
   formatStreamError: () => null,
 };
 
-/** Joins text blocks without a separator; only calls of the caller's functions are tool calls (docs/api/reference.md#memory-rules). */
 function parseResponse(response: Readonly<Record<string, unknown>>): ResponseSummary {
+  const tokens = parseResponsesUsage(response.usage);
+  return { tokens, isFinal: tokens !== null, turn: readAssistantTurn(response) };
+}
+
+/** Joins text blocks without a separator; only calls of the caller's own tools are tool calls (docs/api/reference.md#memory-rules). */
+export function readAssistantTurn(response: Readonly<Record<string, unknown>>): AssistantTurn {
   const items = asArray(response.output).map(asObject);
   const parts = items.filter(({ type }) => type === 'message').flatMap(({ content }) => asArray(content).map(asObject));
   const text = parts.map((part) => asString(part.text) ?? asString(part.refusal) ?? '').join('');
   const toolCalls = items
-    .filter(({ type }) => type === 'function_call')
-    .map((item) => ({ name: asString(item.name) ?? '', arguments: asString(item.arguments) ?? '' }));
-  const tokens = parseResponsesUsage(response.usage);
-  return { tokens, isFinal: tokens !== null, turn: { text, toolCalls } };
+    .filter(({ type }) => type === 'function_call' || type === 'custom_tool_call')
+    .map((item) => ({ name: asString(item.name) ?? '', arguments: asString(item.arguments) ?? asString(item.input) ?? '' }));
+  return { text, toolCalls };
 }
 
 function createStreamReader(): StreamReader {

@@ -136,15 +136,12 @@ function parseItem(item: unknown): Step[] {
       if (role === 'assistant') return parseContent('assistant', content);
       return role === 'system' || role === 'developer' ? textSteps('system', role, content) : otherSteps(item);
     case 'function_call':
-      return [
-        {
-          kind: 'message',
-          role: 'assistant',
-          text: '',
-          toolCalls: [{ name: asString(item.name) ?? '', arguments: toArgumentsText(item.arguments) }],
-        },
-      ];
+    case 'custom_tool_call': {
+      const argumentText = toArgumentsText(type === 'function_call' ? item.arguments : item.input);
+      return [{ kind: 'message', role: 'assistant', text: '', toolCalls: [{ name: asString(item.name) ?? '', arguments: argumentText }] }];
+    }
     case 'function_call_output':
+    case 'custom_tool_call_output':
       return [{ kind: 'pause' }, ...textSteps('tool_result', type, item.output)];
     case 'reasoning':
       return thinkingSteps(item);

@@ -5,6 +5,7 @@
  */
 import type { TextRoute } from '../../core/call.ts';
 import { asObject, isObject } from '../../core/json/narrow.ts';
+import { unsealReasoning } from '../json/sealed-reasoning.ts';
 
 /** Members of a body that hold text, on any route. */
 const requestMembers = ['messages', 'system', 'instructions', 'input', 'prompt', 'query', 'documents'];
@@ -63,7 +64,10 @@ function extractTexts(values: readonly unknown[]): string[] {
       for (let index = value.length - 1; index >= 0; index -= 1) stack.push({ value: value[index], isToolInput });
     } else if (isObject(value)) {
       for (const [name, member] of Object.entries(value).reverse()) {
-        if (isToolInput || !(skippedMembers.has(name) || isBinary(name, value)))
+        // What the gateway itself encoded is translated to plain text for some vendors.
+        const unsealed = name === 'encrypted_content' ? unsealReasoning(member) : null;
+        if (unsealed !== null) stack.push({ value: unsealed, isToolInput });
+        else if (isToolInput || !(skippedMembers.has(name) || isBinary(name, value)))
           stack.push({ value: member, isToolInput: isToolInput || (name === 'input' && 'name' in value) });
       }
     }

@@ -20,6 +20,7 @@ import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest } from './estimate.ts';
 import { createIdempotencyKeyFilter } from './idempotency.ts';
 import { reportAttempt } from './report-attempt.ts';
+import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
 
 /** The attempt that got a response; it ends with the response. */
 export interface WinningAttempt {
@@ -29,6 +30,11 @@ export interface WinningAttempt {
   readonly startedAt: number;
   readonly status: number;
   readonly firstByteMs: number;
+}
+
+interface Responded {
+  readonly response: VendorResponse;
+  readonly attempt: WinningAttempt;
 }
 
 export type ChainOutcome = { readonly failed: readonly Attempt[] } & (
@@ -52,6 +58,7 @@ export interface AttemptDeps {
 }
 
 export function createAttemptChain({ httpClient, findProvider, breakers, journal, clock }: AttemptDeps) {
+  const responsesRoutes = createResponsesRoutes(clock);
   /** Throws `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not sent. */
   return async function attemptChain({ call, metadata, candidates, cancellation }: ChainRequest): Promise<ChainOutcome> {
     const failed: Attempt[] = [];
@@ -61,7 +68,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     const report = ({ provider }: Candidate, error: VendorError | null): void =>
       reportAttempt(breakers, { projectId: call.caller.projectId, provider, error, now: clock.now() });
 
-    const attempt = async (candidate: Candidate, waitMs: number): Promise<{ response: VendorResponse; attempt: WinningAttempt }> => {
+    const send = async (candidate: Candidate, waitMs: number, responsesForm: ResponsesForm): Promise<Responded> => {
       n += 1;
       const startedAt = clock.now();
       const record = { n, provider: candidate.provider, model: candidate.model, startedAt };
@@ -70,7 +77,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       try {
         const provider = findProvider(candidate.provider);
         if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
-        const { codec, body, forwardedHeaders, toCallerResponse } = adapterFor(call, candidate, provider);
+        const { codec, body, forwardedHeaders, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm);
         const vendorResponse = await sendToVendor(httpClient, {
           provider,
           codec,
@@ -101,6 +108,11 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         throw error;
       }
     };
+
+    const attempt = (candidate: Candidate, waitMs: number): Promise<Responded> =>
+      call.route === 'responses'
+        ? responsesRoutes.attempt(candidate, waitMs, (form, wait) => send(candidate, wait, form))
+        : send(candidate, waitMs, 'native');
 
     const result = await runChain({ candidates, attempt, remainingMs: cancellation.remainingMs, pause: cancellation.pause }).catch(
       (error: unknown) => {

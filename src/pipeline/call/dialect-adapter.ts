@@ -21,6 +21,8 @@ import type { StreamTranslator } from '../../dialects/translate/stream.ts';
 import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
 import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
+import { responsesAdapterFor, withoutSealedReasoning } from './responses-adapter.ts';
+import type { ResponsesForm } from './responses-routes.ts';
 
 /** The request to one candidate, and the conversion of its response. */
 export interface DialectAdapter {
@@ -37,13 +39,24 @@ export interface DialectAdapter {
 const defaultMaxTokens = 4_096;
 
 /** Creates the adapter. Throws a VendorError like that of a vendor's 400 when the vendor's dialect cannot express the request. */
-export function adapterFor(call: Call, candidate: Candidate, provider: Provider): DialectAdapter {
+export function adapterFor(call: Call, candidate: Candidate, provider: Provider, responsesForm: ResponsesForm = 'native'): DialectAdapter {
   const { route } = call;
+  if (route === 'responses' && responsesForm === 'translated') {
+    return refuseUntranslatable(() =>
+      responsesAdapterFor(call, {
+        candidate,
+        forwardedHeaders: headersFor(candidate.dialect, call.forwardedHeaders),
+        maxTokensField: maxTokensField(provider),
+        maxTokens: candidate.maxOutputTokens ?? defaultMaxTokens,
+      }),
+    );
+  }
   if (!isDialect(route) || candidate.dialect === route) {
     const codec = routeCodecs[route];
+    const { body, spans } = route === 'responses' ? withoutSealedReasoning(call) : call;
     return {
       codec,
-      body: splice(call.body, codec.patchForVendor(call.body, call.spans, candidate.model, call.stream)),
+      body: splice(body, codec.patchForVendor(body, spans, candidate.model, call.stream)),
       forwardedHeaders: call.forwardedHeaders,
       toCallerResponse: (response) => response,
     };
@@ -69,7 +82,7 @@ function translateRequest(call: Call, candidate: Candidate, provider: Provider):
   const { model, traits } = candidate;
   const { stream } = call;
   const parsed = parseLossless(call.body.toString('utf8'));
-  try {
+  return refuseUntranslatable(() => {
     // The body is valid JSON, so only its size can be the reason.
     if (parsed === undefined)
       rejectUntranslatable('the body is nested too deeply, or has too many values, to be translated to the other dialect');
@@ -79,6 +92,13 @@ function translateRequest(call: Call, candidate: Candidate, provider: Provider):
         ? requestToMessages(body, { ...traits, model, stream, maxTokens: candidate.maxOutputTokens ?? defaultMaxTokens })
         : requestToChat(body, { ...traits, model, stream, maxTokensField: maxTokensField(provider) });
     return Buffer.from(JSON.stringify(translated));
+  });
+}
+
+/** Throws what cannot be translated like a vendor's 400. */
+function refuseUntranslatable<Result>(translate: () => Result): Result {
+  try {
+    return translate();
   } catch (error) {
     if (!(error instanceof UntranslatableError)) throw error;
     throw new VendorError('status', error.message, { status: 400, vendorMessage: error.message, cause: error });

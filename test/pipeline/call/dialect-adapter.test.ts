@@ -1,9 +1,10 @@
 /** Requests to one candidate: the caller's bytes, or a translation for a vendor of the other dialect. */
 import { describe, expect, it, test } from '@jest/globals';
-import type { Call, Candidate, Dialect } from '../../../src/core/call.ts';
+import type { Call, Candidate, Dialect, PromptRoute } from '../../../src/core/call.ts';
 import { noCorrelation } from '../../../src/core/call.ts';
 import { VendorError } from '../../../src/core/errors.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
+import { sealReasoning } from '../../../src/dialects/json/sealed-reasoning.ts';
 import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import type { DialectAdapter } from '../../../src/pipeline/call/dialect-adapter.ts';
 import { adapterFor } from '../../../src/pipeline/call/dialect-adapter.ts';
@@ -13,7 +14,7 @@ import type { Provider } from '../../../src/vendors/vendor.ts';
 
 const passed = { 'anthropic-version': '2020-01-01', 'anthropic-beta': 'a', 'openai-beta': 'o', 'idempotency-key': 'i' };
 
-function callOf(route: Dialect, text: string, stream = false): Call {
+function callOf(route: PromptRoute, text: string, stream = false): Call {
   const body = Buffer.from(text);
   return {
     id: '0193d7a0-0000-7000-8000-000000000000',
@@ -78,6 +79,19 @@ describe('for a vendor of the same dialect', () => {
     expect(adapter).toMatchObject({ codec: { route }, forwardedHeaders: passed });
     const answer = plainOf(route, '{"any":1.0}');
     expect(adapter.toCallerResponse(answer)).toBe(answer);
+  });
+});
+
+describe('for a vendor that has the route of responses', () => {
+  test('reasoning that the gateway sealed for another vendor is removed; without any, only the model changes', () => {
+    const [own, foreign] = [
+      '"type":"reasoning","encrypted_content":"gAAA"',
+      `"type":"reasoning","encrypted_content":"${sealReasoning({ a: 1 })}"`,
+    ];
+    const text = (items: string): string => `{ "model":"standard", "input":[${items}], "x" : 1.0 }`;
+    expect(adapt(callOf('responses', text(`{ ${own}}`)), 'chat').body.toString()).toBe(text(`{ ${own}}`).replace('standard', 'chat-model'));
+    const body = adapt(callOf('responses', text(`{${own}},{${foreign}}`)), 'chat').body.toString();
+    expect(body).toBe(`{"model":"chat-model","input":[{${own}}],"x":1.0}`);
   });
 });
 

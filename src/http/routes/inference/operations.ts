@@ -53,7 +53,9 @@ export const inferenceRequests = {
   EmbeddingsBody: forwarded(),
   ModerationsBody: forwarded(),
   RerankBody: forwarded(),
-  ResponsesBody: forwarded({ stream }),
+  ResponsesBody: forwarded({ stream }).describe(
+    'Goes unchanged, but for the model, to a vendor that has the route; translated to other vendors.',
+  ),
 };
 
 const vendorResponse = (members: z.ZodRawShape = {}) => z.looseObject(members).describe('The vendor’s answer, unchanged.');

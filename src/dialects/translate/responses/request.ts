@@ -1,0 +1,91 @@
+/**
+ * Translates a responses request to a chat request, and determines what its response repeats of it. Pure. Bodies come from `parseLossless`.
+ *
+ * What needs responses that a vendor stores, and what has no equivalent, makes the request untranslatable. Only `store`, `metadata`,
+ * `service_tier`, `truncation`, `text.verbosity`, `top_logprobs`, `include`, `max_tool_calls`, keys of prompt caches and unknown parameters
+ * are dropped.
+ */
+import type { JsonObject } from '../../../core/json/narrow.ts';
+import { rejectUntranslatable } from '../../contract/untranslatable.ts';
+import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../../json/lossless-json.ts';
+import { toChatMessages } from './items.ts';
+import { type CallerTool, translateTools } from './tools.ts';
+
+/** What the response needs to know about its request. */
+export interface RequestEcho {
+  /** Members of the response that repeat the request. */
+  readonly members: JsonObject;
+  /** By the name that the vendor gets. */
+  readonly tools: ReadonlyMap<string, CallerTool>;
+}
+
+/** The chat request, without model, token limit and stream, and what its response repeats. Throws UntranslatableError. */
+export function translateResponsesRequest(body: JsonObject, target: 'chat' | 'messages'): { chat: JsonObject; echo: RequestEcho } {
+  rejectStored(body);
+  const { effort } = asLosslessObject(body.reasoning);
+  const { format } = asLosslessObject(body.text);
+  const tools = translateTools(body);
+  const chat = omitNullish({
+    messages: toChatMessages(body, target),
+    max_completion_tokens: body.max_output_tokens,
+    temperature: body.temperature,
+    top_p: body.top_p,
+    ...tools.chat,
+    response_format: toResponseFormat(format),
+    reasoning_effort: effort,
+    user: asNonEmptyString(body.user) ?? asNonEmptyString(body.safety_identifier),
+  });
+  return { chat, echo: { members: echoOf(body, tools.offered), tools: tools.byVendorName } };
+}
+
+/** The gateway stores no responses, and neither does a vendor without this route. */
+function rejectStored(body: JsonObject): void {
+  for (const name of ['previous_response_id', 'conversation']) {
+    if (body[name] !== undefined && body[name] !== null)
+      rejectUntranslatable(`${name}: this model's vendor stores no responses; send the whole conversation as input`);
+  }
+  if (body.background === true) rejectUntranslatable("background: this model's vendor stores no responses");
+  if (body.prompt !== undefined && body.prompt !== null) rejectUntranslatable("prompt: this model's vendor stores no prompts");
+}
+
+function toResponseFormat(format: unknown): JsonObject | null {
+  if (format === undefined || format === null) return null;
+  const { type, name, schema, description, strict } = asLosslessObject(format);
+  switch (type) {
+    case 'text':
+      return null;
+    case 'json_object':
+      return { type };
+    case 'json_schema':
+      if (!isLosslessObject(schema)) return rejectUntranslatable('text.format.schema: must be an object');
+      return { type, json_schema: { name: asNonEmptyString(name) ?? 'answer', schema, ...omitNullish({ description, strict }) } };
+    default:
+      return rejectUntranslatable("text.format: does not exist at this model's vendor");
+  }
+}
+
+/** The members in which OpenAI repeats the request. Nothing is stored and nothing is cut, whatever the request says. */
+function echoOf(body: JsonObject, tools: readonly unknown[]): JsonObject {
+  const { effort, summary } = asLosslessObject(body.reasoning);
+  const { format, verbosity } = asLosslessObject(body.text);
+  return {
+    background: false,
+    instructions: body.instructions ?? null,
+    max_output_tokens: body.max_output_tokens ?? null,
+    max_tool_calls: null,
+    metadata: body.metadata ?? {},
+    parallel_tool_calls: body.parallel_tool_calls ?? true,
+    previous_response_id: null,
+    prompt_cache_key: body.prompt_cache_key ?? null,
+    reasoning: { effort: effort ?? null, summary: summary ?? null },
+    safety_identifier: body.safety_identifier ?? null,
+    store: false,
+    temperature: body.temperature ?? null,
+    text: { format: format ?? { type: 'text' }, ...omitNullish({ verbosity }) },
+    tool_choice: body.tool_choice ?? 'auto',
+    tools,
+    top_p: body.top_p ?? null,
+    truncation: 'disabled',
+    user: body.user ?? null,
+  };
+}

@@ -1,0 +1,129 @@
+/**
+ * Translates tools and tool choice of a responses request to the chat dialect.
+ *
+ * Custom tools take free text: they become functions with the argument `input`. Tools of a namespace become functions whose names start
+ * with that of the namespace. Tools that OpenAI runs itself have no equivalent: those that only help are left out when other tools remain,
+ * and the `tools` of the response show it; all others make the request untranslatable.
+ */
+import { createHash } from 'node:crypto';
+import type { JsonObject } from '../../../core/json/narrow.ts';
+import { asArray, asString } from '../../../core/json/narrow.ts';
+import { rejectUntranslatable } from '../../contract/untranslatable.ts';
+import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../../json/lossless-json.ts';
+
+/** A tool as the caller declared it. */
+export interface CallerTool {
+  readonly kind: 'function' | 'custom';
+  readonly name: string;
+  readonly namespace: string | null;
+}
+
+export interface TranslatedTools {
+  /** `tools`, `tool_choice` and `parallel_tool_calls` of the chat request. */
+  readonly chat: JsonObject;
+  /** The caller's tools that the model is offered. */
+  readonly offered: readonly unknown[];
+  /** By the name that the vendor gets. */
+  readonly byVendorName: ReadonlyMap<string, CallerTool>;
+}
+
+interface Declared {
+  readonly vendorName: string;
+  readonly caller: CallerTool;
+  readonly chatTool: JsonObject;
+}
+
+/** The argument of a function in place of a custom tool. */
+const customInput = 'input';
+
+/** Help of OpenAI that an answer does not depend on; deferred tools, which `tool_search` finds, are always offered. */
+const optionalTools = /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|image_generation|tool_search)$/;
+
+export function translateTools(body: JsonObject): TranslatedTools {
+  const tools = body.tools ?? [];
+  if (!Array.isArray(tools)) return rejectUntranslatable('tools: must be a list');
+  const isOffered = (tool: unknown): boolean => !optionalTools.test(asString(asLosslessObject(tool).type) ?? '');
+  const offered = tools.filter(isOffered);
+  const all = offered.flatMap((tool: unknown) => declare(asLosslessObject(tool), null));
+  if (all.length === 0 && tools.length > 0)
+    return rejectUntranslatable("tools: web search and other tools that OpenAI runs do not exist at this model's vendor");
+  const { choice, allowed } = translateChoice(body.tool_choice);
+  const declared = allowed === null ? all : all.filter(({ vendorName }) => allowed.has(vendorName));
+  const isSingle = declared.length > 0 && body.parallel_tool_calls === false;
+  return {
+    chat: omitNullish({
+      tools: declared.length > 0 ? declared.map(({ chatTool }) => chatTool) : null,
+      tool_choice: declared.length > 0 ? choice : null,
+      parallel_tool_calls: isSingle ? false : null,
+    }),
+    offered,
+    byVendorName: new Map(all.map(({ vendorName, caller }) => [vendorName, caller])),
+  };
+}
+
+function declare(tool: JsonObject, namespace: string | null): Declared[] {
+  const { type, description } = tool;
+  if (type === 'namespace' && namespace === null) {
+    const name = asNonEmptyString(tool.name) ?? rejectUntranslatable('tools: a namespace has no name');
+    return asArray(tool.tools).flatMap((inner) => declare(asLosslessObject(inner), name));
+  }
+  if (type !== 'function' && type !== 'custom')
+    return rejectUntranslatable("tools: only functions and custom tools exist at this model's vendor, not tools that OpenAI runs");
+  const name = asNonEmptyString(tool.name) ?? rejectUntranslatable('tools: a tool has no name');
+  const vendorName = toVendorName(name, namespace);
+  const fn =
+    type === 'custom'
+      ? { name: vendorName, description: describeCustom(tool), parameters: customParameters }
+      : { name: vendorName, ...omitNullish({ description, parameters: tool.parameters, strict: tool.strict === true ? true : null }) };
+  return [{ vendorName, caller: { kind: type, name, namespace }, chatTool: { type: 'function', function: fn } }];
+}
+
+const customParameters = { type: 'object', properties: { [customInput]: { type: 'string' } }, required: [customInput] };
+
+/** The grammar is part of the description, because functions cannot enforce it. */
+function describeCustom({ description, format }: JsonObject): string {
+  const { type, syntax, definition } = asLosslessObject(format);
+  const grammar =
+    type === 'grammar' && typeof definition === 'string'
+      ? `The text must match this ${asString(syntax) ?? ''} grammar:\n${definition}`
+      : '';
+  const use = `The argument \`${customInput}\` is the whole text for this tool, unchanged.`;
+  return [asString(description) ?? '', use, grammar].filter((text) => text !== '').join('\n\n');
+}
+
+/** Vendors limit names to 64 characters. */
+const maxNameLength = 64;
+
+export function toVendorName(name: string, namespace: string | null): string {
+  if (namespace === null) return name;
+  const joined = `${namespace}${namespace.endsWith('__') ? '' : '__'}${name}`.replaceAll(/[^\w-]/g, '_');
+  if (joined.length <= maxNameLength) return joined;
+  const digest = createHash('sha256').update(`${namespace}/${name}`).digest('hex').slice(0, 12);
+  return `${joined.slice(0, maxNameLength - digest.length - 1)}_${digest}`;
+}
+
+/** `allowed` is null for all tools. */
+function translateChoice(choice: unknown): { choice: unknown; allowed: ReadonlySet<string> | null } {
+  if (choice === undefined || choice === null) return { choice: null, allowed: null };
+  if (choice === 'auto' || choice === 'none' || choice === 'required') return { choice, allowed: null };
+  const { type, mode, tools } = asLosslessObject(choice);
+  if (type === 'allowed_tools') return { choice: mode, allowed: new Set(asArray(tools).map((tool) => namedTool(asLosslessObject(tool)))) };
+  return { choice: { type: 'function', function: { name: namedTool(asLosslessObject(choice)) } }, allowed: null };
+}
+
+function namedTool({ type, name, namespace }: JsonObject): string {
+  const toolName = type === 'function' || type === 'custom' ? asNonEmptyString(name) : null;
+  if (toolName === null) return rejectUntranslatable("tool_choice: names a tool that does not exist at this model's vendor");
+  return toVendorName(toolName, asNonEmptyString(namespace));
+}
+
+/** The arguments of a function in place of a custom tool. */
+export function toCustomArguments(input: unknown): string {
+  return JSON.stringify({ [customInput]: asString(input) ?? '' });
+}
+
+/** The text for a custom tool. A model that did not follow the function's parameters wrote the text itself. */
+export function parseCustomArguments(argumentText: string, parse: (text: string) => unknown): string {
+  const parsed = parse(argumentText);
+  return (isLosslessObject(parsed) ? asString(parsed[customInput]) : null) ?? argumentText;
+}

@@ -1,0 +1,126 @@
+/**
+ * Adapts a call of responses to a vendor without that route: the request is translated to the vendor's dialect, the response and its stream
+ * are translated back. See docs/architecture/translation.md#responses.
+ */
+import type { Call, Candidate } from '../../core/call.ts';
+import { VendorError } from '../../core/errors.ts';
+import { asArray, type JsonObject } from '../../core/json/narrow.ts';
+import { scanObject } from '../../core/json/spans.ts';
+import type { SseEvent } from '../../core/sse.ts';
+import { createSseParser } from '../../core/sse.ts';
+import { rejectUntranslatable } from '../../dialects/contract/untranslatable.ts';
+import { bodyKeys } from '../../dialects/json/body-members.ts';
+import { asLosslessObject, omitNullish } from '../../dialects/json/lossless-json.ts';
+import { parseLossless } from '../../dialects/json/parse-lossless.ts';
+import { sealMark, unsealReasoning } from '../../dialects/json/sealed-reasoning.ts';
+import { readAssistantTurn } from '../../dialects/passthrough/responses.ts';
+import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
+import { requestToMessages } from '../../dialects/translate/chat-to-messages.ts';
+import { chatToResponse, createChatToResponses } from '../../dialects/translate/responses/from-chat.ts';
+import { createMessagesToResponses, messagesToResponse } from '../../dialects/translate/responses/from-messages.ts';
+import { translateResponsesRequest } from '../../dialects/translate/responses/request.ts';
+import type { ResponsesTranslator } from '../../dialects/translate/responses/translator.ts';
+import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
+import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
+
+export interface ResponsesTarget {
+  readonly candidate: Candidate;
+  readonly forwardedHeaders: Readonly<Record<string, string>>;
+  readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
+  /** Used for a messages vendor when the caller set no limit. */
+  readonly maxTokens: number;
+}
+
+/** Returns the adapter. Throws UntranslatableError. */
+export function responsesAdapterFor(call: Call, { candidate, forwardedHeaders, maxTokensField, maxTokens }: ResponsesTarget) {
+  const { dialect, model, traits } = candidate;
+  const { stream } = call;
+  const parsed = parseLossless(call.body.toString('utf8'));
+  if (parsed === undefined) rejectUntranslatable('the body is nested too deeply, or has too many values, to be translated');
+  const { chat, echo } = translateResponsesRequest(asLosslessObject(parsed), dialect);
+  const body =
+    dialect === 'messages'
+      ? requestToMessages(chat, { ...traits, model, stream, maxTokens })
+      : toChatRequest(chat, { model, stream, maxTokensField, reasons: traits?.reasons !== false });
+  const identity = { id: call.id, model, createdSeconds: Math.floor(call.startedAt / 1000) };
+  const toResponse = dialect === 'messages' ? messagesToResponse : chatToResponse;
+  const createTranslator = dialect === 'messages' ? createMessagesToResponses : createChatToResponses;
+  return {
+    codec: routeCodecs[dialect],
+    body: Buffer.from(JSON.stringify(body)),
+    forwardedHeaders,
+    toCallerResponse(response: VendorResponse): VendorResponse {
+      if (response.kind === 'stream') return translateStream(response, createTranslator(identity, echo));
+      const translated = toResponse(asLosslessObject(parseLossless(response.bytes.toString('utf8'))), identity, echo);
+      if (translated === null) throw new VendorError('unreadable', 'the response cannot be translated', { status: response.status });
+      const bytes = Buffer.from(JSON.stringify(translated));
+      return { ...response, contentType: 'application/json', bytes, summary: { ...response.summary, turn: readAssistantTurn(translated) } };
+    },
+  };
+}
+
+interface ChatSettings {
+  readonly model: string;
+  readonly stream: boolean;
+  readonly maxTokensField: ResponsesTarget['maxTokensField'];
+  readonly reasons: boolean;
+}
+
+function toChatRequest(chat: JsonObject, { model, stream, maxTokensField, reasons }: ChatSettings): JsonObject {
+  const { max_completion_tokens: maxTokens, reasoning_effort: effort, ...rest } = chat;
+  return omitNullish({
+    model,
+    ...rest,
+    [maxTokensField]: maxTokens,
+    reasoning_effort: reasons ? effort : null,
+    ...(stream ? { stream: true, stream_options: { include_usage: true } } : {}),
+  });
+}
+
+/**
+ * Returns the body for a vendor that has the route: unchanged, except for reasoning that the gateway sealed for another vendor, and which this
+ * one would reject.
+ */
+export function withoutSealedReasoning(call: Call): Pick<Call, 'body' | 'spans'> {
+  if (!call.body.includes(`"${sealMark}`)) return call;
+  const request = asLosslessObject(parseLossless(call.body.toString('utf8')));
+  const input = asArray(request.input).filter((item) => unsealReasoning(asLosslessObject(item).encrypted_content) === null);
+  if (input.length === asArray(request.input).length) return call;
+  const body = Buffer.from(JSON.stringify({ ...request, input }));
+  return { body, spans: scanObject(body, bodyKeys) };
+}
+
+/** A stream that breaks ends with `response.failed`. */
+function translateStream(response: StreamResponse, translator: ResponsesTranslator): StreamResponse {
+  const parser = createSseParser();
+  const translate = (events: readonly SseEvent[]): string => events.map((event) => translator.push(event)).join('');
+  /** The vendor's last event may lack its blank line, and the stream its closing event. */
+  const finish = (): string => translate(parser.end().events) + translator.end();
+
+  async function* chunks(): AsyncGenerator<StreamChunk, StreamEnd> {
+    const inner = response.chunks();
+    try {
+      for (;;) {
+        const step = await inner.next();
+        const isCut = step.done === true && step.value.kind === 'broken';
+        const isLast = step.done === true || step.value.isLast;
+        const text = (step.done ? '' : translate(parser.push(step.value.bytes).events)) + (isLast && !isCut ? finish() : '');
+        const { begun, ended, problem } = translator.state();
+        const isBroken = isCut || ended === 'broken' || (isLast && ended !== 'whole');
+        if (!isBroken) {
+          if (text !== '') yield { bytes: Buffer.from(text), isLast };
+          if (isLast) return { kind: 'whole' };
+          continue;
+        }
+        const message = (isCut && step.value.kind === 'broken' ? step.value.message : problem) ?? 'the stream cannot be translated';
+        const failed = text + (begun ? translator.fail(message) : '');
+        if (failed !== '') yield { bytes: Buffer.from(failed), isLast: false };
+        return { kind: 'broken', message, errorForwarded: begun };
+      }
+    } finally {
+      await inner.return({ kind: 'whole' });
+    }
+  }
+  // The turn as the caller gets it, because the caller's next call repeats that turn.
+  return { ...response, chunks, summary: () => ({ ...response.summary(), turn: readAssistantTurn(translator.response()) }) };
+}

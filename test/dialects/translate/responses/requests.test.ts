@@ -1,0 +1,212 @@
+/** Requests of responses, translated to both dialects. */
+import { describe, expect, test } from '@jest/globals';
+import { UntranslatableError } from '../../../../src/dialects/contract/untranslatable.ts';
+import { asLosslessObject } from '../../../../src/dialects/json/lossless-json.ts';
+import { parseLossless } from '../../../../src/dialects/json/parse-lossless.ts';
+import { requestToMessages } from '../../../../src/dialects/translate/chat-to-messages.ts';
+import { chatToResponse } from '../../../../src/dialects/translate/responses/from-chat.ts';
+import { messagesToResponse } from '../../../../src/dialects/translate/responses/from-messages.ts';
+import { translateResponsesRequest } from '../../../../src/dialects/translate/responses/request.ts';
+
+const identity = { id: '0193-ab', model: 'm', createdSeconds: 7 };
+const parse = (members: object) => asLosslessObject(parseLossless(JSON.stringify({ input: 'Hi', ...members })));
+const toChat = (members: object) => JSON.parse(JSON.stringify(translateResponsesRequest(parse(members), 'chat').chat));
+const toMessages = (members: object) => {
+  const { chat } = translateResponsesRequest(parse(members), 'messages');
+  return JSON.parse(JSON.stringify(requestToMessages(chat, { model: 'claude', maxTokens: 4096, stream: false })));
+};
+
+const png = 'data:image/png;base64,iVBO';
+const loop = [
+  { role: 'developer', content: [{ type: 'input_text', text: 'Use tools.' }] },
+  { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'Weather?' }] },
+  { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'gAAAA-of-openai' },
+  {
+    type: 'message',
+    role: 'assistant',
+    id: 'msg_1',
+    status: 'completed',
+    content: [{ type: 'output_text', text: 'Wait.', annotations: [] }],
+  },
+  { type: 'function_call', id: 'fc_1', call_id: 'c1', name: 'weather', arguments: '{"city":"Oslo"}' },
+  { type: 'custom_tool_call', id: 'ctc_1', call_id: 'c2', name: 'patch', input: 'a\n"b"' },
+  {
+    type: 'function_call_output',
+    call_id: 'c1',
+    output: [
+      { type: 'input_text', text: 'Rain' },
+      { type: 'input_image', image_url: png },
+    ],
+  },
+  { type: 'custom_tool_call_output', call_id: 'c2', output: 'ok' },
+  { type: 'web_search_call', id: 'ws_1', status: 'completed', action: { type: 'search', query: 'q' } },
+  { role: 'user', content: 'And?' },
+];
+
+describe('to chat', () => {
+  test('the items of one response become one message; images of results follow the results', () => {
+    expect(toChat({ instructions: 'Be brief.', input: loop }).messages).toEqual([
+      { role: 'system', content: 'Be brief.\n\nUse tools.' },
+      { role: 'user', content: 'Weather?' },
+      {
+        role: 'assistant',
+        content: 'Wait.',
+        tool_calls: [
+          { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } },
+          { id: 'c2', type: 'function', function: { name: 'patch', arguments: '{"input":"a\\n\\"b\\""}' } },
+        ],
+      },
+      { role: 'tool', tool_call_id: 'c1', content: 'Rain' },
+      { role: 'tool', tool_call_id: 'c2', content: 'ok' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'Attached to the result of tool call c1:' },
+          { type: 'image_url', image_url: { url: png } },
+        ],
+      },
+      { role: 'user', content: 'And?' },
+    ]);
+  });
+
+  test('settings, tools and formats have the names of chat', () => {
+    const schema = { type: 'object', properties: {} };
+    const translated = toChat({
+      max_output_tokens: 9,
+      temperature: 1.5,
+      top_p: 0.5,
+      reasoning: { effort: 'high', summary: 'auto' },
+      text: { verbosity: 'low', format: { type: 'json_schema', name: 'n', schema, strict: true } },
+      tools: [
+        { type: 'function', name: 'f', description: 'F.', parameters: schema, strict: true },
+        { type: 'custom', name: 'patch', description: 'Edits.', format: { type: 'grammar', syntax: 'lark', definition: 'start: "x"' } },
+        { type: 'namespace', name: 'mcp__a', tools: [{ type: 'function', name: 'g', parameters: schema, defer_loading: true }] },
+        { type: 'web_search', external_web_access: false },
+      ],
+      tool_choice: { type: 'custom', name: 'patch' },
+      parallel_tool_calls: false,
+      store: true,
+      include: ['reasoning.encrypted_content'],
+      metadata: { a: 'b' },
+      user: 'u',
+    });
+    expect(translated).toEqual({
+      messages: [{ role: 'user', content: 'Hi' }],
+      max_completion_tokens: 9,
+      temperature: 1.5,
+      top_p: 0.5,
+      tools: [
+        { type: 'function', function: { name: 'f', description: 'F.', parameters: schema, strict: true } },
+        {
+          type: 'function',
+          function: {
+            name: 'patch',
+            description: expect.stringMatching(/^Edits\.[\s\S]*`input`[\s\S]*lark grammar:\nstart: "x"$/),
+            parameters: { type: 'object', properties: { input: { type: 'string' } }, required: ['input'] },
+          },
+        },
+        { type: 'function', function: { name: 'mcp__a__g', parameters: schema } },
+      ],
+      tool_choice: { type: 'function', function: { name: 'patch' } },
+      parallel_tool_calls: false,
+      response_format: { type: 'json_schema', json_schema: { name: 'n', schema, strict: true } },
+      reasoning_effort: 'high',
+      user: 'u',
+    });
+  });
+
+  test('allowed_tools leaves only these tools', () => {
+    const tools = ['f', 'g'].map((name) => ({ type: 'function', name }));
+    const choice = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'g' }] };
+    expect(toChat({ tools, tool_choice: choice })).toMatchObject({ tools: [{ function: { name: 'g' } }], tool_choice: 'required' });
+  });
+
+  test('the response repeats the request, with the tools that the model was offered', () => {
+    const offered = { type: 'function', name: 'f', parameters: null, strict: false };
+    const { echo } = translateResponsesRequest(parse({ tools: [offered, { type: 'web_search' }], store: true, temperature: 0.2 }), 'chat');
+    expect(echo.members).toMatchObject({ tools: [offered], store: false, temperature: 0.2, tool_choice: 'auto', truncation: 'disabled' });
+  });
+});
+
+describe('to messages', () => {
+  test('results keep their images, and order is kept', () => {
+    expect(toMessages({ input: loop.slice(0, -1), instructions: 'Be brief.' })).toMatchObject({
+      system: [{ text: 'Be brief.\n\nUse tools.' }],
+      messages: [
+        { role: 'user', content: [{ type: 'text', text: 'Weather?' }] },
+        {
+          role: 'assistant',
+          content: [
+            { type: 'text', text: 'Wait.' },
+            { type: 'tool_use', id: 'c1', name: 'weather', input: { city: 'Oslo' } },
+            { type: 'tool_use', id: 'c2', name: 'patch', input: { input: 'a\n"b"' } },
+          ],
+        },
+        {
+          role: 'user',
+          content: [
+            { type: 'tool_result', tool_use_id: 'c1', content: [{ type: 'text', text: 'Rain' }, { type: 'image' }] },
+            { type: 'tool_result', tool_use_id: 'c2', content: 'ok' },
+          ],
+        },
+      ],
+    });
+  });
+});
+
+describe('what the caller sends back of a response', () => {
+  const request = { input: [{ role: 'user', content: 'Hi' }] };
+  const continued = (output: unknown) => ({
+    input: [...request.input, ...(output as object[]), { type: 'function_call_output', call_id: 't1', output: 'done' }],
+  });
+
+  test('a chat vendor gets its reasoning back during the loop of tool calls', () => {
+    const message = {
+      role: 'assistant',
+      content: 'Wait.',
+      reasoning_content: 'Hm.',
+      tool_calls: [{ id: 't1', type: 'function', function: { name: 'f', arguments: '{"a":1.0}' } }],
+    };
+    const answer = asLosslessObject(parseLossless(JSON.stringify({ choices: [{ message, finish_reason: 'tool_calls' }] })));
+    const response = chatToResponse(answer, identity, translateResponsesRequest(parse(request), 'chat').echo);
+    expect(toChat(continued(response?.output)).messages[1]).toEqual(message);
+  });
+
+  test('a messages vendor gets its blocks back', () => {
+    const content = [
+      { type: 'text', text: 'Wait.' },
+      { type: 'tool_use', id: 't1', name: 'f', input: { a: 12345678901234567890n } },
+    ];
+    const text = JSON.stringify({ content, stop_reason: 'tool_use' }, (_, value) => (typeof value === 'bigint' ? 7 : value));
+    const response = messagesToResponse(
+      asLosslessObject(parseLossless(text)),
+      identity,
+      translateResponsesRequest(parse(request), 'messages').echo,
+    );
+    expect(toMessages(continued(response?.output)).messages[1]).toEqual({ role: 'assistant', content: JSON.parse(text).content });
+  });
+});
+
+describe('what needs the route itself is refused, with the name of the member', () => {
+  const call = { type: 'function', name: 'f' };
+  test.each([
+    [{ previous_response_id: 'resp_1' }, /^previous_response_id: .*send the whole conversation as input$/],
+    [{ conversation: 'conv_1' }, /^conversation: /],
+    [{ background: true }, /^background: /],
+    [{ prompt: { id: 'p' } }, /^prompt: /],
+    [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, /^input\[0\]: item_reference needs stored responses/],
+    [{ input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] }, /^input\[0\]: file_id names a file at OpenAI/],
+    [{ input: [{ role: 'user', content: 'a' }, { type: 'computer_call' }] }, /^input\[1\]: items of this type/],
+    [{ input: 7 }, /^input: must be text or a list$/],
+    [{ tools: [{ type: 'web_search' }] }, /^tools: web search/],
+    [{ tools: [call, { type: 'mcp', server_url: 'x' }] }, /^tools: only functions and custom tools/],
+    [{ tools: [call, { type: 'web_search' }], tool_choice: { type: 'web_search' } }, /^tool_choice: /],
+    [{ text: { format: { type: 'grammar' } } }, /^text\.format: /],
+  ])('%j', (members, message) => {
+    for (const target of ['chat', 'messages'] as const) {
+      const translate = () => translateResponsesRequest(parse(members), target);
+      expect(translate).toThrow(UntranslatableError);
+      expect(translate).toThrow(message);
+    }
+  });
+});
