@@ -139,7 +139,11 @@ describe('vendors with and without the route', () => {
     const answer = await lent().call('/v1/responses', { model: 'messages/echo', input: 'Hi', previous_response_id: 'resp_1' });
     expect(answer.status).toBe(400);
     expect(await answer.json()).toMatchObject({
-      error: { code: 'upstream_refused', message: expect.stringMatching(/^previous_response_id: .*send the whole conversation as input$/) },
+      error: {
+        code: 'upstream_refused',
+        param: 'previous_response_id',
+        message: expect.stringMatching(/^previous_response_id: .*send the whole conversation as input$/),
+      },
     });
   });
 

@@ -13,6 +13,7 @@ const lent = shareGateway({
   yaml: () => `
 providers:
   recorded-chat: { base_url: ${vendor.url}/v1, api_key: key-recorded, dialect: chat }
+  recorded-chat-only: { base_url: ${vendor.url}/v1, api_key: key-recorded, dialect: chat, serves: [chat] }
   recorded-messages: { base_url: ${vendor.url}/v1, api_key: key-recorded, dialect: messages }
   recorded-artifacts: { base_url: ${vendor.url}/v1, api_key: key-recorded, dialect: chat, serves: [images], image_shape: artifacts }
 `,
@@ -87,6 +88,38 @@ describe('a caller of the other dialect', () => {
       total_tokens: prompt + tokens.output,
       prompt_tokens_details: { cached_tokens: tokens.cached ?? 0 },
     });
+  });
+});
+
+describe('a caller of responses', () => {
+  test.each(translated)('%s is read by the OpenAI SDK', async (_title, recording) => {
+    const { route, name, stream, text, tools = [], end, tokens } = recording;
+    const body = { model: route === 'chat' ? `recorded-chat-only/${name}` : modelOf(route, name), input: 'Hi' };
+    const { responses } = openaiOf(lent());
+    const response = stream ? await responses.stream(body).finalResponse() : await responses.create(body);
+    const parts = response.output.flatMap((item) => (item.type === 'message' ? item.content : []));
+    expect(parts.map((part) => (part.type === 'refusal' ? part.refusal : part.text)).join('')).toBe(text);
+    const calls = response.output.flatMap((item) => (item.type === 'function_call' ? [item] : []));
+    expect(calls.map((call) => ({ name: call.name, input: JSON.parse(call.arguments) }))).toEqual(tools);
+    const incomplete: Readonly<Record<string, string>> = { length: 'max_output_tokens', content_filter: 'content_filter' };
+    const reason = incomplete[end[0]];
+    expect(response.incomplete_details).toEqual(reason === undefined ? null : { reason });
+    const input = tokens.input + (tokens.cached ?? 0) + (tokens.written ?? 0);
+    expect(response.usage).toMatchObject({
+      input_tokens: input,
+      output_tokens: tokens.output,
+      input_tokens_details: { cached_tokens: tokens.cached ?? 0 },
+    });
+    const thoughts = response.output.flatMap((item) => (item.type === 'reasoning' ? [item] : []));
+    if (name === 'thinking' || name === 'reasoning')
+      expect(thoughts[0]).toMatchObject({ summary: [{ type: 'summary_text' }], encrypted_content: expect.stringMatching(/^gw1\./) });
+  });
+
+  test.each(['chat', 'messages'] as const)('%s: an error in the middle of a stream is response.failed', async (route) => {
+    const model = route === 'chat' ? 'recorded-chat-only/error-in-stream' : modelOf(route, 'error-in-stream');
+    const text = await (await lent().call('/v1/responses', { model, input: 'Hi', stream: true })).text();
+    expect(text).toContain('"delta":"Ber"');
+    expect(text.trimEnd().split('\n\n').at(-1)).toMatch(/^event: response\.failed\n/);
   });
 });
 

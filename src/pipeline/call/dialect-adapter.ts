@@ -101,7 +101,11 @@ function refuseUntranslatable<Result>(translate: () => Result): Result {
     return translate();
   } catch (error) {
     if (!(error instanceof UntranslatableError)) throw error;
-    throw new VendorError('status', error.message, { status: 400, vendorMessage: error.message, cause: error });
+    const { message } = error;
+    // Messages about one member begin with its name.
+    const [param = null] = /^[\w.[\]]+(?=: )/.exec(message) ?? [];
+    const report = { code: null, type: null, param, windowTokens: null };
+    throw new VendorError('status', message, { status: 400, vendorMessage: message, report, cause: error });
   }
 }
 

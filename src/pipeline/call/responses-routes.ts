@@ -39,7 +39,7 @@ export function createResponsesRoutes(clock: Clock) {
 }
 
 /** Whether the vendor does not know the path; a 404 about a model says so. */
-function lacksRoute({ kind, status, vendorMessage }: VendorError): boolean {
-  if (kind !== 'status') return false;
+function lacksRoute({ kind, status, vendorMessage, report }: VendorError): boolean {
+  if (kind !== 'status' || report.code === 'model_not_found') return false;
   return status === 405 || status === 501 || (status === 404 && !/\bmodel\b/i.test(vendorMessage ?? ''));
 }

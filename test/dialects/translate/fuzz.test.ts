@@ -5,14 +5,19 @@ import type { JsonObject } from '../../../src/core/json/narrow.ts';
 import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
+import { sealReasoning } from '../../../src/dialects/json/sealed-reasoning.ts';
 import { requestToMessages, responseToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
 import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-messages-stream.ts';
 import { requestToChat, responseToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
 import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
+import { chatToResponse, createChatToResponses } from '../../../src/dialects/translate/responses/from-chat.ts';
+import { createMessagesToResponses, messagesToResponse } from '../../../src/dialects/translate/responses/from-messages.ts';
+import { translateResponsesRequest } from '../../../src/dialects/translate/responses/request.ts';
 import { valueText } from '../../core/json/json-texts.ts';
 import { chatAnswer, chatStream, messagesAnswer, messagesStream, said } from './vendors.ts';
 
 const names = { id: 'call-1', model: 'm', createdSeconds: 1 };
+const echo = { members: {}, tools: new Map([['f', { kind: 'custom' as const, name: 'f', namespace: null }]]) };
 
 const chatRequest = {
   model: 'm',
@@ -78,6 +83,37 @@ const messagesRequest = {
   tool_choice: { type: 'tool', name: 'f', disable_parallel_tool_use: true },
   thinking: { type: 'enabled', budget_tokens: 2000 },
   output_config: { effort: 'low', format: { type: 'json_schema', schema: {} } },
+};
+
+const responsesRequest = {
+  model: 'm',
+  instructions: 'S',
+  input: [
+    { role: 'developer', content: 'D' },
+    {
+      type: 'message',
+      role: 'user',
+      content: [
+        { type: 'input_text', text: 'U' },
+        { type: 'input_image', image_url: 'data:image/png;base64,AA', detail: 'low' },
+        { type: 'input_file', file_data: 'data:application/pdf;base64,AA', filename: 'a' },
+      ],
+    },
+    { type: 'reasoning', id: 'rs', summary: [], encrypted_content: sealReasoning({ type: 'thinking', thinking: 'H', signature: 's' }) },
+    { type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'A', annotations: [] }] },
+    { type: 'function_call', call_id: 'c', name: 'f', namespace: 'n', arguments: '{}' },
+    { type: 'custom_tool_call', call_id: 'd', name: 'g', input: 'x' },
+    { type: 'function_call_output', call_id: 'c', output: [{ type: 'input_image', image_url: 'https://a.example/b.png' }] },
+    { type: 'custom_tool_call_output', call_id: 'd', output: 'T' },
+  ],
+  tools: [
+    { type: 'namespace', name: 'n', tools: [{ type: 'function', name: 'f', parameters: { type: 'object' } }] },
+    { type: 'custom', name: 'g', format: { type: 'grammar', syntax: 'lark', definition: 'x' } },
+    { type: 'web_search' },
+  ],
+  tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'custom', name: 'g' }] },
+  reasoning: { effort: 'low' },
+  text: { format: { type: 'json_schema', name: 'n', schema: { type: 'object' } } },
 };
 
 /** The value with some of its members, at any depth, replaced by other JSON or removed. */
@@ -157,12 +193,26 @@ describe('a request with a damaged member is translated or rejected', () => {
     );
   });
 
+  test('responses requests, for vendors of both dialects', () => {
+    fc.assert(
+      fc.property(damaged(responsesRequest), (text) => {
+        const body = asLosslessObject(parseLossless(text));
+        translatesOrRefuses(() => translateResponsesRequest(body, 'chat').chat);
+        const target = { model: 'm', maxTokens: 1, stream: true };
+        translatesOrRefuses(() => requestToMessages(translateResponsesRequest(body, 'messages').chat, target));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   test('answers', () => {
     const answers = said.chain((answer) => fc.tuple(damaged(chatAnswer(answer)), damaged(messagesAnswer(answer))));
     fc.assert(
       fc.property(answers, ([ofChat, ofMessages]) => {
         translatesOrRefuses(() => responseToMessages(asLosslessObject(parseLossless(ofChat)), names));
         translatesOrRefuses(() => responseToChat(asLosslessObject(parseLossless(ofMessages)), names));
+        translatesOrRefuses(() => chatToResponse(asLosslessObject(parseLossless(ofChat)), names, echo));
+        translatesOrRefuses(() => messagesToResponse(asLosslessObject(parseLossless(ofMessages)), names, echo));
       }),
       { numRuns: 1_000 },
     );
@@ -185,6 +235,8 @@ describe('a request with a damaged member is translated or rejected', () => {
         for (const [translator, datas] of [
           [createStreamToMessages(names), ofChat],
           [createStreamToChat(names), ofMessages],
+          [createChatToResponses(names, echo), ofChat],
+          [createMessagesToResponses(names, echo), ofMessages],
         ] as const) {
           const out = datas.map((data) => translator.push({ name: '', data, start: 0 })).join('') + translator.end();
           expect(translator.state().ended).not.toBeNull();

@@ -7,8 +7,12 @@ import type { RouteCodec } from '../../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../../src/dialects/messages/codec.ts';
 import { createStreamToMessages } from '../../../src/dialects/translate/chat-to-messages-stream.ts';
 import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
+import { createChatToResponses } from '../../../src/dialects/translate/responses/from-chat.ts';
+import { createMessagesToResponses } from '../../../src/dialects/translate/responses/from-messages.ts';
 import { names } from './steps.ts';
 import { chatStream, messagesStream, said } from './vendors.ts';
+
+const echo = { members: {}, tools: new Map() };
 
 describe("the translator and the relay's reader of the vendor's dialect", () => {
   /** The stream as the relay sees it through the reader. */
@@ -27,6 +31,14 @@ describe("the translator and the relay's reader of the vendor's dialect", () => 
   test.each([
     ['chat', chat, () => createStreamToMessages(names), chatStream, '{"error":{"message":"x"}}'],
     ['messages', messages, () => createStreamToChat(names), messagesStream, '{"type":"error","error":{"message":"x"}}'],
+    ['chat (to responses)', chat, () => createChatToResponses(names, echo), chatStream, '{"error":{"message":"x"}}'],
+    [
+      'messages (to responses)',
+      messages,
+      () => createMessagesToResponses(names, echo),
+      messagesStream,
+      '{"type":"error","error":{"message":"x"}}',
+    ],
   ])('agree on the start and end of %s streams, wherever they are split or fail', (_name, rules, create, streamFor, fault) => {
     fc.assert(
       fc.property(said, fc.nat(), fc.boolean(), (answer, place, fails) => {
@@ -52,6 +64,8 @@ describe("the translator and the relay's reader of the vendor's dialect", () => 
         for (const [translator, text] of [
           [createStreamToMessages(names), chatStream(answer)],
           [createStreamToChat(names), messagesStream(answer)],
+          [createChatToResponses(names, echo), chatStream(answer)],
+          [createMessagesToResponses(names, echo), messagesStream(answer)],
         ] as const) {
           const outputs = createSseParser()
             .push(Buffer.from(text))

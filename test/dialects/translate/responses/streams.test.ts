@@ -8,6 +8,8 @@ import { parseResponsesUsage } from '../../../../src/dialects/contract/token-usa
 import { asLosslessObject } from '../../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../../src/dialects/json/parse-lossless.ts';
 import { sealReasoning } from '../../../../src/dialects/json/sealed-reasoning.ts';
+import { readAssistantTurn } from '../../../../src/dialects/passthrough/responses.ts';
+import { normalizeMessage, parsePrompt } from '../../../../src/dialects/prompt/prompt.ts';
 import { chatToResponse, createChatToResponses } from '../../../../src/dialects/translate/responses/from-chat.ts';
 import { createMessagesToResponses, messagesToResponse } from '../../../../src/dialects/translate/responses/from-messages.ts';
 import { translateResponsesRequest } from '../../../../src/dialects/translate/responses/request.ts';
@@ -85,6 +87,17 @@ describe.each(['chat', 'messages'] as const)('of a %s vendor', (dialect) => {
         const { input, cachedInput, cacheWrite, cacheWrite1h, output } = content.tokens;
         const written = dialect === 'chat' ? 0 : cacheWrite + cacheWrite1h;
         expect(parseResponsesUsage(response.usage)).toMatchObject({ input: input + written, cachedInput, output });
+      }),
+    );
+  });
+
+  test('memory reads the turn of the response like its repetition in the next request', () => {
+    fc.assert(
+      fc.property(said, (content) => {
+        const response = asObject(toResponse(answer(content)));
+        const repeated = parsePrompt('responses', { input: [{ role: 'user', content: 'Hi' }, ...asArray(response.output)] });
+        const turn = normalizeMessage('assistant', readAssistantTurn(response));
+        expect(repeated.messages.slice(1)).toEqual(turn === null ? [] : [turn]);
       }),
     );
   });
