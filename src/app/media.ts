@@ -1,9 +1,10 @@
-/** Connects the image, speech and video routes and the video polling activity to the modules that implement them. */
+/** Connects the media routes and the video polling activity to the modules that implement them. */
 import { applyCostAdjustments } from '../ceilings/counter-updates.ts';
 import type { Database } from '../db/database.ts';
 import { createMediaCalls, type MediaDeps } from '../pipeline/media/handle-media-call.ts';
 import { createGenerateImages, type GenerateImages, type MediaRouteDeps } from '../pipeline/media/images.ts';
 import { createSynthesizeSpeech, type SynthesizeSpeech } from '../pipeline/media/speech.ts';
+import { createRelayUpload, type RelayUpload } from '../pipeline/media/uploads.ts';
 import { createStartVideo, type StartVideo } from '../pipeline/video/start-video.ts';
 import { createVideoPoller } from '../pipeline/video/video-poller.ts';
 import { createVideoQueries } from '../pipeline/video/video-queries.ts';
@@ -34,9 +35,10 @@ export function createMediaHandlers({ snapshot, database, httpClient, ...deps }:
   const poller = createVideoPoller({ videos, vendor, findProvider: (name) => snapshot().mediaProviders.get(name) ?? null, clock, logger });
   const generateImages: GenerateImages = (...call) => createGenerateImages(depsOfCall())(...call);
   const synthesizeSpeech: SynthesizeSpeech = (...call) => createSynthesizeSpeech(depsOfCall())(...call);
+  const relayUpload: RelayUpload = (...call) => createRelayUpload(depsOfCall())(...call);
   const startVideo: StartVideo = (...call) => createStartVideo({ ...depsOfCall(), vendor, videos, logger })(...call);
   return {
-    routes: { generateImages, synthesizeSpeech },
+    routes: { generateImages, synthesizeSpeech, relayUpload },
     videoRoutes: { startVideo, videoQueries: createVideoQueries({ videos, vendor, poller, providers: listVideoProviders, clock }) },
     activities: { pollVideo: poller.pollForWorkflow },
   };

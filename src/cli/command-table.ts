@@ -24,7 +24,18 @@ const person = 'get /provision/people/{email}';
 const emailArgument = { email: 'email' } as const;
 const projectArgument = { project: 'project' } as const;
 const projectOptions = [
-  ...(['name', 'providers', 'tier', 'image-tier', 'speech-tier', 'retired', 'catalog-fill', 'may-call', 'monthly-cap'] as const),
+  ...([
+    'name',
+    'providers',
+    'tier',
+    'image-tier',
+    'speech-tier',
+    'transcription-tier',
+    'retired',
+    'catalog-fill',
+    'may-call',
+    'monthly-cap',
+  ] as const),
   ...(['cache', 'cache-ttl', 'time-zone', 'file'] as const),
 ] as const;
 const ceilingOptions = ['calls', 'calls-window', 'cost', 'cost-window'] as const;
@@ -100,7 +111,7 @@ export const commands: Readonly<Record<string, Command>> = {
   'applications set': {
     summary: 'change settings; what is not named stays',
     args: { source: 'application' },
-    options: ['project', ...ceilingOptions, 'tier', 'image-tier', 'speech-tier', 'file'],
+    options: ['project', ...ceilingOptions, 'tier', 'image-tier', 'speech-tier', 'transcription-tier', 'file'],
     operations: [`put ${team}/applications/{source}`],
     format: record,
   },

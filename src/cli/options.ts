@@ -36,6 +36,7 @@ const table = {
   tier: tier('tier', 'tiers'),
   'image-tier': tier('image-tier', 'image_tiers'),
   'speech-tier': tier('speech-tier', 'speech_tiers'),
+  'transcription-tier': tier('transcription-tier', 'transcription_tiers'),
   retired: { value: '<a,b>|none', help: 'models and providers that are called last', member: 'retired', parse: (text) => listOrNone(text) },
   'catalog-fill': {
     ...{ value: 'on|off|default', help: 'substitute catalog models when no provider serves a tier', member: 'catalog_fill' },

@@ -88,6 +88,7 @@ const kindsByMode: Readonly<Record<string, Kind>> = {
   rerank: 'rerank',
   image_generation: 'images',
   audio_speech: 'speech',
+  audio_transcription: 'transcriptions',
   video_generation: 'video',
 };
 
@@ -158,6 +159,11 @@ function toPrices(fields: JsonObject, kind: Kind): JsonObject | null {
       const characters = toAmount(fields.input_cost_per_character, 6);
       if (isCharged(characters)) return compact({ per_million_characters: characters });
       return hasTokens && tokens.input !== undefined ? compact(tokens) : null;
+    }
+    case 'transcriptions': {
+      if (hasTokens && tokens.input !== undefined) return compact(tokens);
+      const second = toAmount(fields.input_cost_per_second, 0);
+      return isCharged(second) ? { per_second: second } : null;
     }
     case 'video': {
       const second = toAmount(fields.output_cost_per_second ?? fields.output_cost_per_video_per_second, 0);

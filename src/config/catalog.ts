@@ -4,14 +4,15 @@
  * Omitted prices: `cached_input` and `cache_write` cost what input costs, which is never less than the vendor charges. With the messages
  * dialect, cache writes cost 1.25 times the input for five minutes and 2 times for an hour, as its vendor charges.
  *
- * Omitted traits (`supports_schema`, `thinking`, `reasons`, `serves`) come from the starter catalog: a row with another price does not mean
+ * Omitted traits (`supports_schema`, `thinking`, `reasons`, `serves`, `takes`) come from the starter catalog: a row with another price does not mean
  * that the model behaves differently.
  */
 import type { ModelTraits } from '../core/call.ts';
 import { nanosFromUsd } from '../core/cost.ts';
 import { isObject } from '../core/json/narrow.ts';
 import type { Price } from '../core/pricing.ts';
-import type { CatalogRow, ProviderConfig, RowSource } from './config.ts';
+import { takeableFields } from '../core/takeable-fields.ts';
+import type { CatalogRow, Kind, ProviderConfig, RowSource } from './config.ts';
 import { type ModelValues, modelId, modelRow } from './file-schema.ts';
 import type { AddError } from './providers.ts';
 import { findStarterRow, inferKind } from './starter-catalog.ts';
@@ -103,6 +104,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     addError(['models', id, 'per_million_tokens'], 'replaces input and output; set either it or those');
   }
   if (kind !== 'chat' && row.serves !== undefined) addError(['models', id, 'serves'], 'is for models of the kind chat only');
+  checkTakes(row.takes ?? [], kind, (message, index) => addError(['models', id, 'takes', index], message));
   return {
     id,
     source,
@@ -118,11 +120,21 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     maxInputTokens: row.max_input_tokens ?? null,
     traits: toTraits({ ...starter, ...row }),
     serves: row.serves ?? starter?.serves ?? null,
+    takes: row.takes ?? starter?.takes ?? null,
     perImageNanos: amount(row.per_image, 'per_image'),
     perMillionCharactersNanos: amount(row.per_million_characters, 'per_million_characters'),
     perSecondNanos: amount(row.per_second, 'per_second'),
     perSearchNanos: amount(row.per_search, 'per_search'),
   };
+}
+
+/** The fields in `takes` must be optional fields of the model's kind. */
+function checkTakes(fields: readonly string[], kind: Kind, addError: (message: string, index: number) => void): void {
+  const allowed: readonly string[] = kind === 'images' || kind === 'speech' ? takeableFields[kind] : [];
+  for (const [index, field] of fields.entries()) {
+    if (allowed.length === 0) addError('is for models of the kinds images and speech only', index);
+    else if (!allowed.includes(field)) addError(`a model of the kind ${kind} may take ${allowed.join(', ')}`, index);
+  }
 }
 
 function toTraits({ supports_schema: supportsSchema, thinking, reasons }: ModelValues): ModelTraits {

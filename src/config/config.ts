@@ -4,9 +4,10 @@
  */
 import type { Dialect, ModelTraits, ResponsesSupport, Route, Tiers } from '../core/call.ts';
 import type { Price } from '../core/pricing.ts';
+import type { TakeableField } from '../core/takeable-fields.ts';
 
 export type ProviderDialect = Dialect | 'gemini';
-export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';
+export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'transcriptions' | 'video';
 
 export interface ProviderConfig {
   readonly name: string;
@@ -24,7 +25,7 @@ export interface ProviderConfig {
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;
   readonly imageShape: 'openai' | 'artifacts';
-  /** Whether to send `response_format: b64_json`, which some models reject. */
+  /** False: never send `response_format: b64_json`. True: send it to the models that accept it. */
   readonly imageResponseFormat: boolean;
   readonly speechShape: 'openai' | 'voice';
   readonly speechMediaType: string | null;
@@ -57,6 +58,8 @@ export interface CatalogRow {
   readonly traits: ModelTraits;
   /** Routes of a chat model. Null: all that its provider serves. */
   readonly serves: readonly Route[] | null;
+  /** Optional fields that an image or speech model accepts. Null: unknown. */
+  readonly takes: readonly TakeableField[] | null;
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
   readonly perSecondNanos: bigint | null;
@@ -77,9 +80,11 @@ export interface Config {
   readonly tiers: Tiers;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
+  readonly transcriptionTiers: Tiers;
   readonly defaults: {
     readonly imageProvider: string | null;
     readonly speechProvider: string | null;
+    readonly transcriptionProvider: string | null;
     readonly videoProvider: string | null;
     readonly videoModel: string | null;
   };

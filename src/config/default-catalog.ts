@@ -61,6 +61,7 @@ export function demoDefaults(demoUrl: string): FileValues {
       'demo/rerank': { per_search: '0.001' },
       'demo/image': { per_image: '0.01' },
       'demo/speech': { per_million_characters: '10.00' },
+      'demo/transcribe': { kind: 'transcriptions', per_second: '0.0001' },
       'demo-video/clip': { per_second: '0.05' },
     },
     tiers: {
@@ -71,7 +72,14 @@ export function demoDefaults(demoUrl: string): FileValues {
     },
     image_tiers: { standard: ['demo/image'] },
     speech_tiers: { standard: ['demo/speech'] },
-    defaults: { image_provider: 'demo', speech_provider: 'demo', video_provider: 'demo-video', video_model: 'clip' },
+    transcription_tiers: { standard: ['demo/transcribe'] },
+    defaults: {
+      image_provider: 'demo',
+      speech_provider: 'demo',
+      transcription_provider: 'demo',
+      video_provider: 'demo-video',
+      video_model: 'clip',
+    },
   };
 }
 
@@ -82,6 +90,7 @@ function mergeDefaults(left: FileValues, right: FileValues): FileValues {
     tiers: mergeTiers(left.tiers, right.tiers),
     image_tiers: mergeTiers(left.image_tiers, right.image_tiers),
     speech_tiers: mergeTiers(left.speech_tiers, right.speech_tiers),
+    transcription_tiers: mergeTiers(left.transcription_tiers, right.transcription_tiers),
   };
 }
 

@@ -1,6 +1,7 @@
 /** Schema of gateway.yaml: keys, types and ranges. `load.ts` checks references between its parts. */
 import { z } from 'zod';
 import { routes } from '../core/call.ts';
+import { takeableFields } from '../core/takeable-fields.ts';
 
 export const adminTokenPattern = /^[\x21-\x7e]{16,}$/;
 
@@ -55,7 +56,7 @@ const provider = z.strictObject({
 });
 
 export const modelRow = z.strictObject({
-  kind: z.enum(['chat', 'embeddings', 'moderations', 'rerank', 'images', 'speech', 'video']).optional(),
+  kind: z.enum(['chat', 'embeddings', 'moderations', 'rerank', 'images', 'speech', 'transcriptions', 'video']).optional(),
   ...tokenPrices,
   above_tokens: z.record(z.string().regex(/^\d+$/, 'must be a number of tokens'), z.strictObject(tokenPrices)).optional(),
   max_output_tokens: tokenCount,
@@ -67,6 +68,7 @@ export const modelRow = z.strictObject({
     .array(z.enum(['chat', 'messages', 'responses']))
     .min(1)
     .optional(),
+  takes: z.array(z.enum([...takeableFields.images, ...takeableFields.speech])).optional(),
   per_image: amount,
   per_million_characters: amount,
   per_second: amount,
@@ -82,10 +84,12 @@ export const fileSchema = z.strictObject({
   tiers,
   image_tiers: tiers,
   speech_tiers: tiers,
+  transcription_tiers: tiers,
   defaults: z
     .strictObject({
       image_provider: z.string().optional(),
       speech_provider: z.string().optional(),
+      transcription_provider: z.string().optional(),
       video_provider: z.string().optional(),
       video_model: z.string().min(1).optional(),
     })

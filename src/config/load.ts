@@ -93,7 +93,7 @@ export function readConfigSource(env: Environment, command?: Command): ConfigSou
 /** The configuration with the demo vendor at `demoUrl` as its only vendor. Keeps the file's models and tiers. */
 export function demoConfig(config: Config, demoUrl: string): Config {
   const built = buildSections(demoDefaults(demoUrl), builtInOrigin);
-  const { providers, models, tiers, imageTiers, speechTiers, defaults } = built;
+  const { providers, models, tiers, imageTiers, speechTiers, transcriptionTiers, defaults } = built;
   return deepFreeze({
     ...config,
     providers,
@@ -101,6 +101,7 @@ export function demoConfig(config: Config, demoUrl: string): Config {
     tiers: { ...tiers, ...config.tiers },
     imageTiers: { ...imageTiers, ...config.imageTiers },
     speechTiers: { ...speechTiers, ...config.speechTiers },
+    transcriptionTiers: { ...transcriptionTiers, ...config.transcriptionTiers },
     defaults,
   });
 }
@@ -150,7 +151,7 @@ function omitRows(values: Readonly<Record<string, unknown>>, paths: readonly Pat
   );
 }
 
-type CatalogSections = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTiers' | 'speechTiers' | 'defaults'>;
+type CatalogSections = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTiers' | 'speechTiers' | 'transcriptionTiers' | 'defaults'>;
 
 type Origin = Omit<CatalogOptions, 'findProvider'>;
 
@@ -170,9 +171,11 @@ function buildSections(values: FileValues, origin: Origin): CatalogSections {
     tiers: values.tiers ?? {},
     imageTiers: values.image_tiers ?? {},
     speechTiers: values.speech_tiers ?? {},
+    transcriptionTiers: values.transcription_tiers ?? {},
     defaults: {
       imageProvider: defaults?.image_provider ?? firstServing(providers, 'images'),
       speechProvider: defaults?.speech_provider ?? firstServing(providers, 'speech'),
+      transcriptionProvider: defaults?.transcription_provider ?? firstServing(providers, 'transcriptions'),
       videoProvider: defaults?.video_provider ?? firstServing(providers, 'video'),
       videoModel: defaults?.video_model ?? null,
     },
@@ -192,6 +195,7 @@ function overlay(builtIn: FileValues, fileValues: FileValues): FileValues {
     tiers: { ...builtIn.tiers, ...fileValues.tiers },
     image_tiers: { ...builtIn.image_tiers, ...fileValues.image_tiers },
     speech_tiers: { ...builtIn.speech_tiers, ...fileValues.speech_tiers },
+    transcription_tiers: { ...builtIn.transcription_tiers, ...fileValues.transcription_tiers },
   };
 }
 
@@ -201,30 +205,32 @@ function checkNames(values: FileValues, isProvider: (name: string) => boolean, a
     if (!isProvider(provider)) addError(path, `there is no provider ${provider}`);
   };
   for (const id of Object.keys(values.models ?? {})) check(['models', id], getProviderName(id));
-  for (const section of ['tiers', 'image_tiers', 'speech_tiers'] as const) {
+  for (const section of ['tiers', 'image_tiers', 'speech_tiers', 'transcription_tiers'] as const) {
     const chains: Tiers = values[section] ?? {};
     for (const [tier, chain] of Object.entries(chains)) {
       for (const [index, id] of chain.entries()) check([section, tier, index], getProviderName(id));
     }
   }
-  for (const key of ['image_provider', 'speech_provider', 'video_provider'] as const) {
+  for (const key of ['image_provider', 'speech_provider', 'transcription_provider', 'video_provider'] as const) {
     const name = values.defaults?.[key];
     if (name !== undefined) check(['defaults', key], name);
   }
 }
 
 /** Default providers and the providers in chains of media tiers must serve the route. */
-function checkMedia({ providers, defaults, imageTiers, speechTiers }: CatalogSections, addError: AddError): void {
+function checkMedia({ providers, defaults, imageTiers, speechTiers, transcriptionTiers }: CatalogSections, addError: AddError): void {
   const check = (path: Path, name: string | null, served: Route): void => {
     const provider = name === null ? undefined : providers[name];
     if (provider && !provider.serves.includes(served)) addError(path, `the provider ${provider.name} does not serve ${served}`);
   };
   check(['defaults', 'image_provider'], defaults.imageProvider, 'images');
   check(['defaults', 'speech_provider'], defaults.speechProvider, 'speech');
+  check(['defaults', 'transcription_provider'], defaults.transcriptionProvider, 'transcriptions');
   check(['defaults', 'video_provider'], defaults.videoProvider, 'video');
   for (const [section, tiers, served] of [
     ['image_tiers', imageTiers, 'images'],
     ['speech_tiers', speechTiers, 'speech'],
+    ['transcription_tiers', transcriptionTiers, 'transcriptions'],
   ] as const) {
     for (const [tier, chain] of Object.entries(tiers))
       for (const [index, id] of chain.entries()) check([section, tier, index], getProviderName(id), served);

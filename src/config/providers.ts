@@ -9,7 +9,7 @@ export type AddError = (path: Path, message: string) => void;
 
 /** What a provider of each dialect serves unless its row sets `serves`. */
 const servedByDefault: Readonly<Record<ProviderDialect, readonly Route[]>> = {
-  chat: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech'],
+  chat: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
   messages: ['messages'],
   gemini: ['video'],
 };

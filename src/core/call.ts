@@ -11,6 +11,7 @@
  */
 import type { BodySpans } from './json/spans.ts';
 import type { CallUnits, Price, Tokens, UnitPrices, Units } from './pricing.ts';
+import type { TakeableField } from './takeable-fields.ts';
 
 /** Wire format of a caller or a vendor: OpenAI's chat completions or Anthropic's messages. */
 export type Dialect = 'chat' | 'messages';
@@ -20,10 +21,10 @@ export const textRoutes = ['chat', 'messages', 'embeddings', 'moderations', 'rer
 export type TextRoute = (typeof textRoutes)[number];
 
 /** The routes whose calls go to exactly one provider, without cache, failover and deadline. */
-export type MediaRoute = 'images' | 'speech' | 'video';
+export type MediaRoute = 'images' | 'speech' | 'transcriptions' | 'video';
 
 /** The routes of stored calls. */
-export const routes = [...textRoutes, 'images', 'speech', 'video'] as const;
+export const routes = [...textRoutes, 'images', 'speech', 'transcriptions', 'video'] as const;
 export type Route = TextRoute | MediaRoute;
 
 /** The routes with prompts, whose texts are stored and which memory may record. */
@@ -160,6 +161,8 @@ interface CandidateModel {
 /** The one model that serves a media call. */
 export interface MediaCandidate extends CandidateModel {
   readonly unitPrices: UnitPrices;
+  /** Optional request fields that the model accepts; null when unknown. */
+  readonly takes: readonly TakeableField[] | null;
 }
 
 /** Capabilities of a model that the translation between dialects depends on. */

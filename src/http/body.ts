@@ -9,7 +9,8 @@ import { type BodySpans, scanObject } from '../core/json/spans.ts';
 import { JsonSyntaxError } from '../core/json/syntax.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
-const maxBodyBytes = 32 * 1024 * 1024;
+/** Limit of every body except those of provisioning routes. */
+export const maxBodyBytes = 32 * 1024 * 1024;
 
 /** Throws `unsupported_media_type` unless the type is `application/json` or ends in `+json`, and for encoded bodies. */
 export function checkContentType(request: IncomingMessage): void {
@@ -71,7 +72,7 @@ export class ClientDisconnectedError extends Error {
   }
 }
 
-function tooLarge(limitBytes: number): PlainTextError {
+export function tooLarge(limitBytes: number): PlainTextError {
   return new PlainTextError(413, `the body is larger than ${limitBytes} bytes`);
 }
 

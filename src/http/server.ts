@@ -61,7 +61,10 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.post('/v1/rerank', createTextRoute('rerank', deps.text));
   app.post('/v1/responses', createTextRoute('responses', deps.text));
   app.post('/v1/images/generations', media.images);
+  app.post('/v1/images/edits', media.imageEdits);
   app.post('/v1/audio/speech', media.speech);
+  app.post('/v1/audio/transcriptions', media.transcriptions);
+  app.post('/v1/audio/translations', media.translations);
   app.post('/v1/video/generations', video.generations);
   app.post('/v1/video/operations', video.operations);
   app.post('/v1/video/download', video.download);

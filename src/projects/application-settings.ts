@@ -19,6 +19,7 @@ export interface ApplicationSettings {
   readonly tiers: Tiers;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
+  readonly transcriptionTiers: Tiers;
 }
 
 /** Settings as stored and sent. */
@@ -40,6 +41,7 @@ export const applicationInput = z
     tiers,
     image_tiers: tiers,
     speech_tiers: tiers,
+    transcription_tiers: tiers,
   })
   .partial();
 
@@ -50,6 +52,7 @@ const storedApplication = z.object({
   tiers: tiers.default({}),
   image_tiers: tiers.default({}),
   speech_tiers: tiers.default({}),
+  transcription_tiers: tiers.default({}),
 });
 
 /** A `PUT`: omitted members keep their value; `tiers` are replaced as a whole, as for projects. */
@@ -68,6 +71,7 @@ export function parseApplicationChange(source: string, input: unknown): Applicat
         tiers: change.tiers ?? current.tiers,
         image_tiers: change.image_tiers ?? current.image_tiers,
         speech_tiers: change.speech_tiers ?? current.speech_tiers,
+        transcription_tiers: change.transcription_tiers ?? current.transcription_tiers,
       }),
   };
 }
@@ -95,6 +99,7 @@ export function toApplicationSettings(stored: StoredApplication): ApplicationSet
     tiers: stored.tiers,
     imageTiers: stored.image_tiers,
     speechTiers: stored.speech_tiers,
+    transcriptionTiers: stored.transcription_tiers,
   });
 }
 
@@ -106,5 +111,6 @@ export function toApplicationSettingsJson(settings: ApplicationSettings): Stored
     tiers: settings.tiers,
     image_tiers: settings.imageTiers,
     speech_tiers: settings.speechTiers,
+    transcription_tiers: settings.transcriptionTiers,
   });
 }

@@ -12,6 +12,7 @@ export interface ProjectSettings {
   readonly tiers: Tiers;
   readonly imageTiers: Tiers;
   readonly speechTiers: Tiers;
+  readonly transcriptionTiers: Tiers;
   /** Models and providers that are called only after all others. */
   readonly retired: readonly string[];
   /** Null: the value of the configuration file applies. */
@@ -42,6 +43,7 @@ const fields = {
   tiers,
   image_tiers: tiers,
   speech_tiers: tiers,
+  transcription_tiers: tiers,
   retired: z.array(retiredName).max(1_000).describe('models and providers that are called only after all others'),
   catalog_fill: z.boolean().nullable().describe('null: the value of the configuration file applies'),
   may_call: z.boolean(),
@@ -57,6 +59,7 @@ const storedSettings = z.object({
   tiers: fields.tiers.default({}),
   image_tiers: fields.image_tiers.default({}),
   speech_tiers: fields.speech_tiers.default({}),
+  transcription_tiers: fields.transcription_tiers.default({}),
   retired: fields.retired.default([]),
   catalog_fill: fields.catalog_fill.default(null),
   may_call: fields.may_call.default(true),
@@ -96,6 +99,7 @@ export function toProjectSettings(stored: StoredSettings, applications: Readonly
     tiers: stored.tiers,
     imageTiers: stored.image_tiers,
     speechTiers: stored.speech_tiers,
+    transcriptionTiers: stored.transcription_tiers,
     retired: stored.retired,
     catalogFill: stored.catalog_fill,
     mayCall: stored.may_call,
@@ -113,6 +117,7 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
     tiers: settings.tiers,
     image_tiers: settings.imageTiers,
     speech_tiers: settings.speechTiers,
+    transcription_tiers: settings.transcriptionTiers,
     retired: settings.retired,
     catalog_fill: settings.catalogFill,
     may_call: settings.mayCall,

@@ -1,9 +1,10 @@
 /** The providers, models with prices, and tiers of the deployment. Built from the configuration, and replaced as a whole at reload. */
 import { type Dialect, isDialect, type MediaRoute, type ModelTraits, type ResponsesSupport, type Route, type Tiers } from '../core/call.ts';
 import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
+import type { TakeableField } from '../core/takeable-fields.ts';
 
 /** Purpose of a model. */
-export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'video';
+export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'transcriptions' | 'video';
 
 export interface CatalogModel {
   readonly kind: Kind;
@@ -16,6 +17,8 @@ export interface CatalogModel {
   readonly traits: ModelTraits;
   /** Routes that serve the model; null for all routes of its provider. */
   readonly serves: readonly Route[] | null;
+  /** Optional fields that an image or speech model accepts; null when unknown. */
+  readonly takes: readonly TakeableField[] | null;
 }
 
 /** A model row of the configuration; `kind` defaults to chat. */
@@ -24,6 +27,7 @@ export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
   readonly maxInputTokens?: number | null;
   readonly traits?: ModelTraits;
   readonly serves?: readonly Route[] | null;
+  readonly takes?: readonly TakeableField[] | null;
 }
 
 /** The fields of a row that determine its price. */
@@ -41,10 +45,12 @@ export interface CatalogSource {
   readonly tiers: Tiers;
   readonly imageTiers?: Tiers;
   readonly speechTiers?: Tiers;
+  readonly transcriptionTiers?: Tiers;
   /** Providers of media calls whose model names none. */
   readonly defaults?: {
     readonly imageProvider: string | null;
     readonly speechProvider: string | null;
+    readonly transcriptionProvider?: string | null;
     readonly videoProvider: string | null;
     readonly videoModel: string | null;
   };
@@ -79,7 +85,8 @@ export interface Catalog {
   readonly idsByBareName: ReadonlyMap<string, readonly string[]>;
 }
 
-export function buildCatalog({ providers, models, tiers, imageTiers = {}, speechTiers = {}, defaults }: CatalogSource): Catalog {
+export function buildCatalog(source: CatalogSource): Catalog {
+  const { providers, models, tiers, imageTiers = {}, speechTiers = {}, transcriptionTiers = {}, defaults } = source;
   const inferenceProviders = new Map<string, CatalogProvider>();
   for (const [name, { dialect, serves, responses }] of Object.entries(providers)) {
     if (isDialect(dialect)) inferenceProviders.set(name, { dialect, serves, ...(responses && { responses }) });
@@ -87,10 +94,10 @@ export function buildCatalog({ providers, models, tiers, imageTiers = {}, speech
   const catalogModels = new Map<string, CatalogModel>();
   const idsByBareName = new Map<string, string[]>();
   for (const [id, row] of Object.entries(models)) {
-    const { kind = 'chat', maxOutputTokens, maxInputTokens = null, traits = {}, serves = null } = row;
+    const { kind = 'chat', maxOutputTokens, maxInputTokens = null, traits = {}, serves = null, takes = null } = row;
     const { perImageNanos = null, perMillionCharactersNanos = null, perSecondNanos = null } = row;
     const unitPrices = { perImageNanos, perMillionCharactersNanos, perSecondNanos };
-    catalogModels.set(id, { kind, price: toPrice(row), unitPrices, maxOutputTokens, maxInputTokens, traits, serves });
+    catalogModels.set(id, { kind, price: toPrice(row), unitPrices, maxOutputTokens, maxInputTokens, traits, serves, takes });
     const { model } = splitModelId(id) ?? { model: id };
     const ids = idsByBareName.get(model);
     if (ids) ids.push(id);
@@ -104,6 +111,7 @@ export function buildCatalog({ providers, models, tiers, imageTiers = {}, speech
     media: {
       images: mediaRouting(imageTiers, defaults?.imageProvider),
       speech: mediaRouting(speechTiers, defaults?.speechProvider),
+      transcriptions: mediaRouting(transcriptionTiers, defaults?.transcriptionProvider),
       video: mediaRouting({}, defaults?.videoProvider, defaults?.videoModel),
     },
     idsByBareName,

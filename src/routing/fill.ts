@@ -20,6 +20,7 @@ const routeKinds: Readonly<Record<Route, Kind>> = {
   rerank: 'rerank',
   images: 'images',
   speech: 'speech',
+  transcriptions: 'transcriptions',
   video: 'video',
 };
 

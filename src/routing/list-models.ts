@@ -69,7 +69,7 @@ export function listRouteModels(request: Omit<ModelsRequest, 'startedAt'>, route
 
 /** May overlap with the names of text tiers. */
 function openMediaTiers(request: ModelsRequest): string[] {
-  return (['images', 'speech'] as const).flatMap((route) => {
+  return (['images', 'speech', 'transcriptions'] as const).flatMap((route) => {
     const view = { ...request, route };
     return mediaTierNames(view).filter((name) => isOpenForMedia({ ...view, modelAsked: name }));
   });

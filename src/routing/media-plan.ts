@@ -8,7 +8,7 @@ import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { findFill } from './fill.ts';
 import { explainNoRoute, noRoute, quoteName } from './no-route.ts';
-import type { ProjectRouting } from './rules.ts';
+import type { MediaTiers, ProjectRouting } from './rules.ts';
 import { hasProvider, isPermitted, isRetired } from './rules.ts';
 
 export interface MediaPlanRequest {
@@ -29,7 +29,12 @@ export interface MediaPlanRequest {
 }
 
 /** Names of the routes in error messages (docs/api/reference.md#no-route). */
-const mediaLabels: Readonly<Record<MediaRoute, string>> = { images: 'image', speech: 'tts', video: 'video' };
+const mediaLabels: Readonly<Record<MediaRoute, string>> = {
+  images: 'image',
+  speech: 'tts',
+  transcriptions: 'transcription',
+  video: 'video',
+};
 
 /** Throws `no_route` (docs/api/reference.md#no-route). */
 export function planMedia(request: MediaPlanRequest): MediaCandidate {
@@ -110,9 +115,17 @@ export function mediaTierNames({ catalog, project, source, route }: Omit<MediaPl
   return [...new Set([...catalog.media[route].tiers.keys(), ...overrides.flatMap((tiers) => Object.keys(tiers ?? {}))])];
 }
 
-function mediaTiers(owner: Pick<ProjectRouting, 'imageTiers' | 'speechTiers'> | undefined, route: MediaRoute) {
-  if (route === 'video') return undefined;
-  return route === 'images' ? owner?.imageTiers : owner?.speechTiers;
+function mediaTiers(owner: MediaTiers | undefined, route: MediaRoute) {
+  switch (route) {
+    case 'images':
+      return owner?.imageTiers;
+    case 'speech':
+      return owner?.speechTiers;
+    case 'transcriptions':
+      return owner?.transcriptionTiers;
+    case 'video':
+      return undefined;
+  }
 }
 
 /** The chain, or its substitutes when no provider of the project serves any of it. */
@@ -125,7 +138,7 @@ function fillTier({ catalog, project, route, catalogFill }: MediaPlanRequest, id
 function toCandidate(catalog: Catalog, id: string): MediaCandidate {
   const { provider, model } = splitModelId(id) ?? { provider: '', model: id };
   const row = catalog.models.get(id);
-  return { id, provider, model, price: row?.price ?? null, unitPrices: row?.unitPrices ?? noUnitPrices };
+  return { id, provider, model, price: row?.price ?? null, unitPrices: row?.unitPrices ?? noUnitPrices, takes: row?.takes ?? null };
 }
 
 const noUnitPrices = { perImageNanos: null, perMillionCharactersNanos: null, perSecondNanos: null };

@@ -13,6 +13,7 @@ export interface ApplicationRouting extends MediaTiers {
 export interface MediaTiers {
   readonly imageTiers?: Tiers;
   readonly speechTiers?: Tiers;
+  readonly transcriptionTiers?: Tiers;
 }
 
 /** Routing settings of a project. */

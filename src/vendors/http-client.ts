@@ -3,7 +3,7 @@
  *
  * One undici pool per origin, no redirects (undici follows none), bounded sizes, and a timeout for every wait.
  */
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { errors, Pool } from 'undici';
 import { errorCode } from '../core/error-messages.ts';
 import { VendorError } from '../core/errors.ts';
@@ -21,7 +21,8 @@ export interface HttpRequest extends Timeouts {
   readonly url: URL;
   readonly method: 'POST' | 'GET';
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: Buffer | null;
+  /** A body of chunks needs the header `content-length`, or is sent chunked. */
+  readonly body: Buffer | AsyncIterable<Buffer> | null;
   /** Aborts the request with VendorError `aborted`. When absent, only the timeouts end it. */
   readonly signal?: AbortSignal;
 }
@@ -68,7 +69,7 @@ export function createVendorHttpClient(): VendorHttpClient {
           path: url.pathname + url.search,
           method,
           headers: { ...headers },
-          body,
+          body: body === null || Buffer.isBuffer(body) ? body : Readable.from(body, { objectMode: false }),
           headersTimeout: firstByteTimeoutMs,
           bodyTimeout: idleTimeoutMs,
           ...(signal ? { signal } : {}),

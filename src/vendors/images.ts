@@ -9,7 +9,7 @@ import { asArray, asCount, asObject, asString, type JsonObject } from '../core/j
 import type { Tokens } from '../core/pricing.ts';
 import { parseResponsesUsage } from '../dialects/contract/token-usage.ts';
 import { asNonEmptyString } from '../dialects/json/lossless-json.ts';
-import { formatFields, getImageCount, parseSize } from '../dialects/media/image-speech.ts';
+import { formatFields, getImageCount, parseSize, pickFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { readBody } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
@@ -26,7 +26,7 @@ export interface ImageResponse {
 }
 
 /** Ten images of ten megabytes, in base64. */
-const maxResponseBytes = 128 * 1024 * 1024;
+export const maxImageResponseBytes = 128 * 1024 * 1024;
 
 /** A request that is ready to be sent. */
 export interface PreparedImages {
@@ -48,13 +48,14 @@ export function prepareImages(request: MediaRequest): PreparedImages {
 }
 
 /** Applies the defaults of docs/api/reference.md#images; values of the caller are forwarded unchanged. */
-function prepareOpenAi({ provider, model, fields, now }: MediaRequest): PreparedImages {
+function prepareOpenAi({ provider, model, fields, takes, now }: MediaRequest): PreparedImages {
   const body = formatFields({
     model: JSON.stringify(model),
     prompt: fields.prompt,
     n: fields.n ?? '1',
     size: fields.size ?? '"1024x1024"',
-    response_format: provider.imageResponseFormat ? '"b64_json"' : undefined,
+    ...pickFields(fields, takes),
+    response_format: provider.imageResponseFormat && takesResponseFormat(model, takes) ? '"b64_json"' : undefined,
   });
   const url = new URL(`${provider.baseUrl}/images/generations`);
   return {
@@ -66,6 +67,11 @@ function prepareOpenAi({ provider, model, fields, now }: MediaRequest): Prepared
   };
 }
 
+/** OpenAI's GPT image models reject it and always return base64; its older models, and the vendors that copied these, return URLs without it. */
+function takesResponseFormat(model: string, takes: MediaRequest['takes']): boolean {
+  return takes === null ? !/^(?:chatgpt|gpt)-image/.test(model) : takes.includes('response_format');
+}
+
 async function readOpenAiImages(
   httpClient: VendorHttpClient,
   response: HttpResponse,
@@ -73,10 +79,19 @@ async function readOpenAiImages(
 ): Promise<ImageResponse> {
   const { status } = response;
   const body = await readObject(response);
-  const rows = asArray(body.data);
+  const images = await inlineImages(httpClient, asArray(body.data), { provider, now, status });
+  return { status, created: asCount(body.created) ?? null, images, tokens: parseResponsesUsage(body.usage) };
+}
+
+/** Returns the images of a response in base64; downloads those that it contains as addresses. */
+export async function inlineImages(
+  httpClient: VendorHttpClient,
+  rows: readonly unknown[],
+  { provider, now, status }: Pick<MediaRequest, 'provider' | 'now'> & { readonly status: number },
+): Promise<string[]> {
   if (rows.length === 0) throw unreadable('the response contains no image', status);
   const images: string[] = [];
-  let remainingBytes = maxResponseBytes;
+  let remainingBytes = maxImageResponseBytes;
   // Sequentially, because all images are in memory until the last one is downloaded.
   for (const row of rows) {
     const { b64_json, url } = asObject(row);
@@ -85,7 +100,7 @@ async function readOpenAiImages(
     remainingBytes -= image.length;
     images.push(image);
   }
-  return { status, created: asCount(body.created) ?? null, images, tokens: parseResponsesUsage(body.usage) };
+  return images;
 }
 
 /** Downloads an image; null without an address. A failure makes the vendor's response unreadable, for whatever reason. */
@@ -171,7 +186,7 @@ async function pollJob(
 
 /** Reads the response; one that breaks off is unreadable. */
 function readObject(response: HttpResponse): Promise<JsonObject> {
-  return readJsonObject(response, maxResponseBytes).catch((cause: unknown) => {
+  return readJsonObject(response, maxImageResponseBytes).catch((cause: unknown) => {
     throw cause instanceof VendorError && cause.kind === 'broken' ? unreadable(cause.message, response.status, cause) : cause;
   });
 }

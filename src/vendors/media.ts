@@ -2,8 +2,10 @@
 import type { Readable } from 'node:stream';
 import type { MediaRoute } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
+import type { TakeableField } from '../core/takeable-fields.ts';
 import { parseVendorError } from '../dialects/contract/vendor-error.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
+import type { UploadBody } from '../dialects/media/uploads.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { destroyBody } from './http-client.ts';
 import { getHeader, isSuccess, toStatusError } from './http-response.ts';
@@ -43,7 +45,7 @@ export interface MediaProviderSource extends ProviderSource, MediaFormats {
   readonly assetHosts: readonly string[];
 }
 
-const mediaRoutes: readonly string[] = ['images', 'speech', 'video'] satisfies readonly MediaRoute[];
+const mediaRoutes: readonly string[] = ['images', 'speech', 'transcriptions', 'video'] satisfies readonly MediaRoute[];
 
 /** Returns the providers that serve a media route, by name. Rebuilt completely at each reload. */
 export function buildMediaProviders(sources: Readonly<Record<string, MediaProviderSource>>): ReadonlyMap<string, MediaProvider> {
@@ -65,6 +67,8 @@ export interface MediaRequest {
   /** The vendor's model id or voice. */
   readonly model: string;
   readonly fields: MediaFields;
+  /** Optional fields that the model accepts; null when unknown. */
+  readonly takes: readonly TakeableField[] | null;
   /** For a `Retry-After` that is a date. */
   readonly now: () => number;
 }
@@ -73,8 +77,8 @@ export interface MediaHttpRequest {
   readonly url: URL;
   readonly method: 'POST' | 'GET';
   readonly accept: string;
-  /** JSON; null for GET. */
-  readonly body: Buffer | null;
+  /** JSON, or an upload; null for GET. */
+  readonly body: Buffer | UploadBody | null;
   /** When absent, only the timeouts end the request. */
   readonly signal?: AbortSignal;
   /** For a `Retry-After` that is a date. */
@@ -92,17 +96,23 @@ export async function sendMediaRequest(
     url,
     method,
     headers: {
-      ...(body === null ? {} : { 'content-type': 'application/json' }),
+      ...bodyHeaders(body),
       accept,
       'accept-encoding': 'identity',
       ...provider.headers,
     },
-    body,
+    body: body === null || Buffer.isBuffer(body) ? body : body.chunks,
     ...timeoutsFor(provider),
     ...(signal ? { signal } : {}),
   });
   if (!isSuccess(response)) throw await readStatusError(response, provider, now);
   return response;
+}
+
+function bodyHeaders(body: MediaHttpRequest['body']): Record<string, string> {
+  if (body === null) return {};
+  if (Buffer.isBuffer(body)) return { 'content-type': 'application/json' };
+  return { 'content-type': body.contentType, 'content-length': String(body.lengthBytes) };
 }
 
 const maxErrorBytes = 64 * 1024;

@@ -3,7 +3,8 @@
  * with back pressure. Sending throws VendorError.
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
-import { formatFields } from '../dialects/media/image-speech.ts';
+import { asString, parseJson } from '../core/json/narrow.ts';
+import { formatFields, pickFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { destroyBody, relayBody } from './http-client.ts';
 import { getHeader } from './http-response.ts';
@@ -28,7 +29,7 @@ export function prepareSpeech(request: MediaRequest): SendSpeech {
     const httpRequest = { url, method: 'POST', accept: '*/*', body, now, ...(signal ? { signal } : {}) } as const;
     const response = await sendMediaRequest(httpClient, provider, httpRequest);
     const { status } = response;
-    const contentType = audioType(response, provider);
+    const contentType = audioType(response, request);
     if (contentType === null) {
       destroyBody(response.body);
       throw new VendorError('unreadable', 'the response is not audio', { status });
@@ -40,14 +41,14 @@ export function prepareSpeech(request: MediaRequest): SendSpeech {
   };
 }
 
-function writeRequest({ provider, model, fields }: MediaRequest): { url: URL; body: Buffer } {
+function writeRequest({ provider, model, fields, takes }: MediaRequest): { url: URL; body: Buffer } {
   const { baseUrl, speechShape, speech } = provider;
   switch (speechShape) {
     case 'openai': {
       const { input, voice = '"alloy"', response_format = '"mp3"' } = fields;
       return {
         url: new URL(`${baseUrl}/audio/speech`),
-        body: formatFields({ model: JSON.stringify(model), input, voice, response_format }),
+        body: formatFields({ model: JSON.stringify(model), input, voice, response_format, ...pickFields(fields, takes) }),
       };
     }
     case 'voice': {
@@ -72,12 +73,26 @@ function voiceUrl(baseUrl: string, { voiceIn, path }: MediaProvider['speech'], v
   return new URL(`${baseUrl}${path}${path.includes('?') ? '&' : '?'}model=${encoded}`);
 }
 
-/** Returns the configured media type, else the vendor's audio type, else `audio/mpeg`; null for text, which is not audio. */
-function audioType(response: HttpResponse, { speechMediaType }: MediaProvider): string | null {
+/** Media types of the formats that callers request; docs/decisions/2026-11-22-media-fields.md. */
+const formatTypes: Readonly<Record<string, string>> = {
+  mp3: 'audio/mpeg',
+  opus: 'audio/ogg',
+  aac: 'audio/aac',
+  flac: 'audio/flac',
+  wav: 'audio/wav',
+  pcm: 'audio/pcm',
+};
+
+/**
+ * Returns the configured media type, else that of the requested format, which is `audio/mpeg` by default. An unknown format has the vendor's
+ * audio type. Null for text, which is not audio.
+ */
+function audioType(response: HttpResponse, { provider: { speechMediaType, speechShape }, fields }: MediaRequest): string | null {
   const type = getHeader(response, 'content-type') ?? '';
   if (/^(?:text\/|application\/(?:[\w.+-]*\+)?json\b)/i.test(type)) return null;
   if (speechMediaType !== null) return speechMediaType;
-  return /^audio\//i.test(type) ? type : 'audio/mpeg';
+  const format = (speechShape === 'openai' && asString(parseJson(fields.response_format ?? 'null'))) || 'mp3';
+  return formatTypes[format.toLowerCase()] ?? (/^audio\//i.test(type) ? type : 'audio/mpeg');
 }
 
 async function* resume(first: Buffer, rest: AsyncGenerator<Buffer, void>): AsyncGenerator<Buffer, void> {

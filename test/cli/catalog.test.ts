@@ -25,7 +25,7 @@ const table = `{
   "gpt-4o-mini": { "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06 },
   "gpt-7": { "litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05,
     "input_cost_per_token_above_200k_tokens": 6e-06 },
-  "whisper-1": { "litellm_provider": "openai", "mode": "audio_transcription", "input_cost_per_second": 0.0001 },
+  "search-1": { "litellm_provider": "openai", "mode": "search", "input_cost_per_query": 0.0001 },
   "claude-haiku-4-5": { "litellm_provider": "anthropic", "mode": "chat", "input_cost_per_token": 1e-06, "output_cost_per_token": 5e-06,
     "cache_read_input_token_cost": 1e-07, "max_input_tokens": 200000, "max_output_tokens": 64000, "supports_reasoning": true,
     "supports_response_schema": true },
@@ -77,7 +77,7 @@ added    groq/llama
 changed  openai/gpt-4o-mini
 Stored but not active, because gateway.yaml has rows for them: openai/gpt-4o
 Skipped 1 entry:
-  no route serves the mode audio_transcription: whisper-1
+  no route serves the mode search: search-1
 1 entry has vendors without a provider here; match one with --as <name in the table>=<provider>.
 `);
   expect(await gateway('catalog', 'list')).toBe(0);
@@ -89,7 +89,7 @@ Skipped 1 entry:
     changed: [],
     unchanged: { length: 4 },
     foreign: 1,
-    skipped: [{ entry: 'whisper-1' }],
+    skipped: [{ entry: 'search-1' }],
   });
 });
 

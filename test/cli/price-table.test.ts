@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { convertPriceTable, type TableProvider } from '../../src/cli/price-table.ts';
 import { parseImportedRows } from '../../src/config/catalog.ts';
 
-const chatRoutes = ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech'];
+const chatRoutes = ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'];
 const provider = (name: string, tableNames: string[], serves = chatRoutes): TableProvider => ({ name, tableNames, serves });
 
 /** Converts one entry of the vendor `v` for the provider `p`; returns the row, or why it was skipped. */
@@ -82,6 +82,16 @@ describe('an entry of the public price table', () => {
       '"mode": "audio_speech", "input_cost_per_token": 6e-07, "output_cost_per_token": 1e-05, "output_cost_per_audio_token": 1.2e-05',
       { kind: 'speech', input: '0.6', output: '12' },
     ],
+    [
+      'transcriptions by tokens, for which the price of a second is an estimate',
+      '"mode": "audio_transcription", "input_cost_per_token": 2.5e-06, "output_cost_per_token": 1e-05, "input_cost_per_second": 0.0001',
+      { kind: 'transcriptions', input: '2.5', output: '10' },
+    ],
+    [
+      'transcriptions by the second',
+      '"mode": "audio_transcription", "input_cost_per_second": 0.0001, "output_cost_per_second": 0.0001',
+      { kind: 'transcriptions', per_second: '0.0001' },
+    ],
   ])('%s', (_title, fields, row) => {
     expect(convert(fields)).toEqual(row);
     expect(parseImportedRows({ 'p/m': row }, () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' })).errors).toEqual([]);
@@ -109,7 +119,6 @@ describe('an entry of the public price table', () => {
   });
 
   test.each([
-    ['"mode": "audio_transcription", "input_cost_per_second": 0.0001', 'm', 'no route serves the mode audio_transcription'],
     ['"mode": "toString", "input_cost_per_second": 0.0001', 'm', 'no route serves the mode toString'],
     ['"input_cost_per_token": 1e-06', 'm', 'has no mode'],
     ['"mode": "video_generation", "output_cost_per_second": 0.4', 'm', 'the provider p does not serve video'],

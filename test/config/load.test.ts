@@ -29,7 +29,7 @@ describe('gateway.yaml', () => {
       baseUrl: 'https://api.openai.com/v1',
       apiKey: 'o',
       dialect: 'chat',
-      serves: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech'],
+      serves: ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
       responses: 'native',
       auth: { header: 'authorization', scheme: 'Bearer' },
       headers: {},
@@ -58,6 +58,7 @@ describe('gateway.yaml', () => {
     expect(config.defaults).toEqual({
       imageProvider: 'openai',
       speechProvider: 'openai',
+      transcriptionProvider: 'openai',
       videoProvider: 'google',
       videoModel: 'veo-3.1-generate-preview',
     });

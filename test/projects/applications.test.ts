@@ -30,6 +30,7 @@ describeDatabases('applications of a project', (database) => {
       tiers: {},
       image_tiers: {},
       speech_tiers: {},
+      transcription_tiers: {},
       created_at: null,
       updated_at: null,
     });
@@ -71,6 +72,7 @@ describeDatabases('applications of a project', (database) => {
       windows: { calls: 'total', cost: 'day' },
       image_tiers: {},
       speech_tiers: {},
+      transcription_tiers: {},
       tiers: { standard: ['openai/a'], own: ['openai/b'] },
       created_at: '2026-11-20T10:00:00Z',
       updated_at: '2026-11-20T10:00:01Z',
@@ -80,6 +82,7 @@ describeDatabases('applications of a project', (database) => {
       tiers: { own: [] },
       imageTiers: {},
       speechTiers: {},
+      transcriptionTiers: {},
     });
     expect(toApplicationJson(await put('bot', undefined))).toMatchObject({ ceilings: { cost: 12.5 }, tiers: { own: [] } });
   });
@@ -91,6 +94,7 @@ describeDatabases('applications of a project', (database) => {
       tiers: { own: [] },
       imageTiers: {},
       speechTiers: {},
+      transcriptionTiers: {},
     });
   });
 

@@ -30,6 +30,7 @@ describeDatabases('projects', (database) => {
       tiers: {},
       image_tiers: {},
       speech_tiers: {},
+      transcription_tiers: {},
       retired: [],
       catalog_fill: null,
       may_call: true,

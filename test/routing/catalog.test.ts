@@ -36,7 +36,10 @@ test('a catalog has the kind and limits of each model, with chat as the default 
   });
   const unitPrices = { perImageNanos: null, perMillionCharactersNanos: null, perSecondNanos: null };
   expect([...models]).toEqual([
-    ['a/x', { kind: 'embeddings', price: null, unitPrices, maxInputTokens: 8, maxOutputTokens: null, traits: {}, serves: null }],
-    ['a/y', { kind: 'chat', price: null, unitPrices, maxInputTokens: null, maxOutputTokens: 9, traits: {}, serves: null }],
+    [
+      'a/x',
+      { kind: 'embeddings', price: null, unitPrices, maxInputTokens: 8, maxOutputTokens: null, traits: {}, serves: null, takes: null },
+    ],
+    ['a/y', { kind: 'chat', price: null, unitPrices, maxInputTokens: null, maxOutputTokens: 9, traits: {}, serves: null, takes: null }],
   ]);
 });

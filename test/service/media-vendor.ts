@@ -60,6 +60,10 @@ models:
   own/picture: { per_image: 0.04 }
   jobs/picture: { per_image: 0.04 }
   own/voice: { per_million_characters: 15 }
+  own/gpt-image-2: { kind: images, input: 5, output: 30 }
+  own/drawn: { kind: images, input: 5, output: 30, takes: [quality, output_format, user, seed] }
+  own/dalle: { per_image: 0.04, takes: [response_format, style] }
+  own/talk: { per_million_characters: 15, takes: [speed, instructions] }
 `,
   });
   afterAll(() => Promise.all([vendor.close(), assets.close()]));

@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, it } from '@jest/globals';
 import OpenAI from 'openai';
-import { callsOf, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { callsOf, eventually, jsonOf, shareGateway, type TestGateway, withGateway } from '../support/gateway.ts';
 import { expectRouteError } from './inference-routes.ts';
 import { askMedia, images, mediaYaml, rowOf, speech } from './media-routes.ts';
-import { shareVendor, vendorKey, withListener } from './media-vendor.ts';
+import { type ListeningVendor, shareVendor, vendorKey, withListener } from './media-vendor.ts';
 
 const mebibyte = 1024 * 1024;
 const { withVendor, withAssets } = shareVendor();
@@ -45,6 +45,89 @@ describe('the openai SDK, with only base URL and key changed', () => {
       code: 'no_route',
     });
   });
+});
+
+describe('fields that only some models accept', () => {
+  const fields = { quality: 'low', output_format: 'webp', style: 'vivid', user: 'anna', seed: 12345678901234567890n, background: 'opaque' };
+  const sdkOf = ({ url, key }: TestGateway) => new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
+  const sent = ({ asked }: ListeningVendor): unknown => JSON.parse(asked.at(-1)?.body ?? '');
+
+  it.each([
+    ['own/gpt-image-2', {}],
+    ['own/picture', { response_format: 'b64_json' }],
+    ['own/drawn', { quality: 'low', output_format: 'webp', user: 'anna' }],
+    ['own/dalle', { response_format: 'b64_json', style: 'vivid' }],
+  ])('images.generate sends %s only what it takes', (model, taken) =>
+    withVendor(
+      (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
+      async (gateway, vendor) => {
+        const { seed: _seed, ...texts } = fields;
+        const { data } = await sdkOf(gateway).images.generate({
+          model,
+          prompt: 'a fox',
+          ...texts,
+        } as OpenAI.ImageGenerateParamsNonStreaming);
+        expect(data).toEqual([{ b64_json: 'eA==' }]);
+        expect(sent(vendor)).toEqual({ model: model.slice(4), prompt: 'a fox', n: 1, size: '1024x1024', ...taken });
+      },
+    ),
+  );
+
+  it('a number keeps its digits', () =>
+    withVendor(
+      (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
+      async (gateway, vendor) => {
+        await gateway.call('/v1/images/generations', `{"model":"own/drawn","prompt":"x","seed":${fields.seed}}`);
+        expect(vendor.asked[0]?.body).toContain(`"seed":${fields.seed}`);
+      },
+    ));
+
+  it('400: response_format url is refused, b64_json and null are accepted', () =>
+    withVendor(
+      (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
+      async (gateway, vendor) => {
+        for (const response_format of ['url', 'png', 1]) {
+          const answer = await askMedia(gateway, images, 'own/picture', { more: { response_format } });
+          await expectRouteError(answer, images, { status: 400, code: 'bad_request', message: /^response_format: must be b64_json/ });
+        }
+        expect(vendor.asked).toEqual([]);
+        for (const response_format of ['b64_json', null])
+          expect((await askMedia(gateway, images, 'own/picture', { more: { response_format } })).status).toBe(200);
+      },
+    ));
+
+  it('audio.speech.create sends instructions and speed to the models that take them', () =>
+    withVendor(
+      (response) => response.writeHead(200, { 'content-type': 'audio/mpeg' }).end('sound'),
+      async (gateway, vendor) => {
+        const input = { input: 'Hi.', voice: 'coral', instructions: 'Whisper.', speed: 1.5 };
+        for (const [model, taken] of [
+          ['own/talk', { instructions: 'Whisper.', speed: 1.5 }],
+          ['own/voice', {}],
+        ] as const) {
+          await sdkOf(gateway).audio.speech.create({ model, ...input });
+          expect(sent(vendor)).toEqual({ model: model.slice(4), input: 'Hi.', voice: 'coral', response_format: 'mp3', ...taken });
+        }
+      },
+    ));
+
+  it.each([
+    [undefined, 'audio/x-wav', 'audio/mpeg'],
+    ['mp3', 'application/octet-stream', 'audio/mpeg'],
+    ['wav', 'audio/mpeg', 'audio/wav'],
+    ['opus', 'audio/opus', 'audio/ogg'],
+    ['pcm', 'application/octet-stream', 'audio/pcm'],
+    ['mulaw', 'audio/basic', 'audio/basic'],
+    ['mulaw', 'application/octet-stream', 'audio/mpeg'],
+  ])('speech in the format %s, sent as %s, is %s', (response_format, vendorType, type) =>
+    withVendor(
+      (response) => response.writeHead(200, { 'content-type': vendorType }).end('sound'),
+      async (gateway) => {
+        const answer = await askMedia(gateway, speech, 'own/voice', { more: { response_format } });
+        expect(answer.headers.get('content-type')).toBe(type);
+      },
+    ),
+  );
 });
 
 describe('large images', () => {

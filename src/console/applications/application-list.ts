@@ -99,8 +99,8 @@ function tierBadges(settings: ApplicationSettings | null): Html {
   return names.length === 0 ? html`<span class="muted">None</span>` : html`${names.map((name) => html`<code>${name}</code> `)}`;
 }
 
-function tierNames({ tiers, imageTiers, speechTiers }: ApplicationSettings): string[] {
-  return [...new Set([tiers, imageTiers, speechTiers].flatMap((kind) => Object.keys(kind)))];
+function tierNames({ tiers, imageTiers, speechTiers, transcriptionTiers }: ApplicationSettings): string[] {
+  return [...new Set([tiers, imageTiers, speechTiers, transcriptionTiers].flatMap((kind) => Object.keys(kind)))];
 }
 
 export function applicationPath(context: ConsoleContext, source: string): string {

@@ -15,6 +15,7 @@ const kinds = [
   ['tiers', 'Tiers for text'],
   ['image_tiers', 'Tiers for images'],
   ['speech_tiers', 'Tiers for speech'],
+  ['transcription_tiers', 'Tiers for transcription'],
 ] as const;
 
 export function newApplicationPage(context: ConsoleContext, form: URLSearchParams, message?: string): PageContent {

@@ -21,11 +21,12 @@ const kinds = [
   ['tiers', 'Tiers for text'],
   ['image_tiers', 'Tiers for images'],
   ['speech_tiers', 'Tiers for speech'],
+  ['transcription_tiers', 'Tiers for transcription'],
 ] as const;
 
 /** The members of the project's settings that this form edits. */
-function routingOf({ providers, tiers, image_tiers, speech_tiers, retired, catalog_fill }: StoredSettings) {
-  return { providers, tiers, image_tiers, speech_tiers, retired, catalog_fill };
+function routingOf({ providers, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill }: StoredSettings) {
+  return { providers, tiers, image_tiers, speech_tiers, transcription_tiers, retired, catalog_fill };
 }
 
 export function routingForm(

@@ -63,6 +63,7 @@ function tierRows(catalog: Catalog, settings: ConsoleContext['project']['setting
     ...rowsOf('text', settings.tiers, catalog.tiers),
     ...rowsOf('images', settings.imageTiers, catalog.media.images.tiers),
     ...rowsOf('speech', settings.speechTiers, catalog.media.speech.tiers),
+    ...rowsOf('transcription', settings.transcriptionTiers, catalog.media.transcriptions.tiers),
   ];
 }
 

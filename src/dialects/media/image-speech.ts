@@ -5,10 +5,11 @@
 import { gatewayError } from '../../core/errors.ts';
 import { asString, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
+import { type TakeableField, takeableFields } from '../../core/takeable-fields.ts';
 import { parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 
-const imageFields = ['prompt', 'n', 'size', 'steps', 'seed', 'cfg_scale'] as const;
-const speechFields = ['input', 'voice', 'response_format'] as const;
+const imageFields = ['prompt', 'n', 'size', 'cfg_scale', ...takeableFields.images] as const;
+const speechFields = ['input', 'voice', 'response_format', ...takeableFields.speech] as const;
 
 /** JSON text by field, without fields that are absent or null. */
 export type MediaFields = Readonly<Partial<Record<(typeof imageFields)[number] | (typeof speechFields)[number], string>>>;
@@ -21,12 +22,25 @@ export interface MediaRequestSummary {
   readonly fields: MediaFields;
 }
 
-/** Throws `missing_model`, `bad_model`, and `bad_json` for duplicate keys. */
+/** Throws `missing_model`, `bad_model`, `bad_request` for a `response_format` other than `b64_json`, and `bad_json` for duplicate keys. */
 export function parseImageRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   const facts = parseFields(body, spans, imageFields);
-  if (!/^[A-Za-z0-9._:/-]*$/.test(facts.model))
-    throw gatewayError('bad_model', { message: 'model may hold letters, digits, ".", "_", "-" and ":" only' });
+  assertImageModel(facts.model);
+  checkImageFormat(facts.fields.response_format === undefined ? null : parseJson(facts.fields.response_format));
   return facts;
+}
+
+/** Throws `bad_model`. */
+export function assertImageModel(model: string): void {
+  if (!/^[A-Za-z0-9._:/-]*$/.test(model))
+    throw gatewayError('bad_model', { message: 'model may hold letters, digits, ".", "_", "-" and ":" only' });
+  assertModelForm(model);
+}
+
+/** Images are always returned as base64, so another format is refused instead of changed silently. Throws `bad_request`. */
+export function checkImageFormat(format: unknown): void {
+  if (format !== null && format !== 'b64_json')
+    throw gatewayError('bad_request', { message: 'response_format: must be b64_json, the only format in which images are returned' });
 }
 
 /** A voice may have any name; only the form of the model is checked. Throws as `parseImageRequest`. */
@@ -47,11 +61,16 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
 }
 
 /** Only the first slash separates the provider: a publisher belongs into the provider's base URL. Throws `bad_model`. */
-function assertModelForm(model: string): void {
+export function assertModelForm(model: string): void {
   const parts = model.split('/');
   const isStep = parts.some((part) => part === '.' || part === '..');
   if (parts.length > 2 || parts.includes('') || isStep)
     throw gatewayError('bad_model', { message: 'model must be <provider>/<model>, or a name without a slash' });
+}
+
+/** The optional fields that the model accepts and the caller sent. */
+export function pickFields(fields: MediaFields, takes: readonly TakeableField[] | null): MediaFields {
+  return Object.fromEntries((takes ?? []).flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]])));
 }
 
 /** A JSON object of the fields that are present. */

@@ -28,12 +28,16 @@ export function describeOperation(spec: OperationSpec): JsonObject {
     summary,
     security: securityByAuth[auth],
     ...(parameters.length > 0 && { parameters: parameterRefs(parameters) }),
-    ...(body && { requestBody: { required: body.optional !== true, content: jsonContent(body.name) } }),
+    ...(body && { requestBody: { required: body.optional !== true, content: schemaContent(body.name, body.mediaType) } }),
     responses: { ...Object.fromEntries(described), ...describeErrors({ style, codes, plain, headers: errorHeaders }) },
   };
 }
 
 /** JSON with the schema of that name. */
 export function jsonContent(name: string): JsonObject {
-  return { 'application/json': { schema: { $ref: `#/components/schemas/${name}` } } };
+  return schemaContent(name);
+}
+
+function schemaContent(name: string, mediaType = 'application/json'): JsonObject {
+  return { [mediaType]: { schema: { $ref: `#/components/schemas/${name}` } } };
 }

@@ -1,20 +1,25 @@
-/** Shared part of the image, speech and video routes: the order of checks, the error format, the call. */
+/** Shared part of the media routes: the order of checks, the error format, the call. */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Caller, MediaCall, MediaRoute } from '../../core/call.ts';
+import type { Caller, MediaCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
 import { parseKey } from '../authenticate.ts';
 import { checkContentType, readBody, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
 import { parseCorrelation, parseTextHeader } from '../headers.ts';
+import { parseBoundary } from '../upload.ts';
 import type { CallRouteDeps, RoutedProject } from './text.ts';
 
-/** An authenticated request with its body. */
-export interface MediaRequestContext {
+/** An authenticated request. */
+export interface MediaCallSource {
   readonly id: string;
   readonly startedAt: number;
   readonly caller: Caller;
   readonly project: RoutedProject;
   readonly headers: IncomingHttpHeaders;
+}
+
+/** An authenticated request with its body. */
+export interface MediaRequestContext extends MediaCallSource {
   readonly body: Buffer;
 }
 
@@ -22,8 +27,27 @@ export type MediaHandler = (request: IncomingMessage, response: ServerResponse) 
 
 /** Creates the handler of a route; `handle` sends the response, and its errors are sent to the caller. */
 export function createMediaHandler(
-  { findCaller, findProject, clock, logger }: CallRouteDeps,
+  deps: CallRouteDeps,
   handle: (received: MediaRequestContext, response: ServerResponse) => Promise<void>,
+): MediaHandler {
+  return createHandler(deps, checkContentType, async (source, request, response) => {
+    const body = await readBody(request);
+    await handle({ ...source, body }, response);
+  });
+}
+
+/** The same for a multipart body, which `handle` reads. */
+export function createUploadHandler(
+  deps: CallRouteDeps,
+  handle: (source: MediaCallSource & { readonly boundary: string }, request: IncomingMessage, response: ServerResponse) => Promise<void>,
+): MediaHandler {
+  return createHandler(deps, parseBoundary, (source, request, response, boundary) => handle({ ...source, boundary }, request, response));
+}
+
+function createHandler<ContentType>(
+  { findCaller, findProject, clock, logger }: CallRouteDeps,
+  checkType: (request: IncomingMessage) => ContentType,
+  handle: (source: MediaCallSource, request: IncomingMessage, response: ServerResponse, type: ContentType) => Promise<void>,
 ): MediaHandler {
   return async (request, response) => {
     const startedAt = clock.now();
@@ -32,10 +56,9 @@ export function createMediaHandler(
     try {
       const { headers } = request;
       const caller = await findCaller(parseKey(headers, false));
-      checkContentType(request);
-      const body = await readBody(request);
+      const type = checkType(request);
       const project = await findProject(caller.projectId);
-      await handle({ id, startedAt, caller, project, headers, body }, response);
+      await handle({ id, startedAt, caller, project, headers }, request, response, type);
     } catch (error) {
       sendError(response, toPlainTextError(error), 'chat', logger);
     }
@@ -44,9 +67,8 @@ export function createMediaHandler(
 
 /** The call of a request. */
 export function toMediaCall(
-  { id, startedAt, caller, project, headers, body }: MediaRequestContext,
-  route: MediaRoute,
-  modelAsked: string,
+  { id, startedAt, caller, project, headers }: MediaCallSource,
+  { route, modelAsked, bodyBytes }: Pick<MediaCall, 'route' | 'modelAsked' | 'bodyBytes'>,
 ): MediaCall {
   const source = parseTextHeader(headers, 'x-gateway-source');
   return {
@@ -58,7 +80,7 @@ export function toMediaCall(
     source: source ?? project.slug,
     sourceGiven: source !== null,
     modelAsked,
-    bodyBytes: body.length,
+    bodyBytes,
     correlation: parseCorrelation(headers),
   };
 }

@@ -1,23 +1,57 @@
-/** The image and speech routes (docs/api/reference.md#images): converts a request to a call of one provider, and sends its result. */
+/** The image, speech and transcription routes (docs/api/reference.md#media): converts a request to a call of one provider, and sends its result. */
+import type { ServerResponse } from 'node:http';
 import type { MediaCall } from '../../core/call.ts';
-import { type MediaFields, mediaBodyKeys, parseImageRequest, parseSpeechRequest } from '../../dialects/media/image-speech.ts';
-import { startCancellation } from '../../pipeline/call/cancellation.ts';
+import {
+  assertImageModel,
+  assertModelForm,
+  type MediaFields,
+  mediaBodyKeys,
+  parseImageRequest,
+  parseSpeechRequest,
+} from '../../dialects/media/image-speech.ts';
+import { type UploadKind, uploadKinds } from '../../dialects/media/uploads.ts';
+import { type CallCancellation, startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { GenerateImages } from '../../pipeline/media/images.ts';
 import type { SynthesizeSpeech } from '../../pipeline/media/speech.ts';
+import type { RelayUpload } from '../../pipeline/media/uploads.ts';
 import { noRoute, quoteName } from '../../routing/no-route.ts';
 import { scanJson } from '../body.ts';
 import { detectAbandonedStream, onClientDisconnect } from '../half-close.ts';
 import { sendImages, sendMedia } from '../send-response.ts';
-import { createMediaHandler, type MediaHandler, type MediaRequestContext, toMediaCall } from './media-request.ts';
+import { readUpload } from '../upload.ts';
+import { createMediaHandler, createUploadHandler, type MediaHandler, type MediaRequestContext, toMediaCall } from './media-request.ts';
 import { type CallRouteDeps, maxModelLength, modelTooLong } from './text.ts';
 
 export interface MediaRouteDeps extends CallRouteDeps {
+  readonly relayUpload: RelayUpload;
   readonly generateImages: GenerateImages;
   readonly synthesizeSpeech: SynthesizeSpeech;
 }
 
-export function createMediaRoutes(deps: MediaRouteDeps): { readonly images: MediaHandler; readonly speech: MediaHandler } {
-  const { generateImages, synthesizeSpeech, clock } = deps;
+type MediaRouteName = 'images' | 'speech' | 'imageEdits' | 'transcriptions' | 'translations';
+
+export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRouteName, MediaHandler>> {
+  const { generateImages, synthesizeSpeech, relayUpload, clock } = deps;
+
+  const startStream = (response: ServerResponse): CallCancellation => {
+    const cancellation = startCancellation({ stream: true, deadlineAt: null, clock });
+    onClientDisconnect(response, cancellation.clientDisconnected);
+    detectAbandonedStream(response, null);
+    return cancellation;
+  };
+
+  const relay = (kind: UploadKind): MediaHandler =>
+    createUploadHandler(deps, async (source, request, response) => {
+      const { settings } = source.project;
+      const options = { boundary: source.boundary, fieldNames: kind.fieldNames, holdAll: settings.rules.input !== null };
+      const { model, fields, bodyBytes, bodyFor } = await readUpload(request, options);
+      assertModel(model);
+      if (kind.route === 'images') assertImageModel(model);
+      else assertModelForm(model);
+      const call = toMediaCall(source, { route: kind.route, modelAsked: model, bodyBytes });
+      const cancellation = startStream(response);
+      await sendMedia(response, await relayUpload(call, settings, { kind, fields, bodyFor, cancellation }));
+    });
 
   return {
     images: createMediaHandler(deps, async (context, response) => {
@@ -26,11 +60,12 @@ export function createMediaRoutes(deps: MediaRouteDeps): { readonly images: Medi
     }),
     speech: createMediaHandler(deps, async (context, response) => {
       const { call, fields } = parseCall(context, 'speech');
-      const cancellation = startCancellation({ stream: true, deadlineAt: null, clock });
-      onClientDisconnect(response, cancellation.clientDisconnected);
-      detectAbandonedStream(response, null);
+      const cancellation = startStream(response);
       await sendMedia(response, await synthesizeSpeech(call, context.project.settings, { fields, cancellation }));
     }),
+    imageEdits: relay(uploadKinds.edits),
+    transcriptions: relay(uploadKinds.transcriptions),
+    translations: relay(uploadKinds.translations),
   };
 }
 
@@ -38,7 +73,12 @@ function parseCall(received: MediaRequestContext, route: 'images' | 'speech'): {
   const { body } = received;
   const read = route === 'images' ? parseImageRequest : parseSpeechRequest;
   const { model, fields } = read(body, scanJson(body, mediaBodyKeys));
+  assertModel(model);
+  return { call: toMediaCall(received, { route, modelAsked: model, bodyBytes: body.length }), fields };
+}
+
+/** Throws `no_route` for names that no model has. Lone surrogates cannot be part of a URL. */
+function assertModel(model: string): void {
   if (model.length > maxModelLength) throw modelTooLong(model);
   if (!model.isWellFormed()) throw noRoute(undefined, `${quoteName(model)} has a lone surrogate, which cannot be part of a URL`);
-  return { call: toMediaCall(received, route, model), fields };
 }

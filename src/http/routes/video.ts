@@ -25,7 +25,14 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
     generations: createMediaHandler(deps, async (context, response) => {
       const { body, project } = context;
       const videoRequest = parseVideoRequest(body, scanJson(body, videoBodyKeys));
-      sendVideoStart(response, await startVideo(toMediaCall(context, 'video', videoRequest.model ?? ''), project.settings, videoRequest));
+      sendVideoStart(
+        response,
+        await startVideo(
+          toMediaCall(context, { route: 'video', modelAsked: videoRequest.model ?? '', bodyBytes: context.body.length }),
+          project.settings,
+          videoRequest,
+        ),
+      );
     }),
 
     operations: createMediaHandler(deps, async (context, response) => {

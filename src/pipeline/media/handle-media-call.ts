@@ -53,6 +53,8 @@ interface VendorStream {
   readonly status: number;
   readonly contentType: string;
   readonly chunks: AsyncGenerator<Buffer, void>;
+  /** What the vendor reported in the stream; null or absent when it reported nothing: the requested units are charged. */
+  readonly usage?: () => Pick<MediaEnd, 'units' | 'unitsEstimated' | 'tokens'> | null;
 }
 
 export type MediaCalls = ReturnType<typeof createMediaCalls>;
@@ -76,10 +78,10 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     /** Handles a call with a streamed response; `cancellation` ends it when the caller disconnects. Throws as `execute` until the stream begins. */
     async stream(request: MediaCallRequest, cancellation: CallCancellation, send: () => Promise<VendorStream>): Promise<MediaStream> {
       const running = await open(request);
-      const { status, contentType, chunks } = await send().catch((error: unknown) => fail(running, error, cancellation));
+      const { status, contentType, ...stream } = await send().catch((error: unknown) => fail(running, error, cancellation));
       report(request, null);
       const respondingCall = { ...running, status, firstByteMs: clock.now() - running.start.startedAt };
-      return { model: request.candidate.id, contentType, chunks: deliver(respondingCall, chunks) };
+      return { model: request.candidate.id, contentType, chunks: deliver(respondingCall, stream) };
     },
   };
 
@@ -131,13 +133,17 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
   }
 
   /** Relays the chunks of a stream and settles the call however it ends: complete, broken by the vendor, or abandoned by the caller. */
-  async function* deliver(running: RunningMediaCall, chunks: AsyncGenerator<Buffer, void>): AsyncGenerator<Buffer, void> {
+  async function* deliver(
+    running: RunningMediaCall,
+    { chunks, usage }: Pick<VendorStream, 'chunks' | 'usage'>,
+  ): AsyncGenerator<Buffer, void> {
     const { request, status } = running;
     let isSettled = false;
     const settleAs = async (outcome: Outcome, error?: GatewayError): Promise<void> => {
       if (isSettled) return;
       isSettled = true;
-      const end = { outcome, status: status ?? 200, units: request.units, tokens: null, endedAt: clock.now() };
+      const charged = usage?.() ?? { units: request.units, tokens: null };
+      const end = { ...charged, outcome, status: status ?? 200, endedAt: clock.now() };
       await settle(running, error ? { ...end, error } : end);
     };
     try {

@@ -35,16 +35,22 @@ export interface MediaRouteDeps {
 export type GenerateImages = (call: MediaCall, project: ProjectContext, fields: MediaFields) => Promise<ImageResult>;
 
 /** OpenAI's tokens of a 1024x1024 image in medium quality. Charged when a vendor prices by tokens and reports none. */
-const tokensPerImage = 1_056;
+export const tokensPerImage = 1_056;
 /** OpenAI's largest image in high quality. */
-const maxTokensPerImage = 6_240;
+export const maxTokensPerImage = 6_240;
 
 export function createGenerateImages({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): GenerateImages {
   /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
   return async function generateImages(call, project, fields) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
-    const { count: images, send } = prepareImages({ provider, model: candidate.model, fields, now: () => clock.now() });
+    const { count: images, send } = prepareImages({
+      provider,
+      model: candidate.model,
+      fields,
+      takes: candidate.takes,
+      now: () => clock.now(),
+    });
     const texts = getPromptTexts(fields);
     const estimatedTokens = { ...noTokens, input: estimateTokens(fields.prompt?.length ?? 0), output: images * tokensPerImage };
     const json = await mediaCalls.execute(

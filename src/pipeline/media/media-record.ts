@@ -24,6 +24,8 @@ export interface MediaCallRequest {
   readonly estimatedTokens: Tokens;
   /** Upper bound for the reservation while the call runs. */
   readonly maxOutputTokens: number;
+  /** The same of the input; absent: one token for each byte of the body. */
+  readonly maxInputTokens?: number;
 }
 
 /** A call that has been sent to its vendor. */
@@ -43,6 +45,8 @@ export interface MediaEnd {
   readonly status: number;
   readonly error?: GatewayError;
   readonly units: Units;
+  /** Whether `units` is an estimate; absent: as in the request. */
+  readonly unitsEstimated?: boolean;
   readonly tokens: Tokens | null;
   readonly endedAt: number;
 }
@@ -78,8 +82,8 @@ function isFailure(outcome: Outcome): boolean {
 
 /** Charges by units when one of them has a price, otherwise by tokens, reported or estimated. */
 function computeCharge(
-  { candidate, estimatedTokens, unitsEstimated = false }: MediaCallRequest,
-  { outcome, units, tokens }: MediaEnd,
+  { candidate, estimatedTokens, unitsEstimated: requestEstimated = false }: MediaCallRequest,
+  { outcome, units, unitsEstimated = requestEstimated, tokens }: MediaEnd,
 ): { tokens: Tokens; costNanos: number | null; isEstimated: boolean } {
   if (isFailure(outcome)) return { tokens: noTokens, costNanos: 0, isEstimated: false };
   const unitCost = unitsCost(units, candidate.unitPrices);
@@ -94,9 +98,12 @@ function computeCharge(
  * Returns the upper bounds to reserve. A token has at least one byte. A model without a token price uses no tokens but reserves one, so that
  * an exceeded token ceiling rejects media calls too (docs/api/reference.md#rate-limits-and-ceilings).
  */
-export function mediaUsageBounds({ call, candidate, units, maxOutputTokens }: MediaCallRequest): { costNanos: number; tokens: number } {
+export function mediaUsageBounds({ call, candidate, units, maxInputTokens = call.bodyBytes, maxOutputTokens }: MediaCallRequest): {
+  costNanos: number;
+  tokens: number;
+} {
   const { price, unitPrices } = candidate;
-  const maxTokens = { ...noTokens, input: call.bodyBytes, output: maxOutputTokens };
+  const maxTokens = { ...noTokens, input: maxInputTokens, output: maxOutputTokens };
   const costNanos = unitsCost(units, unitPrices) ?? (price === null ? 0 : tokenCost(maxTokens, price));
   return { costNanos: clampToSafeInteger(costNanos), tokens: price === null ? 1 : clampToSafeInteger(maxTokens.input + maxTokens.output) };
 }

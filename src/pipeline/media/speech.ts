@@ -4,6 +4,7 @@ import { noTokens } from '../../core/pricing.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import type { MediaFields } from '../../dialects/media/image-speech.ts';
 import { countCharacters, getPromptTexts } from '../../dialects/media/image-speech.ts';
+import { charactersPerSecond } from '../../dialects/media/upload-usage.ts';
 import { prepareSpeech } from '../../vendors/speech.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import type { ProjectContext } from '../call/project-context.ts';
@@ -17,8 +18,6 @@ export type SynthesizeSpeech = (
   request: { readonly fields: MediaFields; readonly cancellation: CallCancellation },
 ) => Promise<MediaStream>;
 
-/** Average speed of spoken English. Used because vendors report neither tokens nor seconds with an audio response. */
-const charactersPerSecond = 15;
 /** OpenAI's audio tokens per second: its list price of a minute, 0.015 USD, divided by the price of a token. */
 const tokensPerSecond = 1_250 / 60;
 /** Upper bound of how much slower than average a voice speaks. */
@@ -29,8 +28,9 @@ export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, ht
   return async function synthesizeSpeech(call, project, { fields, cancellation }) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
-    const send = prepareSpeech({ provider, model: candidate.model, fields, now: () => clock.now() });
+    const send = prepareSpeech({ provider, model: candidate.model, fields, takes: candidate.takes, now: () => clock.now() });
     const characters = countCharacters(fields);
+    // Vendors report neither tokens nor seconds with an audio response.
     const seconds = characters / charactersPerSecond;
     const isCounted = candidate.unitPrices.perMillionCharactersNanos !== null;
     const units = isCounted ? { characters } : { characters, seconds };

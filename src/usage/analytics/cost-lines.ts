@@ -64,7 +64,7 @@ export function explainCost(call: ChargedCall, prices: ModelPrices | null): Cost
   if (model === null) return without('no_response');
   const charge = recalculateCost(route, tokens, units, prices);
   if (charge.kind !== 'cost') return without(charge.kind);
-  const unitLines = route === 'images' || route === 'speech' ? linesOfUnits(units, prices) : [];
+  const unitLines = ['images', 'speech', 'transcriptions'].includes(route) ? linesOfUnits(units, prices) : [];
   const above = prices?.price ? tierAbove(tokens, prices.price) : null;
   const lines =
     unitLines.length > 0 ? unitLines : prices?.price ? linesOfTokens(tokens, units, prices.price, above?.price ?? prices.price) : [];

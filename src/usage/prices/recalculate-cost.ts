@@ -16,6 +16,7 @@ export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits |
       return { kind: 'video' };
     case 'images':
     case 'speech':
+    case 'transcriptions':
       return recalculateMedia(tokens, units, prices);
     case 'rerank':
       return prices?.price?.perSearchNanos && units?.searches === undefined

@@ -13,7 +13,7 @@ export interface OperationSpec {
   readonly errorStyle?: 'either';
   readonly parameters?: readonly string[];
   /** Name of the request schema; `optional`: the body may be omitted. */
-  readonly body?: { readonly name: string; readonly optional?: true };
+  readonly body?: { readonly name: string; readonly optional?: true; readonly mediaType?: 'multipart/form-data' };
   /** By status: the name of the response schema, or the content by media type. */
   readonly responses: Readonly<Record<string, string | JsonObject>>;
   /** Description of the responses. Default: the summary. */

@@ -1,27 +1,40 @@
-/** Operations and schemas of the image and speech routes (docs/api/reference.md#images). */
+/** Operations and schemas of the image, speech and transcription routes (docs/api/reference.md#media). */
 import { z } from 'zod';
+import { takeableFields } from '../../../core/takeable-fields.ts';
 import { callCodes, type OperationSpec, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 import { correlationHeaders } from '../../openapi/contract/parameters.ts';
+import { jsonContent } from '../../openapi/describe-operation.ts';
 import { vendorInteger, vendorNumber, vendorText } from '../../openapi/schemas/primitives.ts';
 
 const modelForms = '`<provider>/<model>`, a tier of the route, or a model of its default provider';
+
+const imageModel = z
+  .string()
+  .regex(/^[A-Za-z0-9._:-]+(\/[A-Za-z0-9._:-]+)?$/)
+  .describe(modelForms);
+
+const file = z.string().meta({ format: 'binary' });
+
+const optionalFields = (kind: keyof typeof takeableFields): string =>
+  takeableFields[kind]
+    .filter((name) => name !== 'response_format')
+    .map((name) => `\`${name}\``)
+    .join(', ');
 
 /** Request schemas; members not listed are ignored. */
 export const mediaRequests = {
   ImageBody: z
     .looseObject({
-      model: z
-        .string()
-        .regex(/^[A-Za-z0-9._:-]+(\/[A-Za-z0-9._:-]+)?$/)
-        .describe(modelForms),
+      model: imageModel,
       prompt: vendorText.describe('what the image shows'),
       n: vendorInteger.describe('number of images; default 1; standard shape only'),
       size: vendorText.describe('`<width>x<height>`; default `1024x1024`'),
       steps: vendorInteger.describe('default 4; artifacts shape only'),
       seed: vendorInteger.describe('artifacts shape only'),
       cfg_scale: vendorNumber.describe('artifacts shape only'),
+      response_format: z.literal('b64_json').nullable().optional().describe('images are returned in base64 only'),
     })
-    .describe('An image. Members not listed here are ignored.'),
+    .describe(`An image. Sent only to models that take them: ${optionalFields('images')}. Other members are ignored.`),
   SpeechBody: z
     .looseObject({
       model: z.string().min(1).describe(`${modelForms}; of a vendor whose models are voices \`<provider>/<voice>\``),
@@ -29,12 +42,28 @@ export const mediaRequests = {
       voice: vendorText.describe('default `alloy`; standard shape only'),
       response_format: vendorText.describe('default `mp3`; standard shape only'),
     })
-    .describe('Speech. Members not listed here are ignored.'),
+    .describe(`Speech. Sent only to models that take them: ${optionalFields('speech')}. Other members are ignored.`),
+  ImageEditUpload: z
+    .looseObject({
+      model: imageModel,
+      image: file.describe('the image to edit; several as `image[]`'),
+      prompt: z.string().optional().describe('what the result shows'),
+      n: z.string().optional().describe('number of images; default 1'),
+      response_format: z.literal('b64_json').optional(),
+    })
+    .describe('All parts are forwarded unchanged; `model` is replaced with that of the vendor.'),
+  AudioUpload: z
+    .looseObject({
+      model: z.string().min(1).describe(modelForms),
+      file: file.describe('the audio'),
+      prompt: z.string().optional().describe('guides the style of the text'),
+    })
+    .describe('All parts are forwarded unchanged; `model` is replaced with that of the vendor.'),
 } as const;
 
 export const mediaResponses = {
   ImageResult: z
-    .object({ created: z.int(), data: z.array(z.object({ b64_json: z.string().min(1) })).min(1) })
+    .looseObject({ created: z.int(), data: z.array(z.looseObject({ b64_json: z.string().min(1) })).min(1) })
     .describe('One base64 entry per image, in any response format of the vendor.'),
 };
 
@@ -47,8 +76,31 @@ const base: Pick<OperationSpec, 'tag' | 'auth' | 'parameters' | 'headers' | 'cod
   plain: [400, 413, 415],
 };
 
+/** Transcriptions and translations return what the vendor sends: JSON, text, subtitles or events. */
+const transcript = { 'application/json': {}, 'text/plain': {}, 'text/event-stream': {} };
+const transcribe: Pick<OperationSpec, 'body' | 'responses' | 'codes'> = {
+  body: { name: 'AudioUpload', mediaType: 'multipart/form-data' },
+  responses: { 200: transcript },
+  codes: base.codes.filter((code) => code !== 'bad_shape'),
+};
+
 export const mediaOperations: OperationSpecs = {
-  'post /v1/images/generations': { ...base, summary: 'Generates images', body: { name: 'ImageBody' }, responses: { 200: 'ImageResult' } },
+  'post /v1/images/generations': {
+    ...base,
+    summary: 'Generates images',
+    body: { name: 'ImageBody' },
+    responses: { 200: 'ImageResult' },
+    codes: [...base.codes, 'bad_request'],
+  },
+  'post /v1/images/edits': {
+    ...base,
+    summary: 'Edits images',
+    body: { name: 'ImageEditUpload', mediaType: 'multipart/form-data' },
+    responses: { 200: { ...jsonContent('ImageResult'), 'text/event-stream': {} } },
+    codes: [...transcribe.codes, 'bad_request'],
+  },
+  'post /v1/audio/transcriptions': { ...base, ...transcribe, summary: 'Transcribes audio' },
+  'post /v1/audio/translations': { ...base, ...transcribe, summary: 'Translates audio into English text' },
   'post /v1/audio/speech': {
     ...base,
     summary: 'Streams speech',

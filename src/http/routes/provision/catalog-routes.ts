@@ -22,6 +22,7 @@ export interface CatalogEntry extends ModelPrices {
   readonly maxOutputTokens: number | null;
   readonly traits: ModelTraits;
   readonly serves: readonly string[] | null;
+  readonly takes: readonly string[] | null;
 }
 
 /** What an importer needs to find the models of a provider in a public table; never its key. */
@@ -67,7 +68,7 @@ function summarize(receipt: ImportReceipt): Record<string, unknown> {
 /** The configuration parses the rows, since it knows the providers. */
 const importBody = z.strictObject({ models: z.record(z.string(), z.unknown()) });
 
-/** Omits unknown traits (`supports_schema`, `thinking`, `reasons`, `serves`). */
+/** Omits unknown traits (`supports_schema`, `thinking`, `reasons`, `serves`, `takes`). */
 function toEntryJson({
   id,
   kind,
@@ -76,12 +77,13 @@ function toEntryJson({
   maxOutputTokens,
   traits,
   serves,
+  takes,
   ...prices
 }: CatalogEntry): Record<string, unknown> {
   const { supportsSchema, thinking, reasons } = traits;
   return {
     ...{ id, kind, source, price: toPricesJson(prices), max_input_tokens: maxInputTokens, max_output_tokens: maxOutputTokens },
-    ...{ supports_schema: supportsSchema, thinking, reasons, serves: serves ?? undefined },
+    ...{ supports_schema: supportsSchema, thinking, reasons, serves: serves ?? undefined, takes: takes ?? undefined },
   };
 }
 

@@ -12,6 +12,7 @@ const project = z.looseObject({
   tiers,
   image_tiers: tiers,
   speech_tiers: tiers,
+  transcription_tiers: tiers,
   retired: z.array(z.string()),
   catalog_fill: z.boolean().nullable(),
   may_call: z.boolean(),
@@ -40,6 +41,7 @@ const application = z.looseObject({
   tiers,
   image_tiers: tiers,
   speech_tiers: tiers,
+  transcription_tiers: tiers,
   created_at: time.nullable(),
   updated_at: time.nullable(),
 });
@@ -110,6 +112,7 @@ const catalogModel = z.looseObject({
   thinking: z.enum(['budget', 'adaptive', 'none']).optional(),
   reasons: z.boolean().optional(),
   serves: z.array(z.string()).optional().describe('The vendor routes that the model supports; absent: all that its provider serves'),
+  takes: z.array(z.string()).optional().describe('The optional request fields that the model accepts; absent: unknown'),
 });
 
 const ids = z.array(z.string());

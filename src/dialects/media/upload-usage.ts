@@ -1,0 +1,68 @@
+/** Reads what a transcription or an image edit is charged by from the vendor's response, plain or streamed (docs/vendors.md). Pure. */
+import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
+import type { Tokens, Units } from '../../core/pricing.ts';
+import type { SseEvent } from '../../core/sse.ts';
+import { parseResponsesUsage } from '../contract/token-usage.ts';
+
+export interface UploadUsage {
+  /** Images of an edit, or seconds of audio. */
+  readonly units: Units;
+  /** The seconds are not the vendor's count. */
+  readonly unitsEstimated: boolean;
+  /** Null when the vendor reported none. */
+  readonly tokens: Tokens | null;
+}
+
+/** Average speed of spoken English. */
+export const charactersPerSecond = 15;
+
+export function parseEditUsage(body: Buffer): UploadUsage {
+  const { data, usage } = asObject(parseJson(body.toString('utf8')));
+  return { units: { images: asArray(data).length }, unitsEstimated: false, tokens: parseResponsesUsage(usage) };
+}
+
+/** A transcript as JSON, or as text or subtitles, which have no usage: their seconds are estimated. */
+export function parseTranscriptionUsage(body: Buffer): UploadUsage {
+  const text = body.toString('utf8');
+  const json = parseJson(text);
+  if (!isObject(json)) return estimate(findSubtitleEnd(text) ?? text.trim().length / charactersPerSecond);
+  return readTranscript(json);
+}
+
+/** Usage in the last event of a stream. Null for other events. */
+export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
+  const event = asObject(parseJson(data));
+  switch (event.type) {
+    case 'image_edit.completed':
+      return { units: { images: 1 }, unitsEstimated: false, tokens: parseResponsesUsage(event.usage) };
+    case 'transcript.text.done':
+      return readTranscript(event);
+    default:
+      return null;
+  }
+}
+
+function readTranscript({ usage, duration, text }: Readonly<Record<string, unknown>>): UploadUsage {
+  const tokens = parseResponsesUsage(usage);
+  const seconds = asSeconds(asObject(usage).seconds) ?? asSeconds(duration);
+  if (seconds !== null) return { units: { seconds }, unitsEstimated: false, tokens };
+  return { ...estimate((asString(text) ?? '').length / charactersPerSecond), tokens };
+}
+
+function estimate(seconds: number): UploadUsage {
+  return { units: { seconds }, unitsEstimated: true, tokens: null };
+}
+
+/** Some vendors send the number as text. */
+function asSeconds(value: unknown): number | null {
+  const seconds = typeof value === 'string' && value !== '' ? Number(value) : value;
+  return typeof seconds === 'number' && Number.isFinite(seconds) && seconds >= 0 ? seconds : null;
+}
+
+/** End of the last subtitle of SRT or WebVTT, in seconds; null for other texts. */
+function findSubtitleEnd(text: string): number | null {
+  const last = [...text.matchAll(/-->[ \t]*(?:(\d+):)?(\d{2}):(\d{2})[.,](\d{3})/g)].at(-1);
+  if (!last) return null;
+  const [, hours = '0', minutes = '0', seconds = '0', milliseconds = '0'] = last;
+  return Number(hours) * 3_600 + Number(minutes) * 60 + Number(seconds) + Number(milliseconds) / 1_000;
+}

@@ -1,0 +1,41 @@
+/** The multipart routes: their paths at the vendor, and the fields that the gateway reads (docs/api/reference.md#uploads). Pure. */
+import type { MediaRoute } from '../../core/call.ts';
+import { gatewayError } from '../../core/errors.ts';
+import { checkImageFormat, getImageCount } from './image-speech.ts';
+
+export interface UploadKind {
+  /** Translations are recorded and routed as transcriptions. */
+  readonly route: Extract<MediaRoute, 'images' | 'transcriptions'>;
+  /** Path after the vendor's base URL. */
+  readonly path: '/images/edits' | '/audio/transcriptions' | '/audio/translations';
+  /** Fields that are read. All parts are forwarded, whatever the model takes. */
+  readonly fieldNames: ReadonlySet<string>;
+}
+
+export const uploadKinds = {
+  edits: { route: 'images', path: '/images/edits', fieldNames: new Set(['model', 'prompt', 'n', 'response_format']) },
+  transcriptions: { route: 'transcriptions', path: '/audio/transcriptions', fieldNames: new Set(['model', 'prompt']) },
+  translations: { route: 'transcriptions', path: '/audio/translations', fieldNames: new Set(['model', 'prompt']) },
+} as const satisfies Record<string, UploadKind>;
+
+/** A body that is sent while it arrives from the caller. */
+export interface UploadBody {
+  readonly contentType: string;
+  readonly lengthBytes: number;
+  /** Throws the error of an upload that is invalid or breaks off. */
+  readonly chunks: AsyncIterable<Buffer>;
+}
+
+/** Values of the fields that have arrived. */
+export type UploadFields = ReadonlyMap<string, string>;
+
+/** Checks a field when it arrives. Throws `missing_model`, and `bad_request` for an image format other than base64. */
+export function checkUploadField(name: string, value: string): void {
+  if (name === 'model' && value === '') throw gatewayError('missing_model');
+  if (name === 'response_format') checkImageFormat(value);
+}
+
+/** Number of requested images. */
+export function countEditedImages(fields: UploadFields): number {
+  return getImageCount({ n: fields.get('n') ?? '1' });
+}

@@ -1,0 +1,139 @@
+/**
+ * Reads a multipart body while it arrives. It is held until what the call needs has been read, at most for its whole length, and then
+ * relayed: each byte is in memory once, and no faster than the vendor takes it.
+ */
+import type { IncomingMessage } from 'node:http';
+import { gatewayError } from '../core/errors.ts';
+import { createPartScanner, type Piece } from '../dialects/media/multipart.ts';
+import { checkUploadField, type UploadBody, type UploadFields } from '../dialects/media/uploads.ts';
+import { ClientDisconnectedError, maxBodyBytes, tooLarge } from './body.ts';
+
+export interface Upload {
+  /** Fields that have arrived, `model` included. */
+  readonly fields: UploadFields;
+  readonly model: string;
+  /** Length of the body; the declared one while it is still arriving. */
+  readonly bodyBytes: number;
+  /** The body with another model. Call at most once. */
+  readonly bodyFor: (model: string) => UploadBody;
+}
+
+/** The boundary of `multipart/form-data`. Throws `unsupported_media_type` for other types and for encoded bodies. */
+export function parseBoundary({ headers }: IncomingMessage): string {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
+  if (encoding.toLowerCase() !== 'identity')
+    throw gatewayError('unsupported_media_type', { message: 'a body with content-encoding is not supported' });
+  const match = /^multipart\/form-data\s*;(?:.*;)?\s*boundary=(?:"([^"\\]{1,70})"|([^\s";,]{1,70}))\s*(?:;|$)/i.exec(type);
+  const boundary = match?.[1] ?? match?.[2];
+  if (boundary === undefined) throw gatewayError('unsupported_media_type', { message: 'content type must be multipart/form-data' });
+  return boundary;
+}
+
+export interface UploadOptions {
+  readonly boundary: string;
+  readonly fieldNames: ReadonlySet<string>;
+  /** Read the whole body before the vendor is called, because every field matters. */
+  readonly holdAll: boolean;
+}
+
+/** Rejects with `missing_model`, `bad_json` for a malformed body, 413 as plain text, and ClientDisconnectedError. */
+export async function readUpload(request: IncomingMessage, { boundary, fieldNames, holdAll }: UploadOptions): Promise<Upload> {
+  const { 'content-length': declaredLength } = request.headers;
+  const declaredBytes = declaredLength === undefined ? null : Number(declaredLength);
+  if (declaredBytes !== null && declaredBytes > maxBodyBytes) throw tooLarge(maxBodyBytes);
+  const scanner = createPartScanner(boundary, fieldNames);
+  const chunks = readChunks(request);
+  const fields = new Map<string, string>();
+  const held: Piece[] = [];
+  let modelBytes = 0;
+  let readBytes = 0;
+  let isComplete = false;
+
+  const readPieces = async (): Promise<readonly Piece[]> => {
+    const chunk = await chunks.next();
+    if (chunk === null) {
+      isComplete = true;
+      scanner.end();
+      return [];
+    }
+    readBytes += chunk.length;
+    if (readBytes > maxBodyBytes) throw tooLarge(maxBodyBytes);
+    const pieces = scanner.push(chunk);
+    for (const piece of pieces) {
+      if (piece.kind !== 'field') continue;
+      const value = piece.value.toString('utf8');
+      checkUploadField(piece.name, value);
+      fields.set(piece.name, value);
+      if (piece.name === 'model') modelBytes = piece.value.length;
+    }
+    return pieces;
+  };
+
+  try {
+    // The vendor needs the length in advance: without a declared one, the whole body is read.
+    while (!isComplete && (holdAll || declaredBytes === null || !fields.has('model'))) held.push(...(await readPieces()));
+    const model = fields.get('model');
+    if (model === undefined) throw gatewayError('missing_model');
+    const bodyBytes = declaredBytes ?? readBytes;
+    return { fields, model, bodyBytes, bodyFor: (vendorModel) => relay(Buffer.from(vendorModel), bodyBytes - modelBytes) };
+  } catch (error) {
+    chunks.stop();
+    throw error;
+  }
+
+  function relay(model: Buffer, otherBytes: number): UploadBody {
+    async function* relayed(): AsyncGenerator<Buffer, void> {
+      try {
+        for (let pieces: readonly Piece[] = held.splice(0); ; pieces = await readPieces()) {
+          for (const piece of pieces) {
+            if (piece.kind === 'bytes') yield piece.bytes;
+            else yield Buffer.concat([piece.head, piece.name === 'model' ? model : piece.value]);
+          }
+          if (isComplete) return;
+        }
+      } finally {
+        chunks.stop();
+      }
+    }
+    const contentType = `multipart/form-data; boundary="${boundary}"`;
+    return { contentType, lengthBytes: otherBytes + model.length, chunks: relayed() };
+  }
+}
+
+interface ChunkReader {
+  /** Null at the end. Rejects with ClientDisconnectedError. */
+  next(): Promise<Buffer | null>;
+  /** Leaves the rest of the request unread. */
+  stop(): void;
+}
+
+/** Reads chunks on demand. An iterator of the request would end the connection, and with it the response, when it stops early. */
+function readChunks(request: IncomingMessage): ChunkReader {
+  let waiting: { resolve: (chunk: Buffer | null) => void; reject: (error: Error) => void } | null = null;
+  const settle = (act: (consumer: NonNullable<typeof waiting>) => void): void => {
+    const consumer = waiting;
+    waiting = null;
+    if (consumer) act(consumer);
+  };
+  const onData = (chunk: Buffer): void => {
+    request.pause();
+    settle(({ resolve }) => resolve(chunk));
+  };
+  const onEnd = (): void => settle(({ resolve }) => resolve(null));
+  const onClose = (): void => settle(({ reject }) => reject(new ClientDisconnectedError()));
+  request.pause();
+  request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+  return {
+    next: () =>
+      new Promise((resolve, reject) => {
+        waiting = { resolve, reject };
+        if (request.readableEnded) onEnd();
+        else if (request.destroyed) onClose();
+        else request.resume();
+      }),
+    stop() {
+      request.off('data', onData).off('end', onEnd);
+      onClose();
+    },
+  };
+}

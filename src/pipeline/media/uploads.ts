@@ -1,0 +1,63 @@
+/** `POST /v1/images/edits`, `/v1/audio/transcriptions` and `/v1/audio/translations`: relays an upload to one provider, and its response back. */
+import type { MediaCall } from '../../core/call.ts';
+import { noTokens } from '../../core/pricing.ts';
+import { estimateTokens } from '../../dialects/contract/token-usage.ts';
+import { countEditedImages, type UploadBody, type UploadFields, type UploadKind } from '../../dialects/media/uploads.ts';
+import { assertTakesUploads, sendUpload } from '../../vendors/upload.ts';
+import type { CallCancellation } from '../call/cancellation.ts';
+import type { ProjectContext } from '../call/project-context.ts';
+import type { MediaStream } from './handle-media-call.ts';
+import { type MediaRouteDeps, maxTokensPerImage, requireProvider, tokensPerImage } from './images.ts';
+import type { MediaCallRequest } from './media-record.ts';
+
+export interface UploadCall {
+  readonly kind: UploadKind;
+  /** The fields that have arrived. All of them, if the project has content rules. */
+  readonly fields: UploadFields;
+  /** The body with the vendor's model in place of the caller's. */
+  readonly bodyFor: (model: string) => UploadBody;
+  readonly cancellation: CallCancellation;
+}
+
+export type RelayUpload = (call: MediaCall, project: ProjectContext, upload: UploadCall) => Promise<MediaStream>;
+
+/** Bytes of a second of audio at 64 kbit/s, as speech is usually recorded. Reserved, and charged when a call is cut off. */
+const bytesPerSecond = 8_000;
+/** OpenAI's audio tokens of a second, and an upper bound of the tokens of a second's text. */
+const audioTokensPerSecond = 10;
+const maxTextTokensPerSecond = 10;
+
+export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): RelayUpload {
+  /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
+  return async function relayUpload(call, project, { kind, fields, bodyFor, cancellation }) {
+    const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
+    const provider = requireProvider(candidate, findProvider);
+    assertTakesUploads(provider, kind);
+    const prompt = fields.get('prompt');
+    const request = { call, project, candidate, texts: prompt === undefined ? [] : [prompt], ...estimateUsage(call, kind, fields) };
+    return mediaCalls.stream(request, cancellation, () =>
+      sendUpload(httpClient, { provider, kind, body: bodyFor(candidate.model), signal: cancellation.signal, now: () => clock.now() }),
+    );
+  };
+}
+
+type EstimatedUsage = Pick<MediaCallRequest, 'units' | 'unitsEstimated' | 'estimatedTokens' | 'maxInputTokens' | 'maxOutputTokens'>;
+
+/** What the call uses, estimated from the request: the bytes of a file say little about its tokens. */
+function estimateUsage({ bodyBytes }: MediaCall, { route }: UploadKind, fields: UploadFields): EstimatedUsage {
+  const promptTokens = estimateTokens(fields.get('prompt')?.length ?? 0);
+  if (route === 'images') {
+    const images = countEditedImages(fields);
+    const estimatedTokens = { ...noTokens, input: promptTokens + tokensPerImage, output: images * tokensPerImage };
+    return {
+      ...{ units: { images }, estimatedTokens },
+      ...{ maxInputTokens: promptTokens + maxTokensPerImage, maxOutputTokens: images * maxTokensPerImage },
+    };
+  }
+  const seconds = bodyBytes / bytesPerSecond;
+  const estimatedTokens = { ...noTokens, input: promptTokens + Math.ceil(seconds * audioTokensPerSecond) };
+  return {
+    ...{ units: { seconds }, unitsEstimated: true, estimatedTokens },
+    ...{ maxInputTokens: estimatedTokens.input, maxOutputTokens: Math.ceil(seconds * maxTextTokensPerSecond) },
+  };
+}

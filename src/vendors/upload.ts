@@ -1,0 +1,109 @@
+/**
+ * Relays an upload to a vendor while it arrives, and the response back: its bytes are unchanged, except for images that the vendor sends as
+ * addresses. Sending throws VendorError, or the error of the upload.
+ */
+import { gatewayError, VendorError } from '../core/errors.ts';
+import { asArray, asObject, parseJson } from '../core/json/narrow.ts';
+import { createSseParser, SseEventTooLargeError } from '../core/sse.ts';
+import { parseEditUsage, parseTranscriptionUsage, parseUploadEvent, type UploadUsage } from '../dialects/media/upload-usage.ts';
+import type { UploadBody, UploadKind } from '../dialects/media/uploads.ts';
+import type { HttpResponse, VendorHttpClient } from './http-client.ts';
+import { readBody, relayBody } from './http-client.ts';
+import { getHeader } from './http-response.ts';
+import { inlineImages, maxImageResponseBytes } from './images.ts';
+import type { MediaProvider } from './media.ts';
+import { sendMediaRequest } from './media.ts';
+
+export interface UploadRequest {
+  readonly provider: MediaProvider;
+  readonly kind: UploadKind;
+  readonly body: UploadBody;
+  readonly signal: AbortSignal | undefined;
+  readonly now: () => number;
+}
+
+export interface UploadResponse {
+  readonly status: number;
+  readonly contentType: string;
+  /** A plain response is one chunk. Throws VendorError `broken` and `aborted`; returning it early ends the vendor's request. */
+  readonly chunks: AsyncGenerator<Buffer, void>;
+  /** Null until the vendor has reported its usage. */
+  readonly usage: () => UploadUsage | null;
+}
+
+/** Throws `no_route` for a provider whose format has no uploads. */
+export async function sendUpload(httpClient: VendorHttpClient, request: UploadRequest): Promise<UploadResponse> {
+  const { provider, kind, signal, now } = request;
+  const upload = watchUpload(request.body);
+  const response = await sendMediaRequest(httpClient, provider, {
+    url: new URL(`${provider.baseUrl}${kind.path}`),
+    method: 'POST',
+    accept: '*/*',
+    body: upload.body,
+    now,
+    ...(signal && { signal }),
+  }).catch((cause: unknown) => {
+    throw upload.error() ?? cause;
+  });
+  const { status } = response;
+  const contentType = getHeader(response, 'content-type') ?? (kind.route === 'images' ? 'application/json' : 'text/plain; charset=utf-8');
+  if (/^text\/event-stream\b/i.test(contentType)) return relayStream(response, contentType);
+  const received = await readBody(response.body, maxImageResponseBytes).catch((cause: unknown) => {
+    throw cause instanceof VendorError && cause.kind === 'broken' ? new VendorError('unreadable', cause.message, { status, cause }) : cause;
+  });
+  if (received.length === 0) throw new VendorError('unreadable', 'the response is empty', { status });
+  const bytes = kind.route === 'images' ? await inlineEdits(httpClient, received, request, status) : received;
+  const usage = kind.route === 'images' ? parseEditUsage(bytes) : parseTranscriptionUsage(bytes);
+  return { status, contentType, chunks: once(bytes), usage: () => usage };
+}
+
+/** Reports shapes without uploads. Throws `no_route`. */
+export function assertTakesUploads({ name, imageShape }: MediaProvider, { route, path }: UploadKind): void {
+  if (route === 'images' && imageShape !== 'openai')
+    throw gatewayError('no_route', { message: `the provider ${name} does not serve ${path.slice(1)}` });
+}
+
+/** Keeps the error of an upload, which the HTTP client reports as a failed connection. */
+function watchUpload(body: UploadBody): { readonly body: UploadBody; readonly error: () => unknown } {
+  let failure: unknown = null;
+  async function* chunks(): AsyncGenerator<Buffer, void> {
+    try {
+      yield* body.chunks;
+    } catch (error) {
+      failure = error;
+      throw error;
+    }
+  }
+  return { body: { ...body, chunks: chunks() }, error: () => failure };
+}
+
+/** The vendor's bytes, or the same JSON with base64 in place of addresses. */
+async function inlineEdits(httpClient: VendorHttpClient, bytes: Buffer, { provider, now }: UploadRequest, status: number): Promise<Buffer> {
+  const body = asObject(parseJson(bytes.toString('utf8')));
+  const rows = asArray(body.data);
+  if (rows.length > 0 && rows.every((row) => asObject(row).b64_json !== undefined)) return bytes;
+  const images = await inlineImages(httpClient, rows, { provider, now, status });
+  return Buffer.from(JSON.stringify({ ...body, data: images.map((b64_json) => ({ b64_json })) }));
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer, void> {
+  yield bytes;
+}
+
+/** Relays the chunks as they arrive, and reads the usage from the events in them. */
+function relayStream({ status, body }: HttpResponse, contentType: string): UploadResponse {
+  const parser = createSseParser(maxImageResponseBytes);
+  let usage: UploadUsage | null = null;
+  async function* chunks(): AsyncGenerator<Buffer, void> {
+    try {
+      for await (const chunk of relayBody(body)) {
+        for (const event of parser.push(chunk).events) usage = parseUploadEvent(event) ?? usage;
+        yield chunk;
+      }
+      for (const event of parser.end().events) usage = parseUploadEvent(event) ?? usage;
+    } catch (cause) {
+      throw cause instanceof SseEventTooLargeError ? new VendorError('broken', cause.message, { status, cause }) : cause;
+    }
+  }
+  return { status, contentType, chunks: chunks(), usage: () => usage };
+}

@@ -1,0 +1,351 @@
+/** Transcriptions, translations and image edits: multipart uploads to a scripted vendor, by the openai SDK and by raw requests. */
+import { once } from 'node:events';
+import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import OpenAI, { toFile } from 'openai';
+import { callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { expectRouteError } from './inference-routes.ts';
+import { issueKey, rowOf } from './media-routes.ts';
+
+const mebibyte = 1024 * 1024;
+const image = Buffer.from('a picture').toString('base64');
+
+interface Received {
+  readonly path: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Buffer;
+}
+
+let received: Received[] = [];
+let answer: (response: ServerResponse, received: Received) => unknown = () => undefined;
+let onFirstBytes: () => void = () => undefined;
+const vendor = createServer((request, response) => {
+  const chunks: Buffer[] = [];
+  request.once('data', () => onFirstBytes());
+  request.on('data', (chunk: Buffer) => chunks.push(chunk));
+  request.on('end', () => {
+    const { url: path = '', headers } = request;
+    const complete = { path, headers, body: Buffer.concat(chunks) };
+    received.push(complete);
+    answer(response, complete);
+  });
+});
+let vendorUrl = '';
+beforeAll(async () => {
+  await once(vendor.listen(0, '127.0.0.1'), 'listening');
+  vendorUrl = `http://127.0.0.1:${(vendor.address() as AddressInfo).port}`;
+});
+afterAll(async () => {
+  vendor.closeAllConnections();
+  await new Promise((closed) => vendor.close(closed));
+});
+beforeEach(() => {
+  received = [];
+  onFirstBytes = () => undefined;
+});
+
+const shared = shareGateway({
+  yaml: () => `
+providers:
+  own: { base_url: ${vendorUrl}/v1, api_key: vendor-key, dialect: chat }
+  art: { base_url: ${vendorUrl}/v1, api_key: vendor-key, dialect: chat, serves: [images], image_shape: artifacts }
+  text: { base_url: ${vendorUrl}/v1, api_key: vendor-key, dialect: chat, serves: [chat] }
+models:
+  own/whisper: { kind: transcriptions, per_second: 0.0001 }
+  own/tokens: { kind: transcriptions, input: 2.5, output: 10 }
+  own/unpriced: { kind: transcriptions }
+  own/gpt-image-2: { kind: images, input: 5, output: 30, takes: [quality, output_format] }
+transcription_tiers: { standard: [own/whisper] }
+image_tiers: { standard: [own/gpt-image-2] }
+`,
+});
+let gateway: TestGateway;
+let count = 0;
+beforeEach(async () => {
+  count += 1;
+  gateway = await shared().withProject(`uploads-${count}`);
+});
+
+const sdk = () => new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key, maxRetries: 0 });
+const audio = (bytes = Buffer.from('RIFF some audio')) => toFile(bytes, 'speech.wav', { type: 'audio/wav' });
+const json = (body: unknown) => (response: ServerResponse) =>
+  response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+const text = (type: string, body: string) => (response: ServerResponse) => response.writeHead(200, { 'content-type': type }).end(body);
+const formOf = ({ headers, body }: Received): Promise<FormData> =>
+  new Response(new Uint8Array(body), { headers: { 'content-type': headers['content-type'] ?? '' } }).formData();
+const lastForm = async (): Promise<FormData> => formOf(received.at(-1) as Received);
+
+/** Sends raw bytes as multipart. */
+const post = (path: string, body: Buffer | string, headers: Record<string, string> = {}) =>
+  gateway.call(path, Buffer.from(body), { 'content-type': 'multipart/form-data; boundary=x', ...headers });
+const field = (name: string, value: string) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+const filePart = (value: string) =>
+  `--x\r\nContent-Disposition: form-data; name="file"; filename="a.mp3"\r\nContent-Type: audio/mpeg\r\nX-Own: 1\r\n\r\n${value}\r\n`;
+const end = '--x--\r\n';
+
+describe('audio.transcriptions.create', () => {
+  it('returns the vendor’s JSON unchanged, and charges the seconds that it reports', async () => {
+    const sent = { text: 'Hello.', usage: { type: 'duration', seconds: 30 }, own: [1.0] };
+    answer = json(sent);
+    const result = await sdk().audio.transcriptions.create({ file: await audio(), model: 'own/whisper', language: 'en' });
+    expect(result).toEqual(sent);
+    const [request] = received;
+    expect([request?.path, request?.headers.authorization]).toEqual(['/v1/audio/transcriptions', 'Bearer vendor-key']);
+    expect(Number(request?.headers['content-length'])).toBe(request?.body.length);
+    const form = await lastForm();
+    expect([form.get('model'), form.get('language')]).toEqual(['whisper', 'en']);
+    const file = form.get('file') as File;
+    expect([file.name, file.type, await file.text()]).toEqual(['speech.wav', 'audio/wav', 'RIFF some audio']);
+    expect(await rowOf(gateway)).toMatchObject({
+      ...{
+        route: 'transcriptions',
+        model: 'own/whisper',
+        outcome: 'ok',
+        status: 200,
+        cost: 0.003,
+        estimated: false,
+      },
+    });
+  });
+
+  it('charges the tokens that the vendor reports', async () => {
+    answer = json({ text: 'Hello.', usage: { type: 'tokens', input_tokens: 1_000, output_tokens: 100, total_tokens: 1_100 } });
+    await sdk().audio.transcriptions.create({ model: 'own/tokens', file: await audio() });
+    expect(await rowOf(gateway)).toMatchObject({ cost: 0.0035, estimated: false, tokens: { input: 1_000, output: 100 } });
+  });
+
+  it.each([
+    ['text', 'text/plain; charset=utf-8', 'a'.repeat(150), 10],
+    ['srt', 'text/plain; charset=utf-8', '1\n00:00:00,000 --> 00:00:04,000\nHello\n\n2\n00:00:04,000 --> 00:01:12,500\nfox.\n', 72.5],
+    ['vtt', 'text/vtt', 'WEBVTT\n\n00:00.000 --> 00:20.000\nHello\n', 20],
+  ] as const)('returns %s as it is, and marks its cost as estimated', async (format, type, body, seconds) => {
+    answer = text(type, body);
+    const result = await sdk().audio.transcriptions.create({ file: await audio(), model: 'standard', response_format: format });
+    expect(result).toBe(body);
+    expect(await rowOf(gateway)).toMatchObject({ cost: seconds / 10_000, estimated: true });
+  });
+
+  it('streams the vendor’s events as they arrive, and charges the usage of the last one', async () => {
+    const delta = { type: 'transcript.text.delta', delta: 'Hel' };
+    const done = {
+      type: 'transcript.text.done',
+      text: 'Hello.',
+      usage: { type: 'tokens', input_tokens: 10, output_tokens: 20, total_tokens: 30 },
+    };
+    let finish: () => void = () => undefined;
+    answer = (response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+      response.write(`data: ${JSON.stringify(delta)}\n\n`);
+      finish = () => response.end(`data: ${JSON.stringify(done)}\n\n`);
+    };
+    const stream = await sdk().audio.transcriptions.create({ file: await audio(), model: 'own/tokens', stream: true });
+    const events: unknown[] = [];
+    for await (const event of stream) {
+      events.push(event);
+      // The first event arrives before the vendor has sent the second one.
+      if (events.length === 1) finish();
+    }
+    expect(events).toEqual([delta, done]);
+    expect(await rowOf(gateway)).toMatchObject({ cost: 0.000225, estimated: false });
+  });
+
+  it('is charged by estimate when the vendor reports no usage, and has no cost without a price', async () => {
+    answer = json({ text: '' });
+    await sdk().audio.transcriptions.create({ file: await audio(Buffer.alloc(80_000)), model: 'own/tokens' });
+    expect(await rowOf(gateway)).toMatchObject({ estimated: true });
+    expect((await rowOf(gateway)).cost).toBeGreaterThan(0);
+    await sdk().audio.transcriptions.create({ file: await audio(), model: 'own/unpriced' });
+    expect(await rowOf(gateway)).toMatchObject({ price_unknown: true });
+  });
+});
+
+describe('audio.translations.create', () => {
+  it('is sent to the vendor’s path and recorded as a transcription', async () => {
+    answer = json({ text: 'Hello.', task: 'translate', duration: 3, language: 'english' });
+    const result = await sdk().audio.translations.create({ file: await audio(), model: 'whisper', response_format: 'verbose_json' });
+    expect(result).toMatchObject({ text: 'Hello.', duration: 3 });
+    expect(received[0]?.path).toBe('/v1/audio/translations');
+    expect(await rowOf(gateway)).toMatchObject({ route: 'transcriptions', cost: 0.0003, estimated: false });
+  });
+});
+
+describe('images.edit', () => {
+  const usage = { input_tokens: 1_000, output_tokens: 2_000, total_tokens: 3_000 };
+
+  it('returns the vendor’s JSON unchanged, and forwards several images and a mask', async () => {
+    const sent = { created: 1, data: [{ b64_json: image }], usage, quality: 'low' };
+    answer = json(sent);
+    const file = (name: string) => toFile(Buffer.from(name), `${name}.png`, { type: 'image/png' });
+    const result = await sdk().images.edit({
+      image: [await file('one'), await file('two')],
+      mask: await file('mask'),
+      prompt: 'a fox',
+      model: 'standard',
+      quality: 'low',
+    });
+    expect(result).toMatchObject(sent);
+    const form = await lastForm();
+    expect(received[0]?.path).toBe('/v1/images/edits');
+    expect([form.get('model'), form.get('quality'), form.getAll('image[]').length, (form.get('mask') as File).name]).toEqual([
+      ...['gpt-image-2', 'low', 2, 'mask.png'],
+    ]);
+    expect(await rowOf(gateway)).toMatchObject({ route: 'images', model: 'own/gpt-image-2', cost: 0.065, estimated: false });
+  });
+
+  it('streams partial images, and charges the usage of the completed one', async () => {
+    const completed = { type: 'image_edit.completed', b64_json: image, usage };
+    answer = text('text/event-stream', `event: image_edit.completed\ndata: ${JSON.stringify(completed)}\n\n`);
+    const stream = await sdk().images.edit({
+      image: await toFile(Buffer.from('x'), 'x.png'),
+      prompt: 'a fox',
+      model: 'standard',
+      stream: true,
+    });
+    const events: unknown[] = [];
+    for await (const event of stream) events.push(event);
+    expect(events).toEqual([completed]);
+    expect(await rowOf(gateway)).toMatchObject({ cost: 0.065, estimated: false });
+  });
+
+  it('returns base64 where the vendor sends addresses', async () => {
+    answer = (response, { path, headers }) =>
+      path === '/x.png' ? response.end('a picture') : json({ created: 1, data: [{ url: `http://${headers.host}/x.png` }] })(response);
+    const { data } = await sdk().images.edit({ image: await toFile(Buffer.from('x'), 'x.png'), prompt: 'a fox', model: 'standard' });
+    expect(data).toEqual([{ b64_json: image }]);
+  });
+
+  it('400: an address as format is refused, and a provider of another shape', async () => {
+    const edit = (model: string, format: string) =>
+      post('/v1/images/edits', field('model', model) + field('prompt', 'x') + field('response_format', format) + end);
+    await expectRouteError(await edit('standard', 'url'), { name: 'images' }, { status: 400, code: 'bad_request', message: /b64_json/ });
+    await expectRouteError(
+      await edit('art/flux', 'b64_json'),
+      { name: 'images' },
+      { status: 400, code: 'no_route', message: /does not serve images\/edits/ },
+    );
+    await expectRouteError(await edit('own/a b', 'b64_json'), { name: 'images' }, { status: 400, code: 'bad_model' });
+    expect(received).toEqual([]);
+  });
+});
+
+describe('an upload', () => {
+  const path = '/v1/audio/transcriptions';
+  beforeEach(() => {
+    answer = json({ text: 'Hi.', usage: { type: 'duration', seconds: 1 } });
+  });
+
+  it('reaches the vendor byte for byte except the model, in the caller’s order', async () => {
+    for (const parts of [
+      [field('model', 'own/whisper'), filePart('sound'), field('prompt', 'grüße')],
+      [field('prompt', 'grüße'), filePart('sound'), field('model', 'own/whisper')],
+    ]) {
+      expect((await post(path, parts.join('') + end)).status).toBe(200);
+      expect(received.at(-1)?.body.toString()).toBe((parts.join('') + end).replace('own/whisper', 'whisper'));
+    }
+  });
+
+  it('is sent to the vendor while it arrives, when the model precedes the file', async () => {
+    const started = new Promise<void>((resolve) => {
+      onFirstBytes = resolve;
+    });
+    const head = field('model', 'own/whisper') + filePart('').slice(0, -2);
+    const tail = `\r\n${end}`;
+    const { port, hostname } = new URL(gateway.url);
+    const file = Buffer.alloc(mebibyte, 'f');
+    const request = httpRequest({
+      ...{ port, hostname, path, method: 'POST' },
+      headers: {
+        authorization: `Bearer ${gateway.key}`,
+        'content-type': 'multipart/form-data; boundary=x',
+        'content-length': head.length + file.length + tail.length,
+      },
+    });
+    const answered = once(request, 'response') as Promise<[IncomingMessage]>;
+    request.write(head);
+    request.write(file.subarray(0, 100_000));
+    // The rest is sent only after the vendor has received the beginning.
+    await started;
+    request.write(file.subarray(100_000));
+    request.end(tail);
+    const [response] = await answered;
+    response.resume();
+    expect(response.statusCode).toBe(200);
+    expect(received[0]?.body.toString()).toBe(head.replace('own/whisper', 'whisper') + file.toString() + tail);
+  });
+
+  it('of 31 MiB passes, and one of more than 32 MiB is 413', async () => {
+    const large = Buffer.concat([
+      Buffer.from(field('model', 'own/whisper') + filePart('').slice(0, -2)),
+      Buffer.alloc(31 * mebibyte, 7),
+      Buffer.from(`\r\n${end}`),
+    ]);
+    expect((await post(path, large)).status).toBe(200);
+    expect(received[0]?.body.length).toBe(large.length - 'own/'.length);
+    const tooLarge = await post(path, Buffer.alloc(33 * mebibyte));
+    expect([tooLarge.status, tooLarge.headers.get('content-type')]).toEqual([413, 'text/plain; charset=utf-8']);
+    expect(received).toHaveLength(1);
+  });
+
+  it('400 and 415: errors name what is missing or malformed, and the vendor is not called', async () => {
+    await expectRouteError(await post(path, filePart('x') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
+    await expectRouteError(await post(path, field('model', '') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
+    await expectRouteError(
+      await post(path, field('model', 'nobody/x') + end),
+      { name: 'speech' },
+      {
+        ...{ status: 400, code: 'no_route', message: /unknown transcription provider 'nobody'/ },
+      },
+    );
+    await expectRouteError(await post(path, field('model', 'text/x') + end), { name: 'speech' }, { status: 400, code: 'no_route' });
+    for (const [body, message] of [
+      [filePart('x'), 'ends before its last boundary'],
+      [field('model', 'own/whisper') + field('model', 'own/tokens') + end, 'model is given more than once'],
+      ['{"model":"own/whisper"}', 'does not begin with its boundary'],
+    ] as const) {
+      const refused = await post(path, body);
+      expect([refused.status, refused.headers.get('content-type')]).toEqual([400, 'text/plain; charset=utf-8']);
+      expect(await refused.text()).toContain(message);
+    }
+    for (const type of ['application/json', 'multipart/form-data', 'multipart/mixed; boundary=x', '']) {
+      const refused = await post(path, field('model', 'own/whisper') + end, { 'content-type': type });
+      expect([type, refused.status, refused.headers.get('content-type')]).toEqual([type, 415, 'text/plain; charset=utf-8']);
+    }
+    expect(received).toEqual([]);
+    expect(await callsOf(gateway)).toEqual([]);
+  });
+
+  it('400: an error in the part that is relayed ends the vendor’s request, and costs nothing', async () => {
+    const body = field('model', 'own/whisper') + filePart('x'.repeat(mebibyte)) + field('model', 'own/tokens') + end;
+    const refused = await post(path, body);
+    expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('model is given more than once')]);
+    expect(received).toEqual([]);
+    expect(await rowOf(gateway)).toMatchObject({ outcome: 'failed', cost: 0 });
+  });
+
+  it('502: the vendor’s error is an upstream_error', async () => {
+    answer = (response) =>
+      response.writeHead(400, { 'content-type': 'application/json' }).end('{"error":{"message":"Invalid file format."}}');
+    const refused = await post(path, field('model', 'own/whisper') + filePart('x') + end);
+    expect([refused.status, await jsonOf(refused)]).toMatchObject([
+      502,
+      { error: { code: 'upstream_error', message: expect.stringContaining('Invalid file format.') } },
+    ]);
+  });
+
+  it('403 and 429: content rules check the prompt wherever it is, and ceilings apply', async () => {
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, {
+      rules: [{ class: 'email', place: 'input', action: 'block' }],
+    });
+    const body = field('model', 'own/whisper') + filePart('x') + field('prompt', 'write to anna@example.com') + end;
+    const blocked = await eventually(async () => {
+      const response = await post(path, body);
+      expect(response.status).toBe(403);
+      return response;
+    });
+    await expectRouteError(blocked, { name: 'speech' }, { status: 403, code: 'guardrail_blocked' });
+    const { key } = await issueKey(gateway, { ceilings: { calls: 1 } });
+    const call = () => post(path, field('model', 'standard') + filePart('x') + end, { authorization: `Bearer ${key}` });
+    expect([(await call()).status, (await call()).status]).toEqual([200, 429]);
+  });
+});
