@@ -40,11 +40,15 @@ async function visibleText(page: Page): Promise<string> {
     .trim();
 }
 
-test.each([
-  ['light', 390],
-  ['dark', 1280],
-] as const)(`every page is accessible and weighs less than ${maxBytes / 1_000} kB, %s at %d pixels`, async (colorScheme, width) => {
-  const { context, page, problems } = await openBrowser({ colorScheme, viewport: { width, height: 900 } });
+test(`every page is accessible in both schemes, weighs less than ${maxBytes / 1_000} kB and shows the same without JavaScript`, async () => {
+  const [narrow, wide] = [
+    { width: 390, height: 900 },
+    { width: 1280, height: 900 },
+  ];
+  const [{ context, page, problems }, plain] = [
+    await openBrowser({ viewport: narrow }),
+    await openBrowser({ viewport: narrow, javaScriptEnabled: false }),
+  ];
   const client = await context.newCDPSession(page);
   await client.send('Network.enable');
   await client.send('Network.setCacheDisabled', { cacheDisabled: true });
@@ -52,34 +56,26 @@ test.each([
   client.on('Network.loadingFinished', ({ encodedDataLength }) => {
     bytes += encodedDataLength;
   });
-  for (const path of pagesOf(planted)) {
-    bytes = 0;
-    await page.goto(gateway().url + path);
-    if (bytes === 0 || bytes >= maxBytes) problems.push(`${path}: ${bytes} bytes`);
-    // Only colours differ from the light scheme.
-    await expectAccessible(page, colorScheme === 'dark' ? ['color-contrast'] : []).catch((error: Error) =>
-      problems.push(`${path}: ${error.message}`),
-    );
+  const check = async (path: string, rules: readonly string[] = []): Promise<void> => {
+    await expectAccessible(page, rules).catch((error: Error) => problems.push(`${path}: ${error.message}`));
     const sideways = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
     if (sideways > 0) problems.push(`${path}: scrolls sideways by ${sideways}`);
-  }
-  expect(problems).toEqual([]);
-  await context.close();
-});
-
-test('every page shows the same without JavaScript', async () => {
-  const [withScripts, without] = [await openBrowser(), await openBrowser({ javaScriptEnabled: false })];
-  const pages = [withScripts.page, without.page];
+  };
   for (const path of pagesOf(planted)) {
-    const [shown, plain] = await Promise.all(
-      pages.map(async (page) => {
-        await page.goto(gateway().url + path);
-        return visibleText(page);
-      }),
-    );
-    expect([path, plain]).toEqual([path, shown]);
+    bytes = 0;
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.setViewportSize(narrow);
+    await Promise.all([page, plain.page].map((each) => each.goto(gateway().url + path)));
+    if (bytes === 0 || bytes >= maxBytes) problems.push(`${path}: ${bytes} bytes`);
+    expect([path, await visibleText(plain.page)]).toEqual([path, await visibleText(page)]);
+    await check(path);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await page.setViewportSize(wide);
+    // Only colours differ from the light scheme.
+    await check(path, ['color-contrast']);
   }
-  await Promise.all([withScripts.context.close(), without.context.close()]);
+  expect([...problems, ...plain.problems]).toEqual([]);
+  await Promise.all([context.close(), plain.context.close()]);
 });
 
 test('the keyboard alone signs in, creates a key and opens a call, with the focus visible', async () => {

@@ -21,7 +21,8 @@ export function sharedChromium(): () => Browser {
   beforeAll(async () => {
     const executablePath = await ensureChromium();
     // Without its sandbox, which root cannot use and containers do not permit: it opens the pages of the tests alone.
-    const args = ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+    // Without a GPU, whose emulation takes as much CPU time as ten pages.
+    const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
     shared = await chromium.launch({ executablePath, args });
   }, installLimitMs);
   afterAll(async () => {
