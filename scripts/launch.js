@@ -1,5 +1,6 @@
 /** Runs the program under the right Node: in this process if its Node is new enough, otherwise in a child that ends with this process. */
 import { spawn } from 'node:child_process';
+import module from 'node:module';
 import { constants } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -9,6 +10,9 @@ import { BootstrapError, say } from './npm.js';
 
 /** The clone. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** Where Node keeps compiled code: stripping types and compiling is half of the start of a process. */
+const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
 
 /**
  * Installs the dependencies and Node if necessary, and returns the path of the Node to use. A failure prints one line and exits with 1.
@@ -33,6 +37,7 @@ export async function runMain(args) {
   const main = join(root, 'src', 'main.ts');
   const node = await prepare({ dev: false });
   if (node === process.execPath) {
+    module.enableCompileCache(compileCache);
     process.argv = [process.execPath, main, ...args];
     await import(pathToFileURL(main).href);
     return;
@@ -98,7 +103,7 @@ function end({ code, signal }) {
 }
 
 /**
- * The child's environment: a copy of this one, with the child's Node first in the path for its children.
+ * The child's environment: a copy of this one, with the child's Node first in the path for its children, and the cache of compiled code.
  * @param {NodeJS.ProcessEnv} environment
  * @param {string} node
  * @param {number} pid
@@ -108,5 +113,5 @@ export function childEnvironment(environment, node, pid) {
   // Windows spells it Path.
   const pathName = Object.keys(environment).find((name) => name.toUpperCase() === 'PATH') ?? 'PATH';
   const path = [dirname(node), environment[pathName]].filter(Boolean).join(delimiter);
-  return { ...environment, [pathName]: path, GATEWAY_BOOTSTRAP_IPC: String(pid) };
+  return { NODE_COMPILE_CACHE: compileCache, ...environment, [pathName]: path, GATEWAY_BOOTSTRAP_IPC: String(pid) };
 }

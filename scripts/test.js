@@ -54,14 +54,7 @@ async function runJest() {
   const resultsFile = join(directory.path, 'results.json');
   // `go install` of Temporal needs more than the directory of a run may hold.
   const buildDirectory = process.env['GOTMPDIR'] || tmpdir();
-  // Half of the start of a program is stripping types and compiling.
-  const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
-  Object.assign(process.env, {
-    TEST_RESULTS_FILE: resultsFile,
-    TMPDIR: directory.path,
-    GOTMPDIR: buildDirectory,
-    NODE_COMPILE_CACHE: compileCache,
-  });
+  Object.assign(process.env, { TEST_RESULTS_FILE: resultsFile, TMPDIR: directory.path, GOTMPDIR: buildDirectory });
   const { code, signal } = await runChild(node, [
     '--import',
     new URL('end-with-bootstrap.js', import.meta.url).href,

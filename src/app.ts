@@ -24,6 +24,7 @@ import type { HealthDeps } from './http/routes/health.ts';
 import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
 import { readUiUrl } from './jobs/ui-url.ts';
+import { loadWorkerSdk } from './jobs/worker/temporal-worker.ts';
 import type { JournalFileSystem } from './journal/file-system.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
@@ -199,6 +200,8 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const closeUnusedConnections = trackUnusedConnections(server);
 
+  // Before the process serves calls, which would wait meanwhile.
+  if (role !== 'serve' && current.config.temporal.mode !== 'off') await loadWorkerSdk();
   await keyring.start();
   await projects.start();
   await memory.settings.start();

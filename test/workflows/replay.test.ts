@@ -15,7 +15,7 @@ const names = (await readdir(new URL('../fixtures/histories/', import.meta.url))
 describe('a committed history', () => {
   let codePath: string;
   beforeAll(async () => {
-    installRuntime(createTestLog().logger);
+    await installRuntime(createTestLog().logger);
     codePath = await prepareTestBundle();
   });
 

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { bundleWorkflowCode, DefaultLogger, NativeConnection, Runtime, Worker } from '@temporalio/worker';
+import type { Worker } from '@temporalio/worker';
 import { memoryQueue } from '../../../workflows/contract.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { connectionOptions, type TemporalOptions } from '../connection/temporal-connection.ts';
@@ -19,12 +19,18 @@ export interface RunningWorker {
 
 const stopTimeoutMs = 25_000;
 
+/** Loads the SDK's worker. A process without a worker does not need it: it has half of the modules that a process loads at its start. */
+export async function loadWorkerSdk(): Promise<typeof import('@temporalio/worker')> {
+  return import('@temporalio/worker');
+}
+
 /**
  * Builds the workflow bundle into a file. `workflow-bundle.ts` calls it by name in a child process.
  *
  * @public
  */
 export async function writeWorkflowBundle(entry: string, target: string): Promise<void> {
+  const { bundleWorkflowCode, DefaultLogger } = await loadWorkerSdk();
   const logger = new DefaultLogger('ERROR', ({ message }) => process.stderr.write(`${message}\n`));
   const { code } = await bundleWorkflowCode({ workflowsPath: entry, failureConverterPath: failureConverterPath(), logger });
   const temporaryFile = `${target}.${randomUUID()}`;
@@ -51,11 +57,12 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
   };
 
   async function runOnce(): Promise<void> {
-    installRuntime(logger);
+    const sdk = await loadWorkerSdk();
+    await installRuntime(logger);
     const codePath = await spec.bundle(stopping.signal);
-    const connection = await NativeConnection.connect(connectionOptions(options));
+    const connection = await sdk.NativeConnection.connect(connectionOptions(options));
     try {
-      worker = await Worker.create({
+      worker = await sdk.Worker.create({
         ...workerOptions(spec, { dataConverter: createDataConverter(options.payloadKeys, options.onMissingKey), logger }),
         connection,
         namespace: options.namespace,
@@ -74,7 +81,8 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
 }
 
 /** Installs the gateway's logger in the SDK's only runtime before its first use. The runtime exists as long as a worker or native connection. */
-export function installRuntime(logger: Logger): void {
+export async function installRuntime(logger: Logger): Promise<void> {
+  const { Runtime } = await loadWorkerSdk();
   if (Runtime._instance !== undefined) return;
   Runtime.install({
     logger: createSdkLogger(logger),
