@@ -1,9 +1,12 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { WorkflowHandle } from '@temporalio/client';
 import { type ConversationActivityDeps, createConversationActivities } from '../../activities/create-activities.ts';
 import { gatewayError } from '../../src/core/errors.ts';
 import { PermanentStartError } from '../../src/jobs/outbox/outbox-rows.ts';
+import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type { IdleCheckResult } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
+import { startTogether } from '../support/start-together.ts';
 import { sharedTemporal, type TestTemporal, until } from '../support/temporal.ts';
 
 const planted = 'the patient said she is pregnant';
@@ -30,137 +33,137 @@ async function historyOf({ temporal }: TestTemporal, id: string): Promise<string
 describe('conversationIdle', () => {
   const shared = sharedTemporal();
 
+  /** The memory's results by conversation. */
+  const reads = new Map<string, Read>();
+  let worker: RunningWorker;
+  beforeAll(async () => {
+    const readConversation: Read = async (request) => {
+      const read = reads.get(request.conversationId);
+      if (!read) throw new Error('no test has started this conversation');
+      return read(request);
+    };
+    worker = shared().work(createConversationActivities({ idleMs: () => idleMs, readConversation }));
+    await shared().temporal.probe();
+  });
+  afterAll(() => worker.stop());
+
+  async function start(id: string, read: Read, options: { delayMs?: number } = {}): Promise<WorkflowHandle> {
+    const { temporal } = shared();
+    reads.set(id, read);
+    await temporal.start(entryOf(id), options);
+    return temporal.client.workflow.getHandle(`conversation/${id}/1`);
+  }
   /** Runs one workflow to its end with these results of the memory. */
   async function run(id: string, read: Read): Promise<void> {
-    const { temporal, work } = shared();
-    const worker = work(createConversationActivities({ idleMs: () => idleMs, readConversation: read }));
-    try {
-      await temporal.probe();
-      await temporal.start(entryOf(id));
-      await temporal.client.workflow.getHandle(`conversation/${id}/1`).result();
-    } finally {
-      await worker.stop();
-    }
+    await (await start(id, read)).result();
   }
 
-  test('passes the conversation, its opening and the idle time to the memory, and ends when it is read', async () => {
-    const requests: unknown[] = [];
-    await run('a', async (request) => {
-      requests.push(request);
-      return { kind: 'read' };
-    });
-    expect(requests).toEqual([{ conversationId: 'a', opened: 1, idleMs }]);
-  });
-
-  test('sleeps and checks again while the conversation continues', async () => {
-    const { read, seen } = quietAfter(2);
-    const startedAt = performance.now();
-    await run('b', read);
-    expect(seen()).toBe(3);
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2_000);
-  });
-
-  test.each<IdleCheckResult['kind']>(['gone', 'superseded'])('ends when the conversation is %s', async (kind) => {
+  async function endsWhen(kind: IdleCheckResult['kind']): Promise<void> {
     let seen = 0;
     await run(kind, async () => {
       seen++;
       return { kind } as IdleCheckResult;
     });
     expect(seen).toBe(1);
-  });
+  }
 
-  test('waits at least a second, so that it never spins', async () => {
-    const { read } = quietAfter(1, 0);
-    const startedAt = performance.now();
-    await run('c', read);
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_000);
-  });
+  /** Their waits overlap. */
+  const cases: Readonly<Record<string, () => Promise<void>>> = {
+    async 'passes the conversation, its opening and the idle time to the memory, and ends when it is read'() {
+      const requests: unknown[] = [];
+      await run('a', async (request) => {
+        requests.push(request);
+        return { kind: 'read' };
+      });
+      expect(requests).toEqual([{ conversationId: 'a', opened: 1, idleMs }]);
+    },
+    async 'sleeps and checks again while the conversation continues'() {
+      const { read, seen } = quietAfter(2);
+      const startedAt = performance.now();
+      await run('b', read);
+      expect(seen()).toBe(3);
+      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2_000);
+    },
+    'ends when the conversation is gone': () => endsWhen('gone'),
+    'ends when the conversation is superseded': () => endsWhen('superseded'),
+    async 'waits at least a second, so that it never spins'() {
+      const { read } = quietAfter(1, 0);
+      const startedAt = performance.now();
+      await run('c', read);
+      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_000);
+    },
+    async 'retries when the memory fails, and no text of the failure reaches the history'() {
+      let seen = 0;
+      await run('d', async () => {
+        if (seen++ === 0) throw gatewayError('query_failed', { message: planted, cause: new Error(planted) });
+        if (seen === 2) throw new Error(planted, { cause: planted });
+        return { kind: 'read' };
+      });
+      expect(seen).toBe(3);
+      expect(await historyOf(shared(), 'd')).not.toContain('patient');
+    },
+    async "passes only the kind and the wait of the memory's result to Temporal"() {
+      const results: IdleCheckResult[] = [{ kind: 'wait', waitMs: 1.5 }, { kind: 'read' }];
+      await run('e', async () => ({ ...(results.shift() ?? { kind: 'gone' as const }), title: planted }));
+      const history = await historyOf(shared(), 'e');
+      expect(history).toContain('waitMs');
+      expect(history).not.toContain('patient');
+    },
+    async 'takes one workflow task and six events for one turn with a delayed start'() {
+      let checkedAt = 0;
+      const read: Read = async () => {
+        checkedAt = performance.now();
+        return { kind: 'read' };
+      };
+      const startedAt = performance.now();
+      const handle = await start('j', read, { delayMs: 2_000 });
+      await handle.result();
+      expect(checkedAt - startedAt).toBeGreaterThanOrEqual(1_900);
+      const { events } = await handle.fetchHistory();
+      expect(events).toHaveLength(6);
+    },
+    async 'is not started with text: the start fails, not the workflow'() {
+      const { temporal } = shared();
+      const bad = { ...entryOf('f'), input: { conversation_id: planted, opened: 1 } };
+      const error = await temporal.start(bad).catch((thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(PermanentStartError);
+      expect(String(error)).not.toContain('patient');
+      await expect(temporal.start({ ...entryOf('f'), workflow: 'noSuchWorkflow' })).rejects.toBeInstanceOf(PermanentStartError);
+      await expect(temporal.client.workflow.getHandle('conversation/f/1').describe()).rejects.toThrow();
+    },
+    async 'runs once for concurrent starts, and again after its end'() {
+      const allStarted = Promise.withResolvers<void>();
+      let seen = 0;
+      const read: Read = async () => {
+        seen++;
+        await allStarted.promise; // The run has not ended before the last start.
+        return { kind: 'read' };
+      };
+      const [handle] = await Promise.all(Array.from({ length: 5 }, () => start('g', read)));
+      allStarted.resolve();
+      await handle?.result();
+      expect(seen).toBe(1);
+      await run('g', read);
+      expect(seen).toBe(2);
+    },
+    async 'shows its stack and definition to the web UI while it waits'() {
+      const { read, seen } = quietAfter(1, 3_000);
+      const handle = await start('h', read);
+      await until('it waits', () => seen() === 1);
+      expect(await handle.query('__stack_trace')).toContain('conversation-idle.ts');
+      expect(await handle.query('__enhanced_stack_trace')).toMatchObject({ sdk: { name: 'typescript' } });
+      expect(await handle.query('__temporal_workflow_metadata')).toMatchObject({ definition: { type: 'conversationIdle' } });
+      await handle.result();
+    },
+  };
+  const started = startTogether(Object.keys(cases), (title) => cases[title]?.() ?? Promise.reject(new Error('no such case')));
 
-  test('retries when the memory fails, and no text of the failure reaches the history', async () => {
-    let seen = 0;
-    await run('d', async () => {
-      if (seen++ === 0) throw gatewayError('query_failed', { message: planted, cause: new Error(planted) });
-      if (seen === 2) throw new Error(planted, { cause: planted });
-      return { kind: 'read' };
-    });
-    expect(seen).toBe(3);
-    expect(await historyOf(shared(), 'd')).not.toContain('patient');
-  });
-
-  test("passes only the kind and the wait of the memory's result to Temporal", async () => {
-    const results: IdleCheckResult[] = [{ kind: 'wait', waitMs: 1.5 }, { kind: 'read' }];
-    await run('e', async () => ({ ...(results.shift() ?? { kind: 'gone' as const }), title: planted }));
-    const history = await historyOf(shared(), 'e');
-    expect(history).toContain('waitMs');
-    expect(history).not.toContain('patient');
-  });
-
-  test('takes one workflow task and six events for one turn with a delayed start', async () => {
-    const { temporal, work } = shared();
-    let checkedAt = 0;
-    const read: Read = async () => {
-      checkedAt = performance.now();
-      return { kind: 'read' };
-    };
-    const worker = work(createConversationActivities({ idleMs: () => idleMs, readConversation: read }));
-    await temporal.probe();
-    const startedAt = performance.now();
-    await temporal.start(entryOf('j'), { delayMs: 2_000 });
-    await temporal.client.workflow.getHandle('conversation/j/1').result();
-    await worker.stop();
-    expect(checkedAt - startedAt).toBeGreaterThanOrEqual(1_900);
-    const { events } = await temporal.client.workflow.getHandle('conversation/j/1').fetchHistory();
-    expect(events).toHaveLength(6);
-  });
-
-  test('is not started with text: the start fails, not the workflow', async () => {
-    const { temporal } = shared();
-    await temporal.probe();
-    const bad = { ...entryOf('f'), input: { conversation_id: planted, opened: 1 } };
-    const error = await temporal.start(bad).catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(PermanentStartError);
-    expect(String(error)).not.toContain('patient');
-    await expect(temporal.start({ ...entryOf('f'), workflow: 'noSuchWorkflow' })).rejects.toBeInstanceOf(PermanentStartError);
-    await expect(temporal.client.workflow.getHandle('conversation/f/1').describe()).rejects.toThrow();
-  });
-
-  test('runs once for concurrent starts, and again after its end', async () => {
-    const { temporal, work } = shared();
-    await temporal.probe();
-    await Promise.all(Array.from({ length: 5 }, () => temporal.start(entryOf('g'))));
-    let seen = 0;
-    const worker = work(
-      createConversationActivities({ idleMs: () => idleMs, readConversation: async () => ({ kind: seen++ < 0 ? 'gone' : 'read' }) }),
-    );
-    await temporal.client.workflow.getHandle('conversation/g/1').result();
-    expect(seen).toBe(1);
-    await temporal.start(entryOf('g'));
-    await temporal.client.workflow.getHandle('conversation/g/1').result();
-    expect(seen).toBe(2);
-    await worker.stop();
-  });
-
-  test('shows its stack and definition to the web UI while it waits', async () => {
-    const { temporal, work } = shared();
-    await temporal.probe();
-    const { read, seen } = quietAfter(1, 3_000);
-    const worker = work(createConversationActivities({ idleMs: () => idleMs, readConversation: read }));
-    await temporal.start(entryOf('h'));
-    const handle = temporal.client.workflow.getHandle('conversation/h/1');
-    await until('it waits', () => seen() === 1);
-    expect(await handle.query('__stack_trace')).toContain('conversation-idle.ts');
-    expect(await handle.query('__enhanced_stack_trace')).toMatchObject({ sdk: { name: 'typescript' } });
-    expect(await handle.query('__temporal_workflow_metadata')).toMatchObject({ definition: { type: 'conversationIdle' } });
-    await handle.result();
-    await worker.stop();
-  });
+  test.each(Object.keys(cases))('%s', (title) => started(title));
 
   test('completes although Temporal is killed and restarted while it waits', async () => {
-    const { temporal, server, work, lines } = shared();
-    await temporal.probe();
+    const { temporal, server, lines } = shared();
     const { read, seen } = quietAfter(1, 4_000);
-    const worker = work(createConversationActivities({ idleMs: () => idleMs, readConversation: read }));
-    await temporal.start(entryOf('i'));
+    const handle = await start('i', read);
     await until('it waits', () => seen() === 1);
     lines.length = 0;
     const killed = server.pid();
@@ -175,16 +178,12 @@ describe('conversationIdle', () => {
         ),
     );
     await until('the conversation is read', () => seen() === 2);
-    await until(
-      'the workflow has ended',
-      async () => (await temporal.client.workflow.getHandle('conversation/i/1').describe()).status.name === 'COMPLETED',
-    );
+    await until('the workflow has ended', async () => (await handle.describe()).status.name === 'COMPLETED');
     expect(worker.isPolling()).toBe(true);
     const warnings = lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ message }) => message);
     // The killed server may have recorded the activity's completion without responding to the worker.
     expect(warnings.filter((message) => message !== 'temporal: Task not found when completing')).toEqual([
       'Temporal dev server died; restarting it',
     ]);
-    await worker.stop();
   });
 });
