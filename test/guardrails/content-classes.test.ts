@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { detectors } from '../../src/guardrails/content-classes.ts';
+import { isExhaustive } from '../support/exhaustive.ts';
 
 test.each([
   ['card_number', '4111 1111 1111 1111'],
@@ -71,11 +72,13 @@ test('an IBAN with one changed character is not detected', () => {
   );
 });
 
+/** Time with the square of the length would take hours for these. */
 const mib = 1024 * 1024;
+const longMib = isExhaustive ? 4 : 1;
 test.each(['4', '4 ', '4111-', 'a@', '@a.', 'a.', '+1', '+1 ', '0', '01 ', '(415) ', 'DE89', 'DE89 ', 'D', '1.'].map((unit) => [unit]))(
-  '4 MiB of %j are read in time that grows with their length',
+  `${longMib} MiB of %j are read in time that grows with their length`,
   (unit) => {
-    const text = unit.repeat(Math.ceil((4 * mib) / unit.length));
+    const text = unit.repeat(Math.ceil((longMib * mib) / unit.length));
     for (const find of Object.values(detectors)) expect(() => find(text)).not.toThrow();
   },
 );
