@@ -1,3 +1,8 @@
+import { availableParallelism } from 'node:os';
+
+/** More than half of the run is waits for timers and servers. A worker and what it starts take up to 1.5 GB. */
+const workers = Math.max(2, Math.min(2 * availableParallelism() + 1, 8, Math.floor(process.availableMemory() / 1.5e9)));
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
@@ -10,8 +15,7 @@ export default {
   testSequencer: '<rootDir>/scripts/test-sequencer.js',
   modulePathIgnorePatterns: ['<rootDir>/.gateway/', '<rootDir>/dist/'],
   watchman: false,
-  // A third of the run is waits for timers and servers, so three workers keep two cores busy.
-  maxWorkers: 3,
+  maxWorkers: workers,
   // A safety net: a worker with a larger heap is replaced after its test file.
   workerIdleMemoryLimit: '1GB',
   testTimeout: 300_000,
