@@ -4,6 +4,7 @@ import type { CatalogRow } from '../config/config.ts';
 import { createAccountRoutes } from '../console/account/routes.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createConsoleRouter } from '../console/frame/router.ts';
+import { createWindowCounters } from '../console/frame/window-counters.ts';
 import { createKeyHolderRoutes } from '../console/key-holder/routes.ts';
 import { createOidcClient } from '../console/sign-in/oidc.ts';
 import { createSignInRoutes } from '../console/sign-in/routes.ts';
@@ -74,9 +75,10 @@ export function createConsole(deps: ConsoleDeps): ReturnType<typeof createConsol
 /** One line per area, in the order of the navigation. */
 export function consoleRoutes(deps: ConsoleDeps): readonly ConsoleRoute[] {
   const analytics = createAnalytics(deps.database);
+  const readCounters = createWindowCounters({ ...deps, analytics });
   return [
-    ...usageAreas(deps, analytics),
-    ...managementAreas(deps, analytics),
+    ...usageAreas({ ...deps, readCounters }, analytics),
+    ...managementAreas({ ...deps, readCounters }, analytics),
     ...playgroundArea(deps),
     ...memoryAreas(deps),
     ...signInRoutes(deps),

@@ -154,6 +154,9 @@ test('an application gets ceilings and a tier, shows its use, and returns to the
   expect((await owner.post(`${path}/applications/reset`, { application: 'bot <b>' })).status).toBe(303);
   expect((await call()).status).toBe(200);
   expect(await textOf(member.get(`${path}/applications?q=bot`))).toContain('No ceiling');
+  const monthly = { application: 'bot <b>', 'ceilings.calls': '40', 'windows.calls': 'month', 'windows.cost': 'month' };
+  expect((await owner.post(`${path}/applications/new`, monthly)).status).toBe(303);
+  expect(await textOf(member.get(`${path}/applications?q=bot`))).toContain('2 of 40 calls this month');
 });
 
 describe('routing', () => {

@@ -1,11 +1,11 @@
 /** The ceilings of a project with their use: its cap, those of its keys and of its applications, and when each is reached. */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
-import { type CounterKey, countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../ceilings/counters.ts';
+import { countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../ceilings/counters.ts';
 import { type Forecast, forecastCeiling } from '../../ceilings/forecast.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
-import type { RecentUse, Use } from '../../usage/analytics/recent-use.ts';
+import { amountOf } from '../frame/window-counters.ts';
 
 export interface CeilingUse {
   readonly counter: LimitedCounter;
@@ -22,8 +22,9 @@ export interface CeilingsDeps {
   readonly readCounters: ReadCounters;
 }
 
-/** The rate of a forecast is that of the last seven days. */
-const rateMs = 7 * 86_400_000;
+/** The rate of a forecast is that of the last seven days, or of the project's age, but at least an hour's. */
+const hourMs = 3_600_000;
+const maxSpanMs = 7 * 24 * hourMs;
 
 const unlimited = { limit: null, window: 'month' } as const;
 const noKeyCeilings: Limits['key'] = { calls: unlimited, cost: unlimited, rpm: unlimited, tpm: unlimited };
@@ -35,21 +36,18 @@ export async function readCeilings(
 ): Promise<readonly CeilingUse[]> {
   const listed = listCounters(project, keys, now);
   if (listed.length === 0) return [];
+  const spanMs = Math.max(hourMs, Math.min(maxSpanMs, now - project.createdAt));
   const keysOfCounters = listed.map(({ counter }) => counter.key);
   const [counted, recent] = await Promise.all([
     readCounters(project.id, keysOfCounters),
-    analytics.recentUse(project.id, { from: now - rateMs, to: now + 1 }),
+    analytics.recentUse(project.id, { from: now - spanMs, to: now + 1 }),
   ]);
-  const uncounted = keysOfCounters.filter((key) => !counted.has(formatCounterKey(key)));
-  const sinceWindow = await readWindows(analytics, project.id, uncounted, now);
   const uses = listed.map(({ counter, holder }): CeilingUse => {
     const { key, limit } = counter;
     const usage = counted.get(formatCounterKey(key));
-    // A new ceiling has no counter until the first call; by then it counts the window's earlier calls too.
-    const window = sinceWindow.get(key.start);
-    const used = usage?.used ?? (window ? amountOf(key, window) : null);
-    const forecast = forecastCeiling({ limit, used: used ?? 0, rate: amountOf(key, recent) / rateMs, now, end: key.end });
-    return { counter, holder, used, reserved: usage?.reserved ?? 0, forecast };
+    const rate = amountOf(key, recent) / spanMs;
+    const forecast = forecastCeiling({ limit, used: usage?.used ?? 0, rate, now, end: key.end });
+    return { counter, holder, used: usage?.used ?? null, reserved: usage?.reserved ?? 0, forecast };
   });
   return uses.toSorted((left, right) => fullness(right) - fullness(left));
 }
@@ -82,23 +80,4 @@ function listCounters(project: Project, keys: readonly KeyRecord[], now: number)
   const lasting = all.filter(({ counter }) => counter.key.window !== 'minute');
   // Rotated keys share counters, and every list has the project's.
   return [...new Map(lasting.map((entry) => [formatCounterKey(entry.counter.key), entry])).values()];
-}
-
-/** Use since the start of each day and month, by start. Windows without an end are not read: they may contain every call. */
-async function readWindows(
-  analytics: Pick<Analytics, 'recentUse'>,
-  projectId: string,
-  counters: readonly CounterKey[],
-  now: number,
-): Promise<ReadonlyMap<number, RecentUse>> {
-  const starts = new Set(counters.flatMap(({ start, end }) => (end === null ? [] : [start])));
-  return new Map(
-    await Promise.all([...starts].map(async (from) => [from, await analytics.recentUse(projectId, { from, to: now + 1 })] as const)),
-  );
-}
-
-function amountOf({ scope, scopeId, ceiling }: CounterKey, recent: RecentUse): number {
-  const none: Use = { calls: 0, cost: 0 };
-  const use = scope === 'project' ? recent.project : ((scope === 'key' ? recent.keys : recent.applications).get(scopeId) ?? none);
-  return ceiling === 'cost' ? use.cost : use.calls;
 }

@@ -86,7 +86,7 @@ ${stats(statsOf(context, current.total, previous.total))}
 ${unknownPrices(context, current.total)}
 ${section('Spend', card(spendChart(context, view, chart)), { actions: html`${stackingTabs(context, view.stacking)}${csvLink(context)}` })}
 <div class="columns narrow">${topOf(context, 'Models', 'model', models)}${topOf(context, 'Applications', 'source', applications)}${topOf(context, 'Tasks', 'task', named)}</div>
-${section('Ceilings', ceilingTable(context, ceilings), { hint: 'Forecasts assume the rate of the last seven days.' })}
+${section('Ceilings', ceilingTable(context, ceilings), { hint: 'Forecasts assume the rate of the last seven days, or since the project was created.' })}
 ${section('Providers', breakerTable(context, breakers.report(project.id, providersOf(project))), { hint: 'Circuit breakers as this process sees them.' })}`;
   return { kind: 'page', title: 'Overview', content };
 }

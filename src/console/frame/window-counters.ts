@@ -1,0 +1,36 @@
+/** Usage of ceilings for people, also of ceilings that are newer than the last call. */
+import type { ReadCounters } from '../../ceilings/counter-usage.ts';
+import { type CounterKey, formatCounterKey } from '../../ceilings/counters.ts';
+import type { Clock } from '../../core/time.ts';
+import type { Analytics } from '../../usage/analytics/analytics.ts';
+import type { RecentUse } from '../../usage/analytics/recent-use.ts';
+
+interface WindowCountersDeps {
+  readonly readCounters: ReadCounters;
+  readonly analytics: Pick<Analytics, 'recentUse'>;
+  readonly clock: Clock;
+}
+
+/**
+ * A new ceiling has no counter until the next call, which then counts the earlier calls of the window too. This reads them before. Without a
+ * counter, ceilings per minute and those without an end stay absent: the first are over at once, and the second may contain every call.
+ */
+export function createWindowCounters({ readCounters, analytics, clock }: WindowCountersDeps): ReadCounters {
+  return async (projectId, keys) => {
+    const counted = await readCounters(projectId, keys);
+    const missing = keys.filter((key) => (key.window === 'day' || key.window === 'month') && !counted.has(formatCounterKey(key)));
+    const to = clock.now() + 1;
+    const starts = [...new Set(missing.map(({ start }) => start))];
+    const windows = new Map(
+      await Promise.all(starts.map(async (from) => [from, await analytics.recentUse(projectId, { from, to })] as const)),
+    );
+    const filled = missing.map((key) => [formatCounterKey(key), { used: amountOf(key, windows.get(key.start)), reserved: 0 }] as const);
+    return new Map([...counted, ...filled]);
+  };
+}
+
+/** What the calls of a period add to a counter: calls, or nano-dollars. */
+export function amountOf({ scope, scopeId, ceiling }: CounterKey, recent: RecentUse | undefined): number {
+  const use = scope === 'project' ? recent?.project : (scope === 'key' ? recent?.keys : recent?.applications)?.get(scopeId);
+  return (ceiling === 'cost' ? use?.cost : use?.calls) ?? 0;
+}
