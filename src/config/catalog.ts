@@ -4,8 +4,8 @@
  * Omitted prices: `cached_input` and `cache_write` cost what input costs, which is never less than the vendor charges. With the messages
  * dialect, cache writes cost 1.25 times the input for five minutes and 2 times for an hour, as its vendor charges.
  *
- * Omitted traits (`supports_schema`, `thinking`, `reasons`, `serves`, `takes`) come from the starter catalog: a row with another price does not mean
- * that the model behaves differently.
+ * Omitted traits (`supports_schema`, `thinking`, `reasons`, `serves`, `takes`) and windows (`max_input_tokens`, `context_window`) come from the
+ * starter catalog: a row with another price does not mean that the model behaves differently.
  */
 import type { ModelTraits } from '../core/call.ts';
 import { nanosFromUsd } from '../core/cost.ts';
@@ -117,7 +117,8 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
       })
       .sort((left, right) => left.tokens - right.tokens),
     maxOutputTokens: row.max_output_tokens ?? null,
-    maxInputTokens: row.max_input_tokens ?? null,
+    maxInputTokens: row.max_input_tokens ?? starter?.max_input_tokens ?? null,
+    contextWindow: row.context_window ?? starter?.context_window ?? null,
     traits: toTraits({ ...starter, ...row }),
     serves: row.serves ?? starter?.serves ?? null,
     takes: row.takes ?? starter?.takes ?? null,

@@ -55,6 +55,8 @@ export interface CatalogRow {
   readonly aboveTokens: readonly { readonly tokens: number; readonly price: Price }[];
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
+  /** Tokens of input and requested output together, where the vendor checks their sum. */
+  readonly contextWindow: number | null;
   readonly traits: ModelTraits;
   /** Routes of a chat model. Null: all that its provider serves. */
   readonly serves: readonly Route[] | null;

@@ -61,6 +61,7 @@ export const modelRow = z.strictObject({
   above_tokens: z.record(z.string().regex(/^\d+$/, 'must be a number of tokens'), z.strictObject(tokenPrices)).optional(),
   max_output_tokens: tokenCount,
   max_input_tokens: tokenCount,
+  context_window: tokenCount,
   supports_schema: z.boolean().optional(),
   thinking: z.enum(['budget', 'adaptive', 'none']).optional(),
   reasons: z.boolean().optional(),

@@ -1,13 +1,14 @@
 /**
  * OpenAI's models and list prices; see starter-catalog.ts for units and dates. Above 272,000 input tokens the newer models charge twice the
- * input price and 1.5 times the output price for the whole call. Models without reasoning reject `reasoning_effort`.
+ * input price and 1.5 times the output price for the whole call. Models without reasoning reject `reasoning_effort`, and a call whose prompt and
+ * requested output are together longer than `context_window`.
  */
 import type { ModelValues } from './file-schema.ts';
 
 const large = { max_input_tokens: 922_000, max_output_tokens: 128_000 };
 const medium = { max_input_tokens: 272_000, max_output_tokens: 128_000 };
-const million = { max_input_tokens: 1_047_576, max_output_tokens: 32_768, reasons: false };
-const small = { max_input_tokens: 128_000, max_output_tokens: 16_384, reasons: false };
+const million = { max_input_tokens: 1_047_576, context_window: 1_047_576, max_output_tokens: 32_768, reasons: false };
+const small = { max_input_tokens: 128_000, context_window: 128_000, max_output_tokens: 16_384, reasons: false };
 const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000 };
 
 const models: Readonly<Record<string, ModelValues>> = {
@@ -71,8 +72,8 @@ const models: Readonly<Record<string, ModelValues>> = {
   'o3-mini': { input: '1.10', cached_input: '0.55', output: '4.40', ...reasoning },
   'o4-mini': { input: '1.10', cached_input: '0.275', output: '4.40', ...reasoning },
   o1: { input: '15', cached_input: '7.50', output: '60', ...reasoning },
-  'gpt-4-turbo': { input: '10', output: '30', max_input_tokens: 128_000, max_output_tokens: 4_096, reasons: false },
-  'gpt-3.5-turbo': { input: '0.50', output: '1.50', max_input_tokens: 16_385, max_output_tokens: 4_096, reasons: false },
+  'gpt-4-turbo': { input: '10', output: '30', max_input_tokens: 128_000, context_window: 128_000, max_output_tokens: 4_096, reasons: false },
+  'gpt-3.5-turbo': { input: '0.50', output: '1.50', max_input_tokens: 16_385, context_window: 16_385, max_output_tokens: 4_096, reasons: false },
   'text-embedding-3-small': { kind: 'embeddings', input: '0.02', max_input_tokens: 8_191 },
   'text-embedding-3-large': { kind: 'embeddings', input: '0.13', max_input_tokens: 8_191 },
   'text-embedding-ada-002': { kind: 'embeddings', input: '0.10', max_input_tokens: 8_191 },

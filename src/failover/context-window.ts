@@ -3,7 +3,7 @@ import type { Candidate } from '../core/call.ts';
 import type { VendorError } from '../core/errors.ts';
 
 /** Tokens of input that the model accepts; null when unknown. */
-function inputWindowOf({ maxInputTokens, contextWindow }: Candidate): number | null {
+export function inputWindowOf({ maxInputTokens, contextWindow }: Candidate): number | null {
   return maxInputTokens ?? contextWindow ?? null;
 }
 

@@ -14,6 +14,7 @@ export interface CatalogModel {
   readonly unitPrices: UnitPrices;
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
+  readonly contextWindow: number | null;
   readonly traits: ModelTraits;
   /** Routes that serve the model; null for all routes of its provider. */
   readonly serves: readonly Route[] | null;
@@ -25,6 +26,7 @@ export interface CatalogModel {
 export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens?: number | null;
+  readonly contextWindow?: number | null;
   readonly traits?: ModelTraits;
   readonly serves?: readonly Route[] | null;
   readonly takes?: readonly TakeableField[] | null;
@@ -94,10 +96,11 @@ export function buildCatalog(source: CatalogSource): Catalog {
   const catalogModels = new Map<string, CatalogModel>();
   const idsByBareName = new Map<string, string[]>();
   for (const [id, row] of Object.entries(models)) {
-    const { kind = 'chat', maxOutputTokens, maxInputTokens = null, traits = {}, serves = null, takes = null } = row;
+    const { kind = 'chat', maxOutputTokens, maxInputTokens = null, contextWindow = null, traits = {}, serves = null, takes = null } = row;
     const { perImageNanos = null, perMillionCharactersNanos = null, perSecondNanos = null } = row;
     const unitPrices = { perImageNanos, perMillionCharactersNanos, perSecondNanos };
-    catalogModels.set(id, { kind, price: toPrice(row), unitPrices, maxOutputTokens, maxInputTokens, traits, serves, takes });
+    const limits = { maxOutputTokens, maxInputTokens, contextWindow };
+    catalogModels.set(id, { kind, price: toPrice(row), unitPrices, ...limits, traits, serves, takes });
     const { model } = splitModelId(id) ?? { model: id };
     const ids = idsByBareName.get(model);
     if (ids) ids.push(id);

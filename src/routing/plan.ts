@@ -3,6 +3,7 @@ import type { Caller, Candidate, PlanEntry, TextRoute } from '../core/call.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
+import { type PromptSize, splitByWindow } from './context-windows.ts';
 import { explainNoRoute, noRoute, quoteName } from './no-route.ts';
 import type { ProjectRouting } from './rules.ts';
 import { findResponsesSupport, hasProvider, isRetired } from './rules.ts';
@@ -25,6 +26,8 @@ export interface PlanRequest {
   readonly autoTier?: string | null;
   /** A cost ceiling applies: models without a price are skipped as `price_unknown`. */
   readonly requiresPrice?: boolean;
+  /** Models whose window is smaller are skipped as `context_too_small`. */
+  readonly prompt?: PromptSize;
 }
 
 export interface PlannerDeps {
@@ -55,9 +58,19 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
       const { open, skipped, isFilled } = selection;
       if (open.length === 0) throw noRouteFor(request, selection);
       const available = open.flatMap((id) => toCandidate(view.catalog, id) ?? []);
-      const candidates = orderByPriority(available, ({ id }) => (isRetired(request.project, id) ? 2 : 0));
-      const entries = candidates.map(({ id }) => ({ model: id, skipped: null, ...(isFilled ? { filled: true as const } : {}) }));
-      return { candidates, entries: [...entries, ...skipped] };
+      const ordered = orderByPriority(available, ({ id }) => (isRetired(request.project, id) ? 2 : 0));
+      const { prompt, route } = request;
+      const { fitting, tooSmall } = prompt ? splitByWindow(ordered, route, prompt) : { fitting: ordered, tooSmall: [] };
+      const toEntry = ({ id }: Candidate, reason: string | null): PlanEntry => ({
+        model: id,
+        skipped: reason,
+        ...(isFilled ? { filled: true as const } : {}),
+      });
+      const entries = [
+        ...fitting.map((candidate) => toEntry(candidate, null)),
+        ...tooSmall.map((candidate) => toEntry(candidate, 'context_too_small')),
+      ];
+      return { candidates: fitting, entries: [...entries, ...skipped] };
     },
     order(plan, { caller, project }) {
       const candidates = orderByPriority(plan.candidates, createPriority(project, caller.projectId, breakers));
@@ -119,7 +132,8 @@ function toCandidate(catalog: Catalog, id: string): Candidate | null {
   const parts = splitModelId(id);
   const provider = parts ? catalog.providers.get(parts.provider) : undefined;
   if (!parts || !provider) return null;
-  const model = catalog.models.get(id);
-  const { price = null, maxOutputTokens = null, traits = {} } = model ?? {};
-  return { id, ...parts, dialect: provider.dialect, responses: findResponsesSupport(provider, model), price, maxOutputTokens, traits };
+  const row = catalog.models.get(id);
+  const { price = null, maxOutputTokens = null, maxInputTokens = null, contextWindow = null, traits = {} } = row ?? {};
+  const responses = findResponsesSupport(provider, row);
+  return { id, ...parts, dialect: provider.dialect, responses, price, maxOutputTokens, maxInputTokens, contextWindow, traits };
 }

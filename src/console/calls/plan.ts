@@ -12,6 +12,7 @@ const reasons: Readonly<Record<string, string>> = {
   route_not_served: 'The provider does not serve this route.',
   route_not_for_model: 'The model does not serve this route.',
   not_permitted_for_key: 'The key does not permit this model.',
+  context_too_small: 'The prompt is longer than the context window of the model.',
   price_unknown: 'A cost ceiling applies, and the price of the model is unknown.',
 };
 

@@ -16,6 +16,8 @@ export function explainSkip(reason: string, model: string, route: TextRoute): st
       return 'The allow-list of the key does not contain the model.';
     case 'price_unknown':
       return 'A cost ceiling applies, and the model has no price.';
+    case 'context_too_small':
+      return 'The prompt is longer than the context window of the model.';
     default:
       return reason;
   }

@@ -99,7 +99,7 @@ export function createDryRun({ catalog, breakers, catalogFill, classifier, readC
     const call = buildCall(request, clock.now());
     const limits = limitsFor({ caller, source }, project, keyCeilings);
     const autoTier = await chooseTierOf(call, project);
-    const planRequest = { caller, project, source, route, modelAsked, autoTier, requiresPrice: hasCostCeiling(limits) };
+    const planRequest = { caller, project, source, route, modelAsked, autoTier, requiresPrice: hasCostCeiling(limits), prompt: call };
     const { plan, skipped, error } = tryPlan(planner, planRequest);
     const view: RoutingView = { catalog: catalog(), project, source };
     const bounds = usageBounds(call, plan.candidates);
@@ -182,7 +182,8 @@ function tierOf(view: RoutingView, name: string): DryRun['tier'] {
 
 /** A call of the requested size, since bounds and classifier depend on its bytes. */
 function buildCall({ project, caller, source, route, modelAsked, inputBytes, maxOutputTokens }: DryRunRequest, now: number): Call {
-  const text = 'x'.repeat(inputBytes);
+  // As much text as prose of this size has.
+  const text = 'lorem '.repeat(Math.ceil(inputBytes / 6)).slice(0, inputBytes);
   return buildInternalCall({
     id: newId(now),
     route,

@@ -98,7 +98,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   /** Orders the candidates of a call. Throws `no_route`. */
   function planFor({ call, project, requiresPrice }: ReceivedCall, autoTier: string | null): Plan {
     const { caller, source, route, modelAsked } = call;
-    return planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice });
+    return planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice, prompt: call });
   }
 
   /** Chooses a tier for `auto`, then plans the call. */

@@ -19,6 +19,7 @@ export interface CatalogEntry extends ModelPrices {
   readonly kind: string;
   readonly source: string;
   readonly maxInputTokens: number | null;
+  readonly contextWindow: number | null;
   readonly maxOutputTokens: number | null;
   readonly traits: ModelTraits;
   readonly serves: readonly string[] | null;
@@ -74,6 +75,7 @@ function toEntryJson({
   kind,
   source,
   maxInputTokens,
+  contextWindow,
   maxOutputTokens,
   traits,
   serves,
@@ -82,7 +84,8 @@ function toEntryJson({
 }: CatalogEntry): Record<string, unknown> {
   const { supportsSchema, thinking, reasons } = traits;
   return {
-    ...{ id, kind, source, price: toPricesJson(prices), max_input_tokens: maxInputTokens, max_output_tokens: maxOutputTokens },
+    ...{ id, kind, source, price: toPricesJson(prices) },
+    ...{ max_input_tokens: maxInputTokens, context_window: contextWindow, max_output_tokens: maxOutputTokens },
     ...{ supports_schema: supportsSchema, thinking, reasons, serves: serves ?? undefined, takes: takes ?? undefined },
   };
 }

@@ -107,6 +107,7 @@ const catalogModel = z.looseObject({
   source: z.enum(['file', 'import', 'starter']),
   price: z.record(z.string(), z.unknown()).nullable().describe('null: unknown'),
   max_input_tokens: z.int().nullable(),
+  context_window: z.int().nullable().describe('Input and requested output together, where the vendor checks their sum'),
   max_output_tokens: z.int().nullable(),
   supports_schema: z.boolean().optional(),
   thinking: z.enum(['budget', 'adaptive', 'none']).optional(),

@@ -1,0 +1,38 @@
+/** Leaves models out of a plan whose context window is smaller than the prompt (docs/architecture/routing-and-failover.md#context-windows). */
+import { type Candidate, isPromptRoute, type TextRoute } from '../core/call.ts';
+import { countLeastTokens, leastBytesPerToken } from '../dialects/prompt/least-tokens.ts';
+import { inputWindowOf } from '../failover/context-window.ts';
+
+/** The part of a call that a model's window must hold. */
+export interface PromptSize {
+  readonly body: Buffer;
+  readonly maxOutputTokens: number | null;
+}
+
+interface FittingModels {
+  readonly fitting: readonly Candidate[];
+  readonly tooSmall: readonly Candidate[];
+}
+
+/** Keeps the order. When every model is too small, the largest are kept: the vendor's count may be lower than the catalog's window suggests. */
+export function splitByWindow(candidates: readonly Candidate[], route: TextRoute, prompt: PromptSize): FittingModels {
+  const everything = { fitting: candidates, tooSmall: [] };
+  if (candidates.length < 2 || !isPromptRoute(route)) return everything;
+  const output = prompt.maxOutputTokens ?? 0;
+  const most = Math.floor(prompt.body.length / leastBytesPerToken);
+  if (candidates.every((candidate) => isLargeEnough(candidate, most, output))) return everything;
+  const input = countLeastTokens(prompt.body, largestWindow(candidates));
+  const fitting = candidates.filter((candidate) => isLargeEnough(candidate, input, output));
+  const kept = fitting.length > 0 ? fitting : candidates.filter((candidate) => inputWindowOf(candidate) === largestWindow(candidates));
+  return { fitting: kept, tooSmall: candidates.filter((candidate) => !kept.includes(candidate)) };
+}
+
+/** A window that the catalog does not know is large enough. */
+function isLargeEnough({ maxInputTokens = null, contextWindow = null }: Candidate, input: number, output: number): boolean {
+  return (maxInputTokens === null || input <= maxInputTokens) && (contextWindow === null || input + output <= contextWindow);
+}
+
+/** The largest known one. */
+function largestWindow(candidates: readonly Candidate[]): number {
+  return Math.max(0, ...candidates.map((candidate) => inputWindowOf(candidate) ?? 0));
+}
