@@ -31,6 +31,7 @@ describe('the starter catalog', () => {
     for (const [id, row] of Object.entries(rows)) {
       const counted = row.perImageNanos ?? row.perMillionCharactersNanos ?? row.perSecondNanos;
       expect([id, toPrice(row) !== null || counted !== null]).toEqual([id, true]);
+      if (row.kind === 'chat') expect([id, row.maxInputTokens]).toEqual([id, expect.any(Number)]);
       if (!row.price) continue;
       expect([id, row.price.cachedInputNanos <= row.price.inputNanos]).toEqual([id, true]);
       for (const { price } of row.aboveTokens) {

@@ -5,9 +5,18 @@ import { VendorError } from '../../src/core/errors.ts';
 import type { ChainResult } from '../../src/failover/chain.ts';
 import { runChain } from '../../src/failover/chain.ts';
 
-/** `a1` is model a1 of provider a. */
-function candidateOf(name: string): Candidate {
-  return { id: `${name[0]}/${name}`, provider: name[0] ?? '', model: name, dialect: 'chat', price: null, maxOutputTokens: null };
+/** `a1` is model a1 of provider a; `a1@9` has a window of 9 tokens, other windows are unknown. */
+function candidateOf(text: string): Candidate {
+  const [name = '', window] = text.split('@');
+  const model = {
+    id: `${name[0]}/${name}`,
+    provider: name[0] ?? '',
+    model: name,
+    dialect: 'chat',
+    price: null,
+    maxOutputTokens: null,
+  } as const;
+  return window === undefined ? model : { ...model, maxInputTokens: Number(window) };
 }
 
 const answers = 'ok';
@@ -16,6 +25,12 @@ const fails = new VendorError('status', 'failed', { status: 500 });
 const unreachable = new VendorError('connect', 'no connection');
 const limited = new VendorError('status', 'limited', { status: 429 });
 const limitedFor = (retryAfterMs: number | null): VendorError => new VendorError('status', 'limited', { status: 429, retryAfterMs });
+const overflowOf = (windowTokens: number | null): VendorError =>
+  new VendorError('status', 'too long', {
+    status: 400,
+    report: { code: 'context_length_exceeded', type: null, param: null, windowTokens },
+  });
+const tooLong = overflowOf(null);
 const aborted = new VendorError('aborted', 'cancelled');
 
 type Reply = typeof answers | Error;
@@ -74,6 +89,28 @@ describe('the order of attempts', () => {
     ['all refuse', { plan: 'a1 b1', replies: { a1: [refuses], b1: [refuses] } }, 'a1 b1', 'exhausted'],
     ['all fail, and each is tried once', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [fails], b1: [fails] } }, 'a1 a2 b1', 'exhausted'],
     ['no candidates', { plan: '', replies: {} }, '', 'exhausted'],
+
+    [
+      'after a prompt that is too long, the next larger model',
+      { plan: 'a1@9 b1@9 c1@5 d1@10', replies: { a1: [tooLong] } },
+      'a1 d1',
+      'responded',
+    ],
+    ['models of unknown size may be larger', { plan: 'a1@9 b1 c1@9', replies: { a1: [tooLong], b1: [tooLong] } }, 'a1 b1', 'exhausted'],
+    ['all others may be larger than a model of unknown size', { plan: 'a1 b1@1', replies: { a1: [tooLong] } }, 'a1 b1', 'responded'],
+    [
+      'the window that the vendor names is smaller than the catalog says',
+      { plan: 'a1@9 b1@9 c1@5', replies: { a1: [overflowOf(5)], b1: [tooLong] } },
+      'a1 b1',
+      'exhausted',
+    ],
+    [
+      'the vendor names a window that the catalog does not know',
+      { plan: 'a1 b1@5 c1@6', replies: { a1: [overflowOf(5)] } },
+      'a1 c1',
+      'responded',
+    ],
+    ['only the size matters after a failure of another kind', { plan: 'a1@9 b1@5', replies: { a1: [refuses] } }, 'a1 b1', 'responded'],
 
     ['after a 429 another vendor is tried at once', { plan: 'a1 a2 b1', replies: { a1: [limited] } }, 'a1 b1', 'responded'],
     [

@@ -38,8 +38,31 @@ test('a catalog has the kind and limits of each model, with chat as the default 
   expect([...models]).toEqual([
     [
       'a/x',
-      { kind: 'embeddings', price: null, unitPrices, maxInputTokens: 8, maxOutputTokens: null, traits: {}, serves: null, takes: null },
+      {
+        kind: 'embeddings',
+        price: null,
+        unitPrices,
+        contextWindow: null,
+        maxInputTokens: 8,
+        maxOutputTokens: null,
+        traits: {},
+        serves: null,
+        takes: null,
+      },
     ],
-    ['a/y', { kind: 'chat', price: null, unitPrices, maxInputTokens: null, maxOutputTokens: 9, traits: {}, serves: null, takes: null }],
+    [
+      'a/y',
+      {
+        kind: 'chat',
+        price: null,
+        unitPrices,
+        contextWindow: null,
+        maxInputTokens: null,
+        maxOutputTokens: 9,
+        traits: {},
+        serves: null,
+        takes: null,
+      },
+    ],
   ]);
 });

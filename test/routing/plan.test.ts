@@ -161,7 +161,18 @@ describe('the tier that a classifier chose for auto', () => {
 describe('a candidate', () => {
   test('has everything its attempt needs', () => {
     expect(plan({ model: 'openai/gpt' }).candidates).toEqual([
-      { id: 'openai/gpt', provider: 'openai', model: 'gpt', dialect: 'chat', responses: 'native', price, maxOutputTokens: 100, traits: {} },
+      {
+        id: 'openai/gpt',
+        provider: 'openai',
+        model: 'gpt',
+        dialect: 'chat',
+        responses: 'native',
+        price,
+        maxOutputTokens: 100,
+        maxInputTokens: null,
+        contextWindow: null,
+        traits: {},
+      },
     ]);
     expect(plan({ model: 'router/meta/llama' }).candidates).toMatchObject([{ provider: 'router', model: 'meta/llama' }]);
     expect(plan({ model: 'openai/new-model' }).candidates).toMatchObject([{ model: 'new-model', price: null, maxOutputTokens: null }]);

@@ -6,6 +6,10 @@ import { jsonOf, shareGateway } from '../support/gateway.ts';
 import { lastCall, paths, providersYaml } from './dialects-gateway.ts';
 
 const tiers = {
+  sizes: ['one/window-2000', 'two/echo+same', 'four/echo+large'],
+  'sizes-other': ['three/window-2000', 'two/echo+same', 'four/echo+large'],
+  'too-small': ['one/window-2000', 'two/echo+same'],
+  'too-small-other': ['three/window-2000', 'two/echo+same'],
   'limited-both': ['one/rate-limited-40', 'three/rate-limited-90+x'],
   'limited-and-refused': ['one/rate-limited-7', 'three/refuse-400', 'two/quota', 'four/fail-401'],
   'limited-and-failed': ['one/rate-limited-7', 'three/fail-500'],
@@ -18,7 +22,16 @@ const tiers = {
   keyed: ['one/fail-500+a', 'one/fail-500+b', 'three/fail-500+c', 'two/fail-500+d', 'three/echo+e'],
   retried: ['one/rate-limited-once-0.01+a'],
 };
-const lent = shareGateway({ yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}tiers: ${JSON.stringify(tiers)}\n` });
+const models = {
+  // The catalog does not know that the vendor has less.
+  'one/window-2000': { max_input_tokens: 4_000 },
+  'three/window-2000': { max_input_tokens: 4_000 },
+  'two/echo+same': { max_input_tokens: 2_000 },
+  'four/echo+large': { max_input_tokens: 8_000 },
+};
+const lent = shareGateway({
+  yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}models: ${JSON.stringify(models)}\ntiers: ${JSON.stringify(tiers)}\n`,
+});
 let projects = 0;
 const lend = async (): Promise<TestGateway> => {
   projects += 1;
@@ -71,6 +84,75 @@ describe('a call that one dialect cannot express', () => {
       502,
       { error: { code: 'upstream_failed', message: expect.stringMatching(/^one\/fail-500: the vendor responded with 500/) } },
     ]);
+  });
+});
+
+describe('a prompt that is too long for a model', () => {
+  const routes = [
+    { caller: 'chat', own: 'one', tier: '', path: paths.chat, more: {} },
+    { caller: 'chat', own: 'three', tier: '-other', path: paths.chat, more: {} },
+    { caller: 'messages', own: 'three', tier: '-other', path: paths.messages, more: { max_tokens: 9 } },
+    { caller: 'messages', own: 'one', tier: '', path: paths.messages, more: { max_tokens: 9 } },
+  ] as const;
+  const prompt = (terms: number) => ({ messages: [{ role: 'user', content: 'lorem ipsum '.repeat(terms / 2) }] });
+
+  it.each(routes)(
+    '200 from a larger model for $caller of $own: those that are not larger are left out',
+    async ({ own, tier, path, more }) => {
+      const gateway = await lend();
+      for (const stream of [false, true]) {
+        // The vendor counts 2,250 tokens, the gateway at least 1,500.
+        const answer = await gateway.call(path, { model: `sizes${tier}`, stream, ...more, ...prompt(1_500) });
+        expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'four/echo+large']);
+        await answer.text();
+        const call = await lastCall(gateway);
+        expect(call.plan.map(({ model, skipped }) => [model, skipped])).toEqual([
+          [`${own}/window-2000`, null],
+          ['two/echo+same', null],
+          ['four/echo+large', null],
+        ]);
+        expect(call.attempts).toMatchObject([{ provider: own, status: 400, outcome: 'refused' }, { provider: 'four' }]);
+      }
+      const { breakers } = await jsonOf<{ breakers: { provider: string }[] }>(gateway.call('/status/peek'));
+      expect(breakers.find(({ provider }) => provider === own)).toMatchObject({ state: 'closed', failures: 0 });
+    },
+  );
+
+  it.each(routes)('a model whose window is smaller is not called for $caller of $own', async ({ own, tier, path, more }) => {
+    const gateway = await lend();
+    const answer = await gateway.call(path, { model: `sizes${tier}`, ...more, ...prompt(5_000) });
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'four/echo+large']);
+    const call = await lastCall(gateway);
+    expect(call.plan.map(({ model, skipped }) => [model, skipped])).toEqual([
+      ['four/echo+large', null],
+      [`${own}/window-2000`, 'context_too_small'],
+      ['two/echo+same', 'context_too_small'],
+    ]);
+    expect(call.attempts).toHaveLength(1);
+  });
+
+  it.each(routes)('400 for $caller of $own when none is larger: what libraries search for', async ({ caller, own, tier, path, more }) => {
+    const gateway = await lend();
+    for (const stream of [false, true]) {
+      const answer = await gateway.call(path, { model: `too-small${tier}`, stream, ...more, ...prompt(5_000) });
+      const { error } = await jsonOf<{ error: Record<string, string> }>(answer);
+      expect([answer.status, answer.headers.get('retry-after')]).toEqual([400, null]);
+      expect(error).toEqual({
+        message: expect.stringMatching(
+          own === 'one' ? /^This model's maximum context length is 2000/ : /^prompt is too long: \d+ tokens > 2000/,
+        ),
+        ...(caller === 'chat' ? { type: 'upstream_refused', code: 'upstream_refused' } : { type: 'invalid_request_error' }),
+        upstream_code: 'context_length_exceeded',
+        upstream_type: 'invalid_request_error',
+        ...(own === 'one' && { param: 'messages' }),
+        hint: expect.any(String),
+      });
+      // LangChain for OpenAI and for Anthropic, then LiteLLM, each in the text of the whole error.
+      const text = JSON.stringify(error);
+      for (const phrase of ['context_length_exceeded', 'prompt is too long', "model's maximum context limit"])
+        expect(text).toContain(phrase);
+      expect(text).not.toMatch(/rate[\s_-]*limit/i);
+    }
   });
 });
 

@@ -46,7 +46,7 @@ const escaped = 2;
 const threeBytes = 3;
 const fourBytes = 4;
 
-/** What a byte begins or continues. Letters are those of alphabets with spaces between words: all of ASCII, and characters of two bytes. */
+/** What a byte begins or continues. Letters are those of alphabets with spaces between terms: all of ASCII, and characters of two bytes. */
 const classes = Uint8Array.from({ length: 256 }, (_, byte) => {
   if (byte === backslash) return escaped;
   if (byte < 0x80) return /[\w']/.test(String.fromCharCode(byte)) ? letter : 0;
@@ -90,7 +90,7 @@ function countText(bytes: Buffer, start: number, end: number): number {
   return (quarters + 4 * Math.ceil(letters / lettersPerToken)) / 4;
 }
 
-/** Code units: scripts without spaces between words, Chinese, Japanese and Korean, and halves of a pair. */
+/** Code units: scripts without spaces between terms, Chinese, Japanese and Korean, and halves of a pair. */
 const firstUnspaced = 0x800;
 const firstCjk = 0x2e80;
 const firstSurrogate = 0xd800;
