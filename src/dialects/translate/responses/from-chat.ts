@@ -76,6 +76,8 @@ interface Reasoning {
 
 function createReasoning(): Reasoning {
   let content = '';
+  /** Text of any form. */
+  let text = '';
   let details: JsonObject[] = [];
   return {
     add(delta) {
@@ -87,8 +89,11 @@ function createReasoning(): Reasoning {
         .map(asLosslessObject)
         .filter(({ type }) => type === 'thinking');
       const texts = thinking.flatMap((part) => asArray(part.thinking).map((inner) => asString(asLosslessObject(inner).text) ?? ''));
-      const detailTexts = added.map((detail) => asString(detail.text) ?? asString(detail.summary) ?? '');
-      return reasoningContent || asString(delta.reasoning) || texts.join('') || detailTexts.join('');
+      const detailText = added.map((detail) => asString(detail.text) ?? asString(detail.summary) ?? '').join('');
+      // The entry with the signature may repeat the whole text.
+      const more = reasoningContent || asString(delta.reasoning) || texts.join('') || (detailText === text ? '' : detailText);
+      text += more;
+      return more;
     },
     seal() {
       const members = {
@@ -96,6 +101,7 @@ function createReasoning(): Reasoning {
         ...(details.length > 0 ? { reasoning_details: details } : {}),
       };
       content = '';
+      text = '';
       details = [];
       return Object.keys(members).length > 0 ? sealReasoning(members) : null;
     },

@@ -113,11 +113,16 @@ export function toChatMessages(body: JsonObject, target: 'chat' | 'messages'): J
       case 'custom_tool_call_output':
         addResult(callId, item.output, at);
         return;
+      case 'additional_tools':
+      case 'tool_search_call':
+      case 'tool_search_output':
+        // `translateTools` reads their tools.
+        return;
       case 'web_search_call':
         // A record that the vendor searched, without results.
         return;
       case 'item_reference':
-        rejectUntranslatable(`${at}: item_reference needs stored responses, which this model's vendor does not have; send the item itself`);
+        rejectUntranslatable(`${at}: item_reference: this model's vendor stores no responses; send the item, as SDKs do with store: false`);
         return;
       default:
         rejectUntranslatable(`${at}: items of this type do not exist at this model's vendor`);

@@ -40,8 +40,8 @@ const customInput = 'input';
 const optionalTools = /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|image_generation|tool_search)$/;
 
 export function translateTools(body: JsonObject): TranslatedTools {
-  const tools = body.tools ?? [];
-  if (!Array.isArray(tools)) return rejectUntranslatable('tools: must be a list');
+  if (body.tools !== undefined && body.tools !== null && !Array.isArray(body.tools)) return rejectUntranslatable('tools: must be a list');
+  const tools = [...asArray(body.tools), ...asArray(body.input).flatMap((item) => toolsOfItem(asLosslessObject(item)))];
   const isOffered = (tool: unknown): boolean => !optionalTools.test(asString(asLosslessObject(tool).type) ?? '');
   const offered = tools.filter(isOffered);
   const all = offered.flatMap((tool: unknown) => declare(asLosslessObject(tool), null));
@@ -61,11 +61,16 @@ export function translateTools(body: JsonObject): TranslatedTools {
   };
 }
 
+/** Codex declares tools in the input; a search for tools returns them there. */
+function toolsOfItem({ type, tools }: JsonObject): readonly unknown[] {
+  return type === 'additional_tools' || type === 'tool_search_output' ? asArray(tools) : [];
+}
+
 function declare(tool: JsonObject, namespace: string | null): Declared[] {
   const { type, description } = tool;
   if (type === 'namespace' && namespace === null) {
     const name = asNonEmptyString(tool.name) ?? rejectUntranslatable('tools: a namespace has no name');
-    return asArray(tool.tools).flatMap((inner) => declare(asLosslessObject(inner), name));
+    return asArray(tool.tools).flatMap((inner) => declare(asLosslessObject(inner), name === defaultNamespace ? null : name));
   }
   if (type !== 'function' && type !== 'custom')
     return rejectUntranslatable("tools: only functions and custom tools exist at this model's vendor, not tools that OpenAI runs");
@@ -93,9 +98,11 @@ function describeCustom({ description, format }: JsonObject): string {
 
 /** Vendors limit names to 64 characters. */
 const maxNameLength = 64;
+/** Tools in it are the same as those without a namespace. */
+const defaultNamespace = 'functions';
 
 export function toVendorName(name: string, namespace: string | null): string {
-  if (namespace === null) return name;
+  if (namespace === null || namespace === defaultNamespace) return name;
   const joined = `${namespace}${namespace.endsWith('__') ? '' : '__'}${name}`.replaceAll(/[^\w-]/g, '_');
   if (joined.length <= maxNameLength) return joined;
   const digest = createHash('sha256').update(`${namespace}/${name}`).digest('hex').slice(0, 12);

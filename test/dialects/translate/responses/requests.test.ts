@@ -115,6 +115,21 @@ describe('to chat', () => {
     });
   });
 
+  test('tools may be declared in the input; the namespace `functions` is the default', () => {
+    const named = (name: string) => ({ type: 'function', name, parameters: {} });
+    const namespace = (name: string, ...tools: object[]) => ({ type: 'namespace', name, description: '', tools });
+    const input = [
+      { type: 'additional_tools', role: 'developer', tools: [namespace('functions', named('wait')), namespace('clock', named('sleep'))] },
+      { role: 'user', content: 'Hi' },
+      { type: 'tool_search_call', call_id: 's', execution: 'client', arguments: {} },
+      { type: 'tool_search_output', call_id: 's', execution: 'client', tools: [named('found')] },
+      { type: 'function_call', call_id: 'c', namespace: 'functions', name: 'wait', arguments: '{}' },
+    ];
+    const translated = toChat({ input, tools: [{ type: 'tool_search' }] });
+    expect(translated.tools.map((tool: { function: { name: string } }) => tool.function.name)).toEqual(['wait', 'clock__sleep', 'found']);
+    expect(translated.messages).toMatchObject([{ content: 'Hi' }, { tool_calls: [{ function: { name: 'wait' } }] }]);
+  });
+
   test('allowed_tools leaves only these tools', () => {
     const tools = ['f', 'g'].map((name) => ({ type: 'function', name }));
     const choice = { type: 'allowed_tools', mode: 'required', tools: [{ type: 'function', name: 'g' }] };
@@ -194,7 +209,7 @@ describe('what needs the route itself is refused, with the name of the member', 
     [{ conversation: 'conv_1' }, /^conversation: /],
     [{ background: true }, /^background: /],
     [{ prompt: { id: 'p' } }, /^prompt: /],
-    [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, /^input\[0\]: item_reference needs stored responses/],
+    [{ input: [{ type: 'item_reference', id: 'msg_1' }] }, /^input\[0\]: item_reference: this model's vendor stores no responses/],
     [{ input: [{ role: 'user', content: [{ type: 'input_image', file_id: 'f' }] }] }, /^input\[0\]: file_id names a file at OpenAI/],
     [{ input: [{ role: 'user', content: 'a' }, { type: 'computer_call' }] }, /^input\[1\]: items of this type/],
     [{ input: 7 }, /^input: must be text or a list$/],

@@ -138,6 +138,27 @@ test('thinking is sealed with its signature, interleaved blocks stay in order, a
   ]);
 });
 
+test('reasoning details of a chat vendor are sealed, and text that they repeat is sent once', () => {
+  const chunk = (delta: object, finish: string | null = null) => ({ choices: [{ index: 0, delta, finish_reason: finish }] });
+  const signed = { type: 'reasoning.text', text: 'Hm, ok.', signature: 's', index: 0 };
+  const encrypted = { type: 'reasoning.encrypted', data: 'ZGF0YQ==', index: 1 };
+  const text = streamOf(
+    chunk({ reasoning_content: 'Hm, ' }),
+    chunk({ reasoning_content: 'ok.' }),
+    chunk({ reasoning_details: [signed] }),
+    chunk({ reasoning_details: [encrypted] }),
+    chunk({ content: 'A' }),
+    chunk({}, 'stop'),
+    '[DONE]',
+  );
+  const events = eventsOf(translateStream(vendors.chat.create(), text));
+  expectValidEvents(events);
+  expect(asArray(asObject(asObject(events.at(-1)).response).output)[0]).toMatchObject({
+    summary: [{ text: 'Hm, ok.' }],
+    encrypted_content: sealReasoning({ reasoning_content: 'Hm, ok.', reasoning_details: [signed, encrypted] }),
+  });
+});
+
 test('a refusal of a chat vendor is a refusal part', async () => {
   const refused = { id: 'c', model: 'gpt', choices: [{ index: 0, message: { content: null, refusal: 'No.' }, finish_reason: 'stop' }] };
   const chunk = (delta: object, finish: string | null = null) => ({ choices: [{ index: 0, delta, finish_reason: finish }] });
