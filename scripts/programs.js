@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { request } from 'undici';
 import { root } from './launch.js';
 
-const adminToken = 'token-for-measurements';
+export const adminToken = 'token-for-measurements';
 const startTimeoutMs = 180_000;
 
 /** @typedef {{ url: string, pid: number, stderr: () => string }} Program */

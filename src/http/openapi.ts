@@ -3,7 +3,7 @@
  * a test compares `docs/api/openapi.json` with it.
  */
 import { z } from 'zod';
-import type { JsonObject } from '../core/json/narrow.ts';
+import { isObject, type JsonObject } from '../core/json/narrow.ts';
 import { errorSchemas } from './openapi/contract/error-responses.ts';
 import type { OperationSpecs } from './openapi/contract/operation-spec.ts';
 import { describeParameters, responseHeaders } from './openapi/contract/parameters.ts';
@@ -32,10 +32,11 @@ export function describeApi(): JsonObject {
       title: 'Model gateway',
       version: apiVersion,
       description: 'One key for all model vendors: routed inference with failover, cost records and project memory.',
+      contact: { name: 'The operator of this deployment' },
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/' }],
-    tags: ['inference', 'media', 'memory', 'status', 'provision', 'operation'].map((name) => ({ name })),
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths: describePaths(),
     components: {
       schemas: describeSchemas(),
@@ -54,6 +55,15 @@ export function describeApi(): JsonObject {
     },
   };
 }
+
+const tags = {
+  inference: 'Calls of models: routed, with failover, ceilings and a record.',
+  media: 'Images, speech and videos, each served by one provider.',
+  memory: 'What the project remembers, and its erasure.',
+  status: 'What a key may still use, and what its project has spent.',
+  provision: 'Projects, keys, people and settings, for operators with the admin token.',
+  operation: 'Health of a process, and this document.',
+};
 
 const operations: OperationSpecs = {
   ...inferenceOperations,
@@ -105,5 +115,32 @@ function describeSchemas(): JsonObject {
   for (const [id, schema] of Object.entries(namedSchemas)) registry.add(schema, { id });
   const { schemas } = z.toJSONSchema(registry, { io: 'input', uri: (id) => `#/components/schemas/${id}` });
   // OpenAPI 3.1 defines the JSON Schema dialect, and the component key is the id.
-  return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, schema]));
+  return Object.fromEntries(Object.entries(schemas).map(([id, { $schema: _dialect, $id: _id, ...schema }]) => [id, toPortable(schema)]));
 }
+
+/** Writes the patterns of a schema without Unicode properties, which many validators do not know. */
+function toPortable(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(toPortable);
+  if (!isObject(schema)) return schema;
+  return Object.fromEntries(
+    Object.entries(schema).map(([key, part]) => [
+      key,
+      key === 'pattern' && typeof part === 'string' ? toPortablePattern(part) : toPortable(part),
+    ]),
+  );
+}
+
+function toPortablePattern(pattern: string): string {
+  return characterClasses.reduce((text, [name, ranges]) => text.replaceAll(name, ranges), pattern);
+}
+
+const characterClasses: readonly (readonly [name: string, ranges: string])[] = [
+  [String.raw`\p{Cc}`, String.raw`\u0000-\u001f\u007f-\u009f`],
+  // No text of an application has lone surrogates, and validators of other languages cannot express them.
+  [String.raw`\p{Cs}`, ''],
+  [
+    String.raw`\p{Default_Ignorable_Code_Point}`,
+    String.raw`\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8`,
+  ],
+  [String.raw`\0`, String.raw`\u0000`],
+];

@@ -39,6 +39,13 @@ export const keyInput = z.strictObject({
     .describe('must be in the future'),
 });
 
+/** The same rule as in `parseKeyInput`, for the OpenAPI schema. */
+export const windowsNeedCeilings = (['calls', 'cost'] as const).map((name) => ({
+  if: { required: ['windows'], properties: { windows: { required: [name] } } },
+  // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+  then: { required: ['ceilings'], properties: { ceilings: { required: [name], properties: { [name]: { type: 'number' } } } } },
+}));
+
 /** The body of "rotate a key". */
 export const rotateInput = z.strictObject({
   grace_seconds: z.int().min(0).max(31_536_000).optional().describe('how long the old key stays valid'),

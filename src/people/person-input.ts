@@ -15,7 +15,7 @@ const name = z
   .min(1)
   .max(200)
   .regex(/^[^\p{Cc}\p{Cs}]*$/u, 'must not contain control characters');
-const password = z.string().describe('12 to 256 characters');
+const password = z.string().meta({ description: '12 to 256 characters', minLength: 12, maxLength: 256 });
 
 /** The body of "create a person". */
 export const newPersonInput = z.strictObject({

@@ -30,7 +30,7 @@ export interface VideoRequestSummary {
   readonly samples: number;
   /** Prompt and negative prompt, for content rules. */
   readonly texts: readonly string[];
-  /** The vendor's body. Throws `bad_request` for an invalid prompt or image, so call it after the authorization checks. */
+  /** The vendor's body. Throws `bad_request` for an invalid prompt, number or image, so call it after the authorization checks. */
   readonly writeBody: () => Buffer;
 }
 
@@ -55,6 +55,9 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
   });
   const writeBody = (): Buffer => {
     if (prompt.trim() === '') throw gatewayError('bad_request', { message: 'prompt: a text is required' });
+    const samples = valueAt('n');
+    if (samples !== null && !(Number.isSafeInteger(samples) && Number(samples) > 0))
+      throw gatewayError('bad_request', { message: 'n: must be a whole number of at least 1' });
     const image = valueAt('image');
     const instance = `{"prompt":${textAt('prompt')}${image === null ? '' : `,"image":${JSON.stringify(toVendorImage(image))}`}}`;
     return Buffer.from(`{"instances":[${instance}],"parameters":{${parameters.join(',')}}}`);

@@ -12,7 +12,20 @@ const securityByAuth = {
 };
 
 export function describeOperation(spec: OperationSpec): JsonObject {
-  const { tag, summary, auth, errorStyle, parameters = [], body, responses, description = summary, headers = [], codes, plain = [] } = spec;
+  const {
+    tag,
+    summary,
+    details,
+    auth,
+    errorStyle,
+    parameters = [],
+    body,
+    responses,
+    description = summary,
+    headers = [],
+    codes,
+    plain = [],
+  } = spec;
   const described = Object.entries(responses).map(([status, response]) => [
     status,
     {
@@ -26,18 +39,19 @@ export function describeOperation(spec: OperationSpec): JsonObject {
   return {
     tags: [tag],
     summary,
+    description: details,
     security: securityByAuth[auth],
     ...(parameters.length > 0 && { parameters: parameterRefs(parameters) }),
-    ...(body && { requestBody: { required: body.optional !== true, content: schemaContent(body.name, body.mediaType) } }),
+    ...(body && { requestBody: { required: body.optional !== true, content: schemaContent(body) } }),
     responses: { ...Object.fromEntries(described), ...describeErrors({ style, codes, plain, headers: errorHeaders }) },
   };
 }
 
 /** JSON with the schema of that name. */
 export function jsonContent(name: string): JsonObject {
-  return schemaContent(name);
+  return schemaContent({ name });
 }
 
-function schemaContent(name: string, mediaType = 'application/json'): JsonObject {
-  return { [mediaType]: { schema: { $ref: `#/components/schemas/${name}` } } };
+function schemaContent({ name, mediaType = 'application/json', example }: NonNullable<OperationSpec['body']>): JsonObject {
+  return { [mediaType]: { schema: { $ref: `#/components/schemas/${name}` }, ...(example !== undefined && { example }) } };
 }

@@ -7,13 +7,21 @@ import type { ResponseHeader } from './parameters.ts';
 export interface OperationSpec {
   readonly tag: string;
   readonly summary: string;
+  /** What a caller needs to know beyond the summary, in a sentence or two. */
+  readonly details: string;
   /** `messages`: a virtual key, also in `x-api-key`. */
   readonly auth: 'key' | 'messages' | 'admin' | 'none';
   /** Default: by `auth`. `either`: that of messages when `anthropic-version` is sent. */
   readonly errorStyle?: 'either';
   readonly parameters?: readonly string[];
   /** Name of the request schema; `optional`: the body may be omitted. */
-  readonly body?: { readonly name: string; readonly optional?: true; readonly mediaType?: 'multipart/form-data' };
+  readonly body?: {
+    readonly name: string;
+    readonly optional?: true;
+    readonly mediaType?: 'multipart/form-data';
+    /** A body that `npm start` accepts. */
+    readonly example?: unknown;
+  };
   /** By status: the name of the response schema, or the content by media type. */
   readonly responses: Readonly<Record<string, string | JsonObject>>;
   /** Description of the responses. Default: the summary. */

@@ -5,6 +5,8 @@ import type { JsonObject } from '../../../core/json/narrow.ts';
 
 const text = { type: 'string' };
 const integer = { type: 'integer' };
+/** A header that is ignored when it is not an integer: no value is refused. */
+const lenientInteger = { type: ['integer', 'string'] };
 const uuid = { type: 'string', format: 'uuid' };
 const boundedName = { type: 'string', minLength: 1, maxLength: 256 };
 
@@ -20,9 +22,9 @@ const correlation: Readonly<Record<string, Header>> = {
   'x-gateway-agent-id': { schema: text, description: 'Recorded with the call.' },
   'x-gateway-trigger-kind': { schema: text, description: 'Recorded with the call.' },
   'x-gateway-trigger-detail': { schema: text, description: 'Recorded with the call.' },
-  'x-gateway-iteration': { schema: integer, description: 'Recorded with the call. Ignored when not an integer.' },
+  'x-gateway-iteration': { schema: lenientInteger, description: 'Recorded with the call. Ignored when not an integer.' },
   'x-gateway-distil-saved': {
-    schema: integer,
+    schema: lenientInteger,
     description: 'Tokens that the client removed from the prompt; recorded with the call. Ignored when not an integer.',
   },
 };
@@ -35,7 +37,7 @@ const requestHeaders: Readonly<Record<string, Header>> = {
     description: 'The application, for routing, ceilings and cost. Default: the slug of the project.',
   },
   'x-gateway-timeout-ms': {
-    schema: { type: 'integer', minimum: 1 },
+    schema: lenientInteger,
     description: 'Timeout of all attempts together in milliseconds, at most 120000. Ignored unless a positive integer.',
   },
   'x-gateway-memory': {
@@ -62,7 +64,11 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   source: pathParameter('source', boundedName, 'name of the application; a slash in it is written `%2F`'),
   id: pathParameter('id', uuid, 'id of the conversation'),
   erasure: pathParameter('id', uuid, 'id of the erasure'),
-  subject: pathParameter('subject', boundedName, 'the end user, without control characters; a slash in it is written `%2F`'),
+  subject: pathParameter(
+    'subject',
+    { ...boundedName, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]+$' },
+    'the end user, without control characters; a slash in it is written `%2F`',
+  ),
   item: pathParameter('id', uuid, 'id of the memory'),
   batch: pathParameter('id', uuid, 'id of the batch'),
   batch_project: queryParameter('project', { type: 'string', minLength: 1 }, 'only batches of the project with this slug'),
@@ -85,11 +91,15 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   email: pathParameter('email', boundedName, 'e-mail address of the person, in any case'),
   session: pathParameter('id', uuid, 'id of the session'),
   personal_token: pathParameter('id', uuid, 'id of the personal token'),
-  after_email: queryParameter('after', boundedName, 'only people whose address sorts after this one'),
+  after_email: queryParameter('after', { type: 'string', maxLength: 254 }, 'only people whose address sorts after this one'),
   before_entry: queryParameter('before', { type: 'integer', minimum: 1 }, 'only entries older than the one with this id'),
   audit_project: queryParameter('project', { type: 'string', minLength: 1 }, 'only changes to the project with this slug'),
-  audit_person: queryParameter('person', boundedName, 'only changes by this person: an e-mail address, or an id'),
-  audit_action: queryParameter('action', boundedName, 'only this action, such as `key.issue`'),
+  audit_person: queryParameter(
+    'person',
+    { anyOf: [uuid, { type: 'string', maxLength: 254, pattern: '@' }] },
+    'only changes by this person: an e-mail address, or an id',
+  ),
+  audit_action: queryParameter('action', { type: 'string', minLength: 1, maxLength: 100 }, 'only this action, such as `key.issue`'),
   audit_from: queryParameter('from', { type: 'string', format: 'date-time' }, 'only changes at or after this time'),
   audit_to: queryParameter('to', { type: 'string', format: 'date-time' }, 'only changes before this time'),
   source_only: queryParameter('source', boundedName, 'only calls of this application'),

@@ -72,6 +72,9 @@ export const inferenceResponses = {
 interface InferenceRouteSpec {
   readonly path: string;
   readonly summary: string;
+  readonly details: string;
+  /** A body that `npm start` answers. */
+  readonly example: unknown;
   readonly body: keyof typeof inferenceRequests;
   readonly response: keyof typeof inferenceResponses;
   readonly streams?: true;
@@ -79,12 +82,59 @@ interface InferenceRouteSpec {
 
 /** By route, so that the compiler finds a missing one. */
 export const inferenceRoutes: Readonly<Record<TextRoute, InferenceRouteSpec>> = {
-  chat: { path: '/v1/chat/completions', summary: 'Chat completion', body: 'ChatBody', response: 'ChatCompletion', streams: true },
-  messages: { path: '/v1/messages', summary: 'Message', body: 'MessagesBody', response: 'Message', streams: true },
-  embeddings: { path: '/v1/embeddings', summary: 'Embeddings', body: 'EmbeddingsBody', response: 'VendorAnswer' },
-  moderations: { path: '/v1/moderations', summary: 'Moderation', body: 'ModerationsBody', response: 'VendorAnswer' },
-  rerank: { path: '/v1/rerank', summary: 'Ranking of documents', body: 'RerankBody', response: 'VendorAnswer' },
-  responses: { path: '/v1/responses', summary: 'Response', body: 'ResponsesBody', response: 'Response', streams: true },
+  chat: {
+    path: '/v1/chat/completions',
+    summary: 'Chat completion',
+    details:
+      "OpenAI's chat completions, also at vendors of the messages dialect. For ten minutes an identical request is answered from the response cache; `cache-control: no-cache` asks a vendor again.",
+    example: { model: 'standard', messages: [{ role: 'user', content: 'Hello!' }] },
+    body: 'ChatBody',
+    response: 'ChatCompletion',
+    streams: true,
+  },
+  messages: {
+    path: '/v1/messages',
+    summary: 'Message',
+    details:
+      "Anthropic's messages, also at vendors of the chat dialect. For ten minutes an identical request is answered from the response cache; `cache-control: no-cache` asks a vendor again.",
+    example: { model: 'standard', max_tokens: 200, messages: [{ role: 'user', content: 'Hello!' }] },
+    body: 'MessagesBody',
+    response: 'Message',
+    streams: true,
+  },
+  embeddings: {
+    path: '/v1/embeddings',
+    summary: 'Embeddings',
+    details: 'The body goes to a vendor unchanged but for the model, and its answer comes back unchanged.',
+    example: { model: 'embed', input: 'Hello!' },
+    body: 'EmbeddingsBody',
+    response: 'VendorAnswer',
+  },
+  moderations: {
+    path: '/v1/moderations',
+    summary: 'Moderation',
+    details: 'The body goes to a vendor unchanged but for the model, and its answer comes back unchanged.',
+    example: { model: 'auto', input: 'Hello!' },
+    body: 'ModerationsBody',
+    response: 'VendorAnswer',
+  },
+  rerank: {
+    path: '/v1/rerank',
+    summary: 'Ranking of documents',
+    details: 'The body goes to a vendor unchanged but for the model, and its answer comes back unchanged.',
+    example: { model: 'auto', query: 'Which is a greeting?', documents: ['Hello!', 'Good night'] },
+    body: 'RerankBody',
+    response: 'VendorAnswer',
+  },
+  responses: {
+    path: '/v1/responses',
+    summary: 'Response',
+    details: "OpenAI's responses. `auto` means the tier `standard`.",
+    example: { model: 'standard', input: 'Hello!' },
+    body: 'ResponsesBody',
+    response: 'Response',
+    streams: true,
+  },
 };
 
 export const inferenceOperations: OperationSpecs = {
@@ -92,15 +142,17 @@ export const inferenceOperations: OperationSpecs = {
   'post /v1/completions': {
     ...operationOf('chat'),
     summary: 'Legacy completion, made by a chat model',
-    body: { name: 'CompletionBody' },
+    details: 'The prompt becomes the message of the user; the response has the shape of completions. Errors and the cache are as on chat.',
+    body: { name: 'CompletionBody', example: { model: 'standard', prompt: 'Say hello.' } },
     responses: { 200: { ...jsonContent('Completion'), 'text/event-stream': {} } },
   },
   'post /v1/messages/count_tokens': {
     tag: 'inference',
     summary: 'Counts the input tokens of a message',
+    details: 'Costs nothing and takes no call slot. `x-gateway-token-count` says whether the vendor counted or the gateway estimated.',
     auth: 'messages',
     parameters: ['x-gateway-source', 'x-gateway-timeout-ms', 'x-gateway-memory'],
-    body: { name: 'CountTokensBody' },
+    body: { name: 'CountTokensBody', example: { model: 'standard', messages: [{ role: 'user', content: 'Hello!' }] } },
     responses: { 200: 'TokenCount' },
     description: 'The count of the vendor; an estimate when no vendor of the plan counts tokens.',
     headers: ['x-gateway-model', 'x-gateway-token-count', 'cache-control'],
@@ -114,13 +166,14 @@ export const inferenceOperations: OperationSpecs = {
 };
 
 function operationOf(route: TextRoute): OperationSpec {
-  const { summary, body, response, streams } = inferenceRoutes[route];
+  const { summary, details, example, body, response, streams } = inferenceRoutes[route];
   return {
     tag: 'inference',
     summary,
+    details,
     auth: route === 'messages' ? 'messages' : 'key',
     parameters: requestHeadersFor(route),
-    body: { name: body },
+    body: { name: body, example },
     responses: { 200: { ...jsonContent(response), ...(streams && { 'text/event-stream': {} }) } },
     description: streams ? 'The response; with `stream: true` as server-sent events.' : 'The response.',
     headers: [

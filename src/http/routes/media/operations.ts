@@ -77,6 +77,7 @@ const base: Pick<OperationSpec, 'tag' | 'auth' | 'parameters' | 'headers' | 'cod
 };
 
 /** Transcriptions and translations return what the vendor sends: JSON, text, subtitles or events. */
+const transcribed = 'The parts go to exactly one provider while they arrive; the response is what the provider sends.';
 const transcript = { 'application/json': {}, 'text/plain': {}, 'text/event-stream': {} };
 const transcribe: Pick<OperationSpec, 'body' | 'responses' | 'codes'> = {
   body: { name: 'AudioUpload', mediaType: 'multipart/form-data' },
@@ -88,23 +89,26 @@ export const mediaOperations: OperationSpecs = {
   'post /v1/images/generations': {
     ...base,
     summary: 'Generates images',
-    body: { name: 'ImageBody' },
+    details: 'Exactly one provider is called. The response has base64 in every case.',
+    body: { name: 'ImageBody', example: { model: 'standard', prompt: 'a lighthouse at night' } },
     responses: { 200: 'ImageResult' },
     codes: [...base.codes, 'bad_request'],
   },
   'post /v1/images/edits': {
     ...base,
     summary: 'Edits images',
+    details: 'The parts go to exactly one provider while they arrive.',
     body: { name: 'ImageEditUpload', mediaType: 'multipart/form-data' },
     responses: { 200: { ...jsonContent('ImageResult'), 'text/event-stream': {} } },
     codes: [...transcribe.codes, 'bad_request'],
   },
-  'post /v1/audio/transcriptions': { ...base, ...transcribe, summary: 'Transcribes audio' },
-  'post /v1/audio/translations': { ...base, ...transcribe, summary: 'Translates audio into English text' },
+  'post /v1/audio/transcriptions': { ...base, ...transcribe, summary: 'Transcribes audio', details: transcribed },
+  'post /v1/audio/translations': { ...base, ...transcribe, summary: 'Translates audio into English text', details: transcribed },
   'post /v1/audio/speech': {
     ...base,
     summary: 'Streams speech',
-    body: { name: 'SpeechBody' },
+    details: 'Exactly one provider is called, and the audio is sent while it arrives.',
+    body: { name: 'SpeechBody', example: { model: 'standard', input: 'Hello!' } },
     // The content type is that of the provider's configuration, of the vendor, or audio/mpeg.
     responses: { 200: { 'audio/*': {} } },
   },

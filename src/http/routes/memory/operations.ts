@@ -10,7 +10,8 @@ export const memoryOperations: OperationSpecs = {
   'post /v1/memory/items': {
     ...base,
     summary: 'Saves a memory',
-    body: { name: 'MemoryItemBody' },
+    details: 'Its origin is `agent`, its author `key:<prefix>`. Credentials in the text are replaced with placeholders.',
+    body: { name: 'MemoryItemBody', example: { text: 'Prefers metric units', kind: 'preference', subject: 'user-42' } },
     responses: { 201: 'MemoryItem' },
     codes: [...codes, 'bad_request', 'forbidden', 'guardrail_blocked', 'memory_off'],
     plain: withBody,
@@ -18,6 +19,7 @@ export const memoryOperations: OperationSpecs = {
   'patch /v1/memory/items/{id}': {
     ...base,
     summary: 'Corrects a memory: closes it and creates its replacement',
+    details: 'Only memories with origin `agent` or `observed`.',
     parameters: ['item'],
     body: { name: 'MemoryCorrectionBody' },
     responses: { 200: 'MemoryItem' },
@@ -27,6 +29,7 @@ export const memoryOperations: OperationSpecs = {
   'delete /v1/memory/items/{id}': {
     ...base,
     summary: 'Removes a memory',
+    details: 'Only memories with origin `agent` or `observed`. A closed memory is not found.',
     parameters: ['item'],
     responses: { 200: 'MemoryRemoval' },
     codes: [...codes, 'forbidden', 'not_found'],
@@ -35,6 +38,7 @@ export const memoryOperations: OperationSpecs = {
   'post /v1/memory/items/{id}/rating': {
     ...base,
     summary: 'Rates a memory; two `wrong` ratings exclude it from recall',
+    details: 'A person can confirm the memory in the console, which includes it again.',
     parameters: ['item'],
     body: { name: 'MemoryRatingBody' },
     responses: { 200: 'MemoryItem' },
@@ -44,7 +48,9 @@ export const memoryOperations: OperationSpecs = {
   'post /v1/memory/search': {
     ...base,
     summary: 'Searches memories and conversations by text and by meaning',
-    body: { name: 'MemorySearchBody' },
+    details:
+      'Vectors take part when the project has a route for embeddings. A subject limits the search to this end user and the whole project.',
+    body: { name: 'MemorySearchBody', example: { query: 'units of measurement' } },
     responses: { 200: 'MemorySearch' },
     codes: [...codes, 'bad_request'],
     plain: withSchema,
@@ -52,7 +58,8 @@ export const memoryOperations: OperationSpecs = {
   'post /v1/memory/wake-up': {
     ...base,
     summary: 'Gets the context for the start of an agent',
-    body: { name: 'MemoryWakeUpBody', optional: true },
+    details: 'Pinned and trusted memories, the newest conversations, and the pages of the project and the subject.',
+    body: { name: 'MemoryWakeUpBody', optional: true, example: { subject: 'user-42' } },
     responses: { 200: 'MemoryWakeUp' },
     codes: [...codes, 'bad_request'],
     plain: withBody,
@@ -60,7 +67,8 @@ export const memoryOperations: OperationSpecs = {
   'post /v1/memory/graph': {
     ...base,
     summary: 'Lists live facts of the graph',
-    body: { name: 'MemoryGraphBody', optional: true },
+    details: 'The newest first. Without a body: all facts, up to the default limit.',
+    body: { name: 'MemoryGraphBody', optional: true, example: { entity: 'Ada' } },
     responses: { 200: 'MemoryFacts' },
     codes,
     plain: withSchema,
@@ -68,6 +76,7 @@ export const memoryOperations: OperationSpecs = {
   'delete /v1/memory/subjects/{subject}': {
     ...base,
     summary: 'Erases a subject: memories, profile, conversations, and the prompts and responses of its calls',
+    details: 'One transaction, which cannot be undone. Any key of the project may do it.',
     parameters: ['subject'],
     responses: { 200: 'MemoryErasure' },
     codes: [...codes, 'bad_request'],
@@ -75,6 +84,7 @@ export const memoryOperations: OperationSpecs = {
   'post /v1/memory/episodes/{id}/remember': {
     ...base,
     summary: 'Learns from a whole conversation at once',
+    details: 'A batch starts at once, also for a conversation that would not be learned otherwise.',
     parameters: ['id'],
     body: { name: 'MemoryRememberBody', optional: true },
     responses: { 202: 'MemoryRemembered' },
@@ -84,6 +94,7 @@ export const memoryOperations: OperationSpecs = {
   'get /v1/memory/episodes/{id}': {
     ...base,
     summary: 'Gets a conversation',
+    details: 'With the text that the memory worker reads.',
     parameters: ['id'],
     responses: { 200: 'Episode' },
     codes: [...codes, 'not_found'],

@@ -11,7 +11,10 @@ const subject = z
   .regex(/^[^\p{Cc}\p{Cs}]+$/u)
   .nullish()
   .describe('the end user; omit for the whole project');
-const nonBlankText = z.string().regex(/[^\s\0]/);
+const nonBlankText = z
+  .string()
+  .min(1)
+  .regex(/[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u);
 const text = nonBlankText.max(4_000).describe('1 to 4,000 characters after trimming; credentials in it are replaced');
 const kind = z.enum(['fact', 'preference', 'decision', 'event', 'procedure']);
 
@@ -37,7 +40,11 @@ export const memoryRequests = {
     .nullable(),
   MemoryWakeUpBody: z.looseObject({ subject }).nullable(),
   MemorySearchBody: z.looseObject({
-    query: nonBlankText.max(2_000),
+    query: z
+      .string()
+      .min(1)
+      .max(2_000)
+      .regex(/[^\s\0]/),
     subject,
     limit: z.int().min(1).max(50).optional().describe('default: 10'),
     kinds: z.array(kind).max(20).optional().describe('of memories; default: all'),

@@ -7,7 +7,10 @@ import { count, id, listSchema, text, time } from '../../openapi/schemas/primiti
 export const peopleRequests = {
   PersonBody: newPersonInput.describe('A new person.'),
   PersonChangeBody: personChange.describe('Omitted members stay unchanged.'),
-  SignInLinkBody: signInLinkInput.describe('Who the link is for.'),
+  SignInLinkBody: signInLinkInput.meta({
+    description: 'Who the link is for.',
+    anyOf: [{ required: ['email'] }, { required: ['admin'], properties: { admin: { const: true } } }],
+  }),
   PersonalTokenBody: personalTokenInput.describe('A new personal token.'),
   MemberBody: memberInput.describe('The role in the project.'),
 };

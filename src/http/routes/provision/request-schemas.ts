@@ -3,7 +3,7 @@
  * this module may not import; a property test compares both.
  */
 import { z } from 'zod';
-import { keyInput, rotateInput } from '../../../keys/key-input.ts';
+import { keyInput, rotateInput, windowsNeedCeilings } from '../../../keys/key-input.ts';
 import { endedStates } from '../../../memory/learning/replay.ts';
 import { applicationInput } from '../../../projects/application-settings.ts';
 import { projectInput } from '../../../projects/project-settings.ts';
@@ -19,7 +19,7 @@ const partial = 'Omitted members stay unchanged.';
 
 export const provisionRequests = {
   ProjectBody: projectInput.nullable().describe(partial),
-  KeyBody: keyInput.describe('A new virtual key.'),
+  KeyBody: keyInput.meta({ description: 'A new virtual key.', allOf: windowsNeedCeilings }),
   RotateBody: rotateInput.nullable().describe('Without a body the old key is revoked at once.'),
   ApplicationBody: applicationInput.nullable().describe(partial),
   BatchReplayBody: z

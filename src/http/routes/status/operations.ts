@@ -7,6 +7,7 @@ export const statusOperations: OperationSpecs = {
   'get /': {
     tag: 'operation',
     summary: 'Names the service, its version and where to go on; `HEAD` has no body',
+    details: 'Clients call it to see whether the service answers.',
     auth: 'none',
     responses: { 200: 'Root' },
     codes: [],
@@ -14,6 +15,7 @@ export const statusOperations: OperationSpecs = {
   'get /v1/models': {
     tag: 'inference',
     summary: 'Lists the models, tiers and `auto` that the key may use',
+    details: '`x-gateway-source` selects the view of an application. With `anthropic-version` the list has the shape of Anthropic.',
     auth: 'messages',
     errorStyle: 'either',
     parameters: ['x-gateway-source', 'anthropic_version', 'model_limit', 'after_id', 'before_id'],
@@ -23,6 +25,7 @@ export const statusOperations: OperationSpecs = {
   'get /v1/models/{id}': {
     tag: 'inference',
     summary: 'Gets a model, a tier or `auto` that the key may use',
+    details: 'What the key may not use is not found.',
     auth: 'messages',
     errorStyle: 'either',
     parameters: ['x-gateway-source', 'anthropic_version', 'model'],
@@ -33,6 +36,7 @@ export const statusOperations: OperationSpecs = {
   'get /status/peek': {
     tag: 'status',
     summary: 'Gets the ceilings of the key, the credit of the project and the circuit breakers of its providers',
+    details: 'Uses no call slot. Waits for the journal of the responding process, so a caller sees its own finished calls.',
     auth: 'key',
     responses: { 200: 'Status' },
     codes: [...keyCodes, 'internal_error'],
@@ -40,14 +44,23 @@ export const statusOperations: OperationSpecs = {
   'get /usage/me': {
     tag: 'status',
     summary: 'Gets the spend of the project in the current month',
+    details: 'Months are those of UTC. Lists have at most 1,000 rows, the highest cost first.',
     auth: 'key',
     responses: { 200: 'Usage' },
     codes: [...keyCodes, ...databaseCodes],
   },
-  'get /healthz': { tag: 'operation', summary: 'Liveness: the process runs', auth: 'none', responses: { 200: 'Alive' }, codes: [] },
+  'get /healthz': {
+    tag: 'operation',
+    summary: 'Liveness: the process runs',
+    details: 'Checks no dependency.',
+    auth: 'none',
+    responses: { 200: 'Alive' },
+    codes: [],
+  },
   'get /readyz': {
     tag: 'operation',
     summary: 'Readiness: the process can serve calls; `degraded` says what does not work meanwhile',
+    details: 'Calls do not need Temporal, so a process that serves calls is ready without it.',
     auth: 'none',
     responses: { 200: 'Readiness', 503: 'Readiness' },
     codes: [],
@@ -55,6 +68,7 @@ export const statusOperations: OperationSpecs = {
   'get /openapi.json': {
     tag: 'operation',
     summary: 'This document',
+    details: 'Generated from the schemas that validate requests.',
     auth: 'none',
     responses: { 200: { 'application/json': { schema: { type: 'object' } } } },
     description: 'OpenAPI 3.1',

@@ -24,7 +24,7 @@ export const videoRequests = {
       resolution: vendorText.describe('such as `720p`'),
       negative_prompt: vendorText.describe('what the video must not show'),
       seed: vendorInteger,
-      n: vendorInteger.describe('number of videos; default 1'),
+      n: z.int().min(1).nullable().optional().describe('number of videos; default 1'),
     })
     .describe('A video. The vendor chooses omitted values; members not listed here are ignored.'),
   VideoOperationBody: z.looseObject({
@@ -64,8 +64,9 @@ export const videoOperations: OperationSpecs = {
   'post /v1/video/generations': {
     ...base,
     summary: 'Starts a video',
+    details: 'The cost is charged by estimate and corrected when the video is finished.',
     parameters: ['x-gateway-source', ...correlationHeaders],
-    body: { name: 'VideoBody' },
+    body: { name: 'VideoBody', example: { prompt: 'a lighthouse at night' } },
     responses: { 200: 'VideoStart' },
     headers: ['x-gateway-call-id', 'x-gateway-model', 'cache-control'],
     codes: [...callCodes, 'bad_model', 'bad_request', 'bad_shape', 'upstream_error', 'bad_upstream_response'],
@@ -73,6 +74,7 @@ export const videoOperations: OperationSpecs = {
   'post /v1/video/operations': {
     ...base,
     summary: 'Gets the state of a video',
+    details: 'Videos of other projects are treated as unknown.',
     body: { name: 'VideoOperationBody' },
     responses: { 200: 'VideoOperation' },
     codes: [...laterCodes, 'missing_operation', 'video_failed'],
@@ -80,6 +82,7 @@ export const videoOperations: OperationSpecs = {
   'post /v1/video/download': {
     ...base,
     summary: 'Streams the file of a video',
+    details: 'Accepts only addresses at the host of the video vendor.',
     body: { name: 'VideoDownloadBody' },
     // The vendor's type, or video/mp4.
     responses: { 200: { 'video/*': {} } },

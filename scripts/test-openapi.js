@@ -1,0 +1,145 @@
+/**
+ * Compares the service with its OpenAPI document: Schemathesis sends requests that the document allows and requests that it forbids, and checks
+ * statuses, headers and bodies of the responses. Exits with Schemathesis's status.
+ *
+ *   npm run test-openapi -- [--max-examples 25] [--seed 1] [any option of `schemathesis run`]
+ *
+ * Needs Python 3.10 or newer. Schemathesis is installed into the cache directory. The service is private to the run: demo vendor, embedded
+ * database, loopback, without Temporal. Results are in docs/testing.md.
+ */
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cacheDirectory } from './cache.js';
+import { withFileLock } from './file-lock.js';
+import { say } from './npm.js';
+import { adminToken, createKey, createPrograms } from './programs.js';
+
+const version = '4.32.5';
+const given = process.argv.slice(2);
+
+/** Operations with rules that no schema expresses: they may refuse a body that the schema allows. */
+const beyondSchemas = [
+  // Which models exist, and what their vendors accept.
+  ['POST', '/v1/(chat|messages|embeddings|moderations|rerank|responses|images|audio|video).*'],
+  // Models and prices are rows of gateway.yaml.
+  ['PUT', '/provision/catalog'],
+  // Names of time zones.
+  ['PUT', '/provision/teams/\\{project\\}'],
+  // The learning interval must be shorter than the deletion period.
+  ['PUT', '/provision/teams/\\{project\\}/memory'],
+  // RE2 syntax.
+  ['PUT', '/provision/teams/\\{project\\}/rules'],
+  // A key must expire in the future.
+  ['POST', '/provision/teams/\\{project\\}/keys'],
+  // A window must end after it starts.
+  ['POST', '/provision/usage/reprice'],
+];
+
+const schemathesis = await install();
+const programs = createPrograms();
+const folder = await mkdtemp(join(tmpdir(), 'gateway-openapi-'));
+try {
+  const { url } = await programs.start('start', { env: { GATEWAY_DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'silent', DATABASE_URL: '' } });
+  const key = await createKey(url, 'tested');
+  const config = join(folder, 'schemathesis.toml');
+  await writeFile(config, settings(key));
+  // Stateful runs would revoke the key that the run uses.
+  const options = ['--phases', 'examples,coverage,fuzzing', '--workers', '1', '--generation-database', 'none', ...defaults()];
+  process.exitCode = await run(schemathesis, ['--config-file', config, 'run', `${url}/openapi.json`, ...options, ...given], folder);
+} finally {
+  await programs.stopAll();
+  await rm(folder, { recursive: true, force: true });
+}
+
+/** Options that the command line does not set. */
+function defaults() {
+  const isGiven = (/** @type {string} */ name) => given.some((word) => word === name || word.startsWith(`${name}=`));
+  return Object.entries({ '--max-examples': '25', '--seed': '1' }).flatMap(([name, value]) => (isGiven(name) ? [] : [name, value]));
+}
+
+/**
+ * What the document cannot say, or says in words. Each entry has its reason.
+ * @param {string} key
+ */
+function settings(key) {
+  return `
+[auth.openapi.virtualKey]
+bearer = "${key}"
+[auth.openapi.messagesKey]
+api_key = "${key}"
+[auth.openapi.adminToken]
+bearer = "${adminToken}"
+
+# 502 and 503 are documented answers: a vendor failed, or a deadline was too short.
+[checks.not_a_server_error]
+expected-statuses = ["2xx", "3xx", "4xx", 502, 503]
+
+# An unknown method of a known path is 404 (docs/api/reference.md#requests).
+[checks.unsupported_method]
+enabled = false
+
+${beyondSchemas.map(toOperation).join('')}
+# Members that are forwarded have the types that vendors document, and vendors refuse others.
+[[operations]]
+include-path-regex = '^/v1/(images|audio|video)/'
+[operations.checks.negative_data_rejection]
+enabled = false
+`;
+}
+
+/** @param {string[]} operation */
+function toOperation([method, path]) {
+  return `
+[[operations]]
+include-method = "${method}"
+include-path-regex = '^${path}$'
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", 400, 401, 403, 404, 409, 413, 415, 422, 429, "5xx"]
+`;
+}
+
+/** Installs Schemathesis unless it is, and returns the path of its program. */
+async function install() {
+  const place = join(cacheDirectory(), `schemathesis-${version}`);
+  const program = join(place, 'bin', 'schemathesis');
+  if (existsSync(program)) return program;
+  await withFileLock(join(cacheDirectory(), 'locks', 'schemathesis.lock'), {
+    onWait: () => say('another process is installing Schemathesis; waiting for it'),
+    work: async () => {
+      if (existsSync(program)) return;
+      say(`installing Schemathesis ${version}`);
+      // Scripts of an environment hold its path, so only its completeness is marked by the program, which pip writes last.
+      await rm(place, { recursive: true, force: true });
+      await mustRun('python3', ['-m', 'venv', place]);
+      await mustRun(join(place, 'bin', 'pip'), ['install', '--quiet', '--disable-pip-version-check', `schemathesis==${version}`]);
+    },
+  });
+  return program;
+}
+
+/**
+ * @param {string} program
+ * @param {string[]} args
+ */
+async function mustRun(program, args) {
+  const status = await run(program, args, tmpdir());
+  if (status !== 0) throw new Error(`${program} ended with status ${status}`);
+}
+
+/**
+ * Resolves to the exit status.
+ * @param {string} program
+ * @param {string[]} args
+ * @param {string} cwd
+ * @returns {Promise<number>}
+ */
+function run(program, args, cwd) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { cwd, stdio: 'inherit' });
+    child.once('error', reject);
+    child.once('exit', (status) => resolve(status ?? 1));
+  });
+}
