@@ -24,6 +24,8 @@ const given = process.argv.slice(2);
 const beyondSchemas = [
   // Which models exist, and what their vendors accept.
   ['POST', '/v1/(chat|messages|embeddings|moderations|rerank|responses|images|audio|video).*'],
+  // A page starts at a model of the list.
+  ['GET', '/v1/models'],
   // Models and prices are rows of gateway.yaml.
   ['PUT', '/provision/catalog'],
   // Names of time zones.
