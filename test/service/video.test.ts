@@ -242,6 +242,7 @@ describe('errors of the routes', () => {
     ['an empty prompt', { prompt: ' ' }, 400, 'bad_request', /^prompt:/],
     ['a prompt that is no text', { prompt: ['x'] }, 400, 'bad_request', /^prompt:/],
     ['an image without its type', { prompt: 'x', image: { b64_json: 'aGk=' } }, 400, 'bad_request', /^image:/],
+    ...[0, -1, 1.5, '2'].map((n) => [`n of ${JSON.stringify(n)}`, { prompt: 'x', n }, 400, 'bad_request', /^n:/] as const),
     ['a provider that there is not', { prompt: 'x', model: 'nobody/clip' }, 400, 'no_route', /^unknown video provider 'nobody'$/],
     ['a provider that makes no videos', { prompt: 'x', model: 'chat/clip' }, 400, 'no_route', /^unknown video provider 'chat'$/],
     ['a provider of another dialect', { prompt: 'x', model: 'shapeless/clip' }, 500, 'bad_shape', /shape/],
