@@ -63,7 +63,7 @@ function defaults() {
 }
 
 /**
- * What the document cannot say, or says in words. Each entry has its reason.
+ * What the document cannot say. Each entry has its reason.
  * @param {string} key
  */
 function settings(key) {
