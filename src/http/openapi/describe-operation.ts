@@ -52,6 +52,8 @@ export function jsonContent(name: string): JsonObject {
   return schemaContent({ name });
 }
 
-function schemaContent({ name, mediaType = 'application/json', example }: NonNullable<OperationSpec['body']>): JsonObject {
-  return { [mediaType]: { schema: { $ref: `#/components/schemas/${name}` }, ...(example !== undefined && { example }) } };
+function schemaContent({ name, mediaType, example }: NonNullable<OperationSpec['body']>): JsonObject {
+  return {
+    [mediaType ?? 'application/json']: { schema: { $ref: `#/components/schemas/${name}` }, ...(example !== undefined && { example }) },
+  };
 }
