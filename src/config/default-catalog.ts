@@ -5,19 +5,25 @@
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
 
+/**
+ * Tiers begin with models that take `temperature`, `max_tokens` and tools on the vendor's chat or messages route, as existing clients send
+ * them; newer models refuse some of these. OpenAI shuts down gpt-4o-mini and gpt-4.1 on 2027-01-14: the second model then responds.
+ */
 const vendors: readonly { readonly variable: string; readonly values: (apiKey: string) => FileValues }[] = [
   {
     variable: 'OPENAI_API_KEY',
     values: (apiKey) => ({
       providers: { openai: { base_url: 'https://api.openai.com/v1', api_key: apiKey, dialect: 'chat' } },
       tiers: {
-        standard: ['openai/gpt-4o-mini'],
-        strong: ['openai/gpt-4.1'],
-        trivial: ['openai/gpt-4.1-nano'],
+        standard: ['openai/gpt-4o-mini', 'openai/gpt-5.4-mini'],
+        strong: ['openai/gpt-4.1', 'openai/gpt-5.4'],
+        trivial: ['openai/gpt-4o-mini', 'openai/gpt-5.4-nano'],
         embed: ['openai/text-embedding-3-small'],
       },
-      image_tiers: { standard: ['openai/gpt-image-1'] },
+      image_tiers: { standard: ['openai/gpt-image-2.6-flare'] },
       speech_tiers: { standard: ['openai/tts-1'] },
+      // Only the second one translates.
+      transcription_tiers: { standard: ['openai/gpt-transcribe'], translate: ['openai/whisper-1'] },
     }),
   },
   {
@@ -26,7 +32,7 @@ const vendors: readonly { readonly variable: string; readonly values: (apiKey: s
       providers: { anthropic: { base_url: 'https://api.anthropic.com/v1', api_key: apiKey, dialect: 'messages' } },
       tiers: {
         standard: ['anthropic/claude-haiku-4-5'],
-        strong: ['anthropic/claude-sonnet-4-5'],
+        strong: ['anthropic/claude-sonnet-4-6'],
         trivial: ['anthropic/claude-haiku-4-5'],
       },
     }),

@@ -13,15 +13,8 @@ const fable5 = { ...fable51, cached_input: '1' };
 const opus5 = { input: '5', cached_input: '0.50', cache_write: '6.25', cache_write_1h: '10', output: '25', ...million };
 const opus55 = { input: '4', cached_input: '0.20', cache_write: '5', cache_write_1h: '8', output: '20', ...million };
 const sonnet5 = { input: '2', cached_input: '0.20', cache_write: '2.50', cache_write_1h: '4', output: '10', ...million };
-const sonnet46 = {
-  ...{ input: '3', cached_input: '0.30', cache_write: '3.75', cache_write_1h: '6', output: '15' },
-  ...{ max_input_tokens: 1_000_000, max_output_tokens: 64_000, ...adaptive },
-};
-const sonnet45 = {
-  ...sonnet46,
-  ...budgeted,
-  above_tokens: { 200000: { input: '6', cached_input: '0.60', cache_write: '7.50', cache_write_1h: '12', output: '22.50' } },
-};
+const sonnet46 = { input: '3', cached_input: '0.30', cache_write: '3.75', cache_write_1h: '6', output: '15', ...million };
+const sonnet45 = { ...sonnet46, ...small };
 const haiku55 = {
   ...{ input: '0.10', cached_input: '0.01', cache_write: '0.125', cache_write_1h: '0.20', output: '0.50', ...million },
   above_tokens: { 100000: { input: '0.50', cached_input: '0.05', cache_write: '0.625', cache_write_1h: '1', output: '2.50' } },
@@ -43,7 +36,7 @@ export const anthropicModels: Readonly<Record<string, ModelValues>> = {
   'claude-opus-4-6': opus5,
   'claude-opus-4-5': { ...opus5, ...small },
   'claude-opus-4-5-20251101': { ...opus5, ...small },
-  'claude-sonnet-5-5': sonnet5,
+  'claude-sonnet-5-5': { ...sonnet5, cached_input: '0.10' },
   'claude-sonnet-5': sonnet5,
   'claude-sonnet-4-6': sonnet46,
   'claude-sonnet-4-5': sonnet45,

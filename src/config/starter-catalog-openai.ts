@@ -11,6 +11,12 @@ const million = { max_input_tokens: 1_047_576, context_window: 1_047_576, max_ou
 const small = { max_input_tokens: 128_000, context_window: 128_000, max_output_tokens: 16_384, reasons: false };
 const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000 };
 
+/** Output tokens are image tokens. Image tokens of the input, which edits have, cost 1.6 times as much as those of its text; rows have one price. */
+const image = {
+  ...{ kind: 'images', input: '5', cached_input: '1.25', output: '30' },
+  takes: ['quality', 'background', 'output_format', 'output_compression', 'moderation', 'safety_identifier', 'user'],
+} as const satisfies ModelValues;
+
 const models: Readonly<Record<string, ModelValues>> = {
   'gpt-6.2-astra': {
     ...{ input: '8', cached_input: '0.40', cache_write: '10', output: '40', ...large },
@@ -40,6 +46,10 @@ const models: Readonly<Record<string, ModelValues>> = {
     ...{ input: '0.10', cached_input: '0.01', cache_write: '0.125', output: '0.50', ...large },
     above_tokens: { 272000: { input: '0.20', cached_input: '0.02', cache_write: '0.25', output: '0.75' } },
   },
+  'gpt-5.6-sol': {
+    ...{ input: '4', cached_input: '0.40', cache_write: '5', output: '20', ...large },
+    above_tokens: { 272000: { input: '8', cached_input: '0.80', cache_write: '10', output: '30' } },
+  },
   'gpt-5.6-terra': {
     ...{ input: '2', cached_input: '0.20', cache_write: '2.50', output: '12', ...large },
     above_tokens: { 272000: { input: '4', cached_input: '0.40', cache_write: '5', output: '18' } },
@@ -65,53 +75,38 @@ const models: Readonly<Record<string, ModelValues>> = {
   'gpt-5-nano': { input: '0.05', cached_input: '0.005', output: '0.40', ...medium },
   'gpt-4.1': { input: '2', cached_input: '0.50', output: '8', ...million },
   'gpt-4.1-mini': { input: '0.40', cached_input: '0.10', output: '1.60', ...million },
-  'gpt-4.1-nano': { input: '0.10', cached_input: '0.025', output: '0.40', ...million },
   'gpt-4o': { input: '2.50', cached_input: '1.25', output: '10', ...small },
   'gpt-4o-mini': { input: '0.15', cached_input: '0.075', output: '0.60', ...small },
   o3: { input: '2', cached_input: '0.50', output: '8', ...reasoning },
-  'o3-mini': { input: '1.10', cached_input: '0.55', output: '4.40', ...reasoning },
-  'o4-mini': { input: '1.10', cached_input: '0.275', output: '4.40', ...reasoning },
-  o1: { input: '15', cached_input: '7.50', output: '60', ...reasoning },
-  'gpt-4-turbo': {
-    input: '10',
-    output: '30',
-    max_input_tokens: 128_000,
-    context_window: 128_000,
-    max_output_tokens: 4_096,
-    reasons: false,
-  },
-  'gpt-3.5-turbo': {
-    input: '0.50',
-    output: '1.50',
-    max_input_tokens: 16_385,
-    context_window: 16_385,
-    max_output_tokens: 4_096,
-    reasons: false,
-  },
   'text-embedding-3-small': { kind: 'embeddings', input: '0.02', max_input_tokens: 8_191 },
   'text-embedding-3-large': { kind: 'embeddings', input: '0.13', max_input_tokens: 8_191 },
   'text-embedding-ada-002': { kind: 'embeddings', input: '0.10', max_input_tokens: 8_191 },
   'omni-moderation-latest': { kind: 'moderations' },
-  // Their output tokens are image tokens.
-  'gpt-image-2': { kind: 'images', input: '5', cached_input: '1.25', output: '30' },
-  'gpt-image-1.5': { kind: 'images', input: '5', cached_input: '1.25', output: '32' },
-  'gpt-image-1': { kind: 'images', input: '5', cached_input: '1.25', output: '40' },
-  'gpt-image-1-mini': { kind: 'images', input: '2', cached_input: '0.20', output: '8' },
-  'dall-e-3': { per_image: '0.04' },
-  'tts-1': { per_million_characters: '15' },
-  'tts-1-hd': { per_million_characters: '30' },
-  'gpt-4o-mini-tts': { kind: 'speech', input: '0.60', output: '12' },
-  'sora-2': { per_second: '0.10' },
-  'sora-2-pro': { per_second: '0.30' },
+  'gpt-image-2.6-flare': { ...image, takes: [...image.takes, 'complexity'] },
+  'gpt-image-2.6-sunburst': { ...image, takes: [...image.takes, 'complexity'] },
+  'gpt-image-2.5-flare': image,
+  'gpt-image-2.5-sunburst': image,
+  'gpt-image-2': image,
+  'gpt-image-1.5': { ...image, output: '32' },
+  'gpt-image-1-mini': { ...image, input: '2', cached_input: '0.20', output: '8' },
+  'tts-1': { per_million_characters: '15', takes: ['speed'] },
+  'tts-1-hd': { per_million_characters: '30', takes: ['speed'] },
+  'gpt-4o-mini-tts': { kind: 'speech', input: '0.60', output: '12', takes: ['speed', 'instructions'] },
+  'gpt-transcribe': { kind: 'transcriptions', per_second: '0.000075' },
+  'gpt-4o-transcribe': { kind: 'transcriptions', input: '2.50', output: '10' },
+  'gpt-4o-transcribe-diarize': { kind: 'transcriptions', input: '2.50', output: '10' },
+  'gpt-4o-mini-transcribe': { kind: 'transcriptions', input: '1.25', output: '5' },
+  'whisper-1': { kind: 'transcriptions', per_second: '0.0001' },
 };
 
 /** Names with a date, which clients pin; they cost what the model does whose version they are. */
 const versions: readonly string[] = [
   ...['gpt-5.5-2026-04-23', 'gpt-5.4-mini-2026-03-17', 'gpt-5.4-nano-2026-03-17', 'gpt-5.2-2025-12-11', 'gpt-5.1-2025-11-13'],
   ...['gpt-5-2025-08-07', 'gpt-5-mini-2025-08-07', 'gpt-5-nano-2025-08-07'],
-  ...['gpt-4.1-2025-04-14', 'gpt-4.1-mini-2025-04-14', 'gpt-4.1-nano-2025-04-14'],
-  ...['gpt-4o-2024-11-20', 'gpt-4o-2024-08-06', 'gpt-4o-mini-2024-07-18', 'gpt-4-turbo-2024-04-09'],
-  ...['o4-mini-2025-04-16', 'o3-2025-04-16', 'o3-mini-2025-01-31', 'o1-2024-12-17'],
+  ...['gpt-4.1-2025-04-14', 'gpt-4.1-mini-2025-04-14'],
+  ...['gpt-4o-2024-11-20', 'gpt-4o-2024-08-06', 'gpt-4o-mini-2024-07-18'],
+  ...['o3-2025-04-16', 'gpt-image-2-2026-04-21', 'gpt-image-2.5-flare-2026-09-08', 'gpt-image-2.5-sunburst-2026-09-08'],
+  ...['gpt-4o-mini-tts-2025-12-15', 'gpt-4o-mini-transcribe-2025-12-15'],
 ];
 const dateLength = '-2026-04-23'.length;
 

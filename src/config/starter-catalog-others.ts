@@ -7,6 +7,8 @@ const gemini = { max_input_tokens: 1_048_576, max_output_tokens: 65_536 };
 
 /** Text and images with the dialect `chat` (base URL .../v1beta/openai), videos with the dialect `gemini`. */
 export const googleModels: Models = {
+  'gemini-3.8-flash': { input: '0.75', cached_input: '0.075', output: '3.75', ...gemini },
+  'gemini-3.7-flash': { input: '0.75', cached_input: '0.075', output: '3.75', ...gemini },
   'gemini-3.5-flash': { input: '1.50', cached_input: '0.15', output: '9', ...gemini },
   'gemini-3.5-flash-lite': { input: '0.30', cached_input: '0.03', output: '2.50', ...gemini },
   'gemini-3.1-pro-preview': {
@@ -23,44 +25,38 @@ export const googleModels: Models = {
   'gemini-2.5-flash-lite': { input: '0.10', cached_input: '0.01', output: '0.40', ...gemini },
   'gemini-embedding-001': { kind: 'embeddings', input: '0.15', max_input_tokens: 2_048 },
   'gemini-embedding-2': { kind: 'embeddings', input: '0.20', max_input_tokens: 8_192 },
-  'imagen-4.0-generate-001': { per_image: '0.04' },
-  'imagen-4.0-fast-generate-001': { per_image: '0.02' },
-  'imagen-4.0-ultra-generate-001': { per_image: '0.06' },
-  'veo-3.1-generate-preview': { per_second: '0.40' },
-  'veo-3.1-fast-generate-preview': { per_second: '0.15' },
-  'veo-3.1-lite-generate-preview': { per_second: '0.05' },
+  'veo-3.1-generate-001': { per_second: '0.40' },
+  'veo-3.1-fast-generate-001': { per_second: '0.10' },
 };
 
 export const mistralModels: Models = {
-  'mistral-large-2512': { input: '0.50', output: '1.50', max_input_tokens: 262_144, reasons: false },
-  'mistral-medium-2604': { input: '1.50', output: '7.50', max_input_tokens: 262_144 },
-  'mistral-medium-2508': { input: '0.40', output: '2', max_input_tokens: 131_072 },
-  'mistral-small-2603': { input: '0.15', output: '0.60', max_input_tokens: 256_000 },
-  'codestral-2508': { input: '0.30', output: '0.90', max_input_tokens: 256_000, reasons: false },
-  'devstral-2512': { input: '0.40', output: '2', max_input_tokens: 262_144, reasons: false },
-  'magistral-medium-2509': { input: '2', output: '5', max_input_tokens: 128_000 },
-  'ministral-8b-2512': { input: '0.15', output: '0.15', max_input_tokens: 262_144, reasons: false },
+  'mistral-large-2512': { input: '0.50', cached_input: '0.05', output: '1.50', max_input_tokens: 262_144, reasons: false },
+  'mistral-medium-2604': { input: '1.50', cached_input: '0.15', output: '7.50', max_input_tokens: 262_144 },
+  'mistral-small-2603': { input: '0.15', cached_input: '0.015', output: '0.60', max_input_tokens: 262_144 },
+  'codestral-2508': { input: '0.30', cached_input: '0.03', output: '0.90', max_input_tokens: 128_000, reasons: false },
+  'ministral-8b-2512': { input: '0.15', cached_input: '0.015', output: '0.15', max_input_tokens: 262_144, reasons: false },
   'mistral-embed': { kind: 'embeddings', input: '0.10', max_input_tokens: 8_192 },
   'codestral-embed': { kind: 'embeddings', input: '0.15', max_input_tokens: 8_192 },
+  'voxtral-mini-latest': { kind: 'transcriptions', per_second: '0.00005' },
 };
 
 export const groqModels: Models = {
   'openai/gpt-oss-120b': { input: '0.15', cached_input: '0.075', output: '0.60', max_input_tokens: 131_072, max_output_tokens: 65_536 },
   'openai/gpt-oss-20b': { input: '0.075', cached_input: '0.0375', output: '0.30', max_input_tokens: 131_072, max_output_tokens: 65_536 },
-  'llama-3.3-70b-versatile': { input: '0.59', output: '0.79', max_input_tokens: 131_072, max_output_tokens: 32_768, reasons: false },
-  'llama-3.1-8b-instant': { input: '0.05', output: '0.08', max_input_tokens: 131_072, max_output_tokens: 8_192, reasons: false },
-  'qwen/qwen3-32b': { input: '0.29', output: '0.59', max_input_tokens: 131_072, max_output_tokens: 40_960 },
+  'qwen/qwen3.8-27b': { input: '0.80', output: '4', max_input_tokens: 131_072, max_output_tokens: 16_384 },
+  'whisper-large-v3': { kind: 'transcriptions', per_second: '0.00003083' },
+  'whisper-large-v3-turbo': { kind: 'transcriptions', per_second: '0.00001111' },
 };
 
 const deepseek = { max_input_tokens: 1_000_000, max_output_tokens: 384_000 };
-const deepseekFlash = { input: '0.14', cached_input: '0.0028', output: '0.28', ...deepseek };
+const deepseekFlash = { input: '0.30', cached_input: '0.006', output: '1.20', ...deepseek };
 
+/** Prices of peak hours; the vendor charges half of them at other times. */
 export const deepseekModels: Models = {
-  'deepseek-v4-pro': { input: '0.435', cached_input: '0.003625', output: '0.87', ...deepseek },
+  'deepseek-v4-pro': { input: '1.32', cached_input: '0.044', output: '3.96', ...deepseek },
+  'deepseek-flash': deepseekFlash,
+  // The former name.
   'deepseek-v4-flash': deepseekFlash,
-  // Aliases of v4-flash, without and with thinking.
-  'deepseek-chat': deepseekFlash,
-  'deepseek-reasoner': deepseekFlash,
 };
 
 const grok4 = {
@@ -87,15 +83,15 @@ export const cohereModels: Models = {
   'command-r-08-2024': { input: '0.15', output: '0.60', max_input_tokens: 128_000, max_output_tokens: 4_096 },
   'command-r7b-12-2024': { input: '0.0375', output: '0.15', max_input_tokens: 128_000, max_output_tokens: 4_096 },
   'embed-v4.0': { kind: 'embeddings', input: '0.12', max_input_tokens: 128_000 },
-  'embed-english-v3.0': { kind: 'embeddings', input: '0.10', max_input_tokens: 1_024 },
-  'embed-multilingual-v3.0': { kind: 'embeddings', input: '0.10', max_input_tokens: 1_024 },
+  'embed-english-v3.0': { kind: 'embeddings', input: '0.10', max_input_tokens: 512 },
+  'embed-multilingual-v3.0': { kind: 'embeddings', input: '0.10', max_input_tokens: 512 },
   'rerank-v4.0-pro': { per_search: '0.0025', max_input_tokens: 32_768 },
   'rerank-v4.0-fast': { per_search: '0.002', max_input_tokens: 32_768 },
   'rerank-v3.5': { per_search: '0.002', max_input_tokens: 4_096 },
 };
 
 export const jinaModels: Models = {
-  'jina-reranker-v2-base-multilingual': { kind: 'rerank', input: '0.018', max_input_tokens: 1_024 },
+  'jina-reranker-v2-base-multilingual': { kind: 'rerank', input: '0.05', max_input_tokens: 1_024 },
 };
 
 export const voyageModels: Models = {
@@ -110,7 +106,6 @@ export const voyageModels: Models = {
 
 export const moonshotModels: Models = {
   'kimi-k2.6': { input: '0.95', cached_input: '0.16', output: '4', max_input_tokens: 262_144 },
-  'kimi-k2.5': { input: '0.60', cached_input: '0.10', output: '3', max_input_tokens: 262_144 },
 };
 
 export const zaiModels: Models = {
@@ -123,6 +118,6 @@ export const cerebrasModels: Models = {
 };
 
 export const elevenlabsModels: Models = {
-  eleven_v3: { per_million_characters: '180' },
-  eleven_multilingual_v2: { per_million_characters: '180' },
+  eleven_v3: { per_million_characters: '80' },
+  eleven_multilingual_v2: { per_million_characters: '80' },
 };

@@ -3,8 +3,8 @@
  * enough to call models and see their cost. Rows of gateway.yaml and imported rows (`gateway catalog import`) take precedence.
  *
  * Prices are those of the vendors' standard service tier, in USD per million tokens unless the name says otherwise, as published by
- * 2026-11-20 on the vendors' pages, else in the public price table of 2026-08-01. Omitted are models with an announced price change, and
- * models that are charged by more than tokens. For current prices, import the public price table.
+ * 2026-11-20 on the vendors' pages, else in the public price table of that day. Omitted are models that their vendor has shut down, models
+ * with an announced price change, and models that are charged by more than tokens. For current prices, import the public price table.
  *
  * Hosts match exactly, because a vendor's regional hosts and resellers may charge more.
  */

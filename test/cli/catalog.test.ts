@@ -65,7 +65,7 @@ test('list shows each model with its price, or `unknown`, and its source', async
   expect(written).toMatch(/^openai\/gpt-4o +chat +file +\$9\.00 +\$9\.00 +\$9\.00 +- +128000 +-$/m);
   expect(written).toMatch(/^openai\/gpt-4o-mini +chat +starter +\$0\.15 +\$0\.075 +\$0\.60 +- +128000 +16384$/m);
   expect(written).toMatch(/^openai\/dall-e-9 +images +file +- +- +- +\$0\.04 an image +- +-$/m);
-  expect(written).toMatch(/^claude\/claude-sonnet-4-5 .* above 200000: \$6\.00 and \$22\.50 /m);
+  expect(written).toMatch(/^claude\/claude-haiku-5-5 .* above 100000: \$0\.50 and \$2\.50 /m);
   expect(written).toMatch(/^proxy\/unpriced +chat +file +unknown +- +- +- +- +10$/m);
 });
 

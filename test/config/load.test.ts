@@ -45,10 +45,11 @@ describe('gateway.yaml', () => {
     });
     expect(config.providers.anthropic).toMatchObject({ auth: { header: 'x-api-key', scheme: null }, serves: ['messages'] });
     expect(config.providers.google).toMatchObject({ auth: { header: 'x-goog-api-key', scheme: null }, serves: ['video'] });
-    expect(config.models['anthropic/claude-sonnet-4-5']?.aboveTokens).toMatchObject([
-      { tokens: 200_000, price: { outputNanos: 22_500_000_000n } },
+    expect(config.models['anthropic/claude-haiku-5-5']?.aboveTokens).toMatchObject([
+      { tokens: 100_000, price: { outputNanos: 2_500_000_000n } },
     ]);
-    expect(config.models['openai/dall-e-3']).toMatchObject({ kind: 'images', price: null, perImageNanos: 40_000_000n });
+    expect(config.models['openai/gpt-image-2.6-flare']).toMatchObject({ kind: 'images', takes: ['quality', 'output_format'] });
+    expect(config.models['openai/tts-1']).toMatchObject({ kind: 'speech', price: null, perMillionCharactersNanos: 15_000_000_000n });
     expect(config).toMatchObject({
       demo: false,
       catalogFill: true,
@@ -60,7 +61,7 @@ describe('gateway.yaml', () => {
       speechProvider: 'openai',
       transcriptionProvider: 'openai',
       videoProvider: 'google',
-      videoModel: 'veo-3.1-generate-preview',
+      videoModel: 'veo-3.1-generate-001',
     });
   });
 
@@ -230,7 +231,7 @@ describe('without a providers section', () => {
   test('vendors with a key in the environment are configured with models, prices and tiers', () => {
     const config = load(null, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' });
     expect(Object.keys(config.providers)).toEqual(['openai', 'anthropic']);
-    expect(config.tiers.standard).toEqual(['openai/gpt-4o-mini', 'anthropic/claude-haiku-4-5']);
+    expect(config.tiers.standard).toEqual(['openai/gpt-4o-mini', 'openai/gpt-5.4-mini', 'anthropic/claude-haiku-4-5']);
     expect(config.demo).toBe(false);
     for (const chain of Object.values(config.tiers)) for (const id of chain) expect(config.models[id]?.price).not.toBeNull();
     expect(Object.keys(load(null, { ANTHROPIC_API_KEY: 'a' }).providers)).toEqual(['anthropic']);

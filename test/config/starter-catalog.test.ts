@@ -3,6 +3,7 @@ import { parseImportedRows } from '../../src/config/catalog.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { findVendorByHost } from '../../src/config/starter-catalog.ts';
+import type { Tiers } from '../../src/core/call.ts';
 import { tokenCost } from '../../src/core/cost.ts';
 import { buildCatalog, toPrice } from '../../src/routing/catalog.ts';
 
@@ -76,6 +77,38 @@ describe('the starter catalog', () => {
     expect(buildCatalog(load(providers)).idsByBareName.get(name)).toEqual([`${name.startsWith('claude') ? 'claude' : 'open'}/${name}`]);
   });
 
+  test.each([
+    [{ OPENAI_API_KEY: 'k' }, 'openai'],
+    [{ ANTHROPIC_API_KEY: 'k' }, 'anthropic'],
+  ])('the tiers of %j name models of the catalog, of the kind that their route needs', (env, provider) => {
+    const { models, tiers, imageTiers, speechTiers, transcriptionTiers } = loadConfig({ env, fileText: null, fileName: 'gateway.yaml' });
+    const { embed = [], ...chat } = tiers;
+    const kindsOf = (chains: Tiers) => [...new Set(Object.values(chains).flat())].map((id) => [id, models[id]?.source, models[id]?.kind]);
+    const allOf = (chains: Tiers, kind: string) => [...new Set(Object.values(chains).flat())].map((id) => [id, 'starter', kind]);
+    expect(Object.keys(chat)).toEqual(['standard', 'strong', 'trivial']);
+    for (const [chains, kind] of [
+      [chat, 'chat'],
+      [{ embed }, 'embeddings'],
+      [imageTiers, 'images'],
+      [speechTiers, 'speech'],
+      [transcriptionTiers, 'transcriptions'],
+    ] as const) {
+      expect(kindsOf(chains)).toEqual(allOf(chains, kind));
+      expect(kindsOf(chains).every(([id]) => id?.startsWith(`${provider}/`))).toBe(true);
+    }
+  });
+
+  test("OpenAI's image models take the fields that they document, and no response_format", () => {
+    const { models } = load('providers: { openai: { base_url: https://api.openai.com/v1, dialect: chat } }');
+    const images = Object.values(models).filter(({ kind }) => kind === 'images');
+    expect(images.length).toBeGreaterThan(3);
+    for (const { id, takes } of images) {
+      expect([id, takes]).toEqual([id, expect.arrayContaining(['quality', 'background', 'output_format'])]);
+      expect(takes).not.toContain('response_format');
+    }
+    expect(models['openai/gpt-4o-mini-tts']?.takes).toEqual(['speed', 'instructions']);
+  });
+
   test("the file's rows replace whole starter rows and come first", () => {
     const { models } = load(`providers: { openai: { base_url: https://api.openai.com/v1, dialect: chat } }
 models:
@@ -107,11 +140,11 @@ models:
 
   test('a long call is charged its price for long calls', () => {
     const { models } = load('providers: { a: { base_url: https://api.anthropic.com/v1, dialect: messages } }');
-    const row = models['a/claude-sonnet-4-5'];
+    const row = models['a/claude-haiku-5-5'];
     const price = row ? toPrice(row) : null;
-    const tokens = { input: 100_000, cachedInput: 100_000, cacheWrite: 0, cacheWrite1h: 0, output: 1_000 };
-    expect(price && tokenCost(tokens, price)).toBe(345_000_000);
-    expect(price && tokenCost({ ...tokens, cacheWrite1h: 1 }, price)).toBe(600_000_000 + 60_000_000 + 12_000 + 22_500_000);
+    const tokens = { input: 50_000, cachedInput: 50_000, cacheWrite: 0, cacheWrite1h: 0, output: 1_000 };
+    expect(price && tokenCost(tokens, price)).toBe(6_000_000);
+    expect(price && tokenCost({ ...tokens, cacheWrite1h: 1 }, price)).toBe(25_000_000 + 2_500_000 + 1_000 + 2_500_000);
   });
 });
 
