@@ -63,11 +63,12 @@ export function createPrograms() {
  * Creates a key of the project, and the project if it does not exist.
  * @param {string} url
  * @param {string} project
+ * @param {object} settings of the project
  */
-export async function createKey(url, project) {
+export async function createKey(url, project, settings = {}) {
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
   const address = `${url}/provision/teams/${project}`;
-  await request(address, { method: 'PUT', headers, body: '{}' }).then(({ body }) => body.dump());
+  await request(address, { method: 'PUT', headers, body: JSON.stringify(settings) }).then(({ body }) => body.dump());
   const { body } = await request(`${address}/keys`, { method: 'POST', headers, body: '{"name":"measured"}' });
   const made = /** @type {{ key: string }} */ (await body.json());
   return made.key;

@@ -1,0 +1,108 @@
+/**
+ * The cases of the client matrix: the model whose name scripts the vendor's response, and what a client must see. A driver program makes the
+ * call in the usual way of its client and prints what the client returned or threw.
+ */
+import { strict as assert } from 'node:assert';
+
+/** What a driver prints about one case; only the members that the case asks for. */
+export interface Seen {
+  readonly text?: string;
+  /** Number of pieces of text that a stream delivered. */
+  readonly pieces?: number;
+  readonly tokens?: { readonly input: number; readonly output: number };
+  readonly calls?: readonly { readonly name: string; readonly input: unknown }[];
+  readonly value?: unknown;
+  readonly ids?: readonly string[];
+  readonly count?: number;
+  /** Class and message of what the client threw. */
+  readonly error?: { readonly name: string; readonly message: string };
+}
+
+interface Case {
+  /** Name of the column in docs/clients.md. */
+  readonly title: string;
+  /** The vendor's script; see src/demo-vendor/scripts.ts. `+mine` is appended, so that each client has its own model. */
+  readonly script: string;
+  readonly check: (seen: Seen) => void;
+}
+
+const question = 'What is the capital of Norway?';
+const answer = `You said: ${question}`;
+const weather = { name: 'get_weather', input: { city: 'Oslo', days: 1 } };
+const time = { name: 'get_time', input: { zone: 'Oslo' } };
+
+/** The data that drivers send. */
+export const samples = {
+  question,
+  city: 'Oslo',
+  /** A PNG of one pixel. */
+  image: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  tools: [
+    {
+      name: 'get_weather',
+      description: 'Weather of a city',
+      parameters: {
+        type: 'object',
+        properties: { city: { type: 'string' }, days: { type: 'integer' } },
+        required: ['city', 'days'],
+        additionalProperties: false,
+      },
+    },
+    {
+      name: 'get_time',
+      description: 'Time of a zone',
+      parameters: { type: 'object', properties: { zone: { type: 'string' } }, required: ['zone'], additionalProperties: false },
+    },
+  ],
+} as const;
+
+export const cases = {
+  plain: {
+    title: 'plain',
+    script: 'echo',
+    check: ({ text, tokens }) => {
+      assert.equal(text, answer);
+      if (tokens) assert.ok(tokens.input > 0 && tokens.output > 0, `tokens: ${JSON.stringify(tokens)}`);
+    },
+  },
+  stream: {
+    title: 'stream',
+    script: 'echo',
+    check: ({ text, pieces = 0 }) => {
+      assert.equal(text, answer);
+      assert.ok(pieces > 2, `${pieces} pieces`);
+    },
+  },
+  // The driver returns the result of the tool to the model.
+  tools: { title: 'tools', script: 'tool', check: checkTools([weather], 'The tool said: sunny') },
+  'stream-tools': { title: 'streamed tools', script: 'tool', check: checkTools([weather], 'The tool said: sunny') },
+  'parallel-tools': { title: 'parallel tools', script: 'tools-parallel', check: checkTools([weather, time], 'The tool said: ') },
+  structured: { title: 'structured output', script: 'echo', check: ({ value }) => assert.deepEqual(value, weather.input) },
+  images: { title: 'images', script: 'echo', check: ({ text }) => assert.equal(text, 'You said: Inspect (and sent 1 attachment)') },
+  errors: {
+    title: 'errors',
+    script: 'refuse-422',
+    check: ({ error, text }) => {
+      assert.ok(error, `no error but ${text}`);
+      assert.match(error.message, /The request is not one that/);
+    },
+  },
+  // The gateway has no other model to try, so the client itself must send the request again.
+  retries: { title: 'retries', script: 'fail-once-500', check: ({ text }) => assert.equal(text, answer) },
+  models: {
+    title: 'models',
+    script: 'echo',
+    check: ({ ids = [] }) => assert.ok(ids.includes('chat/echo') && ids.includes('messages/echo'), `${ids}`),
+  },
+  'count-tokens': { title: 'count tokens', script: 'echo', check: ({ count = 0 }) => assert.ok(count > 0, `${count} tokens`) },
+} as const satisfies Record<string, Case>;
+
+export type CaseName = keyof typeof cases;
+export const caseNames = Object.keys(cases) as readonly CaseName[];
+
+function checkTools(expected: Seen['calls'], said: string): Case['check'] {
+  return ({ calls, text = '' }) => {
+    assert.deepEqual(calls, expected);
+    assert.ok(text.includes(said), `the text after the results: ${text}`);
+  };
+}

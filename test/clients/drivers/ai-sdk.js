@@ -1,0 +1,80 @@
+/** Flavors: `chat` and `responses` of @ai-sdk/openai, `messages` of @ai-sdk/anthropic. */
+import * as ai from 'ai';
+import { drive, readJob, toolResults } from './driver.js';
+
+const { flavor: chosen } = readJob();
+const provider = chosen === 'messages' ? await import('@ai-sdk/anthropic') : await import('@ai-sdk/openai');
+
+await drive(({ url, key, flavor, samples }) => {
+  const modelOf = createModel(url, key, flavor);
+  const prompt = samples.question;
+  // Older versions limit the steps by a number.
+  const steps = ai.stepCountIs ? { stopWhen: ai.stepCountIs(3) } : ai.isStepCount ? { stopWhen: ai.isStepCount(3) } : { maxSteps: 3 };
+  const tools = Object.fromEntries(
+    samples.tools.map(({ name, description, parameters }) => {
+      const schema = ai.jsonSchema(parameters);
+      return [name, { description, inputSchema: schema, parameters: schema, execute: async () => toolResults[name] }];
+    }),
+  );
+  const callsOf = (allSteps) =>
+    allSteps.flatMap(({ toolCalls }) => toolCalls.map(({ toolName, input, args }) => ({ name: toolName, input: input ?? args })));
+
+  async function plain(request) {
+    const { text, usage } = await ai.generateText(request);
+    return { text, tokens: { input: usage.inputTokens ?? usage.promptTokens, output: usage.outputTokens ?? usage.completionTokens } };
+  }
+
+  async function streamTools(model) {
+    const result = ai.streamText({ model: modelOf(model), prompt: samples.city, tools, ...steps });
+    let text = '';
+    for await (const piece of result.textStream) text += piece;
+    return { text, calls: callsOf(await result.steps) };
+  }
+
+  return {
+    plain: (model) => plain({ model: modelOf(model), prompt }),
+    async stream(model) {
+      let text = '';
+      let pieces = 0;
+      for await (const piece of ai.streamText({ model: modelOf(model), prompt }).textStream) {
+        pieces += 1;
+        text += piece;
+      }
+      return { text, pieces };
+    },
+    async tools(model) {
+      const { text, steps: done } = await ai.generateText({ model: modelOf(model), prompt: samples.city, tools, ...steps });
+      return { text, calls: callsOf(done) };
+    },
+    'stream-tools': streamTools,
+    'parallel-tools': streamTools,
+    async structured(model) {
+      const schema = ai.jsonSchema(samples.tools[0].parameters);
+      if (ai.generateObject) return { value: (await ai.generateObject({ model: modelOf(model), prompt: samples.city, schema })).object };
+      const { output } = await ai.generateText({ model: modelOf(model), prompt: samples.city, output: ai.Output.object({ schema }) });
+      return { value: output };
+    },
+    images: (model) =>
+      plain({
+        model: modelOf(model),
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'text', text: 'Inspect' },
+              { type: 'image', image: samples.image, mediaType: 'image/png' },
+            ],
+          },
+        ],
+      }),
+    errors: (model) => plain({ model: modelOf(model), prompt, maxRetries: 0 }),
+    retries: (model) => plain({ model: modelOf(model), prompt }),
+  };
+});
+
+function createModel(url, key, flavor) {
+  const settings = { baseURL: `${url}/v1`, apiKey: key };
+  if (flavor === 'messages') return provider.createAnthropic(settings);
+  const openai = provider.createOpenAI(settings);
+  return flavor === 'chat' ? openai.chat : openai.responses;
+}

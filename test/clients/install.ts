@@ -1,0 +1,108 @@
+/** Installs clients into the cache directory, through the ordinary package managers of their languages. */
+import { createHash } from 'node:crypto';
+import { access, copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { cacheDirectory } from '../../scripts/cache.js';
+import { withFileLock } from '../../scripts/file-lock.js';
+import { root } from '../../scripts/launch.js';
+import { runNpm } from '../../scripts/npm.js';
+import { ensurePython } from '../support/python.ts';
+import { run } from '../support/run.ts';
+import { type Client, isInDependencies, type Runtime } from './clients.ts';
+
+const limitMs = 15 * 60_000;
+const drivers = join(import.meta.dirname, 'drivers');
+
+export interface Program {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Of the client's package. */
+  readonly version: string;
+}
+
+/** Installs the client if necessary; returns how to run its driver. Throws with the reason when it cannot be installed. */
+export async function installClient(client: Client): Promise<Program> {
+  const folder = isInDependencies(client) ? root : await ensurePackages(client.runtime, client.packages);
+  const driver = join(drivers, client.driver);
+  const version = await versionOf(client.runtime, folder, client.packages[0]);
+  switch (client.runtime) {
+    case 'node': {
+      const args = ['--import', join(drivers, 'resolve-from.js'), driver];
+      return { command: process.execPath, args, env: { CLIENT_PACKAGES: folder }, version };
+    }
+    case 'python':
+      return { command: join(folder, 'bin', 'python'), args: [driver], env: { PYTHONPYCACHEPREFIX: join(folder, 'compiled') }, version };
+    case 'go':
+      await copyFile(driver, join(folder, 'main.go'));
+      await copyFile(join(drivers, 'driver.go'), join(folder, 'driver.go'));
+      await run('go', ['build', '-mod=mod', '-o', 'driver'], { cwd: folder, timeoutMs: limitMs });
+      return { command: join(folder, 'driver'), args: [], env: {}, version };
+    default:
+      return client.runtime satisfies never;
+  }
+}
+
+/** The version of the required package in a folder of installed ones. */
+export async function versionOf(runtime: Runtime, folder: string, requirement: string): Promise<string> {
+  const name = nameOf(requirement);
+  switch (runtime) {
+    case 'node':
+      return JSON.parse(await readFile(join(folder, 'node_modules', name, 'package.json'), 'utf8')).version;
+    case 'python': {
+      const script = `from importlib.metadata import version; print(version('${name}'))`;
+      return (await run(join(folder, 'bin', 'python'), ['-c', script])).trim();
+    }
+    case 'go':
+      return (await run('go', ['list', '-m', '-f', '{{.Version}}', name], { cwd: folder })).trim().replace(/^v/, '');
+    default:
+      return runtime satisfies never;
+  }
+}
+
+/** The name of a package without its version: `openai==3.*`, `@openai/agents@0.20`, `instructor[anthropic]`. */
+export function nameOf(requirement: string): string {
+  return requirement.replace(/(?<=.)@.*|==.*|\[.*/, '');
+}
+
+/** A folder with the packages, shared by all clients that need the same. */
+export async function ensurePackages(runtime: Runtime, packages: readonly string[]): Promise<string> {
+  const sorted = [...packages].sort();
+  const id = createHash('sha256').update(sorted.join(' ')).digest('hex').slice(0, 8);
+  const folder = join(cacheDirectory(), 'clients', `${runtime}-${nameOf(sorted[0] ?? '').replaceAll(/[^\w.-]+/g, '-')}-${id}`);
+  const complete = join(folder, '.complete');
+  const isComplete = (): Promise<boolean> =>
+    access(complete).then(
+      () => true,
+      () => false,
+    );
+  if (await isComplete()) return folder;
+  await withFileLock(join(cacheDirectory(), 'locks', `clients-${id}.lock`), {
+    onWait: () => process.stderr.write(`clients: waiting for another run that installs ${packages.join(' ')}\n`),
+    work: async () => {
+      if (await isComplete()) return;
+      process.stderr.write(`clients: installing ${packages.join(' ')}\n`);
+      await rm(folder, { recursive: true, force: true });
+      await mkdir(folder, { recursive: true });
+      await installers[runtime](folder, packages);
+      await writeFile(complete, '');
+    },
+  });
+  return folder;
+}
+
+const installers: Readonly<Record<Runtime, (folder: string, packages: readonly string[]) => Promise<void>>> = {
+  async node(folder, packages) {
+    await writeFile(join(folder, 'package.json'), '{ "private": true }\n');
+    await runNpm(['install', '--no-save', '--no-package-lock', ...packages], { cwd: folder });
+  },
+  async python(folder, packages) {
+    await run(await ensurePython(), ['-m', 'venv', folder], { timeoutMs: limitMs });
+    const pip = ['-m', 'pip', 'install', '--quiet', '--no-compile', '--disable-pip-version-check'];
+    await run(join(folder, 'bin', 'python'), [...pip, ...packages], { timeoutMs: limitMs });
+  },
+  async go(folder, packages) {
+    await run('go', ['mod', 'init', 'driver'], { cwd: folder });
+    await run('go', ['get', ...packages], { cwd: folder, timeoutMs: limitMs });
+  },
+};

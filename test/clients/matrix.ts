@@ -1,0 +1,153 @@
+/** Runs clients, agents and servers against a service in a separate process, and records the result. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createKey, createPrograms } from '../../scripts/programs.js';
+import { finalText, startAgentVendor } from './agent-vendor.ts';
+import { agents, agentTask, agentYaml, runAgent } from './agents.ts';
+import { type Client, clients } from './clients.ts';
+import { installClient, nameOf } from './install.ts';
+import { type ClientRecord, readRecord, type TaskRecord, writeRecord, writeRequests } from './record.ts';
+import { anonymize, startRequestRecorder } from './request-recorder.ts';
+import { matrixYaml, projectSettings, runClient, type Target } from './run-client.ts';
+import { callServer } from './server-routes.ts';
+import { servers, serverYaml } from './servers.ts';
+
+/** Two cores: an installation waits for the network while another client runs. */
+const concurrency = 2;
+
+/**
+ * Runs what has one of `names` in its row, or everything when there are none; the rest keeps its recorded results. Returns whether everything
+ * that ran worked.
+ */
+export async function recordMatrix(names: readonly string[]): Promise<boolean> {
+  const isChosen = (title: string): boolean => names.length === 0 || names.some((name) => title.includes(name));
+  const chosen = clients.filter((client) => isChosen(titleOf(client)));
+  const before = await readRecord();
+  const ranClients = chosen.length === 0 ? [] : await withService(matrixYaml, (target) => runClients(chosen, target));
+  const ranAgents = await runAgents(agents.filter(({ name }) => isChosen(name)));
+  const ranServers = await runServers(servers.filter(({ name }) => isChosen(name)));
+  const byTitle = new Map([...before.clients, ...ranClients].map((record) => [titleOf(record), record]));
+  const merge = (old: readonly TaskRecord[], ran: readonly TaskRecord[], order: readonly { readonly name: string }[]): TaskRecord[] =>
+    order.flatMap(({ name }) => ran.find((record) => record.name === name) ?? old.find((record) => record.name === name) ?? []);
+  await writeRecord({
+    recordedOn: new Date().toISOString().slice(0, 10),
+    clients: clients.flatMap((client) => byTitle.get(titleOf(client)) ?? []),
+    agents: merge(before.agents, ranAgents, agents),
+    servers: merge(before.servers, ranServers, servers),
+  });
+  const results = [...ranAgents, ...ranServers].flatMap((record) => Object.values(record.results));
+  return ranClients.every(isGood) && results.every((result) => result === 'ok');
+}
+
+async function runClients(chosen: readonly Client[], target: Target): Promise<ClientRecord[]> {
+  const waiting = [...chosen];
+  const records: ClientRecord[] = [];
+  const work = async (): Promise<void> => {
+    for (let client = waiting.shift(); client !== undefined; client = waiting.shift()) {
+      const record = await runOne(client, target);
+      records.push(record);
+      report(titleOf(client), isGood(record) ? 'ok' : (record.outcomes ?? record.problem));
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, work));
+  return records;
+}
+
+async function runOne(client: Client, target: Target): Promise<ClientRecord> {
+  const { runtime, api, packages } = client;
+  const common = { name: nameOf(packages[0]), runtime, api, packages };
+  try {
+    const program = await installClient(client);
+    return { ...common, version: program.version, outcomes: await runClient(client, program, target) };
+  } catch (error) {
+    // The row says so, and the other clients still run.
+    return { ...common, version: null, outcomes: null, problem: messageOf(error) };
+  }
+}
+
+async function runAgents(chosen: typeof agents): Promise<TaskRecord[]> {
+  if (chosen.length === 0) return [];
+  const vendor = await startAgentVendor();
+  try {
+    return await withService(
+      () => agentYaml(vendor.url),
+      async ({ url, key }) => {
+        const records: TaskRecord[] = [];
+        for (const agent of chosen) {
+          const recorder = await startRequestRecorder(url);
+          const record = await runAgent(agent, { url: recorder.url, key });
+          await recorder.close();
+          await writeRequests(
+            agent.name,
+            recorder.requests.map((request) => anonymize(request, [agentTask, finalText])),
+          );
+          records.push(record);
+          report(agent.name, record.results);
+        }
+        return records;
+      },
+    );
+  } finally {
+    await vendor.close();
+  }
+}
+
+async function runServers(chosen: typeof servers): Promise<TaskRecord[]> {
+  const records: TaskRecord[] = [];
+  for (const { name, start } of chosen) {
+    const record = await withPrograms(async (startProgram) => {
+      const server = await start((await startProgram('demo-vendor', {})).url);
+      const call = withService(
+        () => serverYaml(server),
+        (target) => callServer(server, target),
+      );
+      return await call.finally(server.close);
+    }).catch((error: unknown) => ({ version: 'not run', results: { start: messageOf(error) } }));
+    records.push({ ...record, name });
+    report(name, record.results);
+  }
+  return records;
+}
+
+/** A service whose gateway.yaml is `yamlOf(address of the demo vendor)`, with a key of a project. */
+function withService<Result>(yamlOf: (vendorUrl: string) => string, work: (target: Target) => Promise<Result>): Promise<Result> {
+  return withPrograms(async (start, folder) => {
+    const vendor = await start('demo-vendor', {});
+    const config = join(folder, 'gateway.yaml');
+    await writeFile(config, yamlOf(vendor.url));
+    const { url } = await start('start', {
+      env: { GATEWAY_CONFIG: config, GATEWAY_DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'silent' },
+    });
+    return await work({ url, key: await createKey(url, 'clients', projectSettings) });
+  });
+}
+
+type Start = ReturnType<typeof createPrograms>['start'];
+
+async function withPrograms<Result>(work: (start: Start, folder: string) => Promise<Result>): Promise<Result> {
+  const programs = createPrograms();
+  const folder = await mkdtemp(join(tmpdir(), 'gateway-clients-'));
+  try {
+    return await work(programs.start, folder);
+  } finally {
+    await programs.stopAll();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function titleOf({ runtime, api, packages }: Pick<Client, 'runtime' | 'api' | 'packages'>): string {
+  return `${runtime} ${packages[0]} ${api}`;
+}
+
+function isGood({ outcomes }: ClientRecord): boolean {
+  return outcomes !== null && Object.values(outcomes).every((byCase) => Object.values(byCase).every((outcome) => outcome === 'ok'));
+}
+
+function report(title: string, result: unknown): void {
+  process.stdout.write(`${title}: ${typeof result === 'string' ? result : JSON.stringify(result)}\n`);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,110 @@
+/** A proxy in front of the gateway that keeps the requests of a program; `anonymize` reduces them to their shape. */
+import { once } from 'node:events';
+import { createServer, request as send } from 'node:http';
+
+export interface RecordedRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+
+export interface RequestRecorder {
+  readonly url: string;
+  readonly requests: readonly RecordedRequest[];
+  close(): Promise<void>;
+}
+
+export async function startRequestRecorder(gatewayUrl: string): Promise<RequestRecorder> {
+  const requests: RecordedRequest[] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk);
+    const body = Buffer.concat(chunks);
+    const { method = 'GET', url: path = '/', headers } = request;
+    requests.push({
+      method,
+      path,
+      headers: headers as Record<string, string>,
+      body: body.length === 0 ? null : JSON.parse(body.toString('utf8')),
+    });
+    const forwarded = send(`${gatewayUrl}${path}`, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    forwarded.on('error', () => response.destroy());
+    forwarded.end(body);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    requests,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+const droppedHeaders = /^(?:authorization|x-api-key|host|connection|content-length|accept-encoding|x-stainless-(?:arch|os|runtime.*))$/;
+const uuids = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;
+const noUuid = '00000000-0000-4000-8000-000000000000';
+const hashes = /[0-9a-f]{32,}/gi;
+const sessions = /\bses_\w{16,}/g;
+const systems = / ?\([^)]*x86_64\)/g;
+const maxTools = 4;
+const maxProperties = 3;
+
+/**
+ * The request without key, ids, paths of the machine and texts: header names and values, field names, block types, names of tools and enumerated
+ * values stay. `kept` are the texts that stay. Tools are reduced to a few, with a few properties and other descriptions.
+ */
+export function anonymize({ method, path, headers, body }: RecordedRequest, kept: readonly string[]): RecordedRequest {
+  const names = Object.keys(headers).filter((name) => !droppedHeaders.test(name));
+  return {
+    method,
+    path,
+    headers: Object.fromEntries(names.map((name) => [name, anonymizeHeader(headers[name] ?? '')])),
+    body: anonymizeValue(body, '', kept),
+  };
+}
+
+function anonymizeHeader(value: string): string {
+  return anonymizeText(value, value.startsWith('{') ? [] : [value]);
+}
+
+function anonymizeValue(value: unknown, name: string, kept: readonly string[]): unknown {
+  if (typeof value === 'string') return name === 'description' ? 'A description.' : anonymizeText(value, kept);
+  if (Array.isArray(value)) {
+    const items = name === 'tools' ? fewTools(value) : value;
+    return items.map((item) => anonymizeValue(item, '', kept));
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  const schema = value as { properties?: Record<string, unknown>; required?: unknown };
+  const few = typeof schema.properties === 'object' ? Object.keys(schema.properties).slice(0, maxProperties) : null;
+  const own = few === null ? value : { ...value, properties: Object.fromEntries(few.map((key) => [key, schema.properties?.[key]])) };
+  const reduced =
+    few !== null && Array.isArray(schema.required) ? { ...own, required: schema.required.filter((key) => few.includes(key)) } : own;
+  return Object.fromEntries(Object.entries(reduced).map(([key, member]) => [key, anonymizeValue(member, key, kept)]));
+}
+
+/** The first ones, and one of each further type. */
+function fewTools(tools: readonly { readonly type?: string }[]): readonly unknown[] {
+  return tools.filter(({ type }, index) => index < maxTools || tools.findIndex((tool) => tool.type === type) === index);
+}
+
+/** Names and enumerated values have no spaces; a JSON text stays a JSON text, because tools are called with it. */
+function anonymizeText(text: string, kept: readonly string[]): string {
+  if (kept.includes(text)) return withoutIds(text);
+  if (/^\{.*\}$/s.test(text)) return JSON.stringify(anonymizeValue(JSON.parse(text), '', kept));
+  const isPath = text.startsWith('/') || text.startsWith('file:');
+  return /^[\w.:+#=/;,-]{0,80}$/.test(text) && !isPath ? withoutIds(text) : 'A text.';
+}
+
+function withoutIds(text: string): string {
+  return text.replaceAll(uuids, noUuid).replaceAll(hashes, '0').replaceAll(sessions, 'ses_0').replaceAll(systems, '');
+}

@@ -1,0 +1,58 @@
+/** Runs the driver of a client against a gateway, on vendors of both dialects, and compares what the client saw with what it must see. */
+import { run } from '../support/run.ts';
+import { type CaseName, caseNames, cases, type Seen, samples } from './cases.ts';
+import type { Client } from './clients.ts';
+import type { Program } from './install.ts';
+
+export const vendors = ['chat', 'messages'] as const;
+export type Vendor = (typeof vendors)[number];
+
+export interface Target {
+  readonly url: string;
+  readonly key: string;
+}
+
+/** `ok`, or what differs. A case that the client does not have is missing. */
+export type Outcomes = Readonly<Record<Vendor, Partial<Record<CaseName, string>>>>;
+
+/** Every call reaches the vendor that it names. */
+export const projectSettings = { cache: { enabled: false }, catalog_fill: false };
+
+const limitMs = 180_000;
+let clientsSoFar = 0;
+
+/** Providers `chat` and `messages` on the scripted vendor. */
+export function matrixYaml(vendorUrl: string): string {
+  const rows = vendors.map((dialect) => `  ${dialect}: { base_url: ${vendorUrl}/v1, api_key: key-${dialect}, dialect: ${dialect} }`);
+  const models = vendors.map((dialect) => `  ${dialect}/echo: { input: 1, output: 5 }`);
+  return ['providers:', ...rows, 'models:', ...models, ''].join('\n');
+}
+
+export async function runClient(client: Client, program: Program, { url, key }: Target): Promise<Outcomes> {
+  clientsSoFar += 1;
+  // Scripts such as `fail-once-500` count by model name.
+  const own = `client-${process.pid}-${clientsSoFar}`;
+  const runs = vendors.flatMap((vendor) =>
+    caseNames.map((name) => ({ vendor, case: name, model: `${vendor}/${cases[name].script}${name === 'retries' ? `+${own}` : ''}` })),
+  );
+  const job = JSON.stringify({ url, key, flavor: client.api, samples, runs });
+  // Only what the program needs, so that no setting of the machine changes what a client does.
+  const { PATH = '', HOME = '' } = process.env;
+  const output = await run(program.command, program.args, { env: { PATH, HOME, ...program.env, CLIENT_JOB: job }, timeoutMs: limitMs });
+  const outcomes: Record<Vendor, Partial<Record<CaseName, string>>> = { chat: {}, messages: {} };
+  for (const line of output.split('\n').filter((each) => each.startsWith('{'))) {
+    const { vendor, case: name, seen } = JSON.parse(line) as { vendor: Vendor; case: CaseName; seen: Seen };
+    outcomes[vendor][name] = judge(name, seen);
+  }
+  return outcomes;
+}
+
+function judge(name: CaseName, seen: Seen): string {
+  if (name !== 'errors' && seen.error) return `${seen.error.name}: ${seen.error.message}`;
+  try {
+    cases[name].check(seen);
+    return 'ok';
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
