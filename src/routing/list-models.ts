@@ -6,7 +6,7 @@ import type { MediaPlanRequest } from './media-plan.ts';
 import { mediaTierNames, planMedia } from './media-plan.ts';
 import { defaultTier } from './plan.ts';
 import type { ProjectRouting } from './rules.ts';
-import { isPermitted } from './rules.ts';
+import { isPermitted, tierNames } from './rules.ts';
 import type { SelectRequest } from './select.ts';
 import { selectModels } from './select.ts';
 
@@ -32,7 +32,7 @@ export interface ModelRow {
 
 /** Models of the catalog, then tiers, then `auto`: those that at least one route would serve to this key. */
 export function listModels(request: ModelsRequest): ModelRow[] {
-  const { catalog, project, source, caller, startedAt } = request;
+  const { catalog, caller, startedAt } = request;
   const created = Math.floor(startedAt / 1_000);
   const row = (id: string, owner: string): ModelRow => ({ id, object: 'model', created, owned_by: owner });
   const isOpen = (nameFor: (route: TextRoute) => string, isAuto: boolean): boolean =>
@@ -46,12 +46,7 @@ export function listModels(request: ModelsRequest): ModelRow[] {
     const isListed = owner !== undefined && isUsable(request, owner, model) && isPermitted(caller.models, [], id);
     return isListed ? row(id, owner) : [];
   });
-  const textTiers = new Set([
-    ...catalog.tiers.keys(),
-    ...Object.keys(project.tiers),
-    ...Object.keys(project.applications.get(source)?.tiers ?? {}),
-  ]);
-  const openTiers = [...textTiers].filter((name) => isOpen(() => name, false));
+  const openTiers = tierNames(request).filter((name) => isOpen(() => name, false));
   const tiers = [...new Set([...openTiers, ...openMediaTiers(request)])].map((name) => row(name, 'gateway'));
   return [...models, ...tiers, ...(isOpen(defaultTier, true) ? [row('auto', 'gateway')] : [])];
 }

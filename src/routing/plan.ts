@@ -4,9 +4,10 @@ import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 import { type PromptSize, splitByWindow } from './context-windows.ts';
+import { findNearestName } from './nearest-name.ts';
 import { explainNoRoute, noRoute, quoteName } from './no-route.ts';
 import type { ProjectRouting } from './rules.ts';
-import { findResponsesSupport, hasProvider, isRetired } from './rules.ts';
+import { findResponsesSupport, hasProvider, isRetired, tierNames } from './rules.ts';
 import type { Selection, SelectRequest } from './select.ts';
 import { selectModels } from './select.ts';
 
@@ -56,7 +57,7 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
       }
       const selection = selectFor(view, request);
       const { open, skipped, isFilled } = selection;
-      if (open.length === 0) throw noRouteFor(request, selection);
+      if (open.length === 0) throw noRouteFor(view, request, selection);
       const available = open.flatMap((id) => toCandidate(view.catalog, id) ?? []);
       const ordered = orderByPriority(available, ({ id }) => (isRetired(request.project, id) ? 2 : 0));
       const { prompt, route } = request;
@@ -83,11 +84,19 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
   };
 }
 
-function noRouteFor({ modelAsked }: PlanRequest, { skipped, isDeniedByKey, isUnknown }: Selection): Error {
+function noRouteFor(view: SelectRequest, { modelAsked }: PlanRequest, { skipped, isDeniedByKey, isUnknown }: Selection): Error {
   if (isDeniedByKey) {
     return noRoute(`model not permitted for this key: ${modelAsked.slice(0, 256)}`, explainNoRoute(modelAsked, 'not_permitted_for_key'));
   }
-  return noRoute(undefined, explainNoRoute(modelAsked, isUnknown ? 'unknown' : (skipped[0]?.skipped ?? null)));
+  const reason = isUnknown ? 'unknown' : (skipped[0]?.skipped ?? null);
+  const nearest = reason === 'unknown' || reason === 'unknown_provider' ? findNearest(view, modelAsked) : null;
+  return noRoute(undefined, explainNoRoute(modelAsked, reason) + (nearest === null ? '' : `; the nearest is ${quoteName(nearest)}`));
+}
+
+/** Of the tiers and models that the route would serve to this key. */
+function findNearest(view: SelectRequest, asked: string): string | null {
+  const names = [...tierNames(view), ...view.catalog.models.keys()];
+  return findNearestName(asked, names, (name) => selectModels(view, name, false).open.length > 0);
 }
 
 /** The tier for `auto` without a classifier. */

@@ -67,6 +67,12 @@ export function findTier({ catalog, project, source }: RoutingView, name: string
   return catalog.tiers.get(name) ?? null;
 }
 
+/** Names of the tiers of text routes that the application may use. */
+export function tierNames({ catalog, project, source }: RoutingView): string[] {
+  const ofApplication = project.applications.get(source)?.tiers ?? {};
+  return [...new Set([...catalog.tiers.keys(), ...Object.keys(project.tiers), ...Object.keys(ofApplication)])];
+}
+
 /** A full id unchanged, or the catalog ids with this bare name, which may contain slashes too (`meta/llama`). */
 function findIds(catalog: Catalog, name: string): readonly string[] {
   const parts = splitModelId(name);

@@ -252,6 +252,24 @@ it('400 bad_json for what a chat model cannot complete', async () => {
   await expectChatError(await call('/v1/completions', '{"prompt":'), 400, 'bad_json', /not valid JSON/);
 });
 
+it('400 no_route names the nearest model that the key may use', async () => {
+  const gateway = await lent().withProject('nearest');
+  const issued = await gateway.admin('POST', '/provision/teams/nearest/keys', { name: 'k', models: ['two/echo', 'standard'] });
+  const { key } = await jsonOf<{ key: string }>(issued);
+  const hintFor = async (model: string, headers = {}) => {
+    const answer = await gateway.call('/v1/chat/completions', { model, messages }, headers);
+    const { error } = await jsonOf<{ error: { message: string; hint: string } }>(answer);
+    expect([answer.status, error.message]).toEqual([400, 'no models available for route']);
+    return error.hint;
+  };
+  const listing = '; GET /v1/models lists what this key may use';
+  expect(await hintFor('ecko')).toBe(`unknown model "ecko"; the nearest is "one/echo"${listing}`);
+  expect(await hintFor('ecko', { authorization: `Bearer ${key}` })).toBe(`unknown model "ecko"; the nearest is "two/echo"${listing}`);
+  expect(await hintFor('standart')).toBe(`unknown model "standart"; the nearest is "standard"${listing}`);
+  expect(await hintFor('nobody/ecko')).toContain('"nobody/ecko" is configured; the nearest is "one/echo"');
+  expect(await hintFor('claude-opus')).toBe(`unknown model "claude-opus"${listing}`);
+});
+
 describe('spellings of requests', () => {
   it('200 with a query, double and trailing slashes, and any Accept', async () => {
     const { call } = lent();

@@ -32,17 +32,21 @@ function deadlineForbidsRetry(failures: readonly AttemptFailure[], cancellation:
   return !wasRetry && retryDelay(last.error, null) !== null && retryDelay(last.error, cancellation.remainingMs()) === null;
 }
 
-/** Returns the first vendor's status and message when every model rejected the request, otherwise the last attempt's reason. */
 function exhausted(failures: readonly AttemptFailure[]): ChainFailure {
-  const first = failures.find(({ error }) => !(error.cause instanceof UntranslatableError)) ?? failures[0];
+  const refusal = refusalOf(failures);
+  if (refusal) return { error: refusal, outcome: 'refused' };
   const last = failures.at(-1);
-  if (first && failures.every(({ error }) => classifyFailure(error) === 'refused')) {
-    const { error } = first;
-    const message = error.vendorMessage ?? error.message;
-    const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
-    return { error: gatewayError('upstream_refused', { message, status: error.status ?? 400, cause: error, members }), outcome: 'refused' };
-  }
   return upstreamFailed(failures, last ? describeFailure(last) : 'every model of the plan failed', 'failed');
+}
+
+/** Returns the error with the first vendor's status and message when every model that was tried rejected the request; null otherwise. */
+export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | null {
+  const first = failures.find(({ error }) => !(error.cause instanceof UntranslatableError)) ?? failures[0];
+  if (!first || !failures.every(({ error }) => classifyFailure(error) === 'refused')) return null;
+  const { error } = first;
+  const message = error.vendorMessage ?? error.message;
+  const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
+  return gatewayError('upstream_refused', { message, status: error.status ?? 400, cause: error, members });
 }
 
 /**

@@ -10,13 +10,14 @@ import { gatewayError, VendorError } from '../../core/errors.ts';
 import { splice } from '../../core/json/spans.ts';
 import type { Clock } from '../../core/time.ts';
 import { countTokens as codec, estimateInputTokens } from '../../dialects/messages/count-tokens.ts';
-import { classifyFailure } from '../../failover/classify-failure.ts';
+import type { AttemptFailure } from '../../failover/chain.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
 import type { Planner } from '../../routing/plan.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
+import { refusalOf } from './chain-error.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import type { ProjectContext } from './project-context.ts';
 
@@ -56,22 +57,20 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkInput(call, project.rules.input);
 
-    const failures: VendorError[] = [];
-    for (const { id, provider: name, model, dialect } of candidates) {
-      const provider = findProvider(name);
-      if (dialect !== 'messages' || !provider || signal.aborted) continue;
+    const failures: AttemptFailure[] = [];
+    for (const candidate of candidates) {
+      const provider = findProvider(candidate.provider);
+      if (candidate.dialect !== 'messages' || !provider || signal.aborted) continue;
       try {
-        const { bytes } = await countAt(call, provider, model, signal);
-        return { bytes, countedBy: id };
+        const { bytes } = await countAt(call, provider, candidate.model, signal);
+        return { bytes, countedBy: candidate.id };
       } catch (error) {
         if (!(error instanceof VendorError)) throw error;
-        failures.push(error);
+        failures.push({ candidate, error });
       }
     }
-    const [first] = failures;
-    if (first && failures.every((error) => classifyFailure(error) === 'refused')) {
-      throw gatewayError('upstream_refused', { message: first.vendorMessage ?? first.message, status: first.status ?? 400, cause: first });
-    }
+    const refusal = refusalOf(failures);
+    if (refusal) throw refusal;
     return { bytes: Buffer.from(JSON.stringify({ input_tokens: estimateInputTokens(body, spans) })), countedBy: null };
   };
 
