@@ -219,6 +219,18 @@ models:
     expect(errors.join()).not.toContain('hunter2');
   });
 
+  test.each([
+    ['base_url: https://api.openai.com/v1, dialect: chat', 'native'],
+    ['base_url: https://acme.openai.azure.com/openai/v1, dialect: chat', 'native'],
+    ['base_url: https://api.openai.com.example/v1, dialect: chat', 'unknown'],
+    ['base_url: http://127.0.0.1:8000/v1, dialect: chat', 'unknown'],
+    ['base_url: http://127.0.0.1:8000/v1, dialect: chat, serves: [chat, responses]', 'native'],
+    ['base_url: https://api.openai.com/v1, dialect: chat, serves: [chat]', 'translated'],
+    ['base_url: https://a/v1, dialect: messages', 'translated'],
+  ])('a provider with %s: responses are %s', (row, responses) => {
+    expect(load(`providers:\n  a: { ${row} }\n`).providers.a?.responses).toBe(responses);
+  });
+
   test('the result is deeply frozen', () => {
     const { providers, models } = load(`${minimal}models: { openai/a: { input: 1, output: 1 } }\n`);
     expect(Object.isFrozen(providers)).toBe(true);

@@ -153,6 +153,7 @@ describe('vendors with and without the route', () => {
     expect(events.at(-1)).toMatch(
       /^event: response\.failed\ndata: \{"type":"response\.failed",.*"status":"failed","error":\{"code":"server_error"/,
     );
-    expect(await lastCall(lent())).toMatchObject({ outcome: 'interrupted', estimated: true });
+    expect(await lastCall(lent())).toMatchObject({ outcome: 'interrupted', estimated: true, tokens: { output: expect.any(Number) } });
+    expect((await lastCall(lent())).tokens.output).toBeGreaterThan(0);
   });
 });

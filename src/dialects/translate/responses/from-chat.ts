@@ -8,10 +8,11 @@ import { sealReasoning } from '../../json/sealed-reasoning.ts';
 import { toJsonText } from '../../prompt/prompt-extras.ts';
 import type { StreamState } from '../stream.ts';
 import { createToolId } from '../tool-ids.ts';
+import { keepAlive } from './call-items.ts';
 import type { RequestEcho } from './request.ts';
 import type { ResponsesTranslator } from './translator.ts';
 import { toResponsesUsage } from './usage.ts';
-import { createResponsesWriter, type IncompleteReason, keepAlive, type ResponsesIdentity, type ResponsesWriter } from './writer.ts';
+import { createResponsesWriter, type IncompleteReason, type ResponsesIdentity, type ResponsesWriter } from './writer.ts';
 
 /** Null when `answer` is not a chat response. `answer` comes from `parseLossless`. */
 export function chatToResponse(answer: JsonObject, identity: ResponsesIdentity, echo: RequestEcho): JsonObject | null {

@@ -9,10 +9,11 @@ import { sealReasoning } from '../../json/sealed-reasoning.ts';
 import { jsonAnswerToolName } from '../json-answer-tool.ts';
 import type { StreamState } from '../stream.ts';
 import { createToolId } from '../tool-ids.ts';
+import { keepAlive } from './call-items.ts';
 import type { RequestEcho } from './request.ts';
 import type { ResponsesTranslator } from './translator.ts';
 import { toResponsesUsage } from './usage.ts';
-import { createResponsesWriter, type IncompleteReason, keepAlive, type ResponsesIdentity } from './writer.ts';
+import { createResponsesWriter, type IncompleteReason, type ResponsesIdentity } from './writer.ts';
 
 /** Null when `answer` is not a messages response. `answer` comes from `parseLossless`. */
 export function messagesToResponse(answer: JsonObject, identity: ResponsesIdentity, echo: RequestEcho): JsonObject | null {

@@ -13,6 +13,7 @@ import { normalizeMessage, parsePrompt } from '../../../../src/dialects/prompt/p
 import { chatToResponse, createChatToResponses } from '../../../../src/dialects/translate/responses/from-chat.ts';
 import { createMessagesToResponses, messagesToResponse } from '../../../../src/dialects/translate/responses/from-messages.ts';
 import { translateResponsesRequest } from '../../../../src/dialects/translate/responses/request.ts';
+import { isExhaustive } from '../../../support/exhaustive.ts';
 import { streamOf } from '../../events.ts';
 import { translateStream } from '../callers.ts';
 import { chatAnswer, chatStream, messagesAnswer, messagesStream, said } from '../vendors.ts';
@@ -20,6 +21,9 @@ import { chatAnswer, chatStream, messagesAnswer, messagesStream, said } from '..
 const identity = { id: '0193-ab', model: 'asked', createdSeconds: 7 };
 const echoFor = (body: object = { input: 'Hi' }) => translateResponsesRequest(asLosslessObject(body), 'messages').echo;
 const lossless = (value: object): JsonObject => asLosslessObject(parseLossless(JSON.stringify(value)));
+
+/** Each run has hundreds of assertions. */
+const sample = { numRuns: isExhaustive ? 1_000 : 30 };
 
 const vendors = {
   chat: {
@@ -63,6 +67,7 @@ describe.each(['chat', 'messages'] as const)('of a %s vendor', (dialect) => {
       fc.property(said, (content) => {
         expectValidEvents(eventsOf(translateStream(create(), stream(content))));
       }),
+      sample,
     );
   });
 
@@ -117,7 +122,10 @@ describe.each(['chat', 'messages'] as const)('of a %s vendor', (dialect) => {
           type: 'response.failed',
           response: { status: 'failed', error: { code: 'server_error', message: 'the vendor ended the stream early' } },
         });
+        const deltas = eventsOf(sent).map((event) => (event.type === 'response.output_text.delta' ? event.delta : ''));
+        expect(readAssistantTurn(asObject(last?.response)).text).toBe(deltas.join(''));
       }),
+      sample,
     );
   });
 });

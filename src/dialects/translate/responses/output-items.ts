@@ -1,0 +1,52 @@
+/** Numbers the events of a stream and collects the items of its response, whose ids are derived from that of the call. */
+import type { JsonObject } from '../../../core/json/narrow.ts';
+import { formatEvent } from '../../../core/sse.ts';
+
+/** The place of an item in the output, and its id. */
+export interface ItemPlace {
+  readonly index: number;
+  readonly id: string;
+}
+
+/** An item that has not ended, as it is now. */
+export type OpenItem = readonly [index: number, item: JsonObject];
+
+export interface OutputItems {
+  event(type: string, members: JsonObject): string;
+  /** The next place. `prefix` of the id depends on the type of the item. */
+  next(prefix: string): ItemPlace;
+  added(index: number, item: JsonObject): string;
+  done(index: number, item: JsonObject): string;
+  count(): number;
+  /** All items in order. */
+  list(open: readonly OpenItem[]): JsonObject[];
+}
+
+/** `digits` is unique to the call. */
+export function createOutputItems(digits: string): OutputItems {
+  const ended: OpenItem[] = [];
+  let count = 0;
+  let sequence = 0;
+
+  const event = (type: string, members: JsonObject): string => {
+    const text = formatEvent(type, { type, sequence_number: sequence, ...members });
+    sequence += 1;
+    return text;
+  };
+
+  return {
+    event,
+    next(prefix) {
+      const index = count;
+      count += 1;
+      return { index, id: `${prefix}_${digits}${String(index).padStart(4, '0')}` };
+    },
+    added: (index, item) => event('response.output_item.added', { output_index: index, item }),
+    done(index, item) {
+      ended.push([index, item]);
+      return event('response.output_item.done', { output_index: index, item });
+    },
+    count: () => count,
+    list: (open) => [...ended, ...open].sort(([left], [right]) => left - right).map(([, item]) => item),
+  };
+}
