@@ -1,4 +1,4 @@
-/** POST /v1/images/generations and POST /v1/genai/{publisher}/{model}: valid PNG files of the requested size, in a colour per prompt. */
+/** POST /v1/images/generations, /v1/images/edits and /v1/genai/{publisher}/{model}: valid PNG files of the requested size, in a colour per prompt. */
 import { crc32, deflateSync } from 'node:zlib';
 import { badRequest, errorResponse } from './errors.ts';
 import { asCount, asString } from './json.ts';
@@ -33,6 +33,13 @@ export function handleImages({ json, script, origin }: IncomingRequest): Outgoin
     input_tokens_details: { text_tokens: inputTokens, image_tokens: 0 },
   };
   return jsonResponse({ created: createdAt, data, ...(script.usage === 'none' ? {} : { usage }) });
+}
+
+/** Edits with a multipart body: draws a new image. */
+export function handleImageEdits(request: IncomingRequest): OutgoingResponse {
+  const { json } = request;
+  if (json.image === undefined && json['image[]'] === undefined) return badRequest("Missing required parameter: 'image'.");
+  return handleImages({ ...request, json: { ...json, n: Number(asString(json.n)) } });
 }
 
 /** The format of NVIDIA's and Stability's images. */

@@ -2,12 +2,13 @@
 import { handleChat } from './chat.ts';
 import { handleEmbeddings } from './embeddings.ts';
 import type { Family } from './errors.ts';
-import { handleArtifacts, handleImageFile, handleImages } from './images.ts';
+import { handleArtifacts, handleImageEdits, handleImageFile, handleImages } from './images.ts';
 import { handleCountTokens, handleMessages } from './messages.ts';
 import { handleModerations, handleRerank } from './moderation-rerank.ts';
 import type { IncomingRequest, OutgoingResponse } from './response.ts';
 import { handleResponses } from './responses.ts';
 import { handleSpeech, handleVoice } from './speech.ts';
+import { handleTranscription } from './transcriptions.ts';
 import type { Videos } from './videos.ts';
 
 export interface Route {
@@ -34,6 +35,9 @@ export function createRoutes(videos: Videos): (method: string, path: string) => 
     ['/v1/moderations', route('openai', 'body', handleModerations)],
     ['/v1/rerank', route('openai', 'body', handleRerank)],
     ['/v1/images/generations', route('openai', 'body', handleImages)],
+    ['/v1/images/edits', route('openai', 'body', handleImageEdits)],
+    ['/v1/audio/transcriptions', route('openai', 'body', handleTranscription)],
+    ['/v1/audio/translations', route('openai', 'body', handleTranscription)],
     ['/v1/audio/speech', route('openai', 'body', handleSpeech)],
     ['/v1/speak', route('voice', 'query', handleVoice)],
   ]);

@@ -14,6 +14,7 @@ import { readBody } from './request-body.ts';
 import type { IncomingRequest, OutgoingResponse } from './response.ts';
 import { createRoutes, type RouteMatch } from './routes.ts';
 import { parseScript } from './scripts.ts';
+import { parseForm } from './transcriptions.ts';
 import { createVideos } from './videos.ts';
 import { waitFor, waitMs } from './wait.ts';
 import { writeResponse } from './write-response.ts';
@@ -72,7 +73,7 @@ export async function createDemoVendor({
     const path = queryStart === -1 ? url : url.slice(0, queryStart);
     const routeMatch = findRoute(method, path);
     const family = routeMatch?.route.family ?? familyForPath(path);
-    const json = body === null ? null : body.length === 0 && method === 'GET' ? {} : parseObject(body);
+    const json = body === null ? null : await parseBody(request, body);
     const pathParam = decodePathParam(routeMatch?.pathParam ?? '');
     const script = parseScript(
       routeMatch === null ? '' : modelName(routeMatch, { json, pathParam, queryText: queryStart === -1 ? '' : url.slice(queryStart) }),
@@ -195,6 +196,13 @@ function requestError(request: IncomingRequest, match: RouteMatch | null, isJson
   return invalidTerm === null
     ? null
     : errorResponse(family, { status: 400, message: `The demo vendor cannot read '${invalidTerm}' in the model's name.` });
+}
+
+/** The members of a JSON or multipart body; null when it cannot be parsed. */
+function parseBody({ method, headers }: IncomingMessage, body: Buffer): JsonObject | null | Promise<JsonObject | null> {
+  if (body.length === 0 && method === 'GET') return {};
+  const { 'content-type': type = '' } = headers;
+  return type.startsWith('multipart/') ? parseForm(type, body) : parseObject(body);
 }
 
 function familyForPath(path: string): Family {

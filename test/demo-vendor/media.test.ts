@@ -25,6 +25,39 @@ describe('rerank', () => {
     }));
 });
 
+describe('uploads', () => {
+  const upload = (vendor: DemoVendor, path: string, parts: Readonly<Record<string, string | File>>) => {
+    const body = new FormData();
+    for (const [name, value] of Object.entries(parts)) body.set(name, value);
+    const { 'content-type': _json, ...headers } = keyHeaders;
+    return fetch(`${vendor.url}${path}`, { method: 'POST', headers, body });
+  };
+  const file = new File([new Uint8Array(64_000)], 'talk.wav');
+
+  test.each([
+    ['json', '{"text":"The demo vendor received 2 s of talk.wav.","usage":{"type":"duration","seconds":2}}'],
+    ['text', 'The demo vendor received 2 s of talk.wav.\n'],
+    ['srt', '1\n00:00:00,000 --> 00:00:02,000\nThe demo vendor received 2 s of talk.wav.\n'],
+    ['vtt', 'WEBVTT\n\n00:00:00.000 --> 00:00:02.000\nThe demo vendor received 2 s of talk.wav.\n'],
+  ])('200 a transcript as %s', (response_format, text) =>
+    withVendor(async (vendor) => {
+      const response = await upload(vendor, '/v1/audio/transcriptions', { model: 'transcribe', file, response_format });
+      expect([response.status, await response.text()]).toEqual([200, text]);
+    }),
+  );
+
+  test('200 a streamed transcript, and an edited image; 400 without a file', () =>
+    withVendor(async (vendor) => {
+      const stream = await upload(vendor, '/v1/audio/transcriptions', { model: 'transcribe', file, stream: 'true' });
+      expect(stream.headers.get('content-type')).toMatch(/^text\/event-stream/);
+      expect(await stream.text()).toContain('"type":"transcript.text.done","text":"The demo vendor received 2 s of talk.wav."');
+      const edited = await upload(vendor, '/v1/images/edits', { model: 'image', image: file, prompt: 'a cat', n: '2' });
+      expect(((await edited.json()) as { data: unknown[] }).data).toHaveLength(2);
+      for (const path of ['/v1/audio/translations', '/v1/images/edits'])
+        expect((await upload(vendor, path, { model: 'image', prompt: 'a cat' })).status).toBe(400);
+    }));
+});
+
 describe('images', () => {
   test('200 base64 of a valid PNG of the requested size', () =>
     withVendor(async (vendor) => {

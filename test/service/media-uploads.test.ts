@@ -274,6 +274,25 @@ describe('an upload', () => {
     expect(received[0]?.body.toString()).toBe(head.replace('own/whisper', 'whisper') + file.toString() + tail);
   });
 
+  it('that its caller ends early ends the vendor’s request, and is charged by estimate', async () => {
+    const started = new Promise<void>((resolve) => {
+      onFirstBytes = resolve;
+    });
+    const { port, hostname } = new URL(gateway.url);
+    const request = httpRequest({
+      ...{ port, hostname, path, method: 'POST' },
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'multipart/form-data; boundary=x', 'content-length': 80_000 },
+    });
+    request.on('error', () => undefined);
+    request.write(field('model', 'own/whisper') + filePart('').slice(0, -2));
+    await started;
+    request.destroy();
+    await eventually(async () => {
+      expect(await rowOf(gateway)).toMatchObject({ outcome: 'client_left', status: 499, cost: 0.001, estimated: true });
+    });
+    expect(received).toEqual([]);
+  });
+
   it('of 31 MiB passes, and one of more than 32 MiB is 413', async () => {
     const large = Buffer.concat([
       Buffer.from(field('model', 'own/whisper') + filePart('').slice(0, -2)),
