@@ -1,27 +1,27 @@
 /** Finds the name that a caller probably meant, for the hint of `no_route`. Pure. */
 import { splitModelId } from './catalog.ts';
 
-/** Longer names are not compared, because the time grows with the square of the length. No model has so long a name. */
-const maxLength = 100;
+/** Longer names are not compared, because the time grows with the square of the length. Few models have so long a name. */
+const maxLength = 64;
 
 /**
- * The usable name with the fewest edits, with or without its provider and version; null when in each of them more than half of the characters differ.
- * The first of equally near names. 10 ms for the 3,000 models of an imported catalog.
+ * The usable name with the fewest edits to its model, with or without version; null when more than half of the characters differ in each of
+ * them. The first of equally near names. Takes 1 to 3 ms for the 3,000 names of an imported catalog, 30 ms for the most similar (measured).
  */
 export function findNearestName(asked: string, names: Iterable<string>, isUsable: (name: string) => boolean): string | null {
   if (asked.length > maxLength) return null;
   const wanted = asked.toLowerCase();
   const wantedModel = withoutProvider(wanted);
+  const wantedLine = withoutVersion(wantedModel);
   let nearest: string | null = null;
-  let fewest = Math.floor(wanted.length / 2) + 1;
+  let fewest = Math.floor(wantedModel.length / 2) + 1;
   for (const name of names) {
-    const known = name.toLowerCase();
-    const model = withoutProvider(known);
-    const edits = Math.min(
-      countEdits(wanted, known, fewest),
-      countEdits(wantedModel, model, fewest),
-      1 + countEdits(withoutVersion(wantedModel), withoutVersion(model), fewest - 1),
-    );
+    const model = withoutProvider(name.toLowerCase());
+    const line = withoutVersion(model);
+    let edits = countEdits(wantedModel, model, fewest);
+    // The part before the slash may belong to the model: `meta-llama/llama-3.3-70b`.
+    if (wanted !== wantedModel) edits = Math.min(edits, countEdits(wanted, model, edits));
+    if (line !== model || wantedLine !== wantedModel) edits = Math.min(edits, 1 + countEdits(wantedLine, line, edits - 1));
     if (edits >= fewest || !isUsable(name)) continue;
     nearest = name;
     fewest = edits;
@@ -40,19 +40,26 @@ function withoutVersion(name: string): string {
 
 /** Characters to insert, delete or replace (Levenshtein); `limit` when there are as many or more. */
 function countEdits(left: string, right: string, limit: number): number {
-  if (Math.abs(left.length - right.length) >= limit) return limit;
-  let above = Array.from({ length: right.length + 1 }, (_, column) => column);
+  if (limit <= 0 || Math.abs(left.length - right.length) >= limit) return Math.max(0, limit);
+  let above = new Uint8Array(right.length + 1);
+  let current = new Uint8Array(right.length + 1);
+  for (let column = 0; column <= right.length; column += 1) above[column] = column;
   for (let row = 1; row <= left.length; row += 1) {
-    const current = [row];
-    let fewestOfRow = row;
-    for (let column = 1; column <= right.length; column += 1) {
-      const replaced = (above[column - 1] ?? 0) + (left[row - 1] === right[column - 1] ? 0 : 1);
-      const edits = Math.min(replaced, (above[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1);
-      current.push(edits);
-      fewestOfRow = Math.min(fewestOfRow, edits);
+    // Cells further from the diagonal have at least `limit` edits.
+    const first = Math.max(1, row - limit);
+    const last = Math.min(right.length, row + limit);
+    const code = left.charCodeAt(row - 1);
+    let before = first === 1 ? row : limit;
+    let fewestOfRow = before;
+    current[first - 1] = before;
+    for (let column = first; column <= last; column += 1) {
+      const replaced = (above[column - 1] ?? limit) + (code === right.charCodeAt(column - 1) ? 0 : 1);
+      before = Math.min(replaced, (column === row + limit ? limit : (above[column] ?? limit)) + 1, before + 1);
+      current[column] = before;
+      if (before < fewestOfRow) fewestOfRow = before;
     }
     if (fewestOfRow >= limit) return limit;
-    above = current;
+    [above, current] = [current, above];
   }
-  return Math.min(limit, above[right.length] ?? 0);
+  return Math.min(limit, above[right.length] ?? limit);
 }

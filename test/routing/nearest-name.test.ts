@@ -1,7 +1,14 @@
 import { expect, test } from '@jest/globals';
 import { findNearestName } from '../../src/routing/nearest-name.ts';
 
-const names = ['standard', 'openai/gpt-4o', 'openai/gpt-4o-mini', 'anthropic/claude-sonnet-4-5', 'anthropic/claude-haiku-4-5-20251001'];
+const names = [
+  'standard',
+  'openai/gpt-4o',
+  'openai/gpt-4o-mini',
+  'anthropic/claude-sonnet-4-5',
+  'anthropic/claude-haiku-4-5-20251001',
+  'router/meta-llama/llama-3.3-70b',
+];
 const all = () => true;
 
 test.each([
@@ -13,9 +20,11 @@ test.each([
   ['claude-3-5-sonnet-latest', 'anthropic/claude-sonnet-4-5'],
   ['router/gpt-4o-min', 'openai/gpt-4o-mini'],
   ['standart', 'standard'],
+  ['meta-llama/llama-3.3', 'router/meta-llama/llama-3.3-70b'],
+  ['nobody/x', null],
   ['nosuch', null],
   ['', null],
-  ['x'.repeat(101), null],
+  ['gpt-4o'.repeat(11), null],
 ])('%s is nearest to %s', (asked, nearest) => {
   expect(findNearestName(asked, names, all)).toBe(nearest);
 });
