@@ -4,8 +4,14 @@
  */
 import { gatewayError, VendorError } from '../core/errors.ts';
 import { asArray, asObject, parseJson } from '../core/json/narrow.ts';
-import { createSseParser, SseEventTooLargeError } from '../core/sse.ts';
-import { parseEditUsage, parseTranscriptionUsage, parseUploadEvent, type UploadUsage } from '../dialects/media/upload-usage.ts';
+import { createSseParser, type SseEvent, SseEventTooLargeError } from '../core/sse.ts';
+import {
+  parseEditUsage,
+  parseTranscriptDelta,
+  parseTranscriptionUsage,
+  parseUploadEvent,
+  type UploadUsage,
+} from '../dialects/media/upload-usage.ts';
 import type { UploadBody, UploadKind } from '../dialects/media/uploads.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { readBody, relayBody } from './http-client.ts';
@@ -29,6 +35,8 @@ export interface UploadResponse {
   readonly chunks: AsyncGenerator<Buffer, void>;
   /** Null until the vendor has reported its usage. */
   readonly usage: () => UploadUsage | null;
+  /** The transcript, as far as it has been received; empty for images. */
+  readonly texts: () => readonly string[];
 }
 
 /** Throws `no_route` for a provider whose format has no uploads. */
@@ -54,7 +62,7 @@ export async function sendUpload(httpClient: VendorHttpClient, request: UploadRe
   if (received.length === 0) throw new VendorError('unreadable', 'the response is empty', { status });
   const bytes = kind.route === 'images' ? await inlineEdits(httpClient, received, request, status) : received;
   const usage = kind.route === 'images' ? parseEditUsage(bytes) : parseTranscriptionUsage(bytes);
-  return { status, contentType, chunks: once(bytes), usage: () => usage };
+  return { status, contentType, chunks: once(bytes), usage: () => usage, texts: () => [usage.text ?? ''] };
 }
 
 /** Reports shapes without uploads. Throws `no_route`. */
@@ -94,16 +102,23 @@ async function* once(bytes: Buffer): AsyncGenerator<Buffer, void> {
 function relayStream({ status, body }: HttpResponse, contentType: string): UploadResponse {
   const parser = createSseParser(maxImageResponseBytes);
   let usage: UploadUsage | null = null;
+  let deltas = '';
+  const read = (events: readonly SseEvent[]): void => {
+    for (const event of events) {
+      usage = parseUploadEvent(event) ?? usage;
+      deltas += parseTranscriptDelta(event);
+    }
+  };
   async function* chunks(): AsyncGenerator<Buffer, void> {
     try {
       for await (const chunk of relayBody(body)) {
-        for (const event of parser.push(chunk).events) usage = parseUploadEvent(event) ?? usage;
+        read(parser.push(chunk).events);
         yield chunk;
       }
-      for (const event of parser.end().events) usage = parseUploadEvent(event) ?? usage;
+      read(parser.end().events);
     } catch (cause) {
       throw cause instanceof SseEventTooLargeError ? new VendorError('broken', cause.message, { status, cause }) : cause;
     }
   }
-  return { status, contentType, chunks: chunks(), usage: () => usage };
+  return { status, contentType, chunks: chunks(), usage: () => usage, texts: () => [deltas, usage?.text ?? ''] };
 }

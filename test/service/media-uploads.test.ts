@@ -352,6 +352,23 @@ describe('an upload', () => {
     ]);
   });
 
+  it.each(['json', 'events'])('403: a rule of the output blocks a transcript, as %s, before any of it is sent', async (form) => {
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, {
+      rules: [{ class: 'email', place: 'output', action: 'block' }],
+    });
+    const done = { type: 'transcript.text.done', text: 'Write to anna@example.com', usage: { type: 'duration', seconds: 10 } };
+    answer = form === 'json' ? json(done) : text('text/event-stream', `data: ${JSON.stringify(done)}\n\n`);
+    const blocked = await eventually(async () => {
+      const response = await post(path, field('model', 'own/whisper') + filePart('x') + end);
+      expect(response.status).toBe(403);
+      return response;
+    });
+    await expectRouteError(blocked, { name: 'speech' }, { status: 403, code: 'guardrail_blocked', message: /email in output/ });
+    expect(await rowOf(gateway)).toMatchObject({ outcome: 'refused', code: 'guardrail_blocked', status: 403, cost: 0.001 });
+    answer = json({ text: 'Hello.' });
+    expect((await post(path, field('model', 'own/whisper') + filePart('x') + end)).status).toBe(200);
+  });
+
   it('403 and 429: content rules check the prompt wherever it is, and ceilings apply', async () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, {
       rules: [{ class: 'email', place: 'input', action: 'block' }],

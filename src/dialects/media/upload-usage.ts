@@ -11,6 +11,8 @@ export interface UploadUsage {
   readonly unitsEstimated: boolean;
   /** Null when the vendor reported none. */
   readonly tokens: Tokens | null;
+  /** The transcript, for content rules. */
+  readonly text?: string;
 }
 
 /** Average speed of spoken English. */
@@ -25,7 +27,7 @@ export function parseEditUsage(body: Buffer): UploadUsage {
 export function parseTranscriptionUsage(body: Buffer): UploadUsage {
   const text = body.toString('utf8');
   const json = parseJson(text);
-  if (!isObject(json)) return estimate(findSubtitleEnd(text) ?? text.trim().length / charactersPerSecond);
+  if (!isObject(json)) return { ...estimate(findSubtitleEnd(text) ?? text.trim().length / charactersPerSecond), text };
   return readTranscript(json);
 }
 
@@ -42,11 +44,19 @@ export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
   }
 }
 
-function readTranscript({ usage, duration, text }: Readonly<Record<string, unknown>>): UploadUsage {
+/** Text of an event that continues a transcript; empty for other events. */
+export function parseTranscriptDelta({ data }: SseEvent): string {
+  const { type, delta, text } = asObject(parseJson(data));
+  if (type === 'transcript.text.delta') return asString(delta) ?? '';
+  return type === 'transcript.text.segment' ? `${asString(text) ?? ''}\n` : '';
+}
+
+function readTranscript({ usage, duration, text: written }: Readonly<Record<string, unknown>>): UploadUsage {
   const tokens = parseResponsesUsage(usage);
+  const text = asString(written) ?? '';
   const seconds = asSeconds(asObject(usage).seconds) ?? asSeconds(duration);
-  if (seconds !== null) return { units: { seconds }, unitsEstimated: false, tokens };
-  return { ...estimate((asString(text) ?? '').length / charactersPerSecond), tokens };
+  if (seconds !== null) return { units: { seconds }, unitsEstimated: false, tokens, text };
+  return { ...estimate(text.length / charactersPerSecond), tokens, text };
 }
 
 function estimate(seconds: number): UploadUsage {

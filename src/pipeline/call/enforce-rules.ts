@@ -46,6 +46,9 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
     checkInput: (call: Call, rules: PlaceRules): Promise<void> =>
       checkTexts(call, rules, extractRequestTexts(parseJson(call.body.toString('utf8')))),
     checkTexts,
+    /** Returns the error of blocked texts of a media response; null when they pass. */
+    checkOutput: (call: CheckedCall, rules: PlaceRules, texts: readonly string[]): Promise<GatewayError | null> =>
+      evaluate(call, rules, 'output', texts),
     /**
      * Returns the response to send, and the error when it is blocked. Under blocking rules a stream is buffered to its end and replayed; under
      * rules that only observe, it is relayed while it is read.

@@ -21,6 +21,7 @@ import { reportAttempt } from '../call/report-attempt.ts';
 import { logCall } from '../call/settle.ts';
 import type { MediaCallRequest, MediaEnd, RunningMediaCall } from './media-record.ts';
 import { asGatewayError, mediaUsageBounds, settleMediaCall, toMediaCallMetadata } from './media-record.ts';
+import { checkOutput } from './output-rules.ts';
 
 export interface MediaDeps {
   /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
@@ -55,12 +56,14 @@ interface VendorStream {
   readonly chunks: AsyncGenerator<Buffer, void>;
   /** What the vendor reported in the stream; null or absent when it reported nothing: the requested units are charged. */
   readonly usage?: () => Pick<MediaEnd, 'units' | 'unitsEstimated' | 'tokens'> | null;
+  /** Texts that have been read from the stream, which content rules of the output check. */
+  readonly texts?: () => readonly string[];
 }
 
 export type MediaCalls = ReturnType<typeof createMediaCalls>;
 
 export function createMediaCalls({ getKeyCeilings, admission, breakers, journal, clock, logger }: MediaDeps) {
-  const { checkTexts } = createRuleEnforcer({ logger });
+  const { checkTexts, checkOutput: checkOutputTexts } = createRuleEnforcer({ logger });
 
   return {
     /** Reports whether a cost ceiling applies, so that models without a price must be skipped. Throws `limits_unavailable`. */
@@ -81,7 +84,13 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
       const { status, contentType, ...stream } = await send().catch((error: unknown) => fail(running, error, cancellation));
       report(request, null);
       const respondingCall = { ...running, status, firstByteMs: clock.now() - running.start.startedAt };
-      return { model: request.candidate.id, contentType, chunks: deliver(respondingCall, stream) };
+      const { chunks, error } = await applyOutputRules(request, stream);
+      if (error) {
+        const charged = stream.usage?.() ?? { units: request.units, tokens: null };
+        await settle(respondingCall, { ...charged, outcome: 'ok', status, endedAt: clock.now() }, error);
+        throw error;
+      }
+      return { model: request.candidate.id, contentType, chunks: deliver(respondingCall, { ...stream, chunks }) };
     },
   };
 
@@ -132,6 +141,13 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     throw error;
   }
 
+  function applyOutputRules({ call, project }: MediaCallRequest, { chunks, texts }: Pick<VendorStream, 'chunks' | 'texts'>) {
+    const rules = project.rules.output;
+    if (!rules || !texts) return { chunks, error: null };
+    const check = () => checkOutputTexts(call, rules, texts());
+    return checkOutput(rules, chunks, check);
+  }
+
   /** Relays the chunks of a stream and settles the call however it ends: complete, broken by the vendor, or abandoned by the caller. */
   async function* deliver(
     running: RunningMediaCall,
@@ -167,10 +183,11 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     reportAttempt(breakers, { projectId: call.caller.projectId, provider: candidate.provider, error, now: clock.now() });
   }
 
-  /** Converts the reservation to usage and records the call. */
-  async function settle(running: RunningMediaCall, end: MediaEnd): Promise<void> {
-    const call = settleMediaCall(running, end);
-    const settled = { ...call, result: running.reservation.settle(call.result) };
+  /** Converts the reservation to usage and records the call. A response that a content rule blocked is charged, because the vendor bills it. */
+  async function settle(running: RunningMediaCall, end: MediaEnd, blockedBy?: GatewayError): Promise<void> {
+    const { result, ...call } = settleMediaCall(running, end);
+    const blocked = blockedBy && ({ outcome: 'refused', status: blockedBy.status, code: blockedBy.code } as const);
+    const settled = { ...call, result: running.reservation.settle({ ...result, ...blocked }) };
     await journal.settle(settled);
     logCall(logger, running.request.call, settled);
   }

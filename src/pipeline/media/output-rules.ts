@@ -1,0 +1,55 @@
+/** Applies the content rules of the output to a media response that contains text. */
+import { type GatewayError, VendorError } from '../../core/errors.ts';
+import type { PlaceRules } from '../../guardrails/rules.ts';
+
+type Chunks = AsyncGenerator<Buffer, void>;
+
+export interface CheckedOutput {
+  readonly chunks: Chunks;
+  /** The response is blocked. */
+  readonly error: GatewayError | null;
+}
+
+/** Equal to the maximum size of a plain response. */
+const maxHeldBytes = 64 * 1024 * 1024;
+
+/**
+ * Under blocking rules the response is held until its text has been checked; otherwise it is checked at its end. `check` is called once, and
+ * does not throw when the rules only observe.
+ */
+export async function checkOutput(rules: PlaceRules, chunks: Chunks, check: () => Promise<GatewayError | null>): Promise<CheckedOutput> {
+  if (!rules.blocks) return { chunks: tap(chunks, check), error: null };
+  const held = await hold(chunks);
+  return { chunks: held, error: await check() };
+}
+
+async function* tap(chunks: Chunks, check: () => Promise<unknown>): Chunks {
+  try {
+    yield* chunks;
+  } finally {
+    await chunks.return();
+    await check();
+  }
+}
+
+/** Reads a response to its end, and returns it again with the same chunks and error. */
+async function hold(chunks: Chunks): Promise<Chunks> {
+  const held: Buffer[] = [];
+  let heldBytes = 0;
+  let failure: unknown = null;
+  try {
+    for await (const chunk of chunks) {
+      heldBytes += chunk.length;
+      if (heldBytes > maxHeldBytes) throw new VendorError('broken', 'the response is too large to be checked');
+      held.push(chunk);
+    }
+  } catch (error) {
+    failure = error;
+  }
+  return replay(held, failure);
+}
+
+async function* replay(held: readonly Buffer[], failure: unknown): Chunks {
+  yield* held;
+  if (failure !== null) throw failure;
+}
