@@ -128,6 +128,7 @@ export function createApi(deps: ApiDeps): Api {
     },
     memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, eraseSubject, readStored }),
     health,
+    corsOrigins: () => snapshot().config.corsOrigins,
     provision: createProvisionRoutes({
       projects,
       keyring,

@@ -77,6 +77,8 @@ export interface Config {
   readonly publicUrl: string | null;
   /** Null: no identity provider. */
   readonly oidc: OidcConfig | null;
+  /** Origins of web pages that may call the routes of virtual keys; `*` for all. Empty: none. */
+  readonly corsOrigins: readonly string[];
   readonly providers: Readonly<Record<string, ProviderConfig>>;
   readonly models: Readonly<Record<string, CatalogRow>>;
   readonly tiers: Tiers;

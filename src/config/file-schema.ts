@@ -79,6 +79,13 @@ export const modelRow = z.strictObject({
 
 const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a provider is named with letters, digits, ".", "_" and "-"');
 
+/** As browsers send it: compared byte for byte. */
+const origin = z
+  .string()
+  .refine((text) => text === '*' || (!text.includes('*') && URL.canParse(text) && /^https?:/.test(text) && new URL(text).origin === text), {
+    message: 'must be an origin such as https://app.example.com, without a path or a final slash, or "*" for all',
+  });
+
 export const fileSchema = z.strictObject({
   providers: z.record(providerName, provider).optional(),
   models: z.record(modelId, modelRow).optional(),
@@ -112,6 +119,7 @@ export const fileSchema = z.strictObject({
         .optional(),
     })
     .optional(),
+  cors: z.strictObject({ origins: z.array(origin).max(100) }).optional(),
   public_url: z.string().optional(),
   oidc: z
     .strictObject({

@@ -60,6 +60,7 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
     temporal: settings.temporal,
     adminToken: settings.adminToken ?? values.admin_token ?? null,
     ...parts,
+    corsOrigins: values.cors?.origins ?? [],
     auto: { classifier: values.auto?.classifier ?? 'rules' },
     catalogFill: values.catalog_fill ?? true,
     onBudgetStoreDown: values.on_budget_store_down ?? 'allow',

@@ -1,9 +1,10 @@
 /** Registers every URL of the gateway except those under `/provision`, one line each, and creates the HTTP server. */
-import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http';
+import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
 import type { Express, NextFunction, Request, RequestHandler, Response, Router } from 'express';
 import express from 'express';
 import { gatewayError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
+import { allowOrigins } from './cors.ts';
 import { createErrorHandler, sendJson } from './error-handler.ts';
 import { allowHalfOpen } from './half-close.ts';
 import { describeApi, publicAddresses } from './openapi.ts';
@@ -33,6 +34,8 @@ export interface ServerDeps extends HealthServerDeps {
   readonly models: ModelsRouteDeps;
   readonly memory: MemoryRouteDeps;
   readonly provision: Router;
+  /** Origins of web pages that may call the routes of virtual keys. */
+  readonly corsOrigins: () => readonly string[];
   /** `/console` and `/my-key`. */
   readonly console: Router;
   readonly mcp: McpRoutes;
@@ -97,12 +100,13 @@ export function createHttpServer(deps: ServerDeps): Server {
 
   app.use(deps.console);
 
-  return serve(app, deps);
+  return serve(app, deps, allowOrigins(deps.corsOrigins, app));
 }
 
 /** Server of a worker process: health routes only. */
 export function createHealthServer(deps: HealthServerDeps): Server {
-  return serve(createExpress(), deps);
+  const app = createExpress();
+  return serve(app, deps, app);
 }
 
 function createExpress(): Express {
@@ -110,7 +114,7 @@ function createExpress(): Express {
 }
 
 /** Adds what all processes serve: the health routes, and an error for everything else. */
-function serve(app: Express, { health, logger }: HealthServerDeps): Server {
+function serve(app: Express, { health, logger }: HealthServerDeps, listener: RequestListener): Server {
   const { healthz, readyz } = createHealthRoutes(health);
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);
@@ -123,7 +127,7 @@ function serve(app: Express, { health, logger }: HealthServerDeps): Server {
     app(request, response);
   });
   app.use(createErrorHandler(logger));
-  const server = createServer(prototypedMessageClasses(app), app);
+  const server = createServer(prototypedMessageClasses(app), listener);
   allowHalfOpen(server);
   // Longer than the idle timeout of common load balancers (60 s): a request sent while we close an idle connection would fail.
   server.keepAliveTimeout = 65_000;

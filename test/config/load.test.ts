@@ -286,6 +286,29 @@ test('a configured file that does not exist is an error', () => {
   expect(() => readConfigSource({ GATEWAY_CONFIG: '/nowhere/gateway.yaml' })).toThrow('/nowhere/gateway.yaml: cannot be read: ENOENT');
 });
 
+describe('cors.origins', () => {
+  test('are exact origins, or * for all; none by default', () => {
+    expect(load(minimal).corsOrigins).toEqual([]);
+    const origins = ['https://app.example.com', 'http://localhost:3000', '*'];
+    expect(load(`${minimal}cors: { origins: ${JSON.stringify(origins)} }\n`).corsOrigins).toEqual(origins);
+  });
+
+  test('that a browser never sends are reported, each with its position', () => {
+    const wrong = [
+      'https://app.example.com/',
+      'https://App.example.com',
+      'https://a.example:443',
+      'app.example.com',
+      'https://*.a.example',
+      'null',
+      '',
+    ];
+    const errors = errorsOf(`${minimal}cors: { origins: ${JSON.stringify(wrong)}, credentials: true }\n`);
+    expect(errors).toHaveLength(wrong.length + 1);
+    for (const at of wrong.keys()) expect(errors.join()).toContain(`cors.origins.${at}: must be an origin such as https://app.example.com`);
+  });
+});
+
 describe('sign-in', () => {
   const oidc = {
     OIDC_ISSUER: 'https://id.example.com/realm',
