@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type OpenAI from 'openai';
 import { zodTextFormat } from 'openai/helpers/zod';
 import { z } from 'zod';
-import { shareGateway } from '../support/gateway.ts';
+import { eventually, shareGateway } from '../support/gateway.ts';
 import { chatTools, dialects, lastCall, lastRequest, openaiOf, paths, pixel, toolInputs } from './dialects-gateway.ts';
 
 /** The scripted vendor without its route of responses. */
@@ -109,6 +109,52 @@ describe.each(dialects)('on a %s vendor', (vendor) => {
     const image = { type: 'input_image' as const, detail: 'auto' as const, image_url: `data:image/png;base64,${pixel}` };
     const input = [{ role: 'user' as const, content: [{ type: 'input_text' as const, text: 'What is it?' }, image] }];
     expect((await responses().create({ model: modelOf('echo'), input })).output_text).toBe('You said: What is it? (and sent 1 attachment)');
+  });
+});
+
+describe('what the gateway reads of a translated call', () => {
+  it('403 guardrail_blocked for a response, plain and streamed', async () => {
+    const gateway = await lent().withProject('translated-rules');
+    const rules = [{ class: 'email', place: 'output', action: 'block' }];
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, { rules });
+    const model = `messages/say-${Buffer.from('ada@example.com').toString('base64url')}`;
+    for (const stream of [false, true]) {
+      const answer = await gateway.call('/v1/responses', { model, input: 'Hi', stream });
+      expect([answer.status, await answer.json()]).toMatchObject([403, { error: { code: 'guardrail_blocked' } }]);
+    }
+  });
+
+  it('a loop of custom tools is one conversation, with the calls as the caller knows them', async () => {
+    const gateway = lent();
+    const responses = openaiOf(gateway).responses;
+    const body = { model: 'messages/tool', tools: [{ type: 'custom' as const, name: 'run' }] };
+    const ids: string[] = [];
+    const input: Item[] = [{ role: 'user', content: 'Oslo in the rain' }];
+    for (let turn = 0; turn < 2; turn += 1) {
+      const { data, response } = await responses.create({ ...body, input }).withResponse();
+      ids.push(response.headers.get('x-gateway-call-id') ?? '');
+      input.push(...(data.output as Item[]));
+      for (const item of data.output)
+        if (item.type === 'custom_tool_call') input.push({ type: 'custom_tool_call_output', call_id: item.call_id, output: 'done' });
+    }
+    expect(input.at(2)).toMatchObject({ type: 'custom_tool_call_output' });
+    const rows = await eventually(async () => {
+      const stored = await gateway.database.query<{ id: string }>(
+        'select conversation_id as id from call_texts where call_id = any($1::uuid[]) and conversation_id is not null',
+        [ids],
+      );
+      if (stored.length < 2) throw new Error('the calls are not stored yet');
+      return stored;
+    });
+    expect(new Set(rows.map(({ id }) => id)).size).toBe(1);
+    const episode = await gateway.call(`/v1/memory/episodes/${rows[0]?.id}`);
+    expect(await episode.json()).toMatchObject({
+      messages: [
+        { role: 'user', content: 'Oslo in the rain' },
+        { role: 'assistant', tool_calls: [{ name: 'run', arguments: 'Oslo in the rain' }] },
+        { role: 'assistant', content: 'The tool said: done' },
+      ],
+    });
   });
 });
 
