@@ -4,8 +4,8 @@
  * Omitted prices: `cached_input` and `cache_write` cost what input costs, which is never less than the vendor charges. With the messages
  * dialect, cache writes cost 1.25 times the input for five minutes and 2 times for an hour, as its vendor charges.
  *
- * Omitted traits (`supports_schema`, `thinking`, `reasons`, `serves`, `takes`) and windows (`max_input_tokens`, `context_window`) come from the
- * starter catalog: a row with another price does not mean that the model behaves differently.
+ * Omitted traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`) and windows (`max_input_tokens`,
+ * `context_window`) come from the starter catalog: a row with another price does not mean that the model behaves differently.
  */
 import type { ModelTraits } from '../core/call.ts';
 import { nanosFromUsd } from '../core/cost.ts';
@@ -138,11 +138,12 @@ function checkTakes(fields: readonly string[], kind: Kind, addError: (message: s
   }
 }
 
-function toTraits({ supports_schema: supportsSchema, thinking, reasons }: ModelValues): ModelTraits {
+function toTraits({ supports_schema: supportsSchema, thinking, reasons, takes_reasoning: takesReasoning }: ModelValues): ModelTraits {
   return {
     ...(supportsSchema !== undefined && { supportsSchema }),
     ...(thinking !== undefined && { thinking }),
     ...(reasons !== undefined && { reasons }),
+    ...(takesReasoning !== undefined && { takesReasoning }),
   };
 }
 

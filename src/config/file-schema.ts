@@ -65,6 +65,7 @@ export const modelRow = z.strictObject({
   supports_schema: z.boolean().optional(),
   thinking: z.enum(['budget', 'adaptive', 'none']).optional(),
   reasons: z.boolean().optional(),
+  takes_reasoning: z.enum(['none', 'text', 'details']).optional(),
   serves: z
     .array(z.enum(['chat', 'messages', 'responses']))
     .min(1)

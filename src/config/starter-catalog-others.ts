@@ -48,7 +48,7 @@ export const groqModels: Models = {
   'whisper-large-v3-turbo': { kind: 'transcriptions', per_second: '0.00001111' },
 };
 
-const deepseek = { max_input_tokens: 1_000_000, max_output_tokens: 384_000 };
+const deepseek = { max_input_tokens: 1_000_000, max_output_tokens: 384_000, takes_reasoning: 'text' } as const;
 const deepseekFlash = { input: '0.30', cached_input: '0.006', output: '1.20', ...deepseek };
 
 /** Prices of peak hours; the vendor charges half of them at other times. */
@@ -105,12 +105,14 @@ export const voyageModels: Models = {
 };
 
 export const moonshotModels: Models = {
-  'kimi-k2.6': { input: '0.95', cached_input: '0.16', output: '4', max_input_tokens: 262_144 },
+  'kimi-k2.6': { input: '0.95', cached_input: '0.16', output: '4', max_input_tokens: 262_144, takes_reasoning: 'text' },
 };
 
+const zai = { max_input_tokens: 200_000, max_output_tokens: 128_000, takes_reasoning: 'text' } as const;
+
 export const zaiModels: Models = {
-  'glm-5.1': { input: '1.40', cached_input: '0.26', output: '4.40', max_input_tokens: 200_000, max_output_tokens: 128_000 },
-  'glm-4.7': { input: '0.60', cached_input: '0.11', output: '2.20', max_input_tokens: 200_000, max_output_tokens: 128_000 },
+  'glm-5.1': { input: '1.40', cached_input: '0.26', output: '4.40', ...zai },
+  'glm-4.7': { input: '0.60', cached_input: '0.11', output: '2.20', ...zai },
 };
 
 export const cerebrasModels: Models = {

@@ -121,6 +121,8 @@ export interface Call extends CallIdentity {
   readonly caller: Caller;
   readonly projectSlug: string;
   readonly stream: boolean;
+  /** The caller did not ask for usage in its stream: events that only report usage are not sent to it. */
+  readonly hidesUsage?: true;
   readonly body: Buffer;
   readonly spans: BodySpans;
   /** Maximum of output tokens set by the caller; null when it set none. */
@@ -173,6 +175,11 @@ export interface ModelTraits {
   readonly thinking?: 'budget' | 'adaptive' | 'none';
   /** Chat dialect: accepts `reasoning_effort`. Default: true. */
   readonly reasons?: boolean;
+  /**
+   * Chat dialect: the form in which it takes reasoning of earlier turns. `text` is `reasoning_content`, `details` is `reasoning_details`.
+   * Default: `none`, since many vendors refuse a message with an unknown member.
+   */
+  readonly takesReasoning?: 'none' | 'text' | 'details';
 }
 
 /**

@@ -7,7 +7,13 @@ import type { MediaStream } from '../pipeline/media/handle-media-call.ts';
 import type { ImageResult } from '../pipeline/media/images.ts';
 import type { VideoStart } from '../pipeline/video/start-video.ts';
 import type { FileResponse } from '../pipeline/video/video-queries.ts';
-import { sendBytes, sendJson } from './error-handler.ts';
+import { type ErrorStyle, sendBytes, sendJson } from './error-handler.ts';
+
+/** Names the call in the headers, also as the request id that SDKs of the dialect show. */
+export function setCallId(response: ServerResponse, id: string, style: ErrorStyle): void {
+  response.setHeader('x-gateway-call-id', id);
+  response.setHeader(style === 'messages' ? 'request-id' : 'x-request-id', id);
+}
 
 /** Resolves when the response is handed to the connection, or the caller has disconnected. */
 export async function sendCallResponse(response: ServerResponse, callResponse: CallResponse): Promise<void> {

@@ -1,5 +1,6 @@
 /** Relays a vendor's event stream as complete events with unchanged bytes, and returns how it ended. */
 import type { Readable } from 'node:stream';
+import type { Span } from '../core/json/spans.ts';
 import type { SseBatch } from '../core/sse.ts';
 import { createSseParser, SseEventTooLargeError } from '../core/sse.ts';
 import type { StreamReader } from '../dialects/contract/route-codec.ts';
@@ -15,11 +16,26 @@ export type StreamEnd =
 export interface StreamChunk {
   readonly bytes: Buffer;
   readonly isLast: boolean;
+  /** Events of `bytes` that only report usage, in order; absent when there are none. */
+  readonly usage?: readonly Span[];
+}
+
+/** The bytes of a chunk without its events that only report usage. */
+export function omitUsage({ bytes, usage = [] }: Pick<StreamChunk, 'bytes' | 'usage'>): Buffer {
+  const kept: Buffer[] = [];
+  let at = 0;
+  for (const { start, end } of usage) {
+    kept.push(bytes.subarray(at, start));
+    at = end;
+  }
+  return Buffer.concat([...kept, bytes.subarray(at)]);
 }
 
 /** Result of reading a batch of complete events. */
 interface Step {
   readonly bytes: Buffer;
+  /** Events of `bytes` that only report usage. */
+  readonly usage: readonly Span[];
   /** Null when the stream continues. */
   readonly end: StreamEnd | null;
   /** The last event of the batch belongs to the dialect. */
@@ -28,6 +44,7 @@ interface Step {
 
 /** Limit of buffered keep-alives before the first chunk: a vendor that sends nothing else must not fill the memory. */
 const maxBufferedBytes = 1024 * 1024;
+const noSpans: readonly Span[] = [];
 
 /**
  * Yields nothing before the first chunk of the response: until then keep-alives are buffered and another model can be tried. A stream that
@@ -49,33 +66,46 @@ export async function* relayEvents(
 
   const step = ({ bytes, events }: SseBatch): Step => {
     let isReadable = true;
+    let usage = noSpans;
     for (const [index, event] of events.entries()) {
       const kind = reader.read(event);
       isReadable = kind !== 'unreadable';
       if (kind === 'delta') hasStarted = true;
-      else if (kind === 'end' && hasStarted) return { bytes, end: { kind: 'whole' }, isReadable };
+      else if (kind === 'usage') {
+        hasStarted = true;
+        usage = [...usage, { start: event.start, end: events[index + 1]?.start ?? bytes.length }];
+      } else if (kind === 'end' && hasStarted) return { bytes, usage, end: { kind: 'whole' }, isReadable };
       else if (kind === 'error') {
         // Anything after the error, such as `[DONE]`, would make the response appear complete, so it is cut off.
         const cut = stripSecretsFromBytes(bytes.subarray(0, events[index + 1]?.start ?? bytes.length), secrets);
         const message = stripSecrets(reader.problem() ?? 'the vendor reported an error', secrets);
-        return { bytes: cut, end: { kind: 'broken', message, errorForwarded: hasStarted }, isReadable };
+        return { bytes: cut, usage, end: { kind: 'broken', message, errorForwarded: hasStarted }, isReadable };
       } else if (!isReadable && !hasStarted) {
-        return { bytes, end: { kind: 'broken', message: 'the stream does not use this dialect', errorForwarded: false }, isReadable };
+        return {
+          bytes,
+          usage,
+          end: { kind: 'broken', message: 'the stream does not use this dialect', errorForwarded: false },
+          isReadable,
+        };
       }
     }
-    return { bytes, end: null, isReadable };
+    return { bytes, usage, end: null, isReadable };
   };
 
-  const takeBuffered = (bytes: Buffer): Buffer => {
-    if (buffered.length === 0) return bytes;
-    const all = Buffer.concat([...buffered, bytes]);
+  /** The chunk of complete events: those that were buffered, then those of a step. */
+  const toChunk = ({ bytes, usage }: Step, isLast: boolean): StreamChunk => {
+    const offset = bufferedBytes;
+    const all = offset === 0 ? bytes : Buffer.concat([...buffered, bytes]);
     buffered = [];
-    return all;
+    bufferedBytes = 0;
+    if (usage.length === 0) return { bytes: all, isLast };
+    return { bytes: all, isLast, usage: usage.map(({ start, end }) => ({ start: start + offset, end: end + offset })) };
   };
 
   try {
     for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-      const { bytes, end } = step(parser.push(chunk));
+      const read = step(parser.push(chunk));
+      const { bytes, end } = read;
       if (end && !hasStarted) return end;
       if (!hasStarted) {
         if (bytes.length > 0) buffered.push(bytes);
@@ -84,16 +114,17 @@ export async function* relayEvents(
         continue;
       }
       isWhole = end?.kind === 'whole';
-      if (bytes.length > 0) yield { bytes: takeBuffered(bytes), isLast: isWhole };
+      if (bytes.length > 0) yield toChunk(read, isWhole);
       if (end) return end;
     }
-    const { bytes, end, isReadable } = step(parser.end());
+    const read = step(parser.end());
+    const { bytes, end, isReadable } = read;
     const ended: StreamEnd =
       end ??
       (reader.finished() ? { kind: 'whole' } : { kind: 'broken', message: 'the vendor ended the stream early', errorForwarded: false });
     // An incomplete event is relayed only if it completes the response: a client could not parse an error event after it.
     if (hasStarted && isReadable && bytes.length > 0 && (ended.kind === 'whole' || ended.errorForwarded))
-      yield { bytes: takeBuffered(bytes), isLast: ended.kind === 'whole' };
+      yield toChunk(read, ended.kind === 'whole');
     return ended;
   } catch (cause) {
     if (cause instanceof SseEventTooLargeError) return { kind: 'broken', message: cause.message, errorForwarded: false };

@@ -90,7 +90,8 @@ it('responses are returned byte for byte, plain and streamed, in both dialects',
     ] as const) {
       for (const model of ['numbers', 'crlf+long-50', 'tiny-bytes+long-10', 'no-done+echo', 'big-300']) {
         for (const stream of [false, true]) {
-          const body = { model: `${provider}/${model}`, max_tokens: 9, stream, messages: [{ role: 'user', content: 'hi' }] };
+          const asking = stream && provider === 'one' ? { stream_options: { include_usage: true } } : {};
+          const body = { model: `${provider}/${model}`, max_tokens: 9, stream, messages: [{ role: 'user', content: 'hi' }], ...asking };
           const through = await gateway.call(path, body);
           const request = gateway.vendor.requests().at(-1);
           const direct = await fetch(gateway.vendor.url + path, {

@@ -58,7 +58,8 @@ const ask = {
   chat: async (gateway: TestGateway, model: string, stream: boolean, maxTokens: number): Promise<Received> => {
     const body = { model, max_tokens: maxTokens, tools: chatTools, messages: [{ role: 'user' as const, content: said }] };
     const { completions } = openaiOf(gateway).chat;
-    return fromChat(stream ? await completions.stream(body).finalChatCompletion() : await completions.create(body));
+    const asking = { ...body, stream_options: { include_usage: true } };
+    return fromChat(stream ? await completions.stream(asking).finalChatCompletion() : await completions.create(body));
   },
   messages: async (gateway: TestGateway, model: string, stream: boolean, maxTokens: number): Promise<Received> => {
     const body = { model, max_tokens: maxTokens, tools: messagesTools, messages: [{ role: 'user' as const, content: said }] };

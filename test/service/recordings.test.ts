@@ -27,7 +27,8 @@ const titleOf = ({ route, name, stream }: Recording): string => `${route}/${name
 
 function bodyOf(route: TextRoute, model: string, stream: boolean): object {
   if (route === 'responses') return { model, input: 'Hi', stream };
-  return { model, stream, max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] };
+  const asking = stream && route === 'chat' ? { stream_options: { include_usage: true } } : {};
+  return { model, stream, max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }], ...asking };
 }
 
 const cases = recordings.map((recording) => [titleOf(recording), recording] as const);

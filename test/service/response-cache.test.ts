@@ -86,7 +86,8 @@ describe('200: an identical request is served from the cache', () => {
   test('with usage, the closing event and the headers of a stream', async () => {
     const lent = await lendProject();
     await ask(lent, 'chat');
-    const answer = await lent.call(paths.chat, { model: 'one/echo', messages: question, stream: true });
+    const asking = { stream: true, stream_options: { include_usage: true } };
+    const answer = await lent.call(paths.chat, { model: 'one/echo', messages: question, ...asking });
     expect(Object.fromEntries(answer.headers)).toMatchObject({
       'content-type': 'text/event-stream',
       'cache-control': 'no-cache',
@@ -341,7 +342,9 @@ const hearers: Record<Dialect, (lent: TestGateway, body: { model: string; tools?
   async chat(lent, { model, tools }, stream) {
     const openai = openaiOf(lent);
     const body = { model, messages: question, ...(tools ? { tools: chatTools } : {}) };
-    const answer = stream ? await openai.chat.completions.stream(body).finalChatCompletion() : await openai.chat.completions.create(body);
+    const answer = stream
+      ? await openai.chat.completions.stream({ ...body, stream_options: { include_usage: true } }).finalChatCompletion()
+      : await openai.chat.completions.create(body);
     const { id, created, choices, usage } = answer;
     return {
       id,

@@ -6,7 +6,7 @@ import { chat } from '../../src/dialects/chat/codec.ts';
 import type { RouteCodec } from '../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
 import type { StreamChunk, StreamEnd } from '../../src/vendors/stream.ts';
-import { relayEvents } from '../../src/vendors/stream.ts';
+import { omitUsage, relayEvents } from '../../src/vendors/stream.ts';
 import { streamOf } from '../dialects/events.ts';
 
 interface Relayed {
@@ -58,6 +58,19 @@ describe('a complete response', () => {
     );
   });
 
+  test('without its usage, if the caller did not ask for it, is all other bytes, however it is chunked', async () => {
+    const filtered = { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null };
+    const text = `: one\r\n\r\n${streamOf(filtered, delta('é'), finish)}${streamOf(usage).replaceAll('\n', '\r\n')}${streamOf('[DONE]')}`;
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat(), { maxLength: 8 }), async (places) => {
+        const { relayed } = await relay(chat, cut(text, places));
+        expect(Buffer.concat(relayed.map(({ bytes }) => bytes)).toString()).toBe(text);
+        const shown = Buffer.concat(relayed.map(omitUsage)).toString();
+        expect(shown).toBe(`: one\r\n\r\n${streamOf(filtered, delta('é'), finish, '[DONE]')}`);
+      }),
+    );
+  });
+
   test('of the messages dialect ends with message_stop', async () => {
     const chunks = [messageStart, event({ type: 'ping' }), messageStop];
     const { relayed, end } = await relay(messages, chunks);
@@ -66,12 +79,16 @@ describe('a complete response', () => {
   });
 
   test('marks the chunk with [DONE] as the last, even with other events before it', async () => {
-    expect((await relay(chat, [whole])).relayed).toEqual([{ bytes: Buffer.from(whole), isLast: true }]);
+    expect((await relay(chat, [whole])).relayed).toMatchObject([{ bytes: Buffer.from(whole), isLast: true }]);
   });
 
   test('is complete with a finish reason, even without [DONE]', async () => {
     const text = streamOf(delta('x'), finish, usage);
-    expect(await relay(chat, [text])).toEqual({ relayed: [{ bytes: Buffer.from(text), isLast: false }], text, end: { kind: 'whole' } });
+    expect(await relay(chat, [text])).toMatchObject({
+      relayed: [{ bytes: Buffer.from(text), isLast: false }],
+      text,
+      end: { kind: 'whole' },
+    });
   });
 
   test('is complete when only its last blank line is missing', async () => {

@@ -4,11 +4,13 @@ import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 import { expectArray, expectKnownObject, expectString, isSameJson } from '../json/strict-json.ts';
 
+export const contentFields = ['content', 'refusal'] as const;
+export const reasoningFields = ['reasoning_content', 'reasoning'] as const;
 /** Text fields of a message that are streamed in parts. */
-export const messageTextFields = ['content', 'refusal', 'reasoning_content', 'reasoning'] as const;
+export const messageTextFields = [...contentFields, ...reasoningFields];
 
 const choiceMembers = new Set(['index', 'delta', 'finish_reason']);
-const deltaMembers = new Set<string>(['role', 'tool_calls', 'function_call', ...messageTextFields]);
+const deltaMembers = new Set<string>(['role', 'tool_calls', 'function_call', 'reasoning_details', ...messageTextFields]);
 export const callMembers = new Set(['index', 'id', 'type', 'function']);
 export const functionMembers = new Set(['name', 'arguments']);
 
@@ -20,6 +22,7 @@ interface OpenFunction {
 interface OpenChoice {
   readonly texts: Map<string, string>;
   readonly calls: Map<number, OpenFunction & { id: string }>;
+  readonly details: Map<unknown, unknown>;
   legacyCall: OpenFunction | null;
   finishReason: string | null;
 }
@@ -64,17 +67,30 @@ function mergeHead(head: Map<string, unknown>, name: string, value: unknown): vo
 function addChoice(choices: Map<number, OpenChoice>, chunk: unknown): void {
   const { index = 0, delta, finish_reason: finishReason } = expectKnownObject(chunk, 'a choice', choiceMembers);
   if (typeof index !== 'number') rejectUntranslatable('the index of a choice is not a number');
-  const choice = choices.get(index) ?? { texts: new Map(), calls: new Map(), legacyCall: null, finishReason: null };
+  const choice = choices.get(index) ?? { texts: new Map(), calls: new Map(), details: new Map(), legacyCall: null, finishReason: null };
   choices.set(index, choice);
   if (typeof finishReason === 'string') choice.finishReason = finishReason;
   if (delta === undefined || delta === null) return;
-  const { tool_calls: calls, function_call: legacyCall, ...texts } = expectKnownObject(delta, 'a delta', deltaMembers);
+  const {
+    tool_calls: calls,
+    function_call: legacyCall,
+    reasoning_details: details,
+    ...texts
+  } = expectKnownObject(delta, 'a delta', deltaMembers);
   for (const name of messageTextFields) {
     if (texts[name] !== undefined && texts[name] !== null)
       choice.texts.set(name, (choice.texts.get(name) ?? '') + expectString(texts[name], name));
   }
   for (const call of expectArray(calls, 'tool_calls')) addCall(choice, call);
+  for (const detail of expectArray(details, 'reasoning_details')) addDetail(choice, detail);
   if (isLosslessObject(legacyCall)) choice.legacyCall = appendToFunction(choice.legacyCall ?? { name: '', arguments: '' }, legacyCall);
+}
+
+/** Only complete entries: how parts of an entry are joined depends on the vendor. */
+function addDetail({ details }: OpenChoice, detail: unknown): void {
+  const { index } = isLosslessObject(detail) ? detail : {};
+  if (typeof index !== 'number' || details.has(index)) rejectUntranslatable('reasoning_details are in parts');
+  details.set(index, detail);
 }
 
 function addCall({ calls }: OpenChoice, delta: unknown): void {
@@ -97,7 +113,7 @@ function mergeOnce(existing: string, value: unknown): string {
   return existing || text;
 }
 
-function toChoice(index: number, { texts, calls, legacyCall, finishReason }: OpenChoice): JsonObject {
+function toChoice(index: number, { texts, calls, details, legacyCall, finishReason }: OpenChoice): JsonObject {
   if (finishReason === null) rejectUntranslatable('a choice has no end');
   const { content = '', refusal = '', ...reasoning } = Object.fromEntries(texts);
   const isCall = calls.size > 0 || legacyCall !== null;
@@ -111,6 +127,7 @@ function toChoice(index: number, { texts, calls, legacyCall, finishReason }: Ope
     content: content === '' && (isCall || refusal !== '') ? null : content,
     refusal: refusal === '' ? null : refusal,
     ...reasoning,
+    ...(details.size > 0 ? { reasoning_details: [...details.values()] } : {}),
     ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}),
     ...(legacyCall === null ? {} : { function_call: legacyCall }),
   };

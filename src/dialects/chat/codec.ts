@@ -40,7 +40,14 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
     maxOutputTokens:
       parsePositiveInteger(body, members.get('max_completion_tokens')) ?? parsePositiveInteger(body, members.get('max_tokens')),
     user: parseStringMember(body, members.get('user')),
+    ...(stream?.kind === 'true' && !asksForUsage(body, spans) && { hidesUsage: true }),
   };
+}
+
+/** Whether the caller itself set `stream_options.include_usage`, which `patchForVendor` sets for every caller. */
+function asksForUsage(body: Buffer, { members }: BodySpans): boolean {
+  const options = members.get('stream_options');
+  return options?.kind === 'object' && scanMembers(body, options.value.start).members.get('include_usage')?.kind === 'true';
 }
 
 function patchForVendor(body: Buffer, spans: BodySpans, vendorModel: string, stream: boolean): Splice[] {
@@ -114,7 +121,8 @@ function createStreamReader(): StreamReader {
       }
       for (const choice of asArray(chunk.choices)) readChoice(choice);
       tokens = parseChatUsage(chunk.usage) ?? parseChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
-      // An object without choices carries no content; some vendors report usage in one.
+      // An object without choices carries no content. Other vendor data may be in one, such as Azure's `prompt_filter_results`.
+      if (asArray(chunk.choices).length === 0 && isObject(chunk.usage)) return 'usage';
       return Array.isArray(chunk.choices) ? 'delta' : 'ignored';
     },
     summary: () => {

@@ -4,10 +4,10 @@ import { formatEvent } from '../../core/sse.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 import { expectArray, expectKnownObject, expectString, splitText } from '../json/strict-json.ts';
-import { callMembers, functionMembers, messageTextFields } from './assemble.ts';
+import { callMembers, contentFields, functionMembers, messageTextFields, reasoningFields } from './assemble.ts';
 
 const choiceMembers = new Set(['index', 'message', 'finish_reason']);
-const messageMembers = new Set<string>(['role', 'tool_calls', 'function_call', ...messageTextFields]);
+const messageMembers = new Set<string>(['role', 'tool_calls', 'function_call', 'reasoning_details', ...messageTextFields]);
 
 /** `response` comes from `parseLossless`. Throws UntranslatableError. */
 export function toChatChunks(response: unknown): string[] {
@@ -38,11 +38,12 @@ function toChoiceChunks(choice: unknown, position: number): JsonObject[] {
 
 function* toDeltas(message: JsonObject): Iterable<JsonObject> {
   const { content, tool_calls: calls, function_call: legacyCall } = message;
+  const details = expectArray(message.reasoning_details, 'reasoning_details');
   yield { role: 'assistant', content: typeof content === 'string' ? '' : null };
   // Reasoning precedes the content.
-  for (const name of messageTextFields.toReversed()) {
-    for (const text of splitText(expectString(message[name], name))) yield { [name]: text };
-  }
+  for (const name of reasoningFields) for (const text of splitText(expectString(message[name], name))) yield { [name]: text };
+  if (details.length > 0) yield { reasoning_details: details };
+  for (const name of contentFields) for (const text of splitText(expectString(message[name], name))) yield { [name]: text };
   for (const [index, call] of expectArray(calls, 'tool_calls').entries()) {
     const { id, type = 'function', function: fn } = expectKnownObject(call, 'a tool call', callMembers);
     if (type !== 'function') rejectUntranslatable('a tool call is of an unknown type');

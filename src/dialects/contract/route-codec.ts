@@ -15,6 +15,8 @@ export interface RequestSummary {
   readonly maxOutputTokens: number | null;
   /** End user named in the body (`user`, on messages `metadata.user_id`). */
   readonly user: string | null;
+  /** A stream for a caller that did not ask for usage: its `usage` events are not sent. */
+  readonly hidesUsage?: true;
 }
 
 /** What the gateway reads from a response. */
@@ -33,9 +35,10 @@ export interface ResponseSummary {
 /**
  * What an event means for the relay:
  * `delta` part of the response; `end` the last event of a complete response; `error` the vendor reports a failure (see `problem`);
- * `ignored` keep-alives and events without content; `unreadable` data that is not of this dialect.
+ * `usage` an event that only reports usage, which vendors send when they are asked for it; `ignored` keep-alives and events without content;
+ * `unreadable` data that is not of this dialect.
  */
-export type StreamEventKind = 'delta' | 'end' | 'error' | 'ignored' | 'unreadable';
+export type StreamEventKind = 'delta' | 'end' | 'error' | 'usage' | 'ignored' | 'unreadable';
 
 /** Reads the events of one streamed response. */
 export interface StreamReader {

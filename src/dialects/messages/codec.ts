@@ -10,6 +10,7 @@ import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
+import { checksSignatures, omitUnsignedThinking } from './unsigned-thinking.ts';
 
 const keys = ['model', 'stream', 'messages', 'system', 'metadata', 'max_tokens'];
 
@@ -17,7 +18,10 @@ export const messages: RouteCodec = {
   route: 'messages',
   path: '/messages',
   parseRequest,
-  patchForVendor: (_body, spans, vendorModel) => [setMember(spans, 'model', JSON.stringify(vendorModel))],
+  patchForVendor: (body, spans, vendorModel) => [
+    setMember(spans, 'model', JSON.stringify(vendorModel)),
+    ...(checksSignatures(vendorModel) ? omitUnsignedThinking(body, spans) : []),
+  ],
   parseResponse,
   createStreamReader,
   formatStreamError: (message) => formatEvent('error', { type: 'error', error: { type: 'api_error', message } }),

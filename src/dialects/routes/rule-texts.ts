@@ -81,10 +81,12 @@ function joinBlocks(values: readonly unknown[]): string | null {
   return texts.length < 2 ? null : texts.join('');
 }
 
+const encodedTypes: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted']);
+
 /** Whether the member is base64 of an image, audio or file; the `data` of a document may be text. */
 function isBinary(name: string, owner: Readonly<Record<string, unknown>>): boolean {
   if (name === 'file_data' || name === 'b64_json') return true;
-  return name === 'data' && (owner.type === 'base64' || owner.type === 'redacted_thinking' || typeof owner.format === 'string');
+  return name === 'data' && (encodedTypes.has(owner.type) || typeof owner.format === 'string');
 }
 
 /** Whether the whole text is a data URL: text after one is still text. */

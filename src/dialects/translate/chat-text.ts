@@ -9,12 +9,3 @@ export function getResponseText({ content, refusal }: JsonObject): string {
   const text = asString(content) ?? parts.map((part) => (part.type === 'text' ? (asString(part.text) ?? '') : '')).join('');
   return text + (asString(refusal) ?? '');
 }
-
-/** Whether the chunk carries thinking, which cannot be translated. */
-export function isThinking({ content, reasoning_content: reasoningContent, reasoning }: JsonObject): boolean {
-  return (
-    asString(reasoningContent) !== null ||
-    asString(reasoning) !== null ||
-    asArray(content).some((part) => asLosslessObject(part).type === 'thinking')
-  );
-}

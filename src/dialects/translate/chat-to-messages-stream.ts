@@ -13,12 +13,15 @@ import { formatEvent } from '../../core/sse.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { asNonEmptyString } from '../json/lossless-json.ts';
 import { createBlockQueue } from './block-queue.ts';
-import { getResponseText, isThinking } from './chat-text.ts';
+import { readReasoning } from './chat-reasoning.ts';
+import { getResponseText } from './chat-text.ts';
+import type { ThinkingOptions } from './chat-to-messages.ts';
+import { toResponseId } from './response-ids.ts';
 import { toMessagesUsage, toStopReason } from './stop-reasons.ts';
 import type { StreamState, StreamTranslator } from './stream.ts';
 import type { ResponseIdentity } from './tool-ids.ts';
 
-export function createStreamToMessages(identity: ResponseIdentity): StreamTranslator {
+export function createStreamToMessages(identity: ResponseIdentity, options: ThinkingOptions = {}): StreamTranslator {
   let begun = false;
   let ended: StreamState['ended'] = null;
   let problem: string | null = null;
@@ -30,7 +33,7 @@ export function createStreamToMessages(identity: ResponseIdentity): StreamTransl
   const startMessage = (chunk: JsonObject): string => {
     if (begun) return '';
     begun = true;
-    id = asNonEmptyString(chunk.id) ?? id;
+    id = toResponseId('messages', asNonEmptyString(chunk.id) ?? id);
     const model = asNonEmptyString(chunk.model) ?? identity.model;
     const end = { stop_reason: null, stop_sequence: null, usage: toMessagesUsage(null) };
     const message = { id, type: 'message', role: 'assistant', model, content: [], ...end };
@@ -39,11 +42,13 @@ export function createStreamToMessages(identity: ResponseIdentity): StreamTransl
 
   const addDelta = (delta: JsonObject): string => {
     const { tool_calls: calls, function_call: legacyCall } = delta;
+    const reasoning = readReasoning(delta);
+    if (!options.hidesThinking) for (const part of reasoning) queue.addReasoning(part);
     queue.addText(getResponseText(delta));
     for (const call of asArray(calls)) queue.addToolDelta(asObject(call));
     if (isObject(legacyCall)) queue.addToolDelta({ index: 'function_call', function: legacyCall });
     const events = queue.drainReady();
-    return events === '' && isThinking(delta) ? keepAlive : events;
+    return events === '' && reasoning.length > 0 ? keepAlive : events;
   };
 
   const addChunk = (chunk: JsonObject): string => {

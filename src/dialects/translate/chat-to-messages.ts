@@ -12,10 +12,12 @@ import { asArray } from '../../core/json/narrow.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, asNumber, isLosslessObject, omitNullish, toPlainNumbers } from '../json/lossless-json.ts';
+import { readReasoning, toThinkingBlocks } from './chat-reasoning.ts';
 import { getResponseText } from './chat-text.ts';
 import { type ToolSettings, toToolSettings } from './chat-tools.ts';
 import { type MessagesTurn, parseToolInput, toMessagesTurns } from './chat-turns.ts';
 import { toThinking } from './reasoning.ts';
+import { toResponseId } from './response-ids.ts';
 import { toMessagesUsage, toStopReason } from './stop-reasons.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
@@ -56,11 +58,18 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget): Jso
   });
 }
 
+/** What the caller of a translated response wants. */
+export interface ThinkingOptions {
+  /** The caller disabled thinking, so it gets no thinking blocks. */
+  readonly hidesThinking?: boolean;
+}
+
 /** Null when `response` is not a chat response or the arguments of a tool call are not JSON. */
-export function responseToMessages(response: JsonObject, names: ResponseIdentity): JsonObject | null {
+export function responseToMessages(response: JsonObject, names: ResponseIdentity, options: ThinkingOptions = {}): JsonObject | null {
   const choice = asLosslessObject(asArray(response.choices)[0]);
   if (!isLosslessObject(choice.message)) return null;
-  const id = asNonEmptyString(response.id) ?? names.id;
+  const id = toResponseId('messages', asNonEmptyString(response.id) ?? names.id);
+  const thinking = options.hidesThinking ? [] : toThinkingBlocks(readReasoning(choice.message));
   const text = getResponseText(choice.message);
   const calls = getToolCalls(choice.message).map((call, position) => {
     const { name, arguments: argumentText } = asLosslessObject(call.function);
@@ -79,7 +88,7 @@ export function responseToMessages(response: JsonObject, names: ResponseIdentity
     type: 'message',
     role: 'assistant',
     model: asNonEmptyString(response.model) ?? names.model,
-    content: [...(text === '' ? [] : [{ type: 'text', text }]), ...calls],
+    content: [...thinking, ...(text === '' ? [] : [{ type: 'text', text }]), ...calls],
     stop_reason: toStopReason(choice.finish_reason, calls.length > 0),
     stop_sequence: null,
     usage: toMessagesUsage(parseChatUsage(toPlainNumbers(response.usage))),
@@ -102,9 +111,11 @@ function rejectInexpressible(body: JsonObject): void {
 
 /** Vendors reject thinking when a tool call is forced, or when the model continues a turn that it started without thinking. */
 function mayThink(turns: readonly MessagesTurn[], { toolChoice }: ToolSettings): boolean {
-  const last = turns.at(-1);
-  const isContinuation = last?.role === 'assistant' || last?.content.some((block) => block.type === 'tool_result');
-  return !isContinuation && toolChoice?.type !== 'any' && toolChoice?.type !== 'tool';
+  if (toolChoice?.type === 'any' || toolChoice?.type === 'tool' || turns.at(-1)?.role === 'assistant') return false;
+  // The turn starts after the last question; results of tools continue it.
+  const question = turns.findLastIndex(({ role, content }) => role === 'user' && !content.some((block) => block.type === 'tool_result'));
+  const started = turns.slice(question + 1).find(({ role }) => role === 'assistant')?.content[0];
+  return started === undefined || started.type === 'thinking' || started.type === 'redacted_thinking';
 }
 
 function toSampling({ temperature, top_p: topP }: JsonObject): JsonObject {

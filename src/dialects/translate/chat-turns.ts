@@ -4,6 +4,7 @@ import { asString } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
+import { readReasoning, signedParts, toThinkingBlocks } from './chat-reasoning.ts';
 import { getCacheControl, toDocumentBlock, toImageBlock } from './media.ts';
 import { createToolIds, type ToolIds } from './tool-ids.ts';
 
@@ -100,18 +101,25 @@ function assistantBlock(part: JsonObject): JsonObject {
   return part.type === 'refusal' ? textBlock({ type: 'text', text: part.refusal }) : textBlock(part);
 }
 
-/** Drops reasoning: a messages vendor accepts only thinking that it has signed. */
+/** Thinking comes first. */
 function toAssistantBlocks(message: JsonObject, ids: ToolIds): JsonObject[] {
   if (isLosslessObject(message.function_call)) rejectUntranslatable('function_call cannot be expressed in the messages dialect');
   if (isLosslessObject(message.audio)) rejectUntranslatable('audio of the assistant cannot be expressed in the messages dialect');
   const refusal = asNonEmptyString(message.refusal);
   const calls = message.tool_calls ?? [];
   if (!Array.isArray(calls)) rejectUntranslatable('tool_calls is not a list');
-  return [
-    ...toBlocks(message.content, assistantBlock),
+  const blocks = [
+    ...toBlocks(thinkingOmitted(message.content), assistantBlock),
     ...toBlocks(refusal, textBlock),
     ...calls.map((call: unknown) => toToolUse(asLosslessObject(call), ids)),
   ];
+  // A message may not end with thinking.
+  return blocks.length === 0 ? [] : [...toThinkingBlocks(signedParts(readReasoning(message))), ...blocks];
+}
+
+/** The content without `thinking` parts, which are not text. */
+function thinkingOmitted(content: unknown): unknown {
+  return Array.isArray(content) ? content.filter((part: unknown) => asLosslessObject(part).type !== 'thinking') : content;
 }
 
 function toToolUse({ id, type, function: fn }: JsonObject, ids: ToolIds): JsonObject {

@@ -7,7 +7,9 @@ import { formatEvent } from '../../core/sse.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { asNonEmptyString, asLosslessObject as objectOfLossless } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
+import { type ReasoningPart, readThinkingBlock, toReasoningDetail } from './chat-reasoning.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
+import { toResponseId } from './response-ids.ts';
 import { toChatUsage, toFinishReason } from './stop-reasons.ts';
 import type { StreamState, StreamTranslator } from './stream.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
@@ -21,6 +23,12 @@ interface OpenTool {
   hasDeltas: boolean;
 }
 
+/** A thinking block that has not been closed. */
+interface OpenThinking {
+  text: string;
+  signature: string;
+}
+
 /** Sent while there is no content, so that no proxy considers the connection idle. */
 const keepAlive = ': keep-alive\n\n';
 
@@ -32,25 +40,35 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
   let tokens: Tokens | null = null;
   let stopReason: unknown = null;
   let toolCount = 0;
+  let usageEvent: string | undefined;
+  let detailCount = 0;
   const openTools = new Map<unknown, OpenTool>();
+  const openThinking = new Map<unknown, OpenThinking>();
 
-  const chunk = (choices: readonly JsonObject[], more: JsonObject = {}): string =>
-    formatEvent(null, { id, object: 'chat.completion.chunk', created: identity.createdSeconds, model, choices, ...more });
+  const headMembers = (): JsonObject => ({ id, object: 'chat.completion.chunk', created: identity.createdSeconds, model });
+  /** JSON of the members that all chunks share, without its closing brace: serialized once, not for each delta. */
+  let head = '';
   const deltaChunk = (delta: JsonObject, finishReason: string | null = null): string =>
-    chunk([{ index: 0, delta, logprobs: null, finish_reason: finishReason }]);
+    `data: ${head},"choices":[{"index":0,"delta":${JSON.stringify(delta)},"logprobs":null,"finish_reason":${JSON.stringify(finishReason)}}]}\n\n`;
   const textChunk = (text: string | null): string => (text ? deltaChunk({ content: text }) : '');
 
   const startMessage = (message: JsonObject): string => {
     if (begun) return '';
     begun = true;
-    id = asNonEmptyString(message.id) ?? id;
+    id = toResponseId('chat', asNonEmptyString(message.id) ?? id);
     model = asNonEmptyString(message.model) ?? model;
+    head = JSON.stringify(headMembers()).slice(0, -1);
     return deltaChunk({ role: 'assistant', content: '' });
   };
 
   const startBlock = (event: JsonObject, data: string): string => {
     const block = asObject(event.content_block);
     if (block.type === 'text') return textChunk(asString(block.text));
+    if (block.type === 'redacted_thinking') return readThinkingBlock(block).map(detailChunk).join('');
+    if (block.type === 'thinking') {
+      openThinking.set(event.index, { text: '', signature: asString(block.signature) ?? '' });
+      return continueThinking(event.index, block.thinking);
+    }
     if (block.type !== 'tool_use') return '';
     // Only here does the vendor send an object instead of text, so only here numbers must keep their digits.
     const input = JSON.stringify(objectOfLossless(objectOfLossless(objectOfLossless(parseLossless(data)).content_block).input));
@@ -68,9 +86,34 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
   const inputChunk = ({ position }: OpenTool, text: string): string =>
     position === null ? textChunk(text) : deltaChunk({ tool_calls: [{ index: position, function: { arguments: text } }] });
 
+  const detailChunk = (part: ReasoningPart): string => {
+    detailCount += 1;
+    return deltaChunk({ reasoning_details: [toReasoningDetail(part, detailCount - 1)] });
+  };
+
+  const continueThinking = (index: unknown, more: unknown): string => {
+    const text = asString(more);
+    const thinking = openThinking.get(index);
+    if (!text || !thinking) return '';
+    thinking.text += text;
+    return deltaChunk({ reasoning_content: text });
+  };
+
+  /** The signature, with the whole text that it signs. */
+  const closeThinking = (index: unknown): string => {
+    const thinking = openThinking.get(index);
+    openThinking.delete(index);
+    return thinking && thinking.signature !== '' ? detailChunk({ kind: 'text', ...thinking, isWhole: true }) : '';
+  };
+
   const continueBlock = (index: unknown, delta: JsonObject): string => {
     if (delta.type === 'text_delta') return textChunk(asString(delta.text));
-    if (delta.type === 'thinking_delta') return keepAlive;
+    if (delta.type === 'thinking_delta') return continueThinking(index, delta.thinking);
+    if (delta.type === 'signature_delta') {
+      const thinking = openThinking.get(index);
+      if (thinking) thinking.signature += asString(delta.signature) ?? '';
+      return '';
+    }
     const tool = openTools.get(index);
     const text = asString(delta.partial_json);
     if (delta.type !== 'input_json_delta' || !tool || !text) return '';
@@ -86,9 +129,9 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
 
   const finish = (): string => {
     ended = 'whole';
-    const rest = [...openTools.keys()].map(closeTool).join('');
-    const usage = tokens === null ? '' : chunk([], { usage: toChatUsage(tokens) });
-    return `${rest}${deltaChunk({}, toFinishReason(stopReason, toolCount > 0))}${usage}data: [DONE]\n\n`;
+    const rest = [...openThinking.keys()].map(closeThinking).join('') + [...openTools.keys()].map(closeTool).join('');
+    if (tokens !== null) usageEvent = formatEvent(null, { ...headMembers(), choices: [], usage: toChatUsage(tokens) });
+    return `${rest}${deltaChunk({}, toFinishReason(stopReason, toolCount > 0))}${usageEvent ?? ''}data: [DONE]\n\n`;
   };
 
   const translate = (event: JsonObject, data: string): string => {
@@ -103,7 +146,7 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
       case 'content_block_delta':
         return startMessage({}) + continueBlock(event.index, asObject(event.delta));
       case 'content_block_stop':
-        return startMessage({}) + closeTool(event.index);
+        return startMessage({}) + closeThinking(event.index) + closeTool(event.index);
       case 'message_delta':
         stopReason = asObject(event.delta).stop_reason ?? stopReason;
         tokens = parseMessagesUsage(event.usage, tokens);
@@ -134,6 +177,6 @@ export function createStreamToChat(identity: ResponseIdentity & { readonly creat
       }
       return '';
     },
-    state: () => ({ begun, ended, problem }),
+    state: () => ({ begun, ended, problem, usageEvent }),
   };
 }

@@ -2,8 +2,8 @@
  * Translates messages to chat: the request of a messages caller for a chat vendor, and the JSON response of a messages vendor for a chat
  * caller. Pure. Bodies come from `parseLossless`.
  *
- * A member that changes the meaning and has no equivalent makes the request untranslatable. Only thinking and cache breakpoints, which are
- * bound to their vendor, and the parameters `top_k`, `service_tier`, `context_management` and unknown ones are dropped.
+ * A member that changes the meaning and has no equivalent makes the request untranslatable. Only cache breakpoints, thinking that the
+ * vendor would refuse, and the parameters `top_k`, `service_tier`, `context_management` and unknown ones are dropped.
  */
 import type { ModelTraits } from '../../core/call.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
@@ -11,15 +11,17 @@ import { asArray, asString } from '../../core/json/narrow.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, omitNullish, toPlainNumbers } from '../json/lossless-json.ts';
+import { readThinkingBlock, toReasoningMembers } from './chat-reasoning.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
 import { toChatTools } from './messages-tools.ts';
 import { toChatMessages } from './messages-turns.ts';
 import { toReasoningEffort } from './reasoning.ts';
+import { toResponseId } from './response-ids.ts';
 import { toChatUsage, toFinishReason } from './stop-reasons.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
 /** The model that the request is sent to. */
-export interface ChatTarget extends Pick<ModelTraits, 'reasons'> {
+export interface ChatTarget extends Pick<ModelTraits, 'reasons' | 'takesReasoning'> {
   readonly model: string;
   readonly stream: boolean;
   /** OpenAI's newer models accept only the default, `max_completion_tokens`; some other vendors only `max_tokens`. */
@@ -32,7 +34,7 @@ export function requestToChat(body: JsonObject, target: ChatTarget): JsonObject 
   if (body.container !== undefined && body.container !== null) rejectUntranslatable('container cannot be expressed in the chat dialect');
   return omitNullish({
     model: target.model,
-    messages: toChatMessages(body),
+    messages: toChatMessages(body, target.takesReasoning),
     [target.maxTokensField ?? 'max_completion_tokens']: body.max_tokens,
     temperature: body.temperature,
     top_p: body.top_p,
@@ -48,7 +50,7 @@ export function requestToChat(body: JsonObject, target: ChatTarget): JsonObject 
 export function responseToChat(response: JsonObject, names: ResponseIdentity & { readonly createdSeconds: number }): JsonObject | null {
   if (!Array.isArray(response.content)) return null;
   const blocks = response.content.map(asLosslessObject);
-  const id = asNonEmptyString(response.id) ?? names.id;
+  const id = toResponseId('chat', asNonEmptyString(response.id) ?? names.id);
   const calls = blocks.filter((block) => block.type === 'tool_use' && block.name !== jsonAnswerToolName);
   const text = blocks.map(getBlockText).join('');
   const toolCalls = calls.map((block, position) => ({
@@ -60,6 +62,7 @@ export function responseToChat(response: JsonObject, names: ResponseIdentity & {
     role: 'assistant',
     content: text === '' && toolCalls.length > 0 ? null : text,
     refusal: null,
+    ...toReasoningMembers(blocks.flatMap(readThinkingBlock)),
     ...(toolCalls.length > 0 ? { tool_calls: toolCalls } : {}),
   };
   const tokens = parseMessagesUsage(toPlainNumbers(response.usage), null);

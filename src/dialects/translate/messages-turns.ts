@@ -1,13 +1,15 @@
 /** Translates system and messages of a messages request to chat messages. */
+import type { ModelTraits } from '../../core/call.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asNonEmptyString, isLosslessObject } from '../json/lossless-json.ts';
+import { type ReasoningPart, readThinkingBlock, reasoningText, toReasoningMembers } from './chat-reasoning.ts';
 import { toDocumentParts, toImagePart } from './media.ts';
 import { createToolIds, type ToolIds } from './tool-ids.ts';
 
-/** One system message first, then the conversation. Drops thinking and cache breakpoints, which are bound to their vendor. */
-export function toChatMessages(body: JsonObject): JsonObject[] {
+/** One system message first, then the conversation, with thinking in the form that the vendor takes. Drops cache breakpoints. */
+export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['takesReasoning'] = 'none'): JsonObject[] {
   if (!Array.isArray(body.messages)) return rejectUntranslatable('messages is not a list');
   const messages: readonly unknown[] = body.messages;
   const ids = createToolIds('chat');
@@ -20,13 +22,25 @@ export function toChatMessages(body: JsonObject): JsonObject[] {
       case 'user':
         return toUserMessages(message.content, ids);
       case 'assistant':
-        return [toAssistantMessage(message.content, ids)];
+        return [toAssistantMessage(message.content, ids, takesReasoning)];
       default:
         return rejectUntranslatable('a message has a role that the chat dialect does not know');
     }
   });
   if (turns.at(-1)?.role === 'assistant') rejectUntranslatable('a prefilled response cannot be expressed in the chat dialect');
-  return [...(system === '' ? [] : [{ role: 'system', content: system }]), ...turns];
+  const complete = takesReasoning === 'text' ? fillReasoning(turns) : turns;
+  return [...(system === '' ? [] : [{ role: 'system', content: system }]), ...complete];
+}
+
+/**
+ * Once a conversation has tool calls, DeepSeek and Moonshot refuse messages of the assistant without reasoning. Those of another vendor
+ * have none; a blank is accepted.
+ */
+function fillReasoning(turns: readonly JsonObject[]): JsonObject[] {
+  const hasToolCalls = turns.some((turn) => turn.tool_calls !== undefined);
+  return turns.map((turn) =>
+    hasToolCalls && turn.role === 'assistant' ? { ...turn, reasoning_content: turn.reasoning_content ?? ' ' } : turn,
+  );
 }
 
 /** System content as one text: not every chat vendor accepts parts here. */
@@ -62,8 +76,9 @@ function prefixError([first, ...rest]: readonly JsonObject[]): JsonObject[] {
   return [{ type: 'text', text: `Error: ${asString(first?.text) ?? ''}`.trimEnd() }, ...rest];
 }
 
-function toAssistantMessage(content: unknown, ids: ToolIds): JsonObject {
+function toAssistantMessage(content: unknown, ids: ToolIds, takesReasoning: ModelTraits['takesReasoning']): JsonObject {
   let text = '';
+  const reasoning: ReasoningPart[] = [];
   const toolCalls: JsonObject[] = [];
   for (const block of asBlocks(content)) {
     switch (block.type) {
@@ -75,14 +90,27 @@ function toAssistantMessage(content: unknown, ids: ToolIds): JsonObject {
         break;
       case 'thinking':
       case 'redacted_thinking':
+        reasoning.push(...readThinkingBlock(block));
         break;
       default:
         rejectUntranslatable('a block of the assistant cannot be expressed in the chat dialect');
     }
   }
-  return toolCalls.length === 0
-    ? { role: 'assistant', content: text }
-    : { role: 'assistant', content: text === '' ? null : text, tool_calls: toolCalls };
+  const message = { role: 'assistant', ...toReasoningHistory(reasoning, takesReasoning) };
+  return toolCalls.length === 0 ? { ...message, content: text } : { ...message, content: text === '' ? null : text, tool_calls: toolCalls };
+}
+
+function toReasoningHistory(parts: readonly ReasoningPart[], takesReasoning: ModelTraits['takesReasoning']): JsonObject {
+  switch (takesReasoning) {
+    case 'details':
+      return toReasoningMembers(parts);
+    case 'text': {
+      const text = reasoningText(parts);
+      return text === '' ? {} : { reasoning_content: text };
+    }
+    default:
+      return {};
+  }
 }
 
 function toToolCall({ id, name, input }: JsonObject, ids: ToolIds): JsonObject {

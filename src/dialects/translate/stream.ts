@@ -21,4 +21,6 @@ export interface StreamState {
   readonly ended: 'whole' | 'broken' | null;
   /** Why it is broken: the vendor's message if it sent one. */
   readonly problem: string | null;
+  /** The event of the output that only reports usage. Absent when there is none. */
+  readonly usageEvent?: string | undefined;
 }

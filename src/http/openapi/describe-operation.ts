@@ -35,7 +35,7 @@ export function describeOperation(spec: OperationSpec): JsonObject {
     },
   ]);
   const style = errorStyle ?? (auth === 'messages' ? 'messages' : 'chat');
-  const errorHeaders = headers.filter((name) => name === 'x-gateway-call-id');
+  const errorHeaders = headers.filter((name) => name.endsWith('-id'));
   return {
     tags: [tag],
     summary,

@@ -6,6 +6,7 @@ import { parseKey } from '../authenticate.ts';
 import { checkContentType, readBody, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
 import { parseCorrelation, parseTextHeader } from '../headers.ts';
+import { setCallId } from '../send-response.ts';
 import { parseBoundary } from '../upload.ts';
 import type { CallRouteDeps, RoutedProject } from './text.ts';
 
@@ -52,7 +53,7 @@ function createHandler<ContentType>(
   return async (request, response) => {
     const startedAt = clock.now();
     const id = newId(startedAt);
-    response.setHeader('x-gateway-call-id', id);
+    setCallId(response, id, 'chat');
     try {
       const { headers } = request;
       const caller = await findCaller(parseKey(headers, false));

@@ -27,7 +27,7 @@ import {
   parseTimeoutMs,
   pickForwardedHeaders,
 } from '../headers.ts';
-import { sendCallResponse } from '../send-response.ts';
+import { sendCallResponse, setCallId } from '../send-response.ts';
 
 /** The part of a project that the inference routes need. */
 export interface RoutedProject {
@@ -65,7 +65,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
   return async function textRoute(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = clock.now();
     const id = newId(startedAt);
-    response.setHeader('x-gateway-call-id', id);
+    setCallId(response, id, route === 'messages' ? 'messages' : 'chat');
     try {
       const callerLookup = findCaller(parseKey(request.headers, route === 'messages'));
       const caller = callerLookup instanceof Promise ? await callerLookup : callerLookup;
@@ -133,6 +133,7 @@ export function parseCall(received: CallSource): Call {
     ...application,
     modelAsked: summary.model ?? 'auto',
     stream: summary.stream,
+    ...(summary.hidesUsage && { hidesUsage: true as const }),
     body,
     spans,
     maxOutputTokens: summary.maxOutputTokens,

@@ -6,6 +6,7 @@
  * Sampled responses are cached like any other; `cache-control: no-cache` requests a new one. See docs/architecture/response-cache.md.
  */
 import { type Call, type Dialect, isDialect } from '../../core/call.ts';
+import type { Span } from '../../core/json/spans.ts';
 import { createSseParser } from '../../core/sse.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Clock } from '../../core/time.ts';
@@ -28,6 +29,8 @@ export interface CacheHit {
   readonly contentType: string;
   readonly model: string;
   readonly summary: ResponseSummary;
+  /** Events of a stream that only report usage. */
+  readonly usage: readonly Span[];
 }
 
 type ResponseSource = Pick<CachedResponse, 'contentType' | 'model'>;
@@ -136,17 +139,25 @@ function render(
     bytes = Buffer.from(text);
     contentType = format === 'plain' ? 'application/json' : 'text/event-stream';
   }
-  const summary = summarize(dialect, format, bytes);
-  return summary && { bytes, contentType, model: response.model, summary };
+  const read = format === 'plain' ? readPlain(dialect, bytes) : readStream(dialect, bytes);
+  return read && { bytes, contentType, model: response.model, ...read };
 }
 
-function summarize(dialect: Dialect, format: ResponseFormat, bytes: Buffer): ResponseSummary | null {
-  const codec = routeCodecs[dialect];
-  if (format === 'plain') return codec.parseResponse(bytes);
+function readPlain(dialect: Dialect, bytes: Buffer): Pick<CacheHit, 'summary' | 'usage'> | null {
+  const summary = routeCodecs[dialect].parseResponse(bytes);
+  return summary && { summary, usage: [] };
+}
+
+function readStream(dialect: Dialect, bytes: Buffer): Pick<CacheHit, 'summary' | 'usage'> {
   const parser = createSseParser();
-  const reader = codec.createStreamReader();
-  for (const event of [...parser.push(bytes).events, ...parser.end().events]) reader.read(event);
-  return reader.summary();
+  const reader = routeCodecs[dialect].createStreamReader();
+  const whole = parser.push(bytes);
+  const usage = whole.events.flatMap((event, index) =>
+    reader.read(event) === 'usage' ? [{ start: event.start, end: whole.events[index + 1]?.start ?? whole.bytes.length }] : [],
+  );
+  // The last event may lack its blank line.
+  for (const event of parser.end().events) if (reader.read(event) === 'usage') usage.push({ start: whole.bytes.length, end: bytes.length });
+  return { summary: reader.summary(), usage };
 }
 
 /** Copies the bytes into a growing buffer, because chunks of a stream may be views of larger buffers. */

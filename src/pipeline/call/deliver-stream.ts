@@ -2,6 +2,7 @@ import type { Call, Outcome } from '../../core/call.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
+import { omitUsage } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 
 interface StreamDelivery {
@@ -9,11 +10,11 @@ interface StreamDelivery {
   readonly response: Pick<StreamResponse, 'chunks' | 'summary'>;
   /** Called once, before the last chunk is yielded. */
   readonly onEnd: (summary: ResponseSummary, outcome: Outcome) => Promise<void>;
-  /** Called with the bytes of each chunk before it is yielded. */
+  /** Called with the bytes of each chunk before it is yielded, with usage also where the caller does not get it. */
   readonly onChunk?: ((bytes: Buffer) => void) | undefined;
 }
 
-/** Yields the chunks of a stream and calls `onEnd` however it ends: complete, broken by the vendor, or abandoned by the caller. */
+/** Yields the chunks of a stream, without usage that the caller did not ask for, and calls `onEnd` however it ends: complete, broken by the vendor, or abandoned by the caller. */
 export async function* deliverStream({ call, response, onEnd, onChunk }: StreamDelivery): AsyncGenerator<Buffer, void> {
   const chunks = response.chunks();
   let isSettled = false;
@@ -26,9 +27,11 @@ export async function* deliverStream({ call, response, onEnd, onChunk }: StreamD
     for (;;) {
       const step = await chunks.next();
       if (!step.done) {
-        onChunk?.(step.value.bytes);
-        if (step.value.isLast) await settleAs('ok');
-        yield step.value.bytes;
+        const { bytes, isLast, usage } = step.value;
+        onChunk?.(bytes);
+        if (isLast) await settleAs('ok');
+        const sent = usage && call.hidesUsage ? omitUsage(step.value) : bytes;
+        if (sent.length > 0) yield sent;
         continue;
       }
       const end = step.value;

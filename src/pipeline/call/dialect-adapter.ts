@@ -4,6 +4,7 @@
  */
 import { type Call, type Candidate, type Dialect, isDialect } from '../../core/call.ts';
 import { VendorError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json/narrow.ts';
 import { splice } from '../../core/json/spans.ts';
 import type { SseEvent } from '../../core/sse.ts';
 import { createSseParser } from '../../core/sse.ts';
@@ -62,15 +63,19 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
     };
   }
   const identity = { id: call.id, model: candidate.model, createdSeconds: Math.floor(call.startedAt / 1000) };
-  const toCaller = route === 'chat' ? responseToChat : responseToMessages;
-  const createTranslator = route === 'chat' ? createStreamToChat : createStreamToMessages;
+  const body = refuseUntranslatable(() => parseBody(call));
+  const options = { hidesThinking: asLosslessObject(body.thinking).type === 'disabled' };
+  const toCaller = (response: JsonObject): JsonObject | null =>
+    route === 'chat' ? responseToChat(response, identity) : responseToMessages(response, identity, options);
+  const createTranslator = (): StreamTranslator =>
+    route === 'chat' ? createStreamToChat(identity) : createStreamToMessages(identity, options);
   return {
     codec: routeCodecs[candidate.dialect],
-    body: translateRequest(call, candidate, provider),
+    body: refuseUntranslatable(() => translateRequest(body, call, candidate, provider)),
     forwardedHeaders: headersFor(candidate.dialect, call.forwardedHeaders),
     toCallerResponse(response) {
-      if (response.kind === 'stream') return translateStream(response, createTranslator(identity));
-      const translated = toCaller(asLosslessObject(parseLossless(response.bytes.toString('utf8'))), identity);
+      if (response.kind === 'stream') return translateStream(response, createTranslator());
+      const translated = toCaller(asLosslessObject(parseLossless(response.bytes.toString('utf8'))));
       if (translated === null) throw new VendorError('unreadable', 'the response cannot be translated', { status: response.status });
       const bytes = Buffer.from(JSON.stringify(translated));
       return { ...response, contentType: 'application/json', bytes, summary: asSentToCaller(response.summary) };
@@ -78,21 +83,31 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
   };
 }
 
-function translateRequest(call: Call, candidate: Candidate, provider: Provider): Buffer {
-  const { model, traits } = candidate;
-  const { stream } = call;
-  const parsed = parseLossless(call.body.toString('utf8'));
-  return refuseUntranslatable(() => {
-    // The body is valid JSON, so only its size can be the reason.
-    if (parsed === undefined)
-      rejectUntranslatable('the body is nested too deeply, or has too many values, to be translated to the other dialect');
-    const body = asLosslessObject(parsed);
-    const translated =
-      candidate.dialect === 'messages'
-        ? requestToMessages(body, { ...traits, model, stream, maxTokens: candidate.maxOutputTokens ?? defaultMaxTokens })
-        : requestToChat(body, { ...traits, model, stream, maxTokensField: maxTokensField(provider) });
-    return Buffer.from(JSON.stringify(translated));
-  });
+/** The body is valid JSON, so only its size can be the reason why it cannot be parsed. */
+function parseBody({ body }: Call): JsonObject {
+  return asLosslessObject(
+    parseLossless(body.toString('utf8')) ??
+      rejectUntranslatable('the body is nested too deeply, or has too many values, to be translated to the other dialect'),
+  );
+}
+
+function translateRequest(
+  body: JsonObject,
+  { stream }: Call,
+  { model, traits, dialect, maxOutputTokens }: Candidate,
+  provider: Provider,
+): Buffer {
+  const translated =
+    dialect === 'messages'
+      ? requestToMessages(body, { ...traits, model, stream, maxTokens: maxOutputTokens ?? defaultMaxTokens })
+      : requestToChat(body, {
+          takesReasoning: takesReasoning(provider),
+          ...traits,
+          model,
+          stream,
+          maxTokensField: maxTokensField(provider),
+        });
+  return Buffer.from(JSON.stringify(translated));
 }
 
 /** Throws what cannot be translated like a vendor's 400. */
@@ -122,6 +137,11 @@ function maxTokensField({ baseUrl }: Provider): 'max_completion_tokens' | 'max_t
   return hostname === 'api.openai.com' || hostname.endsWith('.openai.azure.com') ? 'max_completion_tokens' : 'max_tokens';
 }
 
+/** Returns the form of reasoning that every model of the vendor takes. */
+function takesReasoning({ baseUrl }: Provider): 'none' | 'details' {
+  return new URL(baseUrl).hostname === 'openrouter.ai' ? 'details' : 'none';
+}
+
 function translateStream(response: StreamResponse, translator: StreamTranslator): StreamResponse {
   const parser = createSseParser();
   const translate = (events: readonly SseEvent[]): string => events.map((event) => translator.push(event)).join('');
@@ -136,9 +156,9 @@ function translateStream(response: StreamResponse, translator: StreamTranslator)
         if (step.done && step.value.kind === 'broken') return { ...step.value, errorForwarded: false };
         const isLast = step.done === true || step.value.isLast;
         const text = (step.done ? '' : translate(parser.push(step.value.bytes).events)) + (isLast ? finish() : '');
-        const { ended, problem } = translator.state();
+        const { ended, problem, usageEvent } = translator.state();
         const isBroken = ended === 'broken' || (isLast && ended !== 'whole');
-        if (text !== '') yield { bytes: Buffer.from(text), isLast: isLast && !isBroken };
+        if (text !== '') yield toChunk(text, isLast && !isBroken, usageEvent);
         if (isBroken) return { kind: 'broken', message: problem ?? 'the stream cannot be translated', errorForwarded: false };
         if (isLast) return { kind: 'whole' };
       }
@@ -147,6 +167,15 @@ function translateStream(response: StreamResponse, translator: StreamTranslator)
     }
   }
   return { ...response, chunks, summary: () => asSentToCaller(response.summary()) };
+}
+
+/** The chunk of these events, of which `usageEvent` is the one that only reports usage. */
+function toChunk(text: string, isLast: boolean, usageEvent: string | undefined): StreamChunk {
+  const bytes = Buffer.from(text);
+  const start = usageEvent === undefined ? -1 : bytes.lastIndexOf(usageEvent);
+  return usageEvent === undefined || start < 0
+    ? { bytes, isLast }
+    : { bytes, isLast, usage: [{ start, end: start + Buffer.byteLength(usageEvent) }] };
 }
 
 /** Returns the summary with the turn as the caller gets it, because the caller's next call repeats that turn. */

@@ -169,7 +169,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     }
     const onEnd = (_summary: ResponseSummary, outcome: Outcome): Promise<void> =>
       record(call, settleCacheHit(end(), hit, { outcome, error: null }));
-    if (call.stream) return { kind: 'stream', chunks: deliverStream({ call, response: replayCached(hit), onEnd }), model, cache: 'hit' };
+    if (call.stream)
+      return { kind: 'stream', chunks: deliverStream({ call, response: replayCached(hit, call), onEnd }), model, cache: 'hit' };
     await onEnd(summary, 'ok');
     return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit' };
   }

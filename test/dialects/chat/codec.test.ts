@@ -25,7 +25,12 @@ describe('parseRequest', () => {
     ['{"mod\\u0065l":"m","messages":[]}', { model: 'm' }],
     ['{"model":"","messages":[]}', {}],
     ['{"model":null,"messages":[]}', {}],
-    ['{"stream":true,"messages":[]}', { stream: true }],
+    ['{"stream":true,"messages":[]}', { stream: true, hidesUsage: true }],
+    ['{"stream":true,"stream_options":{},"messages":[]}', { stream: true, hidesUsage: true }],
+    ['{"stream":true,"stream_options":{"include_usage":false},"messages":[]}', { stream: true, hidesUsage: true }],
+    ['{"stream":true,"stream_options":null,"messages":[]}', { stream: true, hidesUsage: true }],
+    ['{"stream":true,"stream_options":{ "include_us\\u0061ge" : true },"messages":[]}', { stream: true }],
+    ['{"stream_options":{"include_usage":false},"messages":[]}', {}],
     ['{"stream":false,"messages":[]}', {}],
     ['{"messages":[],"user":"u-1"}', { user: 'u-1' }],
     ['{"messages":[],"user":7}', {}],
@@ -232,7 +237,7 @@ describe('the stream reader', () => {
         '[DONE]',
       ),
     );
-    expect(meanings).toEqual(['delta', 'delta', 'delta', 'delta', 'delta', 'end']);
+    expect(meanings).toEqual(['delta', 'delta', 'delta', 'delta', 'usage', 'end']);
     expect(reader.summary()).toEqual({ tokens: counted, isFinal: true, turn: { text: 'Hello', toolCalls: [] }, finished: true });
     expect(reader.finished()).toBe(true);
     expect(reader.problem()).toBeNull();
@@ -251,6 +256,17 @@ describe('the stream reader', () => {
     const reader = chat.createStreamReader();
     readStream(reader, streamOf(...chunks, '[DONE]'));
     expect(reader.summary()).toMatchObject({ tokens: counted, isFinal: true });
+  });
+
+  test.each([
+    ['only usage', { choices: [], usage }, 'usage'],
+    ['only usage, without choices', { usage }, 'usage'],
+    ['the end and usage', finish('stop', { usage }), 'delta'],
+    ["Azure's results of its filter", { choices: [], prompt_filter_results: [{ prompt_index: 0 }] }, 'delta'],
+    ['the same with null as usage', { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null }, 'delta'],
+    ['neither', { choices: [] }, 'delta'],
+  ])('a chunk with %s is recognized', (_what, chunk, meaning) => {
+    expect(readStream(chat.createStreamReader(), streamOf(chunk))).toEqual([meaning]);
   });
 
   test('explicit zeros are counts, missing ones are not', () => {

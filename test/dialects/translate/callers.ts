@@ -10,6 +10,8 @@ export interface Received {
   readonly model: unknown;
   /** Texts and tool calls in order; neighbouring texts are one. */
   readonly blocks: readonly unknown[];
+  /** Text of the reasoning, and its signed and encrypted parts as blocks of the messages dialect. */
+  readonly reasoning: { readonly text: string; readonly signed: readonly unknown[] };
   readonly end: unknown;
   readonly usage: unknown;
 }
@@ -35,7 +37,10 @@ function answering(text: string): () => Promise<Response> {
 export async function readChatStream(text: string): Promise<Received> {
   const client = new OpenAI({ apiKey: 'k', baseURL: 'http://vendor.example/v1', fetch: answering(text), maxRetries: 0 });
   const stream = client.chat.completions.stream({ model: 'm', messages: [{ role: 'user', content: 'Hi' }] });
-  return readChatResponse(await stream.finalChatCompletion());
+  // The SDK keeps only the last delta of members that it does not know.
+  const chunks = createSseParser().push(Buffer.from(text)).events;
+  const deltas: Reasoned[] = chunks.flatMap(({ data }) => (data === '[DONE]' ? [] : (JSON.parse(data || '{}').choices?.[0]?.delta ?? [])));
+  return { ...readChatResponse(await stream.finalChatCompletion()), reasoning: joinReasoning(deltas) };
 }
 
 export async function readMessagesStream(text: string): Promise<Received> {
@@ -44,12 +49,49 @@ export async function readMessagesStream(text: string): Promise<Received> {
   return readMessagesResponse(await stream.finalMessage());
 }
 
+/** The reasoning in a message or delta of the chat dialect, in all forms. */
+interface Reasoned {
+  reasoning_content?: string | null;
+  reasoning?: string | null;
+  reasoning_details?: { type: string; text?: string; signature?: string; data?: string; index: number }[];
+  thinking_blocks?: { type: string; thinking?: string; signature?: string | null; data?: string }[];
+}
+
+function joinReasoning(deltas: readonly Reasoned[]): Received['reasoning'] {
+  const text = deltas.map((delta) => delta.reasoning_content ?? delta.reasoning ?? '').join('');
+  const byIndex = new Map<number, { thinking: string; signature: string; data: string }>();
+  let index = 0;
+  const add = (at: number, entry: { thinking?: string; signature?: string | null; data?: string }): void => {
+    const open = byIndex.get(at) ?? { thinking: '', signature: '', data: '' };
+    byIndex.set(at, {
+      thinking: open.thinking + (entry.thinking ?? ''),
+      signature: open.signature + (entry.signature ?? ''),
+      data: open.data + (entry.data ?? ''),
+    });
+  };
+  for (const { reasoning_details: details = [], thinking_blocks: blocks = [] } of deltas) {
+    for (const { text: thinking, ...entry } of details) add(entry.index, { ...entry, ...(thinking !== undefined && { thinking }) });
+    for (const block of blocks) {
+      add(index, block);
+      if (block.signature || block.data) index += 1;
+    }
+  }
+  const blocks = [...byIndex.values()].map(({ thinking, signature, data }) =>
+    data === '' ? { type: 'thinking', thinking, signature } : { type: 'redacted_thinking', data },
+  );
+  return { text, signed: blocks.filter(isSignedBlock) };
+}
+
+function isSignedBlock({ type, signature }: { type: string; signature?: string }): boolean {
+  return type === 'redacted_thinking' || (type === 'thinking' && Boolean(signature));
+}
+
 // The vendors' types say more than their answers do, so answers are read as what they are: JSON.
 interface ChatJson {
   id: string;
   model: string;
   choices: {
-    message: { content: string | null; tool_calls?: { id: string; function: { name: string; arguments: string } }[] };
+    message: Reasoned & { content: string | null; tool_calls?: { id: string; function: { name: string; arguments: string } }[] };
     finish_reason: string;
   }[];
   usage?: { prompt_tokens: number; completion_tokens: number; total_tokens: number; prompt_tokens_details?: { cached_tokens: number } };
@@ -58,7 +100,7 @@ interface ChatJson {
 interface MessagesJson {
   id: string;
   model: string;
-  content: { type: string; text?: string; id?: string; name?: string; input?: unknown }[];
+  content: { type: string; text?: string; thinking?: string; signature?: string; id?: string; name?: string; input?: unknown }[];
   stop_reason: string;
   usage?: Record<string, unknown>;
 }
@@ -72,7 +114,9 @@ export function readChatResponse(answer: unknown): Received {
     arguments: JSON.parse(call.function.arguments),
   }));
   const text = choice?.message.content || null;
-  return { id, model, blocks: [...(text === null ? [] : [text]), ...calls], end: choice?.finish_reason, usage: usage ?? null };
+  const blocks = [...(text === null ? [] : [text]), ...calls];
+  const reasoning = joinReasoning(choice ? [choice.message] : []);
+  return { id, model, blocks, reasoning, end: choice?.finish_reason, usage: usage ?? null };
 }
 
 export function readMessagesResponse(answer: unknown): Received {
@@ -87,5 +131,13 @@ export function readMessagesResponse(answer: unknown): Received {
     }
   }
   const { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens } = usage ?? {};
-  return { id, model, blocks, end, usage: { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens } };
+  const reasoning = { text: content.map(({ thinking = '' }) => thinking).join(''), signed: content.filter(isSignedBlock) };
+  return {
+    id,
+    model,
+    blocks,
+    reasoning,
+    end,
+    usage: { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens },
+  };
 }

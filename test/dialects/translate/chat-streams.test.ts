@@ -24,7 +24,7 @@ describe('from chat to messages', () => {
   const zero = { input_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 };
   const counted = { input_tokens: 36, cache_creation_input_tokens: 0, cache_read_input_tokens: 64, output_tokens: 5 };
   const message = {
-    id: 'chatcmpl-1',
+    id: 'msg_1',
     type: 'message',
     role: 'assistant',
     model: 'gpt',
@@ -189,9 +189,64 @@ describe('from chat to messages', () => {
     ]);
   });
 
-  test('thinking only keeps the connection alive', () => {
-    const thinking = [{ reasoning_content: 'Hm' }, { reasoning: 'Hm' }, { content: [{ type: 'thinking', thinking: [] }] }];
-    expect(steps(...thinking.map((delta) => chunk(delta))).flat()).toEqual(thinking.map(() => ({ type: 'ping' })));
+  const thinkingStart = (index: number): object => blockStart(index, { type: 'thinking', thinking: '', signature: '' });
+  const delta = (index: number, members: object): object => ({ type: 'content_block_delta', index, delta: members });
+  const thought = (index: number, value: string): object => delta(index, { type: 'thinking_delta', thinking: value });
+  const signed = (index: number, signature: string): object => delta(index, { type: 'signature_delta', signature });
+  const detail = (members: object): object => chunk({ reasoning_details: [{ type: 'reasoning.text', index: 0, ...members }] });
+
+  test.each<[string, (text: string) => object]>([
+    ['reasoning_content', (value) => ({ reasoning_content: value, content: null })],
+    ['reasoning', (value) => ({ reasoning: value, content: '' })],
+    ['parts of the content', (value) => ({ content: [{ type: 'thinking', thinking: [{ type: 'text', text: value }] }] })],
+    ['reasoning_details', (value) => ({ reasoning: value, reasoning_details: [{ type: 'reasoning.text', text: value }] })],
+    ['summaries', (value) => ({ reasoning_details: [{ type: 'reasoning.summary', summary: value, format: 'openai-responses-v1' }] })],
+    [
+      'thinking_blocks',
+      (value) => ({ reasoning_content: value, thinking_blocks: [{ type: 'thinking', thinking: value, signature: null }] }),
+    ],
+  ])('%s become a thinking block without a signature', (_name, members) => {
+    expect(steps(chunk(members('H')), chunk(members('H')), chunk({ content: 'Hi' }))).toEqual([
+      [thinkingStart(0), thought(0, 'H')],
+      [thought(0, 'H')],
+      [stop(0), textStart(1), text(1, 'Hi')],
+    ]);
+  });
+
+  test('a signature ends its block, and encrypted reasoning is a separate block', () => {
+    const encrypted = chunk({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'ZGF0YQ==', format: 'anthropic-claude-v1' }] });
+    expect(steps(detail({ text: 'A' }), detail({ text: 'B' }), detail({ signature: 'c2ln' }), encrypted, detail({ text: 'C' }))).toEqual([
+      [thinkingStart(0), thought(0, 'A')],
+      [thought(0, 'B')],
+      [signed(0, 'c2ln'), stop(0)],
+      [blockStart(1, { type: 'redacted_thinking', data: 'ZGF0YQ==' }), stop(1)],
+      [thinkingStart(2), thought(2, 'C')],
+    ]);
+  });
+
+  test('an entry that repeats the streamed text adds its signature only', () => {
+    expect(steps(chunk({ reasoning_content: 'A' }), chunk({ reasoning_content: 'B' }), detail({ text: 'AB', signature: 'c2ln' }))).toEqual([
+      [thinkingStart(0), thought(0, 'A')],
+      [thought(0, 'B')],
+      [signed(0, 'c2ln'), stop(0)],
+    ]);
+  });
+
+  test("signatures and encrypted reasoning of another format than the caller's are omitted", () => {
+    const foreign = chunk({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'x', format: 'google-gemini-v1' }] });
+    expect(steps(detail({ text: 'A', signature: 'x', format: 'google-gemini-v1' }), foreign, chunk({ content: 'Hi' })).flat()).toEqual([
+      thinkingStart(0),
+      thought(0, 'A'),
+      stop(0),
+      textStart(1),
+      text(1, 'Hi'),
+    ]);
+  });
+
+  test('for a caller that disabled thinking it only keeps the connection alive', () => {
+    const datas = [first, chunk({ reasoning_content: 'Hm' }), chunk({ content: 'Hi' })];
+    const { steps: out } = run(createStreamToMessages(names, { hidesThinking: true }), datas, false);
+    expect(out.slice(1)).toEqual([[{ type: 'ping' }], [textStart(0), text(0, 'Hi')]]);
   });
 
   test('further choices and chunks without choices produce no output', () => {
@@ -201,7 +256,7 @@ describe('from chat to messages', () => {
 
   test('members that the vendor omitted are generated', () => {
     expect(translate({ choices: [{ delta: {} }] }).steps.flat()).toEqual([
-      { ...opening, message: { ...message, id: 'gw-1', model: 'asked' } },
+      { ...opening, message: { ...message, id: 'msg_gw-1', model: 'asked' } },
     ]);
   });
 

@@ -1,5 +1,6 @@
 /** Translation of the messages of chat requests for vendors of the messages dialect. */
 import { describe, expect, test } from '@jest/globals';
+import { asArray } from '../../../src/core/json/narrow.ts';
 import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { requestToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
@@ -50,7 +51,7 @@ describe('messages', () => {
     ]);
   });
 
-  test('tool calls follow the text; a refusal is text; reasoning is dropped', () => {
+  test('tool calls follow the text; a refusal is text; unsigned reasoning is dropped', () => {
     const message = { role: 'assistant', content: 'Wait', refusal: 'No', reasoning_content: 'Hm', tool_calls: [call] };
     expect(turns(hello, message, { role: 'tool', tool_call_id: 'c1', content: 'R' })).toEqual([
       { role: 'user', content: [text('Hi')] },
@@ -89,6 +90,86 @@ describe('messages', () => {
     expect(toMessages({ messages })).toMatchObject({
       tools: [{ name: 'f', input_schema: { type: 'object', properties: {} } }],
       tool_choice: { type: 'none' },
+    });
+  });
+
+  describe('signed reasoning', () => {
+    const thinking = { type: 'thinking', thinking: 'Hm', signature: 'c2ln' };
+    const sealed = { type: 'redacted_thinking', data: 'ZGF0YQ==' };
+    const format = 'anthropic-claude-v1';
+    const details = [
+      { type: 'reasoning.text', text: 'Hm', signature: 'c2ln', format, index: 0 },
+      { type: 'reasoning.encrypted', data: 'ZGF0YQ==', format, index: 1 },
+    ];
+    const pieces = [
+      { type: 'reasoning.text', text: 'H', index: 0 },
+      { type: 'reasoning.text', text: 'm', index: 0 },
+      { type: 'reasoning.text', signature: 'c2ln', index: 0 },
+      { type: 'reasoning.encrypted', data: 'ZGF0YQ==', index: 1 },
+    ];
+    const result = { role: 'tool', tool_call_id: 'c1', content: 'R' };
+    const loop = (members: object): Record<string, unknown> =>
+      toMessages({
+        messages: [hello, { role: 'assistant', content: null, tool_calls: [call], ...members }, result],
+        ...{ tools: [tool], reasoning_effort: 'low', max_tokens: 9000 },
+      });
+
+    test.each<[string, object]>([
+      ['reasoning_details', { reasoning_content: 'Hm', reasoning_details: details }],
+      ['reasoning_details in the pieces of a stream', { reasoning: 'Hm', reasoning_details: pieces }],
+      ['thinking_blocks', { reasoning_content: 'Hm', thinking_blocks: [thinking, sealed] }],
+    ])('of %s precedes the tool call, and the model goes on thinking', (_form, members) => {
+      const request = loop(members);
+      expect(request.thinking).toEqual({ type: 'enabled', budget_tokens: 1024 });
+      expect(asArray(request.messages)[1]).toMatchObject({
+        role: 'assistant',
+        content: [thinking, sealed, { type: 'tool_use', id: 'c1' }],
+      });
+    });
+
+    test('without its text, as some models return it, is kept', () => {
+      const omitted = [{ type: 'reasoning.text', text: '', signature: 'c2ln', format, index: 0 }];
+      expect(asArray(loop({ reasoning_details: omitted }).messages)[1]).toMatchObject({ content: [{ ...thinking, thinking: '' }, {}] });
+    });
+
+    test.each([
+      [
+        'of another vendor',
+        [
+          { type: 'reasoning.text', text: 'Hm', signature: 'x', format: 'google-gemini-v1' },
+          { type: 'reasoning.encrypted', data: 'x', format: 'openai-responses-v1' },
+        ],
+      ],
+      [
+        'without a signature',
+        [
+          { type: 'reasoning.text', text: 'Hm', signature: null },
+          { type: 'reasoning.summary', summary: 'Hm' },
+        ],
+      ],
+      ['of an unknown type', [{ type: 'reasoning.server_tool_call' }, null, 7]],
+    ])('%s is not sent', (_what, entries) => {
+      const request = loop({ reasoning_details: entries });
+      expect(asArray(request.messages)[1]).toMatchObject({ content: [{ type: 'tool_use' }] });
+      expect(request).not.toHaveProperty('thinking');
+    });
+
+    test('of the first step of a turn is enough for later steps without thinking', () => {
+      const first = { role: 'assistant', tool_calls: [call], reasoning_details: details };
+      const messages = [hello, first, result, { role: 'assistant', tool_calls: [call] }, result];
+      expect(toMessages({ messages, tools: [tool], reasoning_effort: 'low', max_tokens: 9000 })).toHaveProperty('thinking');
+    });
+
+    test('of a message that has nothing else is dropped with it', () => {
+      expect(turns(hello, { role: 'assistant', content: '', reasoning_details: details }, hello)).toEqual([
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'Hi' },
+            { type: 'text', text: 'Hi' },
+          ],
+        },
+      ]);
     });
   });
 

@@ -1,5 +1,6 @@
 /** Translation of messages requests for chat vendors, member by member. */
 import { describe, expect, test } from '@jest/globals';
+import { asArray } from '../../../src/core/json/narrow.ts';
 import { UntranslatableError } from '../../../src/dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
@@ -92,6 +93,46 @@ describe('a messages request for a chat vendor', () => {
         { ...text('B'), citations: [] },
       ];
       expect(messagesOf(hello, { role: 'assistant', content }, hello)).toEqual([hello, { role: 'assistant', content: 'A B' }, hello]);
+    });
+
+    describe('thinking', () => {
+      const thinking = { type: 'thinking', thinking: 'Hm', signature: 'c2ln' };
+      const sealed = { type: 'redacted_thinking', data: 'ZGF0YQ==' };
+      const use = { type: 'tool_use', id: 't', name: 'f', input: {} };
+      const results = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'R' }] };
+      const said = (takesReasoning: 'none' | 'text' | 'details', ...messages: object[]): unknown[] =>
+        asArray(toChat({ messages }, { takesReasoning }).messages).filter((message) => asLosslessObject(message).role === 'assistant');
+      const loop = [hello, { role: 'assistant', content: [thinking, sealed, use] }, results];
+      const answered = { role: 'assistant', content: null, tool_calls: [{ id: 't' }] };
+
+      test('is dropped for a vendor that would refuse it', () => {
+        expect(said('none', ...loop)).toEqual([expect.not.objectContaining({ reasoning_content: expect.anything() })]);
+      });
+
+      test('is reasoning_content for a vendor that takes it', () => {
+        expect(said('text', ...loop)).toMatchObject([{ ...answered, reasoning_content: 'Hm' }]);
+        expect(said('text', ...loop)).not.toMatchObject([{ reasoning_details: expect.anything() }]);
+        const unsigned = { role: 'assistant', content: [{ ...thinking, signature: '' }, text('A')] };
+        expect(said('text', hello, unsigned, hello)).toEqual([{ role: 'assistant', content: 'A', reasoning_content: 'Hm' }]);
+      });
+
+      test('is reasoning_details for a vendor that takes those', () => {
+        const format = 'anthropic-claude-v1';
+        const reasoning_details = [
+          { type: 'reasoning.text', text: 'Hm', signature: 'c2ln', format, index: 0 },
+          { type: 'reasoning.encrypted', data: 'ZGF0YQ==', format, index: 1 },
+        ];
+        expect(said('details', ...loop)).toMatchObject([{ ...answered, reasoning_content: 'Hm', reasoning_details }]);
+      });
+
+      test('that another vendor never wrote is a blank, where the vendor requires it with tool calls', () => {
+        const silent = [hello, { role: 'assistant', content: [use] }, results, { role: 'assistant', content: 'A' }, hello];
+        expect(said('text', ...silent)).toMatchObject([
+          { ...answered, reasoning_content: ' ' },
+          { content: 'A', reasoning_content: ' ' },
+        ]);
+        expect(said('text', hello, { role: 'assistant', content: 'A' }, hello)).toEqual([{ role: 'assistant', content: 'A' }]);
+      });
     });
 
     test('tool results come in front of what the user says, with a note where they are errors', () => {

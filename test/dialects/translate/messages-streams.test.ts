@@ -21,7 +21,7 @@ describe('from messages to chat', () => {
     block(index, { type: 'tool_use', id: `t${index}`, name: 'f', input: {}, ...members });
 
   const chunk = (members: object, finish_reason: string | null = null): object => ({
-    id: 'msg_1',
+    id: 'chatcmpl-1',
     object: 'chat.completion.chunk',
     created: 1700000000,
     model: 'claude',
@@ -48,7 +48,7 @@ describe('from messages to chat', () => {
     const datas = [start, block(0, { type: 'text', text: '' }), delta(0, { type: 'text_delta', text: 'Hi' }), stop(0), ...ends('end_turn')];
     expect(translate(...datas)).toEqual({
       steps: [[opening], [], [chunk({ content: 'Hi' })], [], [], [chunk({}, 'stop'), usage, '[DONE]'], []],
-      state: whole,
+      state: { ...whole, usageEvent: `data: ${JSON.stringify(usage)}\n\n` },
     });
   });
 
@@ -96,11 +96,47 @@ describe('from messages to chat', () => {
     expect(pieces(toolBlock(0, { id: undefined }))).toEqual([callStart(0, expect.stringMatching(/^call_[0-9a-f]{24}$/))]);
   });
 
-  test('thinking and pings only keep the connection alive', () => {
-    const thinking = delta(0, { type: 'thinking_delta', thinking: 'Hm' });
+  const details = (...entries: object[]): object => chunk({ reasoning_details: entries });
+  const entry = (index: number, text: string, signature: string): object => ({
+    type: 'reasoning.text',
+    text,
+    signature,
+    format: 'anthropic-claude-v1',
+    index,
+  });
+
+  test('thinking is reasoning_content; its signature follows with the whole text', () => {
+    const thought = (index: number, thinking: string): object => delta(index, { type: 'thinking_delta', thinking });
+    const sign = (index: number, signature: string): object => delta(index, { type: 'signature_delta', signature });
     expect(
-      pieces(block(0, { type: 'thinking' }), thinking, delta(0, { type: 'signature_delta', signature: 'x' }), stop(0), { type: 'ping' }),
-    ).toEqual([': keep-alive', ': keep-alive']);
+      pieces(
+        block(0, { type: 'thinking', thinking: '', signature: '' }),
+        thought(0, 'H'),
+        thought(0, 'm'),
+        sign(0, 'c2'),
+        sign(0, 'ln'),
+        stop(0),
+        block(1, { type: 'redacted_thinking', data: 'ZGF0YQ==' }),
+        stop(1),
+        block(2, { type: 'thinking', thinking: '', signature: '' }),
+        sign(2, 'x'),
+        stop(2),
+      ),
+    ).toEqual([
+      chunk({ reasoning_content: 'H' }),
+      chunk({ reasoning_content: 'm' }),
+      details(entry(0, 'Hm', 'c2ln')),
+      details({ type: 'reasoning.encrypted', data: 'ZGF0YQ==', format: 'anthropic-claude-v1', index: 1 }),
+      details(entry(2, '', 'x')),
+    ]);
+  });
+
+  test('thinking without a signature is reasoning_content alone, and pings keep the connection alive', () => {
+    const thinking = delta(0, { type: 'thinking_delta', thinking: 'Hm' });
+    expect(pieces(block(0, { type: 'thinking' }), thinking, stop(0), { type: 'ping' })).toEqual([
+      chunk({ reasoning_content: 'Hm' }),
+      ': keep-alive',
+    ]);
   });
 
   test('unknown events produce no output', () => {
@@ -130,7 +166,7 @@ describe('from messages to chat', () => {
 
   test('members that the vendor omitted are generated', () => {
     const { steps } = translate({ type: 'message_start', message: {} });
-    expect(steps.flat()).toEqual([{ ...opening, id: 'gw-1', model: 'asked' }]);
+    expect(steps.flat()).toEqual([{ ...opening, id: 'chatcmpl-gw-1', model: 'asked' }]);
     expect(translate(delta(0, { type: 'text_delta', text: 'Hi' })).steps[0]).toHaveLength(2);
   });
 

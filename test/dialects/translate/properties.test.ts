@@ -12,7 +12,17 @@ import { requestToChat, responseToChat } from '../../../src/dialects/translate/m
 import { createStreamToChat } from '../../../src/dialects/translate/messages-to-chat-stream.ts';
 import { objectText } from '../../core/json/json-texts.ts';
 import { readChatResponse, readChatStream, readMessagesResponse, readMessagesStream, translateStream } from './callers.ts';
-import { chatAnswer, chatStream, messagesAnswer, messagesStream, type Said, said } from './vendors.ts';
+import {
+  chatAnswer,
+  chatStream,
+  isSigned,
+  messagesAnswer,
+  messagesStream,
+  reasoningDetails,
+  type Said,
+  said,
+  thinkingBlocks,
+} from './vendors.ts';
 
 const names = { id: 'call-1', model: 'm', createdSeconds: 1 };
 const toMessages = (answer: Said) => responseToMessages(losslessObjectOf(parseLossless(JSON.stringify(chatAnswer(answer)))), names);
@@ -59,14 +69,17 @@ describe('a stream assembled by the caller equals the JSON response', () => {
   test('both callers receive the same content', () => {
     fc.assert(
       fc.property(said, (answer) => {
-        const { blocks, id, model } = readMessagesResponse(toMessages(answer));
+        const { blocks, id, model, reasoning } = readMessagesResponse(toMessages(answer));
         const direct = readChatResponse(chatAnswer({ ...answer, hasToolIds: true }));
         const received = answer.hasToolIds ? blocks : blocks.map((block) => (isObject(block) ? { ...block, call: null } : block));
         const expected = answer.hasToolIds
           ? direct.blocks
           : direct.blocks.map((block) => (isObject(block) ? { ...block, call: null } : block));
-        expect({ blocks: received, id, model }).toEqual({ blocks: expected, id: direct.id, model: direct.model });
-        expect(readChatResponse(toChat({ ...answer, hasToolIds: true })).blocks).toEqual(direct.blocks);
+        expect({ blocks: received, model, reasoning }).toEqual({ blocks: expected, model: direct.model, reasoning: direct.reasoning });
+        expect(id).toBe(`msg_${direct.id}`);
+        const ofMessages = readChatResponse(toChat({ ...answer, hasToolIds: true }));
+        expect(ofMessages.blocks).toEqual(direct.blocks);
+        expect(ofMessages.reasoning).toEqual({ text: answer.thinking, signed: thinkingBlocks(answer) });
       }),
     );
   });
@@ -175,6 +188,44 @@ describe('a request translated to the other dialect and back', () => {
       { numRuns: 300 },
     );
   });
+
+  test('keeps the text and signature of reasoning, in every form, with the message that it belongs to', () => {
+    const reasoned = fc.array(
+      said.map((answer) => ({ ...answer, tools: [], text: answer.text.trim() || 'So.' })),
+      { maxLength: 4 },
+    );
+    fc.assert(
+      fc.property(reasoned, fc.boolean(), (answers, callsTool) => {
+        const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } };
+        const list = answers.flatMap((answer) => {
+          const [{ message }] = JSON.parse(JSON.stringify(chatAnswer(answer))).choices;
+          const next = callsTool ? { role: 'tool', tool_call_id: 'c', content: 'T' } : { role: 'user', content: 'And?' };
+          return [callsTool ? { ...message, tool_calls: [call] } : message, next];
+        });
+        const body = { messages: [{ role: 'user', content: 'Hi' }, ...list] };
+        const there = requestToMessages(body, { model: 'a', maxTokens: 1, stream: false });
+        const signed = answers.map((answer) => (isSigned(answer) ? thinkingBlocks(answer) : []));
+        const assistant = asArray(there.messages)
+          .map(asObject)
+          .filter(({ role }) => role === 'assistant');
+        expect(assistant.map(({ content }) => asArray(content).filter((block) => !isSpoken(block)))).toEqual(signed);
+        // Thinking precedes the rest of its turn.
+        for (const [index, { content }] of assistant.entries())
+          expect(asArray(content).slice(0, signed[index]?.length)).toEqual(signed[index]);
+        const back = requestToChat(there, { model: 'b', stream: false, takesReasoning: 'details' });
+        const details = answers.map((answer) => (isSigned(answer) ? reasoningDetails(answer) : []));
+        expect(
+          asArray(back.messages)
+            .map(asObject)
+            .flatMap(({ role, reasoning_details: entries }) => (role === 'assistant' ? [asArray(entries)] : [])),
+        ).toEqual(details);
+      }),
+    );
+  });
+
+  function isSpoken(block: unknown): boolean {
+    return ['text', 'tool_use'].includes(asString(asObject(block).type) ?? '');
+  }
 
   test('keeps tools, choices, limits and the response format', () => {
     const strict = fc.constantFrom({}, { strict: true });

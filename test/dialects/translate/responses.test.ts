@@ -9,6 +9,14 @@ import { responseToChat } from '../../../src/dialects/translate/messages-to-chat
 
 const names = { id: 'gw-1', model: 'asked', createdSeconds: 1700000000 };
 const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{"a":1}' } };
+const text = (value: string): object => ({ type: 'text', text: value });
+const thinking = { type: 'thinking', thinking: 'Hm', signature: 'c2ln' };
+const sealed = { type: 'redacted_thinking', data: 'ZGF0YQ==' };
+const format = 'anthropic-claude-v1';
+const signedDetails = [
+  { type: 'reasoning.text', text: 'Hm', signature: 'c2ln', format, index: 0 },
+  { type: 'reasoning.encrypted', data: 'ZGF0YQ==', format, index: 1 },
+];
 const use = { type: 'tool_use', id: 'toolu_1', name: 'f', input: { a: 1 } };
 
 function ofChat(message: object, choice: object = {}, members: object = {}): JsonObject | null {
@@ -32,7 +40,7 @@ describe('a chat response for a messages caller', () => {
   test('becomes a message with text, tool calls and usage', () => {
     const usage = { prompt_tokens: 100, completion_tokens: 5, total_tokens: 105, prompt_tokens_details: { cached_tokens: 64 } };
     expect(ofChat({ content: 'Hi', tool_calls: [call] }, { finish_reason: 'tool_calls' }, { usage })).toEqual({
-      id: 'chatcmpl-1',
+      id: 'msg_1',
       type: 'message',
       role: 'assistant',
       model: 'gpt',
@@ -65,7 +73,7 @@ describe('a chat response for a messages caller', () => {
     ['an empty text', { content: '' }, []],
     ['a refusal', { content: null, refusal: 'No.' }, [{ type: 'text', text: 'No.' }]],
     [
-      'parts, with thinking',
+      'parts, with thinking that is empty',
       {
         content: [
           { type: 'thinking', thinking: [] },
@@ -75,7 +83,33 @@ describe('a chat response for a messages caller', () => {
       },
       [{ type: 'text', text: 'AB' }],
     ],
-    ['thinking next to the text', { content: 'A', reasoning_content: 'Hm' }, [{ type: 'text', text: 'A' }]],
+    [
+      'reasoning_content',
+      { content: 'A', reasoning_content: 'Hm' },
+      [
+        { ...thinking, signature: '' },
+        { type: 'text', text: 'A' },
+      ],
+    ],
+    [
+      'reasoning',
+      { content: 'A', reasoning: 'Hm', reasoning_details: [] },
+      [
+        { ...thinking, signature: '' },
+        { type: 'text', text: 'A' },
+      ],
+    ],
+    [
+      'reasoning_details',
+      { content: null, reasoning: 'Hm', reasoning_details: signedDetails, tool_calls: [call] },
+      [thinking, sealed, { ...use, id: 'call_1' }],
+    ],
+    ['thinking_blocks', { content: 'A', reasoning_content: 'Hm', thinking_blocks: [thinking, sealed] }, [thinking, sealed, text('A')]],
+    [
+      'thinking in parts of the content',
+      { content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'Hm' }] }, text('A')] },
+      [{ ...thinking, signature: '' }, text('A')],
+    ],
     [
       'a call without arguments',
       { content: null, tool_calls: [{ ...call, function: { name: 'f', arguments: '' } }] },
@@ -95,6 +129,20 @@ describe('a chat response for a messages caller', () => {
     expect(ofChat(message)?.content).toEqual(content);
   });
 
+  test('a caller that disabled thinking gets none', () => {
+    const choices = [{ message: { role: 'assistant', content: 'A', reasoning_content: 'Hm' }, finish_reason: 'stop' }];
+    expect(responseToMessages({ choices }, names, { hidesThinking: true })?.content).toEqual([text('A')]);
+  });
+
+  test.each([
+    ['chatcmpl-9', 'msg_9'],
+    ['msg_9', 'msg_9'],
+    ['gen-9', 'msg_gen-9'],
+    [undefined, 'msg_gw-1'],
+  ])('the id %s becomes %s', (id, expected) => {
+    expect(ofChat({ content: 'A' }, {}, { id })).toMatchObject({ id: expected });
+  });
+
   test('numbers and the order of arguments survive', () => {
     const text = '{"z":12345678901234567890,"a":[1.0,1e5],"m":-0}';
     expect(JSON.stringify(ofChat({ tool_calls: [{ ...call, function: { name: 'f', arguments: text } }] }))).toContain(`"input":${text}`);
@@ -103,7 +151,7 @@ describe('a chat response for a messages caller', () => {
   test('members that the vendor omitted are generated, with a separate id per tool call', () => {
     const anonymous = { function: { name: 'f', arguments: '' } };
     const answer = ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' });
-    expect(answer).toMatchObject({ id: 'gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
+    expect(answer).toMatchObject({ id: 'msg_gw-1', model: 'asked', usage: { input_tokens: 0, output_tokens: 0 } });
     const ids = asArray(answer?.content).map((block) => asLosslessObject(block).id);
     expect(new Set(ids).size).toBe(2);
     expect(answer).toEqual(ofChat({ tool_calls: [anonymous, anonymous] }, {}, { id: undefined, model: '' }));
@@ -137,16 +185,19 @@ describe('a messages response for a chat caller', () => {
       cache_creation: { ephemeral_5m_input_tokens: 150, ephemeral_1h_input_tokens: 50 },
       output_tokens: 5,
     };
-    const content = [{ type: 'thinking', thinking: 'Hm', signature: 'x' }, { type: 'text', text: 'A' }, use, { type: 'text', text: 'B' }];
+    const content = [thinking, sealed, text('A'), use, text('B')];
     expect(ofMessages(content, { stop_reason: 'tool_use', usage })).toEqual({
-      id: 'msg_1',
+      id: 'chatcmpl-1',
       object: 'chat.completion',
       created: 1700000000,
       model: 'claude',
       choices: [
         {
           index: 0,
-          message: { role: 'assistant', content: 'AB', refusal: null, tool_calls: [{ ...call, id: 'toolu_1' }] },
+          message: {
+            ...{ role: 'assistant', content: 'AB', refusal: null, tool_calls: [{ ...call, id: 'toolu_1' }] },
+            ...{ reasoning_content: 'Hm', reasoning_details: signedDetails },
+          },
           logprobs: null,
           finish_reason: 'tool_calls',
         },
@@ -175,6 +226,19 @@ describe('a messages response for a chat caller', () => {
     ['only thinking', [{ type: 'redacted_thinking', data: 'x' }], ''],
   ])('%s', (_name, content, expected) => {
     expect(asLosslessObject(choiceOf(ofMessages(content)).message).content).toBe(expected);
+  });
+
+  test.each([
+    ['msg_9', 'chatcmpl-9'],
+    ['chatcmpl-9', 'chatcmpl-9'],
+    [undefined, 'chatcmpl-gw-1'],
+  ])('the id %s becomes %s', (id, expected) => {
+    expect(ofMessages([], { id })).toMatchObject({ id: expected });
+  });
+
+  test('thinking without a signature has no reasoning_details', () => {
+    const { message } = choiceOf(ofMessages([{ type: 'thinking', thinking: 'Hm' }, text('A')]));
+    expect(message).toEqual({ role: 'assistant', content: 'A', refusal: null, reasoning_content: 'Hm' });
   });
 
   test('numbers and the order of inputs survive', () => {

@@ -10,6 +10,10 @@ export interface Said {
   /** Split at random for the dialect with blocks. */
   readonly text: string;
   readonly thinking: string;
+  /** Encrypted thinking after that. Only where the form of a chat vendor can carry it. */
+  readonly sealed: string;
+  /** How a chat vendor sends reasoning. */
+  readonly form: 'reasoning_content' | 'reasoning' | 'reasoning_details' | 'thinking_blocks';
   readonly tools: readonly { readonly id: string; readonly name: string; readonly arguments: object }[];
   readonly end: 'stop' | 'length' | 'filtered';
   readonly tokens: Tokens;
@@ -31,6 +35,8 @@ export const said: fc.Arbitrary<Said> = fc.record({
   model: name,
   text: fc.oneof(fc.constant(''), fc.string({ unit: 'grapheme', maxLength: 40 })),
   thinking: fc.oneof(fc.constant(''), fc.string({ maxLength: 20 })),
+  sealed: fc.constantFrom('', 'ZGF0YQ=='),
+  form: fc.constantFrom('reasoning_content', 'reasoning', 'reasoning_details', 'thinking_blocks'),
   tools: fc.uniqueArray(
     fc.record({ id: fc.stringMatching(/^t[a-z0-9]{5}$/), name, arguments: fc.dictionary(fc.string(), jsonValue, { maxKeys: 3 }) }),
     {
@@ -75,12 +81,68 @@ function chatCall({ hasToolIds }: Said, tool: Said['tools'][number]): object {
   return { ...(hasToolIds ? { id: tool.id } : {}), type: 'function', function: fn };
 }
 
+const signature = 'c2ln';
+const format = 'anthropic-claude-v1';
+
+/** The thinking blocks of a response in the messages dialect. */
+export function thinkingBlocks({ thinking, sealed }: Said): object[] {
+  return [
+    ...(thinking === '' ? [] : [{ type: 'thinking', thinking, signature }]),
+    ...(sealed === '' ? [] : [{ type: 'redacted_thinking', data: sealed }]),
+  ];
+}
+
+/** The same in the form of the gateway's chat responses. */
+export function reasoningDetails({ thinking, sealed }: Said): object[] {
+  const entries = [
+    ...(thinking === '' ? [] : [{ type: 'reasoning.text', text: thinking, signature, format }]),
+    ...(sealed === '' ? [] : [{ type: 'reasoning.encrypted', data: sealed, format }]),
+  ];
+  return entries.map(({ type, ...entry }, index) => ({ type, index, ...entry }));
+}
+
+/** Whether the chat vendor sends signatures and encrypted thinking. */
+export function isSigned({ form }: Said): boolean {
+  return form === 'reasoning_details' || form === 'thinking_blocks';
+}
+
+function chatReasoning(answer: Said): object {
+  const { thinking, form } = answer;
+  const name = form === 'reasoning' || form === 'reasoning_details' ? 'reasoning' : 'reasoning_content';
+  const text = thinking === '' ? {} : { [name]: thinking };
+  if (!isSigned(answer)) return text;
+  const list = form === 'reasoning_details' ? reasoningDetails(answer) : thinkingBlocks(answer);
+  return list.length === 0 ? text : { ...text, [form]: list };
+}
+
+function chatReasoningDeltas(answer: Said): object[] {
+  const { thinking, sealed, form, cuts } = answer;
+  const pieces = cut(thinking, cuts);
+  if (form === 'reasoning_content' || form === 'reasoning') return pieces.map((piece) => ({ [form]: piece }));
+  if (form === 'thinking_blocks') {
+    const block = (members: object): object => ({ thinking_blocks: [{ type: 'thinking', thinking: '', signature: null, ...members }] });
+    return [
+      ...pieces.map((piece) => ({ reasoning_content: piece, ...block({ thinking: piece }) })),
+      ...(thinking === '' ? [] : [{ reasoning_content: '', ...block({ signature }) }]),
+      ...(sealed === '' ? [] : [{ thinking_blocks: [{ type: 'redacted_thinking', data: sealed }] }]),
+    ];
+  }
+  const detail = (members: object): object => ({ reasoning_details: [{ type: 'reasoning.text', index: 0, ...members }] });
+  return [
+    ...pieces.map((piece) => ({ reasoning: piece, ...detail({ text: piece }) })),
+    ...(thinking === '' ? [] : [detail({ signature, format })]),
+    ...(sealed === ''
+      ? []
+      : [{ reasoning_details: [{ type: 'reasoning.encrypted', index: thinking === '' ? 0 : 1, data: sealed, format }] }]),
+  ];
+}
+
 export function chatAnswer(answer: Said): object {
-  const { id, model, text, thinking, tools, hasUsage, tokens } = answer;
+  const { id, model, text, tools, hasUsage, tokens } = answer;
   const message = {
     role: 'assistant',
     content: text === '' && tools.length > 0 ? null : text,
-    ...(thinking === '' ? {} : { reasoning_content: thinking }),
+    ...chatReasoning(answer),
     ...(tools.length > 0 ? { tool_calls: tools.map((tool) => chatCall(answer, tool)) } : {}),
   };
   return {
@@ -94,7 +156,7 @@ export function chatAnswer(answer: Said): object {
 }
 
 export function chatStream(answer: Said): string {
-  const { id, model, text, thinking, tools, cuts, hasUsage, tokens } = answer;
+  const { id, model, text, tools, cuts, hasUsage, tokens } = answer;
   const head = { id, object: 'chat.completion.chunk', created: 1, model };
   const chunk = (delta: object, reason: string | null = null): object => ({
     ...head,
@@ -108,7 +170,7 @@ export function chatStream(answer: Said): string {
   const turns = Array.from({ length: longest }, (_, turn) => calls.flatMap((call) => call.slice(turn, turn + 1)));
   return streamOf(
     chunk({ role: 'assistant', content: '' }),
-    ...cut(thinking, cuts).map((piece) => chunk({ reasoning_content: piece })),
+    ...chatReasoningDeltas(answer).map((delta) => chunk(delta)),
     ...cut(text, cuts).map((piece) => chunk({ content: piece })),
     ...(answer.interleaved ? turns : calls).flat().map((call) => chunk({ tool_calls: [call] })),
     chunk({}, finishReason(answer)),
@@ -128,15 +190,14 @@ function messagesUsage({ input, cachedInput, cacheWrite, cacheWrite1h, output }:
 }
 
 function messagesBlocks(answer: Said): { start: object; whole: object; deltas: object[] }[] {
-  const { text, thinking, tools, cuts, hasToolIds } = answer;
+  const { text, thinking, sealed, tools, cuts, hasToolIds } = answer;
   const ofThinking = {
     start: { type: 'thinking', thinking: '', signature: '' },
-    whole: { type: 'thinking', thinking, signature: 'c2ln' },
-    deltas: [
-      ...cut(thinking, cuts).map((piece) => ({ type: 'thinking_delta', thinking: piece })),
-      { type: 'signature_delta', signature: 'c2ln' },
-    ],
+    whole: { type: 'thinking', thinking, signature },
+    deltas: [...cut(thinking, cuts).map((piece) => ({ type: 'thinking_delta', thinking: piece })), { type: 'signature_delta', signature }],
   };
+  const redacted = { type: 'redacted_thinking', data: sealed };
+  const ofSealed = { start: redacted, whole: redacted, deltas: [] };
   // Two blocks of text, as vendors send them around citations.
   const half = Math.floor(text.length / 2);
   const ofText = [text.slice(0, half), text.slice(half)].map((part) => ({
@@ -154,7 +215,7 @@ function messagesBlocks(answer: Said): { start: object; whole: object; deltas: o
       deltas: pieces.map((piece) => ({ type: 'input_json_delta', partial_json: piece })),
     };
   });
-  return [...(thinking === '' ? [] : [ofThinking]), ...(text === '' ? [] : ofText), ...ofTools];
+  return [...(thinking === '' ? [] : [ofThinking]), ...(sealed === '' ? [] : [ofSealed]), ...(text === '' ? [] : ofText), ...ofTools];
 }
 
 function stopReason({ end, tools }: Said): string {

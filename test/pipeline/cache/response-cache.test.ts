@@ -289,7 +289,7 @@ test('a cached stream is replayed in small chunks on demand, and the last one is
   const { hit } = lookup(streamed);
   if (!hit) throw new Error('nothing was stored');
   const chunks = [];
-  for await (const chunk of replayCached(hit).chunks()) chunks.push(chunk);
+  for await (const chunk of replayCached(hit, {}).chunks()) chunks.push(chunk);
   expect(Buffer.concat(chunks.map(({ bytes }) => bytes))).toEqual(hit.bytes);
   expect(Math.max(...chunks.map(({ bytes }) => bytes.length))).toBeLessThanOrEqual(16 * 1024);
   expect(chunks.map(({ isLast: last }) => last)).toEqual([false, false, true]);

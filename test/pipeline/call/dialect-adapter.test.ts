@@ -155,7 +155,7 @@ describe('a plain response of the other dialect', () => {
     const translated = adapt(callOf('chat', chatText), 'messages').toCallerResponse(answer);
     if (translated.kind !== 'plain') throw new Error('not plain');
     expect(JSON.parse(translated.bytes.toString())).toMatchObject({
-      id: 'msg_1',
+      id: 'chatcmpl-1',
       created: 1_763_678_400,
       model: 'messages-model',
       choices: [{ message: { content: '{"a":1.0}' }, finish_reason: 'stop' }],

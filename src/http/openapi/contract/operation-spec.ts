@@ -26,7 +26,7 @@ export interface OperationSpec {
   readonly responses: Readonly<Record<string, string | JsonObject>>;
   /** Description of the responses. Default: the summary. */
   readonly description?: string;
-  /** Headers of the responses; those of errors include only `x-gateway-call-id`. */
+  /** Headers of the responses; those of errors include only ids. */
   readonly headers?: readonly ResponseHeader[];
   readonly codes: readonly ErrorCode[];
   readonly plain?: readonly PlainTextStatus[];

@@ -125,6 +125,8 @@ export function requestHeadersFor(route: TextRoute): string[] {
 /** `components.headers` of the document. */
 export const responseHeaders = {
   'x-gateway-call-id': { schema: uuid, description: 'id of the call' },
+  'x-request-id': { schema: uuid, description: 'id of the call, under the name that SDKs of the chat dialect read' },
+  'request-id': { schema: uuid, description: 'id of the call, under the name that SDKs of the messages dialect read' },
   'x-gateway-model': { schema: text, description: '`<provider>/<model>` that responded' },
   'x-gateway-cache': { schema: { type: 'string', enum: ['hit', 'miss'] }, description: 'whether the response came from the cache' },
   'x-gateway-token-count': {

@@ -178,6 +178,7 @@ function operationOf(route: TextRoute): OperationSpec {
     description: streams ? 'The response; with `stream: true` as server-sent events.' : 'The response.',
     headers: [
       'x-gateway-call-id',
+      route === 'messages' ? 'request-id' : 'x-request-id',
       'x-gateway-model',
       ...(isDialect(route) ? ['x-gateway-cache' as const] : []),
       'cache-control',

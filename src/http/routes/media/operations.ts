@@ -71,7 +71,7 @@ const base: Pick<OperationSpec, 'tag' | 'auth' | 'parameters' | 'headers' | 'cod
   tag: 'media',
   auth: 'key',
   parameters: ['x-gateway-source', ...correlationHeaders],
-  headers: ['x-gateway-call-id', 'x-gateway-model', 'cache-control'],
+  headers: ['x-gateway-call-id', 'x-request-id', 'x-gateway-model', 'cache-control'],
   codes: [...callCodes, 'missing_model', 'bad_model', 'bad_shape', 'upstream_error', 'bad_upstream_response'],
   plain: [400, 413, 415],
 };

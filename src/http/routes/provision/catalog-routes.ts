@@ -69,7 +69,7 @@ function summarize(receipt: ImportReceipt): Record<string, unknown> {
 /** The configuration parses the rows, since it knows the providers. */
 const importBody = z.strictObject({ models: z.record(z.string(), z.unknown()) });
 
-/** Omits unknown traits (`supports_schema`, `thinking`, `reasons`, `serves`, `takes`). */
+/** Omits unknown traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`). */
 function toEntryJson({
   id,
   kind,
@@ -82,11 +82,18 @@ function toEntryJson({
   takes,
   ...prices
 }: CatalogEntry): Record<string, unknown> {
-  const { supportsSchema, thinking, reasons } = traits;
+  const { supportsSchema, thinking, reasons, takesReasoning } = traits;
   return {
     ...{ id, kind, source, price: toPricesJson(prices) },
     ...{ max_input_tokens: maxInputTokens, context_window: contextWindow, max_output_tokens: maxOutputTokens },
-    ...{ supports_schema: supportsSchema, thinking, reasons, serves: serves ?? undefined, takes: takes ?? undefined },
+    ...{
+      supports_schema: supportsSchema,
+      thinking,
+      reasons,
+      takes_reasoning: takesReasoning,
+      serves: serves ?? undefined,
+      takes: takes ?? undefined,
+    },
   };
 }
 

@@ -112,6 +112,7 @@ const catalogModel = z.looseObject({
   supports_schema: z.boolean().optional(),
   thinking: z.enum(['budget', 'adaptive', 'none']).optional(),
   reasons: z.boolean().optional(),
+  takes_reasoning: z.enum(['none', 'text', 'details']).optional(),
   serves: z.array(z.string()).optional().describe('The vendor routes that the model supports; absent: all that its provider serves'),
   takes: z.array(z.string()).optional().describe('The optional request fields that the model accepts; absent: unknown'),
 });

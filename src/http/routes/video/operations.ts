@@ -58,7 +58,12 @@ const laterCodes = [
   'internal_error',
 ] as const;
 
-const base = { tag: 'media', auth: 'key', headers: ['x-gateway-call-id', 'cache-control'], plain: [400, 413, 415] } as const;
+const base = {
+  tag: 'media',
+  auth: 'key',
+  headers: ['x-gateway-call-id', 'x-request-id', 'cache-control'],
+  plain: [400, 413, 415],
+} as const;
 
 export const videoOperations: OperationSpecs = {
   'post /v1/video/generations': {
@@ -68,7 +73,7 @@ export const videoOperations: OperationSpecs = {
     parameters: ['x-gateway-source', ...correlationHeaders],
     body: { name: 'VideoBody', example: { prompt: 'a lighthouse at night' } },
     responses: { 200: 'VideoStart' },
-    headers: ['x-gateway-call-id', 'x-gateway-model', 'cache-control'],
+    headers: ['x-gateway-call-id', 'x-request-id', 'x-gateway-model', 'cache-control'],
     codes: [...callCodes, 'bad_model', 'bad_request', 'bad_shape', 'upstream_error', 'bad_upstream_response'],
   },
   'post /v1/video/operations': {

@@ -1,0 +1,96 @@
+/**
+ * Finds thinking blocks without a signature in the history of a messages request. The translation of a chat vendor's reasoning has none, and a
+ * model that checks signatures refuses the whole request, so that a conversation could not continue at another vendor.
+ */
+import { type BodySpans, type Span, type Splice, scanElements, scanMembers } from '../../core/json/spans.ts';
+import { skipSpace } from '../../core/json/syntax.ts';
+
+/** Whether the model refuses thinking that it has not signed: Anthropic's do, wherever they are served. */
+export function checksSignatures(vendorModel: string): boolean {
+  return vendorModel.includes('claude');
+}
+
+/** Splices that remove the blocks, and messages that consist of nothing else. None for most bodies, without a scan. */
+export function omitUnsignedThinking(body: Buffer, { members }: BodySpans): Splice[] {
+  const messages = members.get('messages');
+  if (messages?.kind !== 'array' || !mayHoldUnsigned(body.subarray(messages.value.start, messages.value.end))) return [];
+  const all = [...scanElements(body, messages.value.start)];
+  const found = all.map(({ kind, value }) => (kind === 'object' ? findUnsigned(body, value) : nothing));
+  const isEmptied = found.map(
+    ({ blocks, unsigned }) => unsigned.length > 0 && unsigned.every(Boolean) && blocks.length === unsigned.length,
+  );
+  return [
+    ...cutElements(
+      all.map(({ value }) => value),
+      isEmptied,
+    ),
+    ...found.flatMap(({ blocks, unsigned }, index) => (isEmptied[index] ? [] : cutElements(blocks, unsigned))),
+  ];
+}
+
+interface Found {
+  readonly blocks: readonly Span[];
+  /** By block. */
+  readonly unsigned: readonly boolean[];
+}
+
+const nothing: Found = { blocks: [], unsigned: [] };
+const messageKeys = new Set(['content']);
+const blockKeys = new Set(['type', 'signature']);
+
+function findUnsigned(body: Buffer, message: Span): Found {
+  const content = scanMembers(body, message.start, messageKeys).members.get('content');
+  if (content?.kind !== 'array') return nothing;
+  const blocks = [...scanElements(body, content.value.start)];
+  return {
+    blocks: blocks.map(({ value }) => value),
+    unsigned: blocks.map(({ kind, value }) => kind === 'object' && isUnsigned(body, value)),
+  };
+}
+
+function isUnsigned(body: Buffer, block: Span): boolean {
+  const { members } = scanMembers(body, block.start, blockKeys);
+  const type = members.get('type');
+  if (type === undefined || body.toString('latin1', type.value.start, type.value.end) !== '"thinking"') return false;
+  const signature = members.get('signature');
+  return signature?.kind !== 'string' || signature.value.end - signature.value.start === 2;
+}
+
+/** Cuts with one comma for each run of elements. */
+function cutElements(elements: readonly Span[], isCut: readonly boolean[]): Splice[] {
+  const splices: Splice[] = [];
+  for (let first = 0; first < elements.length; first += 1) {
+    if (!isCut[first]) continue;
+    let last = first;
+    while (isCut[last + 1]) last += 1;
+    const next = elements[last + 1];
+    const start = next === undefined ? (elements[first - 1]?.end ?? elements[first]?.start) : elements[first]?.start;
+    const end = next?.start ?? elements[last]?.end;
+    if (start !== undefined && end !== undefined) splices.push({ span: { start, end }, replacement: '' });
+    first = last;
+  }
+  return splices;
+}
+
+/**
+ * Whether a thinking block may lack its signature: there are more values `"thinking"` than signatures with text. Native searches: a scan of
+ * each body with thinking would cost as much as its only parse.
+ */
+function mayHoldUnsigned(bytes: Buffer): boolean {
+  const isBlock = (at: number): boolean => bytes[skipSpace(bytes, at)] !== 0x3a; // not a key
+  const blocks = count(bytes, '"thinking"', isBlock);
+  return blocks > 0 && blocks > count(bytes, '"signature"', (at) => hasText(bytes, at));
+}
+
+function hasText(bytes: Buffer, afterKey: number): boolean {
+  const colon = skipSpace(bytes, afterKey);
+  if (bytes[colon] !== 0x3a) return false;
+  const value = skipSpace(bytes, colon + 1);
+  return bytes[value] === 0x22 && bytes[value + 1] !== 0x22;
+}
+
+function count(bytes: Buffer, text: string, matches: (end: number) => boolean): number {
+  let found = 0;
+  for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + text.length)) if (matches(at + text.length)) found += 1;
+  return found;
+}
