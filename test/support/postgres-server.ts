@@ -123,7 +123,7 @@ unix_socket_directories = '${home}'
 fsync = off
 synchronous_commit = ${keepsCommits ? 'on' : 'off'}
 full_page_writes = off
-max_connections = 200
+max_connections = 400
 shared_buffers = 64MB
 `;
 }
