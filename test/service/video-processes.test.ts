@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request } from 'node:http';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf, type GatewayProcess } from '../support/gateway-process.ts';
 import { run } from '../support/run.ts';
@@ -16,13 +16,7 @@ const filePath = '/v1beta/files/big:download?alt=media';
 const processes = createProcesses();
 afterAll(() => processes.stopAll());
 
-let vendor: VideoVendor;
-beforeEach(async () => {
-  vendor = await createVideoVendor();
-});
-afterEach(() => vendor.close());
-
-async function newHome(): Promise<string> {
+async function newHome(vendor: VideoVendor): Promise<string> {
   const home = await processes.home('migrated');
   await writeFile(
     join(home, 'gateway.yaml'),
@@ -36,17 +30,6 @@ defaults: { video_model: clip }
   return home;
 }
 
-/** A download whose body is not read yet. */
-async function openDownload({ url }: GatewayProcess, key: string): Promise<IncomingMessage> {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-  const asked = request(`${url}/v1/video/download`, { method: 'POST', headers });
-  asked.end(JSON.stringify({ uri: vendor.url + filePath }));
-  const [answer] = (await once(asked, 'response')) as [IncomingMessage];
-  expect(answer.statusCode).toBe(200);
-  expect(answer.headers['content-length']).toBe(String(fileBytes));
-  return answer;
-}
-
 /** The resident memory of the process. */
 async function memoryOf({ child }: GatewayProcess): Promise<number> {
   if (process.platform !== 'linux') return 1024 * Number(await run('ps', ['-o', 'rss=', '-p', String(child.pid)]));
@@ -55,15 +38,36 @@ async function memoryOf({ child }: GatewayProcess): Promise<number> {
 }
 
 describe('a file of 200 MiB', () => {
+  let vendor: VideoVendor;
+  let gateway: GatewayProcess;
+  beforeAll(async () => {
+    vendor = await createVideoVendor();
+    gateway = await processes.start('start', { home: await newHome(vendor) });
+  });
+  afterAll(async () => {
+    const status = await gateway.end('SIGTERM');
+    await vendor.close();
+    expect(status).toBe(0);
+  });
+
+  /** A download whose body is not read yet. */
+  async function openDownload(): Promise<IncomingMessage> {
+    const headers = { authorization: `Bearer ${firstKeyOf(gateway)}`, 'content-type': 'application/json' };
+    const asked = request(`${gateway.url}/v1/video/download`, { method: 'POST', headers });
+    asked.end(JSON.stringify({ uri: vendor.url + filePath }));
+    const [answer] = (await once(asked, 'response')) as [IncomingMessage];
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers['content-length']).toBe(String(fileBytes));
+    return answer;
+  }
+
   test('200 waits at the vendor while its caller does not read, and arrives complete in constant memory', async () => {
     vendor.files.set(filePath, (response) => sendBytes(response, fileBytes));
-    const gateway = await processes.start('start', { home: await newHome() });
-    const key = firstKeyOf(gateway) ?? '';
     // The first download is not measured: a new process still releases the memory of its start.
-    for await (const _ of await openDownload(gateway, key));
+    for await (const _ of await openDownload());
     const before = await memoryOf(gateway);
     const sentBefore = vendor.bytesSent();
-    const answer = await openDownload(gateway, key);
+    const answer = await openDownload();
 
     let sent = -1;
     await eventually(async () => {
@@ -86,7 +90,6 @@ describe('a file of 200 MiB', () => {
     expect(received).toBe(fileBytes);
     // The file would show; uncollected garbage is far smaller.
     expect(most - before).toBeLessThan(fileBytes - 50 * mebibyte);
-    expect(await gateway.end('SIGTERM')).toBe(0);
   });
 
   test('ends at the vendor when its caller disconnects', async () => {
@@ -97,12 +100,11 @@ describe('a file of 200 MiB', () => {
       });
       sendBytes(response, fileBytes);
     });
-    const gateway = await processes.start('start', { home: await newHome() });
-    const answer = await openDownload(gateway, firstKeyOf(gateway) ?? '');
+    const sentBefore = vendor.bytesSent();
+    const answer = await openDownload();
     answer.destroy();
     await eventually(async () => expect(isClosed).toBe(true));
-    expect(vendor.bytesSent()).toBeLessThan(fileBytes);
-    expect(await gateway.end('SIGTERM')).toBe(0);
+    expect(vendor.bytesSent() - sentBefore).toBeLessThan(fileBytes);
   });
 
   test('breaks for its caller when it breaks at the vendor', async () => {
@@ -110,13 +112,11 @@ describe('a file of 200 MiB', () => {
       response.writeHead(200, { 'content-length': fileBytes });
       response.write(Buffer.alloc(mebibyte), () => response.destroy());
     });
-    const gateway = await processes.start('start', { home: await newHome() });
-    const answer = await openDownload(gateway, firstKeyOf(gateway) ?? '');
+    const answer = await openDownload();
     const read = async (): Promise<void> => {
       for await (const _ of answer);
     };
     await expect(read()).rejects.toThrow();
-    expect(await gateway.end('SIGTERM')).toBe(0);
   });
 });
 
@@ -132,8 +132,14 @@ async function rowsOf(gateway: GatewayProcess): Promise<readonly CallRow[]> {
 }
 
 describe('kill -9 of a gateway with running videos', () => {
+  let vendor: VideoVendor;
+  beforeEach(async () => {
+    vendor = await createVideoVendor();
+  });
+  afterEach(() => vendor.close());
+
   test('while they are polled: each cost is recorded once, for a success and a failure, without any caller', async () => {
-    const home = await newHome();
+    const home = await newHome(vendor);
     const env = { GATEWAY_TEMPORAL: 'on' };
     const samples = [{ video: { uri: 'https://film.example/v1/files/a' } }];
     const made = { response: { generateVideoResponse: { generatedSamples: samples } } };
@@ -168,7 +174,7 @@ describe('kill -9 of a gateway with running videos', () => {
   }, 600_000);
 
   test('during the request to the vendor: the call is unknown, with the requested cost', async () => {
-    const home = await newHome();
+    const home = await newHome(vendor);
     const first = await processes.start('start', { home });
     const key = firstKeyOf(first) ?? '';
     vendor.files.set('/v1beta/models/clip:predictLongRunning', () => first.child.kill('SIGKILL'));
