@@ -12,11 +12,11 @@ const tmpfsType = 0x0102_1994;
 /** A run uses a few hundred MiB; the processes that it starts need memory too. */
 const minFreeBytes = 4 * 1024 ** 3;
 /** A test that fills the directory (a loop that never ends) would take the memory of the whole machine. */
-const maxBytes = 1024 ** 3;
+const maxBytes = 2 * 1024 ** 3;
 const checkIntervalMs = 2_000;
 
 /**
- * @param {(reason: string) => void} onFull called once when the directory in memory holds more than 1 GiB
+ * @param {(reason: string) => void} onFull called once when the directory in memory holds more than 2 GiB
  * @returns {{ path: string, remove: () => void }}
  */
 export function createTestDirectory(onFull) {
@@ -28,7 +28,7 @@ export function createTestDirectory(onFull) {
   const timer = setInterval(() => {
     if (!isInMemory || usedBytes() - usedAtStart <= maxBytes) return;
     clearInterval(timer);
-    onFull(`the tests filled ${path} with more than 1 GiB`);
+    onFull(`the tests filled ${path} with more than 2 GiB`);
   }, checkIntervalMs);
   return {
     path,
