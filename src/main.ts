@@ -7,8 +7,6 @@ import { readFileSync } from 'node:fs';
 import type { ParseArgsConfig } from 'node:util';
 import { runCommand } from './cli/commands.ts';
 import { isCommandGroup, overview } from './cli/help.ts';
-import { runPayloadKeyCommand } from './cli/payload-key-command.ts';
-import { runCodecServer } from './codec-server/run-codec-server.ts';
 import { ConfigError } from './config/config.ts';
 import { parseOptions } from './config/parse-options.ts';
 import { errorCode, errorMessage } from './core/error-messages.ts';
@@ -62,11 +60,11 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         await runDemoVendor(rest);
         return 0;
       case 'codec-server':
-        await runCodecServer(rest, createHost());
+        await (await import('./codec-server/run-codec-server.ts')).runCodecServer(rest, createHost());
         return 0;
       case 'payload-key':
         prepareOutput();
-        return await runPayloadKeyCommand(rest, process.env, { write, writeError });
+        return await (await import('./cli/payload-key-command.ts')).runPayloadKeyCommand(rest, process.env, { write, writeError });
       case 'help':
       case '--help':
       case '-h':
@@ -98,7 +96,7 @@ function prepareOutput(): void {
   process.stdout.on('error', () => process.exit(process.exitCode ?? 0));
 }
 
-/** Loaded on demand: loading it takes most of the time of a command that calls a running service. */
+/** Loaded on demand, like all that uses Temporal: it would take most of the time of a command that calls a running service. */
 function loadService(): Promise<typeof import('./service.ts')> {
   return import('./service.ts');
 }
