@@ -129,6 +129,7 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
 
 /** Names only: `Intl` also takes offsets such as `+05:30`, which no zone rules follow. */
 function isTimeZone(name: string): boolean {
+  if (name === 'UTC') return true; // The default: `Intl` takes a third of a millisecond for each project that is read.
   if (!/^[A-Za-z]/.test(name)) return false;
   try {
     new Intl.DateTimeFormat('en', { timeZone: name });
