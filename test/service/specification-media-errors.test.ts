@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import { generateSecret } from '../../src/keys/secret.ts';
-import { callsOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { expectPlainText, expectRouteError, projectLender } from './inference-routes.ts';
 import type { MediaRoute } from './media-routes.ts';
 import { askMedia, bearer, images, mediaRoutes, mediaYaml, rowOf, speech } from './media-routes.ts';
@@ -110,6 +110,22 @@ describe('error codes', () => {
       expect(asked).toHaveLength(1);
     },
   );
+
+  it.each(mediaRoutes)('502 upstream_error on $name has the code and type of the vendor as members', async (route) => {
+    const answer = await askMedia(await lendProject(), route, 'one/refuse-400');
+    const members = { upstream_code: 'unsupported_parameter', upstream_type: 'invalid_request_error' };
+    expect([answer.status, await jsonOf(answer)]).toEqual([
+      502,
+      {
+        error: {
+          message: expect.stringMatching(/^the vendor responded with 400: \{/),
+          type: 'upstream_error',
+          code: 'upstream_error',
+          ...members,
+        },
+      },
+    ]);
+  });
 
   it('502 upstream_error on images: removed by the vendor’s filter', async () => {
     const gateway = await lendProject();
