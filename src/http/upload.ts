@@ -16,6 +16,8 @@ export interface Upload {
   readonly bodyBytes: number;
   /** The body with another model. Call at most once. */
   readonly bodyFor: (model: string) => UploadBody;
+  /** Call when the response is complete: discards what was not read of the request, so that its connection can serve the next one. */
+  readonly release: () => void;
 }
 
 /** The boundary of `multipart/form-data`. Throws `unsupported_media_type` for other types and for encoded bodies. */
@@ -75,7 +77,13 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
     const model = fields.get('model');
     if (model === undefined) throw gatewayError('missing_model');
     const bodyBytes = declaredBytes ?? readBytes;
-    return { fields, model, bodyBytes, bodyFor: (vendorModel) => relay(Buffer.from(vendorModel), bodyBytes - modelBytes) };
+    return {
+      fields,
+      model,
+      bodyBytes,
+      bodyFor: (vendorModel) => relay(Buffer.from(vendorModel), bodyBytes - modelBytes),
+      release: chunks.stop,
+    };
   } catch (error) {
     chunks.stop();
     throw error;
@@ -83,16 +91,12 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
 
   function relay(model: Buffer, otherBytes: number): UploadBody {
     async function* relayed(): AsyncGenerator<Buffer, void> {
-      try {
-        for (let pieces: readonly Piece[] = held.splice(0); ; pieces = await readPieces()) {
-          for (const piece of pieces) {
-            if (piece.kind === 'bytes') yield piece.bytes;
-            else yield Buffer.concat([piece.head, piece.name === 'model' ? model : piece.value]);
-          }
-          if (isComplete) return;
+      for (let pieces: readonly Piece[] = held.splice(0); ; pieces = await readPieces()) {
+        for (const piece of pieces) {
+          if (piece.kind === 'bytes') yield piece.bytes;
+          else yield Buffer.concat([piece.head, piece.name === 'model' ? model : piece.value]);
         }
-      } finally {
-        chunks.stop();
+        if (isComplete) return;
       }
     }
     const contentType = `multipart/form-data; boundary="${boundary}"`;
@@ -103,7 +107,7 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
 interface ChunkReader {
   /** Null at the end. Rejects with ClientDisconnectedError. */
   next(): Promise<Buffer | null>;
-  /** Leaves the rest of the request unread. */
+  /** Discards the rest of the request. Node does so only for requests that were never read. */
   stop(): void;
 }
 
@@ -134,6 +138,7 @@ function readChunks(request: IncomingMessage): ChunkReader {
     stop() {
       request.off('data', onData).off('end', onEnd);
       onClose();
+      request.resume();
     },
   };
 }

@@ -1,6 +1,6 @@
 /** Transcriptions, translations and image edits: multipart uploads to a scripted vendor, by the openai SDK and by raw requests. */
 import { once } from 'node:events';
-import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Agent, createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import OpenAI, { toFile } from 'openai';
@@ -46,10 +46,11 @@ beforeEach(() => {
 });
 
 const shared = shareGateway({
-  yaml: () => `
+  yaml: (_demoUrl, deadUrl) => `
 providers:
   own: { base_url: ${vendorUrl}/v1, api_key: vendor-key, dialect: chat }
   art: { base_url: ${vendorUrl}/v1, api_key: vendor-key, dialect: chat, serves: [images], image_shape: artifacts }
+  dead: { base_url: ${deadUrl}/v1, api_key: vendor-key, dialect: chat }
   text: { base_url: ${vendorUrl}/v1, api_key: vendor-key, dialect: chat, serves: [chat] }
 models:
   own/whisper: { kind: transcriptions, per_second: 0.0001 }
@@ -240,7 +241,9 @@ describe('an upload', () => {
       [field('model', 'own/whisper'), filePart('sound'), field('prompt', 'grüße')],
       [field('prompt', 'grüße'), filePart('sound'), field('model', 'own/whisper')],
     ]) {
-      expect((await post(path, parts.join('') + end)).status).toBe(200);
+      const answered = await post(path, parts.join('') + end, { 'x-gateway-source': 'bot' });
+      expect([answered.status, answered.headers.get('x-gateway-model')]).toEqual([200, 'own/whisper']);
+      expect(await rowOf(gateway)).toMatchObject({ source: 'bot' });
       expect(received.at(-1)?.body.toString()).toBe((parts.join('') + end).replace('own/whisper', 'whisper'));
     }
   });
@@ -306,6 +309,25 @@ describe('an upload', () => {
     expect(received).toHaveLength(1);
   });
 
+  it('without a declared length is read completely before the vendor, which learns its length, and is limited too', async () => {
+    const send = (chunks: Iterable<Uint8Array>) =>
+      fetch(gateway.url + path, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'multipart/form-data; boundary=x' },
+        body: ReadableStream.from(chunks),
+        duplex: 'half',
+      });
+    const body = field('model', 'own/whisper') + filePart('sound') + end;
+    expect((await send([...body].map((character) => Buffer.from(character)))).status).toBe(200);
+    expect([received[0]?.headers['content-length'], received[0]?.headers['transfer-encoding']]).toEqual([
+      String(body.length - 4),
+      undefined,
+    ]);
+    const head = Buffer.from(field('model', 'own/whisper') + filePart('').slice(0, -2));
+    expect((await send([head, ...Array.from({ length: 33 }, () => Buffer.alloc(mebibyte))])).status).toBe(413);
+    expect(received).toHaveLength(1);
+  });
+
   it('400 and 415: errors name what is missing or malformed, and the vendor is not called', async () => {
     await expectRouteError(await post(path, filePart('x') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
     await expectRouteError(await post(path, field('model', '') + end), { name: 'speech' }, { status: 400, code: 'missing_model' });
@@ -340,6 +362,32 @@ describe('an upload', () => {
     expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('model is given more than once')]);
     expect(received).toEqual([]);
     expect(await rowOf(gateway)).toMatchObject({ outcome: 'failed', cost: 0 });
+  });
+
+  it('that is refused before it was read leaves its connection usable', async () => {
+    const large = filePart('x'.repeat(4 * mebibyte)) + end;
+    const refusals = [
+      [field('model', 'dead/x') + large, 503],
+      [field('model', 'nobody/x') + large, 400],
+      [field('model', 'own/whisper') + field('model', 'own/whisper') + large, 400],
+    ] as const;
+    const { port, hostname } = new URL(gateway.url);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const statusOf = async (body: string): Promise<number | undefined> => {
+      const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'multipart/form-data; boundary=x' };
+      const request = httpRequest({ agent, port, hostname, path, method: 'POST', headers: { ...headers, 'content-length': body.length } });
+      const answered = once(request, 'response') as Promise<[IncomingMessage]>;
+      request.end(body);
+      const [response] = await answered;
+      response.resume();
+      await once(response, 'end');
+      return response.statusCode;
+    };
+    for (const [body, status] of refusals) {
+      expect(await statusOf(body)).toBe(status);
+      expect(await statusOf(field('model', 'own/whisper') + filePart('x') + end)).toBe(200);
+    }
+    agent.destroy();
   });
 
   it('502: the vendor’s error is an upstream_error', async () => {
