@@ -23,7 +23,7 @@ const given = process.argv.slice(2);
 /** Operations with rules that no schema expresses: they may refuse a body that the schema allows. */
 const beyondSchemas = [
   // Which models exist, and what their vendors accept.
-  ['POST', '/v1/(chat|messages|embeddings|moderations|rerank|responses|images|audio|video).*'],
+  ['POST', '/v1/(chat|completions|messages|embeddings|moderations|rerank|responses|images|audio|video).*'],
   // A page starts at a model of the list.
   ['GET', '/v1/models'],
   // Models and prices are rows of gateway.yaml.

@@ -2,11 +2,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { deleteExpiredBatch } from '../../src/ceilings/expired-counters.ts';
+import { newId } from '../../src/core/ids.ts';
 import type { Database } from '../../src/db/database.ts';
 import { describeDatabases } from '../db/databases.ts';
-import { clockAt, noon } from '../journal/calls.ts';
+import { clockAt, noon, settledCall } from '../journal/calls.ts';
 import { eventually } from '../support/gateway.ts';
-import { countersIn, createTestProcess, limitsOf, type TestProcess } from './quota-harness.ts';
+import { countersIn, createTestProcess, limitsOf, storeAndCount, type TestProcess } from './quota-harness.ts';
 
 describeDatabases('counters and leases', (database) => {
   let process: TestProcess | null = null;
@@ -79,6 +80,32 @@ describeDatabases('counters and leases', (database) => {
     expect(await admit(limits)).toBeNull();
     for (const unstored of journal()) admission.revert(unstored);
     expect(await admit(limits)).not.toBeNull();
+  });
+
+  test('a call that takes no slot counts for rpm and cost of its key, not for calls, before and after the counters exist', async () => {
+    const limits = limitsOf({ calls: 10, cost: 1_000_000, rpm: 10 });
+    const { projectId, keyId, source } = limits;
+    const slotless = () =>
+      settledCall({
+        metadata: { id: newId(noon), startedAt: noon, projectId, keyId, source, takesNoSlot: true },
+        result: { costNanos: 5 },
+      });
+    const counted = async () => (await countersIn(database(), projectId)).map(({ ceiling, settled }) => [ceiling, settled]);
+    await storeAndCount(database(), [slotless()]);
+    const { admit } = await start();
+    const running = await admit(limits, { costNanos: 10 });
+    expect(await counted()).toEqual([
+      ['calls', 0],
+      ['cost', 5],
+      ['rpm', 1],
+    ]);
+    await storeAndCount(database(), [slotless()]);
+    expect(await counted()).toEqual([
+      ['calls', 0],
+      ['cost', 10],
+      ['rpm', 2],
+    ]);
+    running?.reservation.release();
   });
 
   test('counters of ended minutes and days are deleted, however many, and no others', async () => {

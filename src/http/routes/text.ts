@@ -4,6 +4,7 @@ import { type Call, type Caller, isDialect, isPromptRoute, type MemoryOptions, t
 import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
+import { withTimeout } from '../../core/time-limit.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
@@ -75,8 +76,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const projectLookup = findProject(caller.projectId);
       const project = projectLookup instanceof Promise ? await projectLookup : projectLookup;
       const settingsLookup = isPromptRoute(route) ? memorySettings(caller.projectId) : null;
-      // Without the settings the call is made all the same; those in force when it is stored decide whether it is recorded.
-      const settings = settingsLookup instanceof Promise ? await settingsLookup.catch(() => null) : settingsLookup;
+      const settings = settingsLookup instanceof Promise ? await settingsUnlessLate(settingsLookup) : settingsLookup;
       const call = parseCall({ id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body });
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
       onClientDisconnect(response, cancellation.clientDisconnected);
@@ -91,6 +91,14 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       sendError(response, isDialect(route) ? error : toPlainTextError(error), route === 'messages' ? 'messages' : 'chat', logger);
     }
   };
+}
+
+/** They are in memory but for the first call of a project. A database that fails or hangs prevents no call. */
+const settingsTimeoutMs = 1_000;
+
+/** Null when they cannot be read in time: those in force when the call is stored decide then whether it is recorded. */
+function settingsUnlessLate(lookup: Promise<MemorySettings>): Promise<MemorySettings | null> {
+  return withTimeout(lookup, settingsTimeoutMs, () => null).catch(() => null);
 }
 
 /** The catalog's limit for model ids. No model has so long a name; rejecting it keeps it out of plan, records and logs. */
