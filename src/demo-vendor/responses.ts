@@ -26,7 +26,9 @@ function readConversation(json: JsonObject): Conversation {
     ...texts,
     toolResult: last?.type === 'function_call_output' ? readContent(last.output, textTypes).text : null,
     characters: texts.characters + asString(json.instructions).length,
-    tools: asObjects(json.tools).map((tool) => ({ name: asString(tool.name), schema: asObject(tool.parameters) })),
+    tools: asObjects(json.tools)
+      .filter((tool) => tool.type === 'function')
+      .map((tool) => ({ name: asString(tool.name), schema: asObject(tool.parameters) })),
     toolChoice: parseToolChoice(json.tool_choice, ({ name }) => name),
     schema: format.type === 'json_schema' ? asObject(format.schema) : null,
     maxTokens: asCount(json.max_output_tokens),

@@ -1,5 +1,70 @@
-import { expect, test } from '@jest/globals';
-import { readPage, readRecord, replaceTables } from './record.ts';
+/**
+ * The clients that `npm test` can afford: those of the clone, the current SDKs of Python, and recorded requests of coding agents. `npm run
+ * test-clients` runs them all.
+ */
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { shareGateway } from '../support/gateway.ts';
+import { startTogether } from '../support/start-together.ts';
+import { agents } from './agents.ts';
+import { type Client, clients, isInDependencies } from './clients.ts';
+import { installClient } from './install.ts';
+import { readPage, readRecord, readRequests, replaceTables } from './record.ts';
+import { matrixYaml, projectSettings, runClient, vendors } from './run-client.ts';
+
+const lent = shareGateway({ yaml: matrixYaml });
+const currentPython = 'anthropic==2.* openai==3.*';
+
+function isAffordable(client: Client): boolean {
+  return isInDependencies(client) || [...client.packages].sort().join(' ') === currentPython;
+}
+
+beforeAll(async () => {
+  const { project, admin } = lent();
+  await admin('PUT', `/provision/teams/${project}`, projectSettings);
+});
+
+const affordable = clients.filter(isAffordable);
+const outcomesOf = startTogether(affordable, async (client) => runClient(client, await installClient(client), lent()));
+
+test.each(affordable.map((client) => [`${client.runtime} ${client.packages[0]}, ${client.api}`, client] as const))(
+  '%s works unchanged with vendors of both dialects',
+  async (_title, client) => {
+    const outcomes = await outcomesOf(client);
+    const allOk = Object.fromEntries(Object.keys(outcomes.chat).map((name) => [name, 'ok']));
+    expect(outcomes).toEqual({ chat: allOk, messages: allOk });
+    expect(Object.keys(allOk)).toEqual(
+      expect.arrayContaining(['plain', 'stream', 'tools', 'parallel-tools', 'structured', 'errors', 'retries']),
+    );
+  },
+);
+
+/** What a complete event stream of the route ends with. */
+const endings = {
+  '/v1/messages': /event: message_stop\ndata: .*\n\n$/,
+  '/v1/chat/completions': /data: \[DONE\]\n\n$/,
+  '/v1/responses': /event: response\.completed\ndata: .*\n\n$/,
+} as const;
+
+describe.each(agents.map(({ name }) => name))('recorded requests of %s', (name) => {
+  test.each(vendors)('are answered completely by a %s vendor', async (vendor) => {
+    const { url, key } = lent();
+    const requests = await readRequests(name);
+    expect(requests.length).toBeGreaterThan(0);
+    for (const { method, path, headers, body } of requests) {
+      const sent = { ...(body as { stream?: boolean }), model: `${vendor}/echo` };
+      const response = await fetch(url + path, {
+        method,
+        headers: { ...headers, authorization: `Bearer ${key}` },
+        body: JSON.stringify(sent),
+      });
+      const text = await response.text();
+      expect([response.status, text.slice(0, 300)]).toEqual([200, expect.any(String)]);
+      const route = path.split('?')[0] as keyof typeof endings;
+      if (sent.stream === true) expect(text).toMatch(endings[route]);
+      expect(text).toMatch(/said/);
+    }
+  });
+});
 
 test('docs/clients.md is what the recorded matrix generates (npm run test-clients)', async () => {
   const page = await readPage();

@@ -11,6 +11,8 @@ export interface Client {
   readonly packages: readonly [string, ...string[]];
   /** In `drivers/`. */
   readonly driver: string;
+  /** The client accepts only models that it knows: tiers have their names. */
+  readonly knownModels?: boolean;
 }
 
 interface Row {
@@ -18,6 +20,7 @@ interface Row {
   readonly driver: string;
   readonly apis: readonly Api[];
   readonly installs: readonly Client['packages'][];
+  readonly knownModels?: boolean;
 }
 
 const rows: readonly Row[] = [
@@ -72,18 +75,18 @@ const rows: readonly Row[] = [
   { runtime: 'python', driver: 'litellm_client.py', apis: ['chat', 'messages'], installs: [['litellm', 'mcp', 'tenacity']] },
   {
     ...{ runtime: 'python', driver: 'llama_index_models.py', apis: ['chat'] },
-    installs: [['llama-index-llms-openai-like', 'llama-index-llms-anthropic']],
+    installs: [['llama-index-llms-openai-like']],
   },
   {
-    ...{ runtime: 'python', driver: 'llama_index_models.py', apis: ['messages'] },
-    installs: [['llama-index-llms-anthropic', 'llama-index-llms-openai-like']],
+    ...{ runtime: 'python', driver: 'llama_index_models.py', apis: ['messages'], knownModels: true },
+    installs: [['llama-index-llms-anthropic', 'anthropic==0.*']],
   },
   { runtime: 'go', driver: 'openai.go', apis: ['chat'], installs: [['github.com/openai/openai-go/v3']] },
   { runtime: 'go', driver: 'anthropic.go', apis: ['messages'], installs: [['github.com/anthropics/anthropic-sdk-go']] },
 ];
 
-export const clients: readonly Client[] = rows.flatMap(({ runtime, driver, apis, installs }) =>
-  installs.flatMap((packages) => apis.map((api) => ({ runtime, driver, api, packages }))),
+export const clients: readonly Client[] = rows.flatMap(({ apis, installs, ...row }) =>
+  installs.flatMap((packages) => apis.map((api) => ({ ...row, api, packages }))),
 );
 
 /** Whether the clone's own dependencies hold the client. */

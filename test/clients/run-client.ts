@@ -25,16 +25,35 @@ let clientsSoFar = 0;
 export function matrixYaml(vendorUrl: string): string {
   const rows = vendors.map((dialect) => `  ${dialect}: { base_url: ${vendorUrl}/v1, api_key: key-${dialect}, dialect: ${dialect} }`);
   const models = vendors.map((dialect) => `  ${dialect}/echo: { input: 1, output: 5 }`);
-  return ['providers:', ...rows, 'models:', ...models, ''].join('\n');
+  const tiers = runsOf(knownModelOf).map(({ model, script, vendor }) => `  ${model}: [${vendor}/${script}+known]`);
+  return ['providers:', ...rows, 'models:', ...models, 'tiers:', ...new Set(tiers), ''].join('\n');
+}
+
+/** Names of Anthropic's models, for clients that know these only; the first and the sixth have structured output. */
+const knownModels = [
+  ...['claude-sonnet-4-5-20250929', 'claude-3-5-haiku-20241022', 'claude-3-7-sonnet-20250219', 'claude-opus-4-20250514'],
+  ...['claude-sonnet-4-20250514', 'claude-opus-4-1-20250805', 'claude-3-haiku-20240307', 'claude-haiku-4-5-20251001'],
+  ...['claude-opus-4-6', 'claude-sonnet-4-6'],
+];
+
+/** Each script at each vendor has a name. */
+function knownModelOf(vendor: Vendor, script: string): string {
+  const scripts = [...new Set<string>(caseNames.map((name) => cases[name].script))];
+  return knownModels[vendors.indexOf(vendor) * scripts.length + scripts.indexOf(script)] ?? script;
+}
+
+function runsOf(modelOf: (vendor: Vendor, script: string) => string) {
+  return vendors.flatMap((vendor) =>
+    caseNames.map((name) => ({ vendor, case: name, script: cases[name].script, model: modelOf(vendor, cases[name].script) })),
+  );
 }
 
 export async function runClient(client: Client, program: Program, { url, key }: Target): Promise<Outcomes> {
   clientsSoFar += 1;
   // Scripts such as `fail-once-500` count by model name.
   const own = `client-${process.pid}-${clientsSoFar}`;
-  const runs = vendors.flatMap((vendor) =>
-    caseNames.map((name) => ({ vendor, case: name, model: `${vendor}/${cases[name].script}${name === 'retries' ? `+${own}` : ''}` })),
-  );
+  const ownModel = (vendor: Vendor, script: string): string => `${vendor}/${script}${script === cases.retries.script ? `+${own}` : ''}`;
+  const runs = runsOf(client.knownModels ? knownModelOf : ownModel);
   const job = JSON.stringify({ url, key, flavor: client.api, samples, runs });
   // Only what the program needs, so that no setting of the machine changes what a client does.
   const { PATH = '', HOME = '' } = process.env;

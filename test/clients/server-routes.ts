@@ -115,6 +115,14 @@ const otherCases: readonly RouteCase[] = [
     check: (text) => assert.equal(JSON.parse(text).results.length, 2),
   },
   {
+    title: 'rerank',
+    use: 'rerank-v2',
+    provider: 'as-cohere',
+    path: '/v1/rerank',
+    body: (model) => ({ model, query: 'cat', documents: ['dog', 'cat'] }),
+    check: (text) => assert.equal(JSON.parse(text).results.length, 2),
+  },
+  {
     title: 'images',
     use: 'images',
     path: '/v1/images/generations',

@@ -70,13 +70,23 @@ func drive(job Job, cases map[string]func(model string) (Seen, error)) {
 		if !found {
 			continue
 		}
-		seen, err := call(run.Model)
+		seen, err := recovered(call, run.Model)
 		if err != nil {
 			seen = Seen{Error: &Thrown{fmt.Sprintf("%T", err), err.Error()}}
 		}
 		line, _ := json.Marshal(map[string]any{"vendor": run.Vendor, "case": run.Case, "seen": seen})
 		fmt.Println(string(line))
 	}
+}
+
+// A panic is an error of its case.
+func recovered(call func(string) (Seen, error), model string) (seen Seen, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("panic: %v", cause)
+		}
+	}()
+	return call(model)
 }
 
 func parse(text string) (value any) {

@@ -15,7 +15,6 @@ def model_of(model):
     if JOB["flavor"] == "messages":
         from llama_index.llms.anthropic import Anthropic
 
-        # It refuses names that it does not know where it needs the context window.
         return Anthropic(model=model, api_key=JOB["key"], base_url=JOB["url"], max_tokens=500)
     from llama_index.llms.openai_like import OpenAILike
 

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -26,6 +28,11 @@ func main() {
 
 	plain := func(params openai.ChatCompletionNewParams) (openai.ChatCompletionMessage, *Tokens, error) {
 		completion, err := client.Chat.Completions.New(ctx, params)
+		var failure *openai.Error
+		if errors.As(err, &failure) {
+			// Its text has the status only.
+			err = fmt.Errorf("%w: %s", err, failure.Message)
+		}
 		if err != nil {
 			return openai.ChatCompletionMessage{}, nil, err
 		}
