@@ -241,7 +241,7 @@ test('people, members, sessions, sign-in-link and audit', async () => {
   expect(await gateway('sessions revoke ann@example.com')).toBe(0);
   expect(written).toBe('Ended 0 sessions.\n');
   expect(await gateway('sessions revoke ann@example.com 7')).toBe(1);
-  expect(errors).toBe('gateway: no such session\n');
+  expect(errors).toBe('gateway: id: must be a UUID\n');
 
   expect(await gateway('tokens create ann@example.com --name editor --scopes settings:read,usage:read --days 30')).toBe(0);
   const [token = ''] = written.split('\n');
