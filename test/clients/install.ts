@@ -29,7 +29,12 @@ export async function installClient(client: Client): Promise<Program> {
   switch (client.runtime) {
     case 'node': {
       const args = ['--import', join(drivers, 'resolve-from.js'), driver];
-      return { command: process.execPath, args, env: { CLIENT_PACKAGES: folder }, version };
+      return {
+        command: process.execPath,
+        args,
+        env: { CLIENT_PACKAGES: folder, NODE_COMPILE_CACHE: join(cacheDirectory(), 'clients', 'compiled') },
+        version,
+      };
     }
     case 'python':
       return { command: join(folder, 'bin', 'python'), args: [driver], env: { PYTHONPYCACHEPREFIX: join(folder, 'compiled') }, version };
