@@ -4,12 +4,12 @@
  * and its rows must stay as they are.
  */
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { type ConsoleDeps, consoleRoutes } from '../../src/app/console.ts';
 import type { ConsoleRoute } from '../../src/console/frame/route.ts';
 import { asObject } from '../../src/core/json/narrow.ts';
 import { describeApi } from '../../src/http/openapi.ts';
 import { addPerson, issueToken, withClient } from '../mcp/people.ts';
 import { type SignedIn, signIn } from '../support/console.ts';
+import { registeredRoutes as routes } from '../support/console-routes.ts';
 import { jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 
 const planted = 'PLANTEDZQ';
@@ -27,35 +27,6 @@ interface Beta {
 let beta: Beta;
 let owner: SignedIn;
 let stranger: SignedIn;
-
-/** The routes without what they work on: only their paths, methods and access are read. */
-const routes: readonly ConsoleRoute[] = (() => {
-  const anything: never = new Proxy(() => undefined, { get: () => anything, apply: () => anything }) as never;
-  // Each by its name, because the areas get copies.
-  const deps: ConsoleDeps = {
-    snapshot: anything,
-    readCounters: anything,
-    people: anything,
-    audit: anything,
-    projects: anything,
-    keyring: anything,
-    breakers: anything,
-    reports: anything,
-    activeModels: anything,
-    memory: anything,
-    learning: anything,
-    erasures: anything,
-    eraseSubject: anything,
-    callRecording: anything,
-    handleCall: anything,
-    readStored: anything,
-    database: anything,
-    getStatus: anything,
-    clock: anything,
-    logger: anything,
-  };
-  return consoleRoutes(deps);
-})();
 
 beforeAll(async () => {
   const acme = lent();

@@ -1,16 +1,9 @@
 /** Every page of the console with sample parameters, from the registered routes, and a project with a given text in every stored field. */
 import { expect } from '@jest/globals';
-import { consoleRoutes } from '../../src/app/console.ts';
-import type { ConsoleRoute } from '../../src/console/frame/route.ts';
 import { type SignedIn, signIn } from './console.ts';
+import { registeredRoutes } from './console-routes.ts';
 import { jsonOf, type TestGateway } from './gateway.ts';
 import { storeMemorySamples } from './memory-samples.ts';
-
-/** The registered routes; only their paths, methods and access can be read. */
-const registeredRoutes: readonly ConsoleRoute[] = (() => {
-  const anything: never = new Proxy(() => undefined, { get: () => anything, apply: () => anything }) as never;
-  return consoleRoutes(anything);
-})();
 
 export interface PlantedProject {
   readonly admin: SignedIn;

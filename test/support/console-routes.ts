@@ -1,0 +1,31 @@
+import { type ConsoleDeps, consoleRoutes } from '../../src/app/console.ts';
+import type { ConsoleRoute } from '../../src/console/frame/route.ts';
+
+/** The routes of the console without what they work on: only their paths, methods and access can be read. */
+export const registeredRoutes: readonly ConsoleRoute[] = (() => {
+  const anything: never = new Proxy(() => undefined, { get: () => anything, apply: () => anything }) as never;
+  // Each by its name, because the areas get copies.
+  const deps: ConsoleDeps = {
+    snapshot: anything,
+    readCounters: anything,
+    people: anything,
+    audit: anything,
+    projects: anything,
+    keyring: anything,
+    breakers: anything,
+    reports: anything,
+    activeModels: anything,
+    memory: anything,
+    learning: anything,
+    erasures: anything,
+    eraseSubject: anything,
+    callRecording: anything,
+    handleCall: anything,
+    readStored: anything,
+    database: anything,
+    getStatus: anything,
+    clock: anything,
+    logger: anything,
+  };
+  return consoleRoutes(deps);
+})();
