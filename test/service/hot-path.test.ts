@@ -208,7 +208,9 @@ describe('a call', () => {
     await makeCalls(gateway, path, { count: concurrency, stream: true });
     await stored(gateway, concurrency);
     const { parses, stop } = watchParsing();
-    const response = await gateway.call(path, { ...bodies[path], stream: true });
+    // With usage, so that the caller receives every event.
+    const asking = name === 'chat' ? { stream_options: { include_usage: true } } : {};
+    const response = await gateway.call(path, { ...bodies[path], stream: true, ...asking });
     const events = [...(await response.text()).matchAll(/^data: (\{.*\})$/gm)].map(([, json]) => json);
     await stored(gateway, concurrency + 1);
     stop();
