@@ -1,4 +1,5 @@
 /** People over /provision: accounts, links, sessions, members and the audit log. */
+import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { uniqueEmail } from '../people/rows.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
@@ -83,7 +84,8 @@ test('sessions of a person are listed and ended', async () => {
   expect((await signIn(url)).status).toBe(303);
   expect((await signIn((await json('POST', '/sign-in-links', { email })).sign_in_url)).status).toBe(303);
   const [session] = await rows(`/people/${email}/sessions`);
-  expect((await admin('DELETE', `/people/${email}/sessions/nonsense`)).status).toBe(404);
+  expect((await admin('DELETE', `/people/${email}/sessions/nonsense`)).status).toBe(400);
+  expect((await admin('DELETE', `/people/${email}/sessions/${randomUUID()}`)).status).toBe(404);
   expect(await json('DELETE', `/people/${email}/sessions/${String(session?.id)}`)).toEqual({ revoked: 1 });
   expect(await json('DELETE', `/people/${email}/sessions`)).toEqual({ revoked: 1 });
   expect(await rows(`/people/${email}/sessions`)).toEqual([]);

@@ -75,13 +75,16 @@ describe('a streamed response', () => {
     }
   });
 
-  it.each(streamingRoutes)('$name: no retry-after unless the error code has one', async (route) => {
+  it.each(streamingRoutes)('$name: no retry-after unless the error code or a vendor that limits the rate names one', async (route) => {
     const gateway = await lendProject();
-    for (const model of ['first/echo', 'first/refuse-400', 'first/fail-500', 'first/rate-limited-0.05', 'nobody/knows']) {
+    for (const model of ['first/echo', 'first/refuse-400', 'first/fail-500', 'nobody/knows']) {
       const answer = await ask(gateway, route, model);
       expect([model, answer.headers.get('retry-after')]).toEqual([model, null]);
       await answer.body?.cancel();
     }
+    const limited = await ask(gateway, route, 'first/rate-limited-0.05');
+    expect([limited.status, limited.headers.get('retry-after')]).toEqual([503, '1']);
+    await limited.body?.cancel();
   });
 });
 

@@ -60,7 +60,7 @@ export function requestToMessages(body: JsonObject, target: MessagesTarget): Jso
 
 /** What the caller of a translated response wants. */
 export interface ThinkingOptions {
-  /** The caller disabled thinking, so it gets no thinking blocks. */
+  /** The caller did not ask for thinking: it may read the first block as text, as it can from the vendor. */
   readonly hidesThinking?: boolean;
 }
 

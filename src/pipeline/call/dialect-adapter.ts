@@ -64,7 +64,8 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
   }
   const identity = { id: call.id, model: candidate.model, createdSeconds: Math.floor(call.startedAt / 1000) };
   const body = refuseUntranslatable(() => parseBody(call));
-  const options = { hidesThinking: asLosslessObject(body.thinking).type === 'disabled' };
+  const thinking = asLosslessObject(body.thinking).type;
+  const options = { hidesThinking: thinking !== 'enabled' && thinking !== 'adaptive' };
   const toCaller = (response: JsonObject): JsonObject | null =>
     route === 'chat' ? responseToChat(response, identity) : responseToMessages(response, identity, options);
   const createTranslator = (): StreamTranslator =>

@@ -168,6 +168,19 @@ describe('a plain response of the other dialect', () => {
   });
 
   test.each([
+    ['', 'text'],
+    ['"thinking":{"type":"disabled"},', 'text'],
+    ['"thinking":{"type":"adaptive"},', 'thinking'],
+    ['"thinking":{"type":"enabled","budget_tokens":1024},', 'thinking'],
+  ])('a messages caller with %j gets %s as the first block of a model that reasons', (thinking, type) => {
+    const answer = plainOf('chat', '{"choices":[{"message":{"reasoning_content":"hm","content":"A"},"finish_reason":"stop"}]}');
+    const call = callOf('messages', `{${thinking}"model":"standard","max_tokens":9,${asked}}`);
+    const translated = adapt(call, 'chat').toCallerResponse(answer);
+    if (translated.kind !== 'plain') throw new Error('not plain');
+    expect(JSON.parse(translated.bytes.toString()).content[0].type).toBe(type);
+  });
+
+  test.each([
     ['chat', 'messages', '{"content":"x"}'],
     ['messages', 'chat', '{"choices":[]}'],
     ['messages', 'chat', '{"choices":[{"message":{"tool_calls":[{"function":{"name":"f","arguments":"{"}}]}}]}'],
