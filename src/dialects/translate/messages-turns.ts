@@ -36,7 +36,7 @@ export function toChatMessages(body: JsonObject, takesReasoning: ModelTraits['ta
  * Once a conversation has tool calls, DeepSeek and Moonshot refuse messages of the assistant without reasoning. Those of another vendor
  * have none; a blank is accepted.
  */
-function fillReasoning(turns: readonly JsonObject[]): JsonObject[] {
+export function fillReasoning(turns: readonly JsonObject[]): JsonObject[] {
   const hasToolCalls = turns.some((turn) => turn.tool_calls !== undefined);
   return turns.map((turn) =>
     hasToolCalls && turn.role === 'assistant' ? { ...turn, reasoning_content: turn.reasoning_content ?? ' ' } : turn,
@@ -100,7 +100,8 @@ function toAssistantMessage(content: unknown, ids: ToolIds, takesReasoning: Mode
   return toolCalls.length === 0 ? { ...message, content: text } : { ...message, content: text === '' ? null : text, tool_calls: toolCalls };
 }
 
-function toReasoningHistory(parts: readonly ReasoningPart[], takesReasoning: ModelTraits['takesReasoning']): JsonObject {
+/** The members that hold reasoning of earlier turns. */
+export function toReasoningHistory(parts: readonly ReasoningPart[], takesReasoning: ModelTraits['takesReasoning']): JsonObject {
   switch (takesReasoning) {
     case 'details':
       return toReasoningMembers(parts);

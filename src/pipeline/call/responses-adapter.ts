@@ -37,7 +37,10 @@ export function responsesAdapterFor(call: Call, { candidate, forwardedHeaders, m
   const { stream } = call;
   const parsed = parseLossless(call.body.toString('utf8'));
   if (parsed === undefined) rejectUntranslatable('the body is nested too deeply, or has too many values, to be translated');
-  const { chat, echo } = translateResponsesRequest(asLosslessObject(parsed), dialect);
+  const { chat, echo } = translateResponsesRequest(
+    asLosslessObject(parsed),
+    dialect === 'messages' ? 'messages' : (traits?.takesReasoning ?? 'none'),
+  );
   const body =
     dialect === 'messages'
       ? requestToMessages(chat, { ...traits, model, stream, maxTokens })

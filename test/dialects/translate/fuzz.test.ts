@@ -197,7 +197,7 @@ describe('a request with a damaged member is translated or rejected', () => {
     fc.assert(
       fc.property(damaged(responsesRequest), (text) => {
         const body = asLosslessObject(parseLossless(text));
-        translatesOrRefuses(() => translateResponsesRequest(body, 'chat').chat);
+        translatesOrRefuses(() => translateResponsesRequest(body, 'details').chat);
         const target = { model: 'm', maxTokens: 1, stream: true };
         translatesOrRefuses(() => requestToMessages(translateResponsesRequest(body, 'messages').chat, target));
       }),

@@ -2,29 +2,36 @@
  * Translates the input of a responses request to chat messages: the items of one response (reasoning, text, calls) become one message of the
  * assistant, and results of tools follow it.
  */
+import type { ModelTraits } from '../../../core/call.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { asArray, asString } from '../../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../../json/lossless-json.ts';
 import { unsealReasoning } from '../../json/sealed-reasoning.ts';
+import { type ReasoningPart, readReasoning, readThinkingBlock, signedParts } from '../chat-reasoning.ts';
+import { fillReasoning, toReasoningHistory } from '../messages-turns.ts';
 import { createToolIds } from '../tool-ids.ts';
 import { toCustomArguments, toVendorName } from './tools.ts';
+
+/** The form in which a vendor takes reasoning of earlier turns. */
+export type ReasoningForm = 'messages' | NonNullable<ModelTraits['takesReasoning']>;
 
 /** A message of the assistant that may get more items. */
 interface OpenTurn {
   text: string;
-  /** Thinking blocks, for a messages vendor. */
-  readonly thinking: JsonObject[];
-  /** Members of the message, for a chat vendor. */
-  reasoning: JsonObject;
+  readonly reasoning: ReasoningPart[];
+  /** `reasoning_details` of a chat vendor, in its own form. */
+  readonly details: unknown[];
   readonly calls: JsonObject[];
 }
 
 /**
- * Messages for a vendor of the dialect `target`. For `messages` they are translated again by `requestToMessages`, which takes images in
- * results of tools, and the order of text and thinking from several messages of the assistant in a row; chat vendors accept neither.
+ * Messages for a vendor of the chat dialect that takes reasoning in that form, or of the messages dialect. For the latter they are translated
+ * again by `requestToMessages`, which takes images in results of tools, and the order of text and thinking from several messages of the
+ * assistant in a row; chat vendors accept neither.
  */
-export function toChatMessages(body: JsonObject, target: 'chat' | 'messages'): JsonObject[] {
+export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObject[] {
+  const target = form === 'messages' ? 'messages' : 'chat';
   const messages: JsonObject[] = [];
   const ids = createToolIds('chat');
   const forCall = (id: unknown): unknown => (target === 'chat' ? ids.forCall(id) : id);
@@ -33,12 +40,13 @@ export function toChatMessages(body: JsonObject, target: 'chat' | 'messages'): J
   let attached: JsonObject[] = [];
 
   const endTurn = (): void => {
-    if (turn) messages.push(toAssistantMessage(turn));
+    // Reasoning alone is not a message.
+    if (turn && (turn.text !== '' || turn.calls.length > 0)) messages.push(toAssistantMessage(turn, form));
     turn = null;
   };
   const openTurn = (): OpenTurn => {
     endResults();
-    turn ??= { text: '', thinking: [], reasoning: {}, calls: [] };
+    turn ??= { text: '', reasoning: [], details: [], calls: [] };
     return turn;
   };
   /** A chat vendor takes no images in results, so they follow the last result. */
@@ -57,12 +65,12 @@ export function toChatMessages(body: JsonObject, target: 'chat' | 'messages'): J
     openTurn().text += text;
   };
   const addReasoning = (reasoning: JsonObject | null): void => {
-    if (reasoning === null) return;
-    const isThinking = reasoning.type === 'thinking' || reasoning.type === 'redacted_thinking';
-    if (target === 'messages' && !isThinking) return;
-    if (target === 'messages' && turn !== null && (turn.text !== '' || turn.calls.length > 0)) endTurn();
-    if (target === 'messages') openTurn().thinking.push(reasoning);
-    else if (!isThinking) openTurn().reasoning = joinReasoning(openTurn().reasoning, reasoning);
+    if (reasoning === null || form === 'none') return;
+    const parts = [...readThinkingBlock(reasoning), ...readReasoning(reasoning)];
+    if (form === 'messages' && signedParts(parts).length === 0) return;
+    if (form === 'messages' && turn !== null && (turn.text !== '' || turn.calls.length > 0)) endTurn();
+    openTurn().reasoning.push(...parts);
+    openTurn().details.push(...asArray(reasoning.reasoning_details));
   };
   const addResult = (callId: unknown, output: unknown, at: string): void => {
     endTurn();
@@ -134,7 +142,7 @@ export function toChatMessages(body: JsonObject, target: 'chat' | 'messages'): J
   for (const [position, item] of toItems(body.input).entries()) addItem(asLosslessObject(item), `input[${position}]`);
   endTurn();
   endResults();
-  return target === 'chat' ? withoutOldReasoning(messages) : messages;
+  return form === 'text' ? fillReasoning(messages) : messages;
 }
 
 function toItems(input: unknown): readonly unknown[] {
@@ -142,35 +150,14 @@ function toItems(input: unknown): readonly unknown[] {
   return Array.isArray(input) ? input : rejectUntranslatable('input: must be text or a list');
 }
 
-function toAssistantMessage({ text, thinking, reasoning, calls }: OpenTurn): JsonObject {
+function toAssistantMessage({ text, reasoning, details, calls }: OpenTurn, form: ReasoningForm): JsonObject {
   return {
     role: 'assistant',
     content: text === '' && calls.length > 0 ? null : text,
-    ...reasoning,
-    ...(thinking.length > 0 ? { reasoning_details: thinking.map(toReasoningDetail) } : {}),
+    ...toReasoningHistory(reasoning, form === 'messages' ? 'details' : form),
+    ...(form === 'details' && details.length > 0 ? { reasoning_details: details } : {}),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
   };
-}
-
-/** A response may reason in several places; a message of the chat dialect has one. */
-function joinReasoning(before: JsonObject, more: JsonObject): JsonObject {
-  const content = `${asString(before.reasoning_content) ?? ''}${asString(more.reasoning_content) ?? ''}`;
-  const details = [...asArray(before.reasoning_details), ...asArray(more.reasoning_details)];
-  return { ...(content === '' ? {} : { reasoning_content: content }), ...(details.length > 0 ? { reasoning_details: details } : {}) };
-}
-
-function toReasoningDetail({ type, thinking, signature, data }: JsonObject): JsonObject {
-  return type === 'redacted_thinking' ? { type: 'reasoning.encrypted', data } : { type: 'reasoning.text', text: thinking, signature };
-}
-
-/** Chat vendors need their reasoning during a loop of tool calls only; some reject it after the next message of the user. */
-function withoutOldReasoning(messages: readonly JsonObject[]): JsonObject[] {
-  const lastUser = messages.findLastIndex(({ role }) => role === 'user');
-  return messages.map((message, position) => {
-    if (position > lastUser || message.role !== 'assistant') return message;
-    const { reasoning_content: _content, reasoning_details: _details, ...rest } = message;
-    return rest;
-  });
 }
 
 function toToolCall({ name, namespace }: JsonObject, id: unknown, argumentText: string, at: string): JsonObject {

@@ -8,7 +8,7 @@
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../../json/lossless-json.ts';
-import { toChatMessages } from './items.ts';
+import { type ReasoningForm, toChatMessages } from './items.ts';
 import { type CallerTool, translateTools } from './tools.ts';
 
 /** What the response needs to know about its request. */
@@ -20,13 +20,13 @@ export interface RequestEcho {
 }
 
 /** The chat request, without model, token limit and stream, and what its response repeats. Throws UntranslatableError. */
-export function translateResponsesRequest(body: JsonObject, target: 'chat' | 'messages'): { chat: JsonObject; echo: RequestEcho } {
+export function translateResponsesRequest(body: JsonObject, form: ReasoningForm): { chat: JsonObject; echo: RequestEcho } {
   rejectStored(body);
   const { effort } = asLosslessObject(body.reasoning);
   const { format } = asLosslessObject(body.text);
   const tools = translateTools(body);
   const chat = omitNullish({
-    messages: toChatMessages(body, target),
+    messages: toChatMessages(body, form),
     max_completion_tokens: body.max_output_tokens,
     temperature: body.temperature,
     top_p: body.top_p,

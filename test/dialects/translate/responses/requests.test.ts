@@ -6,11 +6,13 @@ import { parseLossless } from '../../../../src/dialects/json/parse-lossless.ts';
 import { requestToMessages } from '../../../../src/dialects/translate/chat-to-messages.ts';
 import { chatToResponse } from '../../../../src/dialects/translate/responses/from-chat.ts';
 import { messagesToResponse } from '../../../../src/dialects/translate/responses/from-messages.ts';
+import type { ReasoningForm } from '../../../../src/dialects/translate/responses/items.ts';
 import { translateResponsesRequest } from '../../../../src/dialects/translate/responses/request.ts';
 
 const identity = { id: '0193-ab', model: 'm', createdSeconds: 7 };
 const parse = (members: object) => asLosslessObject(parseLossless(JSON.stringify({ input: 'Hi', ...members })));
-const toChat = (members: object) => JSON.parse(JSON.stringify(translateResponsesRequest(parse(members), 'chat').chat));
+const toChat = (members: object, form: ReasoningForm = 'none') =>
+  JSON.parse(JSON.stringify(translateResponsesRequest(parse(members), form).chat));
 const toMessages = (members: object) => {
   const { chat } = translateResponsesRequest(parse(members), 'messages');
   return JSON.parse(JSON.stringify(requestToMessages(chat, { model: 'claude', maxTokens: 4096, stream: false })));
@@ -138,7 +140,7 @@ describe('to chat', () => {
 
   test('the response repeats the request, with the tools that the model was offered', () => {
     const offered = { type: 'function', name: 'f', parameters: null, strict: false };
-    const { echo } = translateResponsesRequest(parse({ tools: [offered, { type: 'web_search' }], store: true, temperature: 0.2 }), 'chat');
+    const { echo } = translateResponsesRequest(parse({ tools: [offered, { type: 'web_search' }], store: true, temperature: 0.2 }), 'none');
     expect(echo.members).toMatchObject({ tools: [offered], store: false, temperature: 0.2, tool_choice: 'auto', truncation: 'disabled' });
   });
 });
@@ -175,20 +177,30 @@ describe('what the caller sends back of a response', () => {
     input: [...request.input, ...(output as object[]), { type: 'function_call_output', call_id: 't1', output: 'done' }],
   });
 
-  test('a chat vendor gets its reasoning back during the loop of tool calls', () => {
+  test.each([
+    ['text', { reasoning_content: 'Hm.' }],
+    [
+      'details',
+      { reasoning_content: 'Hm.', reasoning_details: [{ type: 'reasoning.encrypted', data: 'eA==', format: 'google-gemini-v1' }] },
+    ],
+    ['none', {}],
+  ] as const)('a chat vendor gets its reasoning back in the form that it takes: %s', (form, kept) => {
     const message = {
       role: 'assistant',
       content: 'Wait.',
-      reasoning_content: 'Hm.',
       tool_calls: [{ id: 't1', type: 'function', function: { name: 'f', arguments: '{"a":1.0}' } }],
     };
-    const answer = asLosslessObject(parseLossless(JSON.stringify({ choices: [{ message, finish_reason: 'tool_calls' }] })));
-    const response = chatToResponse(answer, identity, translateResponsesRequest(parse(request), 'chat').echo);
-    expect(toChat(continued(response?.output)).messages[1]).toEqual(message);
+    const details = [{ type: 'reasoning.encrypted', data: 'eA==', format: 'google-gemini-v1' }];
+    const said = { ...message, reasoning_content: 'Hm.', reasoning_details: details };
+    const answer = asLosslessObject(parseLossless(JSON.stringify({ choices: [{ message: said, finish_reason: 'tool_calls' }] })));
+    const response = chatToResponse(answer, identity, translateResponsesRequest(parse(request), 'none').echo);
+    expect(toChat(continued(response?.output), form).messages[1]).toEqual({ ...message, ...kept });
   });
 
   test('a messages vendor gets its blocks back', () => {
     const content = [
+      { type: 'thinking', thinking: 'Hm.', signature: 's' },
+      { type: 'redacted_thinking', data: 'eA==' },
       { type: 'text', text: 'Wait.' },
       { type: 'tool_use', id: 't1', name: 'f', input: { a: 12345678901234567890n } },
     ];
@@ -218,7 +230,7 @@ describe('what needs the route itself is refused, with the name of the member', 
     [{ tools: [call, { type: 'web_search' }], tool_choice: { type: 'web_search' } }, /^tool_choice: /],
     [{ text: { format: { type: 'grammar' } } }, /^text\.format: /],
   ])('%j', (members, message) => {
-    for (const target of ['chat', 'messages'] as const) {
+    for (const target of ['none', 'messages'] as const) {
       const translate = () => translateResponsesRequest(parse(members), target);
       expect(translate).toThrow(UntranslatableError);
       expect(translate).toThrow(message);
