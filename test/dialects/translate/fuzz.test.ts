@@ -14,6 +14,7 @@ import { chatToResponse, createChatToResponses } from '../../../src/dialects/tra
 import { createMessagesToResponses, messagesToResponse } from '../../../src/dialects/translate/responses/from-messages.ts';
 import { translateResponsesRequest } from '../../../src/dialects/translate/responses/request.ts';
 import { valueText } from '../../core/json/json-texts.ts';
+import { isExhaustive } from '../../support/exhaustive.ts';
 import { chatAnswer, chatStream, messagesAnswer, messagesStream, said } from './vendors.ts';
 
 const names = { id: 'call-1', model: 'm', createdSeconds: 1 };
@@ -166,7 +167,8 @@ function translatesOrRefuses(translate: () => JsonObject | null): void {
   expect(JSON.parse(JSON.stringify(result))).toEqual(result === null ? null : expect.any(Object));
 }
 
-const runs = { numRuns: 2_000 };
+/** A run of all tests tries a quarter, each time with another seed. */
+const upTo = (numRuns: number) => ({ numRuns: isExhaustive ? numRuns : numRuns / 4 });
 
 describe('a request with a damaged member is translated or rejected', () => {
   test('chat requests', () => {
@@ -180,7 +182,7 @@ describe('a request with a damaged member is translated or rejected', () => {
           requestToMessages(asLosslessObject(parseLossless(text)), { model: 'm', maxTokens: 1, stream: true, ...options }),
         ),
       ),
-      runs,
+      upTo(2_000),
     );
   });
 
@@ -189,7 +191,7 @@ describe('a request with a damaged member is translated or rejected', () => {
       fc.property(damaged(messagesRequest), (text) =>
         translatesOrRefuses(() => requestToChat(asLosslessObject(parseLossless(text)), { model: 'm', stream: true })),
       ),
-      runs,
+      upTo(2_000),
     );
   });
 
@@ -201,7 +203,7 @@ describe('a request with a damaged member is translated or rejected', () => {
         const target = { model: 'm', maxTokens: 1, stream: true };
         translatesOrRefuses(() => requestToMessages(translateResponsesRequest(body, 'messages').chat, target));
       }),
-      { numRuns: 500 },
+      upTo(500),
     );
   });
 
@@ -214,7 +216,7 @@ describe('a request with a damaged member is translated or rejected', () => {
         translatesOrRefuses(() => chatToResponse(asLosslessObject(parseLossless(ofChat)), names, echo));
         translatesOrRefuses(() => messagesToResponse(asLosslessObject(parseLossless(ofMessages)), names, echo));
       }),
-      { numRuns: 1_000 },
+      upTo(1_000),
     );
   });
 
@@ -243,7 +245,7 @@ describe('a request with a damaged member is translated or rejected', () => {
           if (out !== '') expect(out.endsWith('\n\n')).toBe(true);
         }
       }),
-      { numRuns: 300 },
+      upTo(300),
     );
   });
 
