@@ -27,12 +27,10 @@ function spellings(path: string): string[] {
 }
 
 function findNearest(path: string, known: readonly { readonly route: string }[]): string | null {
-  const spelled = spellings(path)
-    .concat(path)
-    .filter((spelling) => spelling.length <= maxPathLength);
+  const spelled = [...spellings(path), path];
   const ranked = known
     .filter(({ route }) => !route.includes('{'))
-    .map(({ route }) => ({ route, distance: Math.min(...spelled.map((spelling) => editDistance(spelling, route))) }))
+    .map(({ route }) => ({ route, distance: Math.min(...spelled.map((spelling) => countEdits(spelling, route))) }))
     .sort((left, right) => left.distance - right.distance);
   const [nearest] = ranked;
   return nearest && nearest.distance <= maxDistance ? nearest.route : null;
@@ -47,8 +45,9 @@ function matches(route: string, path: string): boolean {
   return left.length === right.length && left.every((segment, at) => (segment.startsWith('{') ? right[at] !== '' : segment === right[at]));
 }
 
-/** Number of characters to insert, delete or replace. */
-function editDistance(left: string, right: string): number {
+/** Number of characters to insert, delete or replace. Infinite when too many for a suggestion: nobody needs a key to make this work. */
+function countEdits(left: string, right: string): number {
+  if (Math.abs(left.length - right.length) > maxDistance) return Number.POSITIVE_INFINITY;
   let previous = Array.from({ length: right.length + 1 }, (_, at) => at);
   for (const [row, character] of [...left].entries()) {
     const current = [row + 1];
