@@ -14,6 +14,8 @@ export interface Upload {
   readonly model: string;
   /** Length of the body; the declared one while it is still arriving. */
   readonly bodyBytes: number;
+  /** Reads the rest of the body, so that `fields` has all of them. Rejects as `readUpload`. Call before the body is relayed. */
+  readonly readAll: () => Promise<void>;
   /** The body with another model. Call at most once. */
   readonly bodyFor: (model: string) => UploadBody;
   /** Call when the response is complete: discards what was not read of the request, so that its connection can serve the next one. */
@@ -25,7 +27,7 @@ export function parseBoundary({ headers }: IncomingMessage): string {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
   if (encoding.toLowerCase() !== 'identity')
     throw gatewayError('unsupported_media_type', { message: 'a body with content-encoding is not supported' });
-  const match = /^multipart\/form-data\s*;(?:.*;)?\s*boundary=(?:"([^"\\]{1,70})"|([^\s";,]{1,70}))\s*(?:;|$)/i.exec(type);
+  const match = /^multipart\/form-data\s*;(?:.*;)?\s*boundary=(?:"([^\s"\\;,]{1,70})"|([^\s"\\;,]{1,70}))\s*(?:;|$)/i.exec(type);
   const boundary = match?.[1] ?? match?.[2];
   if (boundary === undefined) throw gatewayError('unsupported_media_type', { message: 'content type must be multipart/form-data' });
   return boundary;
@@ -81,6 +83,9 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
       fields,
       model,
       bodyBytes,
+      readAll: async () => {
+        while (!isComplete) held.push(...(await readPieces()));
+      },
       bodyFor: (vendorModel) => relay(Buffer.from(vendorModel), bodyBytes - modelBytes),
       release: chunks.stop,
     };
@@ -119,24 +124,34 @@ function readChunks(request: IncomingMessage): ChunkReader {
     waiting = null;
     if (consumer) act(consumer);
   };
-  const onData = (chunk: Buffer): void => {
-    request.pause();
-    settle(({ resolve }) => resolve(chunk));
-  };
   const onEnd = (): void => settle(({ resolve }) => resolve(null));
   const onClose = (): void => settle(({ reject }) => reject(new ClientDisconnectedError()));
-  request.pause();
-  request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+  const advance = (): void => {
+    if (!waiting) return;
+    const chunk: Buffer | null = request.read();
+    if (chunk !== null) settle(({ resolve }) => resolve(chunk));
+    else if (request.readableEnded) onEnd();
+    else if (request.destroyed) onClose();
+  };
+  let isScheduled = false;
+  // Reads what has arrived at once: with the encoding `chunked`, an event may bring one byte, and much work for each would block other calls.
+  const schedule = (): void => {
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(() => {
+      isScheduled = false;
+      advance();
+    });
+  };
+  request.on('readable', schedule).on('end', onEnd).on('close', onClose).on('error', onClose);
   return {
     next: () =>
       new Promise((resolve, reject) => {
         waiting = { resolve, reject };
-        if (request.readableEnded) onEnd();
-        else if (request.destroyed) onClose();
-        else request.resume();
+        schedule();
       }),
     stop() {
-      request.off('data', onData).off('end', onEnd);
+      request.off('readable', schedule).off('end', onEnd);
       onClose();
       request.resume();
     },

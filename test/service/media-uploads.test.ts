@@ -216,6 +216,24 @@ describe('images.edit', () => {
     expect(data).toEqual([{ b64_json: image }]);
   });
 
+  it('429: a cost ceiling reserves all images, although their number follows the file', async () => {
+    const respond = json({ created: 1, data: [{ b64_json: image }], usage });
+    let finish: () => void = () => undefined;
+    answer = (response) => {
+      // The first call is still running when the second one arrives.
+      if (received.length > 1) respond(response);
+      else finish = () => respond(response);
+    };
+    const { key } = await issueKey(gateway, { ceilings: { cost: 1 } });
+    const body = field('model', 'standard') + filePart('x'.repeat(mebibyte)) + field('prompt', 'a fox') + field('n', '10') + end;
+    const edit = () => post('/v1/images/edits', body, { authorization: `Bearer ${key}` });
+    const first = edit();
+    await eventually(async () => expect(received).toHaveLength(1));
+    await expectRouteError(await edit(), { name: 'images' }, { status: 429, code: 'tenant_capped', message: /budget exceeded \(cost\)/ });
+    finish();
+    expect((await first).status).toBe(200);
+  });
+
   it('400: an address as format is refused, and a provider of another shape', async () => {
     const edit = (model: string, format: string) =>
       post('/v1/images/edits', field('model', model) + field('prompt', 'x') + field('response_format', format) + end);
@@ -348,7 +366,9 @@ describe('an upload', () => {
       expect([refused.status, refused.headers.get('content-type')]).toEqual([400, 'text/plain; charset=utf-8']);
       expect(await refused.text()).toContain(message);
     }
-    for (const type of ['application/json', 'multipart/form-data', 'multipart/mixed; boundary=x', '']) {
+    const types = ['application/json', 'multipart/form-data', 'multipart/mixed; boundary=x', ''];
+    // A parser that trims the boundary would find other parts.
+    for (const type of [...types, 'multipart/form-data; boundary="x "']) {
       const refused = await post(path, field('model', 'own/whisper') + end, { 'content-type': type });
       expect([type, refused.status, refused.headers.get('content-type')]).toEqual([type, 415, 'text/plain; charset=utf-8']);
     }

@@ -20,14 +20,19 @@ export interface PartScanner {
 
 const maxHeadBytes = 16 * 1024;
 const maxFieldBytes = 1024 * 1024;
+const carriageReturn = 0x0d;
 
 /** Parts named in `fieldNames` become fields: they must not be files, nor repeated. All other parts pass as bytes. */
 export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>): PartScanner {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
+  const marker = delimiter.subarray(2);
+  /** Delimiters of lenient parsers, at whose other line ends or at the start of a part they begin a part that is not read here. */
+  const lenient = [Buffer.concat([Buffer.from('\r'), marker]), delimiter.subarray(1)] as const;
   const seen = new Set<string>();
   let state: 'head' | 'content' | 'end' = 'head';
   /** The delimiter before the next head; the first one has no line break before it. */
-  let opening = delimiter.subarray(2);
+  let opening: Buffer = marker;
+  let isContentStart = false;
   /** The field that is being read; null while a part passes as bytes. */
   let field: { readonly name: string; readonly head: Buffer } | null = null;
   let pending: Buffer = Buffer.alloc(0);
@@ -55,6 +60,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     if (headEnd === -1) return null;
     const { name, isFile } = parseHead(pending.toString('utf8', opened + 2, headEnd));
     state = 'content';
+    isContentStart = true;
     opening = delimiter;
     if (!fieldNames.has(name)) return takeBytes(headEnd + 4);
     if (isFile) throw malformed(`${name} must not be a file`);
@@ -64,9 +70,24 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     return [];
   };
 
+  const misplaced = (): Error => malformed('a boundary does not follow a line break (CRLF)');
+
+  /** Position of the next delimiter; -1 when there is none. Throws for a lenient one before it. */
+  const findDelimiter = (): number => {
+    const [afterReturn, afterNewline] = lenient;
+    const newline = pending.indexOf(afterNewline);
+    const end = newline > 0 && pending[newline - 1] === carriageReturn ? newline - 1 : -1;
+    if (newline !== -1 && end === -1) throw misplaced();
+    if ((end === -1 ? pending : pending.subarray(0, end)).includes(afterReturn)) throw misplaced();
+    return end;
+  };
+
   /** Reads content up to the next delimiter. Null: more data is needed. */
   const readContent = (): Piece[] | null => {
-    const end = pending.indexOf(delimiter);
+    if (isContentStart && pending.length < marker.length && marker.subarray(0, pending.length).equals(pending)) return null;
+    if (isContentStart && pending.subarray(0, marker.length).equals(marker)) throw misplaced();
+    isContentStart = false;
+    const end = findDelimiter();
     if (field) {
       const { name, head } = field;
       if ((end === -1 ? pending.length - delimiter.length : end) > maxFieldBytes) throw malformed(`${name} is too long`);
@@ -79,7 +100,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
       state = 'head';
       return takeBytes(end);
     }
-    const ready = pending.length - countDelimiterStart(pending, delimiter);
+    const ready = pending.length - Math.max(...[delimiter, ...lenient].map((start) => countStart(pending, start)));
     return ready === 0 ? null : takeBytes(ready);
   };
 
@@ -104,14 +125,14 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   };
 }
 
-/** Number of bytes at the end of `bytes` with which a delimiter may begin. */
-function countDelimiterStart(bytes: Buffer, delimiter: Buffer): number {
-  const carriageReturn = 0x0d;
-  let start = bytes.indexOf(carriageReturn, Math.max(0, bytes.length - delimiter.length + 1));
+/** Number of bytes at the end of `bytes` with which `text` may begin. */
+function countStart(bytes: Buffer, text: Buffer): number {
+  const [first = 0] = text;
+  let start = bytes.indexOf(first, Math.max(0, bytes.length - text.length + 1));
   while (start !== -1) {
     const length = bytes.length - start;
-    if (bytes.subarray(start).equals(delimiter.subarray(0, length))) return length;
-    start = bytes.indexOf(carriageReturn, start + 1);
+    if (bytes.subarray(start).equals(text.subarray(0, length))) return length;
+    start = bytes.indexOf(first, start + 1);
   }
   return 0;
 }
@@ -141,8 +162,8 @@ function parseParameters(disposition: string): ReadonlyMap<string, string> | nul
     const match = parameter.exec(disposition);
     const key = match?.[1]?.toLowerCase() ?? '';
     const value = match?.[2] ?? match?.[3] ?? '';
-    // An escaped name may be another one to the vendor.
-    const isAmbiguous = key === 'name*' || (key === 'name' && value.includes('\\')) || parameters.has(key);
+    // An escaped name, or one in pieces (`name*0`, RFC 2231), may be another one to the vendor.
+    const isAmbiguous = key.startsWith('name*') || (key === 'name' && value.includes('\\')) || parameters.has(key);
     if (type === '' || !match || isAmbiguous) return null;
     parameters.set(key, value);
   }

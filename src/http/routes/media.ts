@@ -44,14 +44,14 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
     createUploadHandler(deps, async (source, request, response) => {
       const { settings } = source.project;
       const options = { boundary: source.boundary, fieldNames: kind.fieldNames, holdAll: settings.rules.input !== null };
-      const { model, fields, bodyBytes, bodyFor, release } = await readUpload(request, options);
+      const { model, fields, bodyBytes, readAll, bodyFor, release } = await readUpload(request, options);
       try {
         assertModel(model);
         if (kind.route === 'images') assertImageModel(model);
         else assertModelForm(model);
         const call = toMediaCall(source, { route: kind.route, modelAsked: model, bodyBytes });
         const cancellation = startStream(response);
-        await sendMedia(response, await relayUpload(call, settings, { kind, fields, bodyFor, cancellation }));
+        await sendMedia(response, await relayUpload(call, settings, { kind, fields, readAll, bodyFor, cancellation }));
       } finally {
         release();
       }

@@ -26,6 +26,8 @@ const bytesOf = (pieces: readonly Piece[]): Buffer =>
 const fieldsOf = (pieces: readonly Piece[]): string[][] =>
   pieces.flatMap((piece) => (piece.kind === 'field' ? [[piece.name, piece.value.toString()]] : []));
 
+/** Content with a part that only lenient parsers see. */
+const hidden = (before: string): string => `${before}--${boundary}\r\nContent-Disposition: form-data; name="model"\r\n\r\nother`;
 const model = part('form-data; name="model"', 'openai/whisper-1');
 
 describe('a multipart body', () => {
@@ -44,7 +46,7 @@ describe('a multipart body', () => {
         fc.integer({ min: 1, max: 60 }),
         fc.boolean(),
         (file, prompt, size, modelFirst) => {
-          fc.pre(!`\r\n${file.toString('latin1')}\r\n`.includes(`\r\n--${boundary}`) && !prompt.includes(boundary));
+          fc.pre(!new RegExp(`[\\r\\n]--${boundary}`).test(`\n${file.toString('latin1')}`) && !prompt.includes(boundary));
           const upload = part('form-data; name="file"; filename="a;b.mp3"', file, 'Content-Type: audio/mpeg\r\n');
           const parts = modelFirst ? [model, upload] : [upload, model];
           const body = bodyOf(...parts, part('form-data; name="prompt"', prompt));
@@ -92,11 +94,21 @@ describe('a multipart body', () => {
     ['a name given twice', bodyOf(part('form-data; name="x"; name="model"', 'x')), 'no readable name'],
     ['an escaped name', bodyOf(part('form-data; name="mo\\del"', 'x')), 'no readable name'],
     ['an encoded name', bodyOf(part("form-data; name*=UTF-8''model", 'x')), 'no readable name'],
+    ['a name in pieces', bodyOf(part('form-data; name="x"; name*0="mo"; name*1="del"', 'x')), 'no readable name'],
     ['another disposition', bodyOf(part('attachment; name="model"', 'x')), 'no readable name'],
     ['two dispositions', bodyOf(part('form-data; name="x"\r\nContent-Disposition: form-data; name="model"', 'x')), 'no readable name'],
     ['a folded header', bodyOf(part('form-data;\r\n name="model"', 'x')), 'header'],
     ['an encoded part', bodyOf(part('form-data; name="prompt"', 'eA==', 'Content-Transfer-Encoding: base64\r\n')), 'encoding'],
     ['a boundary within a longer line', bodyOf(part('form-data; name="file"', `\r\n--${boundary}x`)), 'line end'],
+    // Parsers that accept other line ends, or a boundary at the start of a part, would find another model.
+    ...['x\n', 'x\r', '\n', '\r', ''].map(
+      (before) =>
+        [
+          `a boundary after ${JSON.stringify(before)}`,
+          bodyOf(model, part('form-data; name="file"', hidden(before))),
+          'a boundary',
+        ] as const,
+    ),
     ['headers that are too long', bodyOf(part('form-data; name="file"', '', `X: ${'x'.repeat(20_000)}\r\n`)), 'too long'],
     ['a field that is too long', bodyOf(part('form-data; name="prompt"', 'x'.repeat(1024 * 1024 + 1))), 'prompt is too long'],
   ])('is rejected: %s', (_what, body, message) => {
