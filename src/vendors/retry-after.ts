@@ -8,7 +8,9 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 /** Returns milliseconds to wait. Null when waiting does not help (a spend limit or quota); undefined when no valid hint was sent. */
 export function parseRetryAfter(headers: Headers, body: Buffer, nowMs: number): number | null | undefined {
-  const parsed = parseJson(body.toString('utf8'));
+  const json = parseJson(body.toString('utf8'));
+  // Google's chat endpoint wraps the error in a list.
+  const parsed = Array.isArray(json) ? json[0] : json;
   if (isQuotaExhausted(parsed)) return null;
   return (
     parseNumber(headers['retry-after-ms'], 1) ??

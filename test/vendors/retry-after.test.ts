@@ -90,6 +90,8 @@ describe('a hint in the body', () => {
     [37, undefined],
   ])('retryDelay %p is %p ms', (delay, ms) => {
     expect(wait({}, retryInfo(delay))).toBe(ms);
+    // As Google's chat endpoint sends it.
+    expect(wait({}, [retryInfo(delay)])).toBe(ms);
   });
 
   test('is used after the headers and before the resets', () => {
