@@ -29,7 +29,10 @@ export function fromChatCompletion(bytes: Buffer): Buffer {
   return isObject(completion) ? Buffer.from(JSON.stringify(toCompletion(completion, 'message'))) : bytes;
 }
 
-/** Translates the chunks of a stream. Chunks without text, finish reason and usage, such as the one with the role, have no counterpart. */
+/**
+ * Translates the chunks of a stream. Chunks without text, finish reason and usage, such as the one with the role, have no counterpart. A chunk
+ * keeps its choices when it has usage, which some vendors send in each: callers expect `choices[0]` in every chunk.
+ */
 export function createCompletionStream(): { push(bytes: Buffer): string; end(): string } {
   const parser = createSseParser();
   const translate = ({ data }: SseEvent): string => {
@@ -38,8 +41,9 @@ export function createCompletionStream(): { push(bytes: Buffer): string; end(): 
     if (!isObject(chunk)) return '';
     if (!Array.isArray(chunk.choices)) return formatEvent(null, chunk);
     const completion = toCompletion(chunk, 'delta');
+    if (isObject(chunk.usage)) return formatEvent(null, completion);
     const choices = asArray(completion.choices).filter((choice) => asObject(choice).text !== '' || asObject(choice).finish_reason !== null);
-    return choices.length === 0 && !isObject(chunk.usage) ? '' : formatEvent(null, { ...completion, choices });
+    return choices.length === 0 ? '' : formatEvent(null, { ...completion, choices });
   };
   return {
     push: (bytes) => parser.push(bytes).events.map(translate).join(''),

@@ -1,0 +1,21 @@
+/** Legacy completions of chat streams. */
+import { expect, test } from '@jest/globals';
+import { createSseParser } from '../../../src/core/sse.ts';
+import { createCompletionStream } from '../../../src/dialects/translate/completions.ts';
+import { streamOf } from '../events.ts';
+
+test('every chunk of a vendor that sends usage in each has a choice; an event that only reports usage has none', () => {
+  const chunk = (delta: object, finish_reason: string | null = null) => ({
+    id: 'c',
+    choices: [{ index: 0, delta, finish_reason }],
+    usage: { prompt_tokens: 1, completion_tokens: 1 },
+  });
+  const stream = createCompletionStream();
+  const vendor = streamOf(chunk({ role: 'assistant', content: '' }), chunk({ content: 'A' }), chunk({}, 'stop'), {
+    choices: [],
+    usage: {},
+  });
+  const events = createSseParser().push(Buffer.from(stream.push(Buffer.from(vendor)))).events;
+  const choices = events.map(({ data }) => JSON.parse(data).choices.map(({ text }: { text: string }) => text));
+  expect(choices).toEqual([[''], ['A'], [''], []]);
+});
