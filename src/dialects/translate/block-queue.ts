@@ -139,8 +139,9 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
       // Vendors that omit the index send complete calls, each with its id, or continue the last one.
       const key = index ?? asNonEmptyString(id) ?? lastKey;
       lastKey = key;
-      const block = tools.get(key) ?? startTool(key);
       const { name, arguments: more } = asObject(fn);
+      const known = tools.get(key);
+      const block = known === undefined || isNextCall(known.content, id, name) ? startTool(key) : known;
       block.content.id ??= asNonEmptyString(id);
       if (block.content.name === '') block.content.name = asString(name) ?? '';
       const piece = isObject(more) ? toJsonText(more) : (asString(more) ?? '');
@@ -176,6 +177,12 @@ function hasEnded(content: Block['content'], isWaiting: boolean): boolean {
     case 'tool':
       return isWaiting && isCompleteJson(content.arguments);
   }
+}
+
+/** Whether a delta with the index of a complete call begins another one: some vendors give all calls of a response the same index. */
+export function isNextCall(call: { readonly id: string | null; readonly arguments: string }, id: unknown, name: unknown): boolean {
+  const isOther = call.id !== null && asNonEmptyString(id) !== null && id !== call.id;
+  return isOther && asNonEmptyString(name) !== null && isCompleteJson(call.arguments);
 }
 
 /** Whether arguments are a JSON object, which no further delta can extend. */

@@ -48,6 +48,7 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
         candidate,
         forwardedHeaders: headersFor(candidate.dialect, call.forwardedHeaders),
         maxTokensField: maxTokensField(provider),
+        takesReasoning: candidate.traits?.takesReasoning ?? takesReasoning(provider),
         maxTokens: candidate.maxOutputTokens ?? defaultMaxTokens,
       }),
     );

@@ -2,7 +2,7 @@
  * Adapts a call of responses to a vendor without that route: the request is translated to the vendor's dialect, the response and its stream
  * are translated back. See docs/architecture/translation.md#responses.
  */
-import type { Call, Candidate } from '../../core/call.ts';
+import type { Call, Candidate, ModelTraits } from '../../core/call.ts';
 import { VendorError } from '../../core/errors.ts';
 import { asArray, type JsonObject } from '../../core/json/narrow.ts';
 import { scanObject } from '../../core/json/spans.ts';
@@ -27,20 +27,22 @@ export interface ResponsesTarget {
   readonly candidate: Candidate;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
+  /** The form in which a chat vendor takes reasoning of earlier turns. */
+  readonly takesReasoning: NonNullable<ModelTraits['takesReasoning']>;
   /** Used for a messages vendor when the caller set no limit. */
   readonly maxTokens: number;
 }
 
 /** Returns the adapter. Throws UntranslatableError. */
-export function responsesAdapterFor(call: Call, { candidate, forwardedHeaders, maxTokensField, maxTokens }: ResponsesTarget) {
+export function responsesAdapterFor(
+  call: Call,
+  { candidate, forwardedHeaders, maxTokensField, maxTokens, takesReasoning }: ResponsesTarget,
+) {
   const { dialect, model, traits } = candidate;
   const { stream } = call;
   const parsed = parseLossless(call.body.toString('utf8'));
   if (parsed === undefined) rejectUntranslatable('the body is nested too deeply, or has too many values, to be translated');
-  const { chat, echo } = translateResponsesRequest(
-    asLosslessObject(parsed),
-    dialect === 'messages' ? 'messages' : (traits?.takesReasoning ?? 'none'),
-  );
+  const { chat, echo } = translateResponsesRequest(asLosslessObject(parsed), dialect === 'messages' ? 'messages' : takesReasoning);
   const body =
     dialect === 'messages'
       ? requestToMessages(chat, { ...traits, model, stream, maxTokens })

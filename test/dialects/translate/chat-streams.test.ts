@@ -160,6 +160,17 @@ describe('from chat to messages', () => {
     ).toEqual([[useStart(0, 'c0'), json(0, '{')], [json(0, '}')], [stop(0), useStart(1, 'c1', 'g'), json(1, '{}')]]);
   });
 
+  test('complete calls with the same index are separate when each has its id; other ids of a call are ignored', () => {
+    expect(
+      steps(
+        call(0, { name: 'f', arguments: '{"a":1}' }, 'c0'),
+        call(0, { name: 'g', arguments: '{"a":' }, 'c1'),
+        call(0, { arguments: '2}' }, 'c2'),
+        chunk({}, 'tool_calls'),
+      ),
+    ).toEqual([[useStart(0, 'c0'), json(0, '{"a":1}')], [stop(0), useStart(1, 'c1', 'g'), json(1, '{"a":')], [json(1, '2}')], [stop(1)]]);
+  });
+
   test('a call waits for its name, is named once, and gets an id when it has none', () => {
     const made = expect.stringMatching(/^toolu_[0-9a-f]{24}$/);
     expect(steps(more(0, '{'), call(0, { name: 'f', arguments: '' }), call(0, { name: 'f', arguments: '}' }))).toEqual([

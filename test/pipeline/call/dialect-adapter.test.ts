@@ -8,6 +8,7 @@ import { sealReasoning } from '../../../src/dialects/json/sealed-reasoning.ts';
 import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import type { DialectAdapter } from '../../../src/pipeline/call/dialect-adapter.ts';
 import { adapterFor } from '../../../src/pipeline/call/dialect-adapter.ts';
+import type { ResponsesForm } from '../../../src/pipeline/call/responses-routes.ts';
 import type { StreamChunk, StreamEnd } from '../../../src/vendors/stream.ts';
 import type { StreamResponse, VendorResponse } from '../../../src/vendors/text.ts';
 import type { Provider } from '../../../src/vendors/vendor.ts';
@@ -37,7 +38,11 @@ function callOf(route: PromptRoute, text: string, stream = false): Call {
   };
 }
 
-function adapt(call: Call, dialect: Dialect, { baseUrl = 'http://vendor.test/v1', maxOutputTokens = null }: Target = {}): DialectAdapter {
+function adapt(
+  call: Call,
+  dialect: Dialect,
+  { baseUrl = 'http://vendor.test/v1', maxOutputTokens = null, form = 'native' }: Target = {},
+): DialectAdapter {
   const candidate: Candidate = {
     id: `x/${dialect}-model`,
     provider: 'x',
@@ -56,12 +61,13 @@ function adapt(call: Call, dialect: Dialect, { baseUrl = 'http://vendor.test/v1'
     firstByteTimeoutMs: 1,
     idleTimeoutMs: 1,
   };
-  return adapterFor(call, candidate, provider);
+  return adapterFor(call, candidate, provider, form);
 }
 
 interface Target {
   readonly baseUrl?: string;
   readonly maxOutputTokens?: number | null;
+  readonly form?: ResponsesForm;
 }
 
 const jsonOf = ({ body }: DialectAdapter): unknown => JSON.parse(body.toString('utf8'));
@@ -92,6 +98,28 @@ describe('for a vendor that has the route of responses', () => {
     expect(adapt(callOf('responses', text(`{ ${own}}`)), 'chat').body.toString()).toBe(text(`{ ${own}}`).replace('standard', 'chat-model'));
     const body = adapt(callOf('responses', text(`{${own}},{${foreign}}`)), 'chat').body.toString();
     expect(body).toBe(`{"model":"chat-model","input":[{${own}}],"x":1.0}`);
+  });
+});
+
+describe('for a vendor without the route of responses', () => {
+  test.each([
+    ['openrouter.ai', true],
+    ['vendor.test', false],
+  ])('%s gets reasoning back: %s', (host, isReturned) => {
+    const details = [{ type: 'reasoning.encrypted', data: 'eA==', format: 'google-gemini-v1' }];
+    const items = [
+      { role: 'user', content: 'hi' },
+      { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: sealReasoning({ reasoning_details: details }) },
+      { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' },
+    ];
+    const call = callOf('responses', JSON.stringify({ model: 'standard', input: items }));
+    const { messages } = jsonOf(adapt(call, 'chat', { baseUrl: `https://${host}/v1`, form: 'translated' })) as { messages: object[] };
+    expect(messages.at(1)).toEqual({
+      role: 'assistant',
+      content: null,
+      ...(isReturned && { reasoning_details: details }),
+      tool_calls: [{ id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    });
   });
 });
 

@@ -6,6 +6,7 @@ import { parseChatUsage } from '../../contract/token-usage.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, toPlainNumbers } from '../../json/lossless-json.ts';
 import { sealReasoning } from '../../json/sealed-reasoning.ts';
 import { toJsonText } from '../../prompt/prompt-extras.ts';
+import { isNextCall } from '../block-queue.ts';
 import type { StreamState } from '../stream.ts';
 import { createToolId } from '../tool-ids.ts';
 import { keepAlive } from './call-items.ts';
@@ -63,16 +64,19 @@ function getText({ content }: JsonObject): string {
 
 /** Reasoning without text, which only the vendor can read, is an item, too. */
 function endReasoning(writer: ResponsesWriter, reasoning: Reasoning): string {
-  const sealed = reasoning.seal();
-  return sealed !== null || writer.isReasoning() ? writer.endReasoning(sealed) : '';
+  const sealed = reasoning.seal(writer.isReasoning());
+  return sealed === null ? '' : writer.endReasoning(sealed);
 }
 
 /** The reasoning of a message or of its deltas. */
 interface Reasoning {
   /** Returns the text of the reasoning in `delta`. */
   add(delta: JsonObject): string;
-  /** Returns what the vendor gets back of what was added since the last call. Null when it takes nothing back. */
-  seal(): string | null;
+  /**
+   * Returns what the vendor gets back of what was added since the last call; null without reasoning. An item with text is sealed also when the
+   * vendor takes nothing back, because a vendor that has the route rejects items of reasoning that it did not create.
+   */
+  seal(hasText: boolean): string | null;
 }
 
 function createReasoning(): Reasoning {
@@ -96,7 +100,7 @@ function createReasoning(): Reasoning {
       text += more;
       return more;
     },
-    seal() {
+    seal(hasText) {
       const members = {
         ...(content === '' ? {} : { reasoning_content: content }),
         ...(details.length > 0 ? { reasoning_details: details } : {}),
@@ -104,7 +108,7 @@ function createReasoning(): Reasoning {
       content = '';
       text = '';
       details = [];
-      return Object.keys(members).length > 0 ? sealReasoning(members) : null;
+      return hasText || Object.keys(members).length > 0 ? sealReasoning(members) : null;
     },
   };
 }
@@ -127,6 +131,8 @@ interface PendingCall {
   isStarted: boolean;
   name: string;
   waiting: string;
+  /** All arguments so far. */
+  arguments: string;
   readonly position: number;
 }
 
@@ -135,6 +141,7 @@ export function createChatToResponses(identity: ResponsesIdentity, echo: Request
   const reasoning = createReasoning();
   const calls = new Map<unknown, PendingCall>();
   let lastKey: unknown = null;
+  let callCount = 0;
   let begun = false;
   let ended: StreamState['ended'] = null;
   let problem: string | null = null;
@@ -152,10 +159,14 @@ export function createChatToResponses(identity: ResponsesIdentity, echo: Request
     // Vendors that omit the index send complete calls, each with its id, or continue the last one.
     const key = index ?? asNonEmptyString(id) ?? lastKey;
     lastKey = key;
-    const call = calls.get(key) ?? { id: null, isStarted: false, name: '', waiting: '', position: calls.size };
-    calls.set(key, call);
     const { name, arguments: more } = asObject(fn);
+    const known = calls.get(key);
+    const isKnown = known !== undefined && !isNextCall(known, id, name);
+    const call = isKnown ? known : { id: null, isStarted: false, name: '', waiting: '', arguments: '', position: callCount };
+    if (!isKnown) callCount += 1;
+    calls.set(key, call);
     const piece = toArgumentText(more);
+    call.arguments += piece;
     call.id ??= asNonEmptyString(id);
     if (call.name === '') call.name = asString(name) ?? '';
     if (call.isStarted) return writer.callArguments(key, piece);

@@ -167,6 +167,29 @@ test('reasoning details of a chat vendor are sealed, and text that they repeat i
   });
 });
 
+test('reasoning that a chat vendor takes in no form is sealed too, so that a vendor with the route does not get it', () => {
+  const message = { content: 'A', reasoning: 'Hm.' };
+  const streamed = streamOf({ choices: [{ index: 0, delta: message, finish_reason: 'stop' }] }, '[DONE]');
+  const plain = vendors.chat.toResponse({ choices: [{ message, finish_reason: 'stop' }] });
+  for (const response of [plain, asObject(eventsOf(translateStream(vendors.chat.create(), streamed)).at(-1)).response])
+    expect(asArray(asObject(response).output)[0]).toMatchObject({
+      summary: [{ text: 'Hm.' }],
+      encrypted_content: sealReasoning({}),
+    });
+});
+
+test('complete calls of a chat vendor with the same index are separate', () => {
+  const call = (id: string, name: string) => ({ tool_calls: [{ index: 0, id, function: { name, arguments: '{"a":1}' } }] });
+  const chunks = [call('c1', 'f'), call('c2', 'g')].map((delta) => ({ choices: [{ index: 0, delta }] }));
+  const text = streamOf(...chunks, { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] }, '[DONE]');
+  const events = eventsOf(translateStream(vendors.chat.create(), text));
+  expectValidEvents(events);
+  expect(asArray(asObject(asObject(events.at(-1)).response).output)).toMatchObject([
+    { call_id: 'c1', name: 'f', arguments: '{"a":1}', status: 'completed' },
+    { call_id: 'c2', name: 'g', arguments: '{"a":1}', status: 'completed' },
+  ]);
+});
+
 test('a refusal of a chat vendor is a refusal part', async () => {
   const refused = { id: 'c', model: 'gpt', choices: [{ index: 0, message: { content: null, refusal: 'No.' }, finish_reason: 'stop' }] };
   const chunk = (delta: object, finish: string | null = null) => ({ choices: [{ index: 0, delta, finish_reason: finish }] });
