@@ -107,7 +107,7 @@ export function createBatchStatus(batchId: string): BatchStatus {
     parked({ parked, groups: count, unusable, code }) {
       const message = note('groupsParked', parked, count, unusable, code ?? 'unknown', batchId);
       const advice = code === 'unusable_answer' ? note('nextParkedUnusable') : note('nextParked', code ?? 'unknown');
-      show({ state: 'parked', groups: count, parked, code }, [message, advice, note('replayBatch', batchId)]);
+      show({ state: 'parked', groups: count, parked, code }, [message, advice]);
       return message;
     },
     ended(batch) {

@@ -119,10 +119,10 @@ export const templates = {
   nextReplayStopped: 'Next, if they should be learned after all:',
   replayStopped: '- `gateway batches replay --project {slug} --state stopped`',
   nextParkedUnusable:
-    'Next: the model does not answer with the JSON it is asked for. Choose another model for the memory tier, then reset this run, or:',
-  nextParked: 'Next: correct the cause of `{code}`, then reset this run, or:',
+    'Next: the model does not answer with the JSON it is asked for. Choose another for the memory tier, then reset this run or replay the batch.',
+  nextParked: 'Next: correct the cause of `{code}`, then reset this run or replay the batch.',
   nextReplayCancelled: 'Next: the batch is stopped. If it should be learned after all: `gateway batches replay {id}`',
-  nextProcesses: 'Next: restart a process that stays in this list for minutes. One that has ended leaves it after a minute.',
+  nextProcesses: 'Next: restart a process that is in this list for more than two minutes. One that has ended leaves it after a minute.',
   nextResidue: 'Next: see the error in the log of the workers; it names the tables.',
   nextVideoUnreachable: 'Next: check that the provider of the video is still configured and answers. The run polls again automatically.',
   nextCleanup:

@@ -73,12 +73,12 @@ function describeCheck(result: Exclude<LearningCheckResult, { kind: 'gone' }>, n
   if (failed > 0) attention.push(note('batchesFailed', failed), note('nextReplayProject'), note('replayFailed', slug));
   if (blocked > 0) attention.push(note('batchesBlocked', blocked), note('nextBlocked'), note('listWaiting', slug));
   if (stopped > 0) attention.push(note('batchesStopped', stopped), note('nextReplayStopped'), note('replayStopped', slug));
-  // 'Nothing to do' would contradict what needs attention.
-  const nextOr = (advice: string): string[] => (attention.length > 0 ? attention : [advice]);
-  if (result.kind === 'running') return [batch ? note('learningRunsBatch', batch) : note('learningRuns'), ...nextOr(note('nextByItself'))];
+  // What needs attention comes first, and 'nothing to do' would contradict it.
+  const withNext = (fact: string, advice: string): string[] => (attention.length > 0 ? [...attention, fact] : [fact, advice]);
+  if (result.kind === 'running') return withNext(batch ? note('learningRunsBatch', batch) : note('learningRuns'), note('nextByItself'));
   if (messages === undefined || batchOf === undefined)
-    return [result.kind === 'wait' ? note('learningWaits', next) : note('learningUnknown'), ...attention];
-  if (result.kind === 'wait') return [note('messagesWait', messages, batchOf, next), ...nextOr(note('nextLearning', batchOf, next))];
+    return [...attention, result.kind === 'wait' ? note('learningWaits', next) : note('learningUnknown')];
+  if (result.kind === 'wait') return withNext(note('messagesWait', messages, batchOf, next), note('nextLearning', batchOf, next));
   if (result.memoryOff) return [note('memoryOff', messages), note('nextMemoryOff', slug), ...attention];
-  return [note('learningIdle'), ...nextOr(note('nextSignal'))];
+  return withNext(note('learningIdle'), note('nextSignal'));
 }

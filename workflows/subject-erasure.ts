@@ -26,7 +26,7 @@ export async function subjectErasure(input: SubjectErasureInput): Promise<{ read
         return note('nextCheck', next);
       }
       const processes = missing.map((id) => note('erasureProcess', id));
-      show({ ...status, ready, processes: total }, [note('erasureProcesses', ready, total, next), note('nextProcesses'), ...processes]);
+      show({ ...status, ready, processes: total }, [note('erasureProcesses', ready, total, next), ...processes, note('nextProcesses')]);
       return note('processesMissing', ready, total, next);
     },
     continueRun,

@@ -25,7 +25,8 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
   const kind = workflowId.split('/', 1)[0] ?? '';
   return {
     staticSummary: summary,
-    staticDetails: toMarkdown([about, ...project, ...ids]),
+    // The UI cuts the end of a text off until one scrolls: what the summary has too comes last.
+    staticDetails: toMarkdown([about, ...ids, ...project]),
     memo: { summary },
     searchAttributes: [
       { key: searchAttributes.kind, value: kind },
@@ -58,7 +59,7 @@ function describeWork(workflow: WorkflowName, input: OutboxInput, slug: string):
       return { summary: note('projectLearning', slug), about: note('aboutLearning') };
     case 'learningBatch': {
       const batchId = text('batch_id');
-      const ids = [note('showBatch', batchId), note('replayBatch', batchId)];
+      const ids = [note('replayBatch', batchId), note('showBatch', batchId)];
       return { summary: note('learningBatch', slug, batchId), about: note('aboutBatch'), ids, batchId };
     }
     case 'embedMemory':
