@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
+import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
 import { ClientDisconnectedError, readBody } from '../../src/http/body.ts';
 
@@ -30,4 +31,12 @@ test('readBody rejects when the caller disconnected before, instead of waiting f
   await abandoned('POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nabc', async (request) => {
     await expect(readBody(request)).rejects.toBeInstanceOf(ClientDisconnectedError);
   });
+});
+
+test('readBody joins any number of small chunks in their order', async () => {
+  for (const count of [1_023, 1_024, 1_025, 5_000]) {
+    const chunks = Array.from({ length: count }, (_, index) => Buffer.from([index % 251]));
+    const request = Object.assign(Readable.from(chunks), { headers: {} });
+    expect((await readBody(request as unknown as IncomingMessage)).equals(Buffer.concat(chunks))).toBe(true);
+  }
 });
