@@ -250,6 +250,7 @@ it('400 bad_json for what a chat model cannot complete', async () => {
   ] as const)
     await expectChatError(await call('/v1/completions', { model: 'one/echo', ...members }), 400, 'bad_json', message);
   await expectChatError(await call('/v1/completions', '{"prompt":'), 400, 'bad_json', /not valid JSON/);
+  await expectChatError(await call('/v1/completions', '{"prompt":"a","model":"x","model":"y"}'), 400, 'bad_json', 'model: duplicate key');
 });
 
 it('400 no_route names the nearest model that the key may use', async () => {

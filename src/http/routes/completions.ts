@@ -1,12 +1,16 @@
 /** `POST /v1/completions`, the legacy route of OpenAI: a chat completion in the older format, in every other respect a chat call. */
+import { rejectDuplicateKeys } from '../../dialects/json/body-members.ts';
 import { createCompletionStream, fromChatCompletion, toChatRequest } from '../../dialects/translate/completions.ts';
 import { scanJson } from '../body.ts';
 import { createTextRoute, type FormatConversion, type TextRouteDeps } from './text.ts';
 
+/** A body that repeats one of them is rejected, as on chat. */
+const readKeys = ['model', 'prompt', 'stream', 'max_tokens', 'n', 'user'];
+
 const overChat: FormatConversion = {
   toRoute(body) {
     // For the syntax errors of all routes.
-    scanJson(body, new Set());
+    rejectDuplicateKeys(scanJson(body, new Set(readKeys)), readKeys);
     return toChatRequest(body);
   },
   toCaller: (response) =>
