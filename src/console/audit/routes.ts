@@ -10,6 +10,7 @@ import {
   csvRows,
   cutPage,
   filterForm,
+  formatSetting,
   pageParameter,
   pager,
   type Tone,
@@ -87,11 +88,10 @@ function columns({ zone }: ConsoleContext, withProject: boolean): Column<AuditEn
     { label: 'Time', value: ({ at }) => time(at, zone) },
     { label: 'Who', value: actorOf },
     ...(withProject ? [{ label: 'Project', value: ({ project }: AuditEntry) => project }] : []),
-    { label: 'Action', value: ({ action }) => html`<code>${action}</code>` },
     {
-      label: 'Target',
-      value: ({ target }) => (target === null ? '' : html`<span class="cut" title="${target}">${target}</span>`),
-      wideOnly: true,
+      label: 'Action',
+      value: ({ action, target }) =>
+        html`<code>${action}</code>${target === null ? '' : html`<br><span class="cut muted" title="${target}">${target}</span>`}`,
     },
     { label: 'Outcome', value: ({ outcome }) => outcomeBadge(outcome) },
     { label: 'Detail', value: ({ detail }) => detailOf(detail), grow: true },
@@ -127,12 +127,14 @@ function linesOf(name: string, value: unknown): Html[] {
     const { from, to } = value;
     const members = [...new Set([...Object.keys(from), ...Object.keys(to)])];
     const changes = members.map((member) => [member, { from: from[member] ?? null, to: to[member] ?? null }] as const);
-    return changes.flatMap(([member, change]) => (textOf(change.from) === textOf(change.to) ? [] : linesOf(`${name}.${member}`, change)));
+    return changes.flatMap(([member, change]) =>
+      formatSetting(change.from) === formatSetting(change.to) ? [] : linesOf(`${name}.${member}`, change),
+    );
   }
-  if (isChange(value)) return [html`<code>${name}</code> ${textOf(value.from)} → ${textOf(value.to)}`];
+  if (isChange(value)) return [html`<code>${name}</code> ${formatSetting(value.from)} → ${formatSetting(value.to)}`];
   if (isRecord(value))
     return Object.entries(value).flatMap(([member, inner]) => linesOf(name === 'changed' ? member : `${name}.${member}`, inner));
-  return [html`<code>${name}</code> ${textOf(value)}`];
+  return [html`<code>${name}</code> ${formatSetting(value)}`];
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
@@ -141,12 +143,6 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 
 function isChange(value: unknown): value is { readonly from: unknown; readonly to: unknown } {
   return isRecord(value) && Object.keys(value).sort().join() === 'from,to';
-}
-
-function textOf(value: unknown): string {
-  if (value === null) return 'not set';
-  if (Array.isArray(value) && value.every((entry) => typeof entry === 'string')) return value.length === 0 ? 'none' : value.join(', ');
-  return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
 async function parseFilter(

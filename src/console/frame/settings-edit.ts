@@ -7,6 +7,7 @@ import { gatewayError } from '../../core/errors.ts';
 import { isObject } from '../../core/json/narrow.ts';
 import { notice } from './figures.ts';
 import { type Html, html } from './html.ts';
+import { formatSetting } from './values.ts';
 
 /** Settings by member, as JSON. */
 export type Settings = Readonly<Record<string, unknown>>;
@@ -82,8 +83,7 @@ function describeChange(name: string, before: unknown, after: unknown): Html[] {
 function formatValue(value: unknown): Html | string {
   if (value === null || value === undefined) return 'not set';
   if (Array.isArray(value) && value.length === 0) return 'empty';
-  const text = Array.isArray(value) && value.every((item) => typeof item === 'string') ? value.join(', ') : JSON.stringify(value);
-  return html`<code>${text}</code>`;
+  return html`<code>${formatSetting(value)}</code>`;
 }
 
 function pick(settings: Settings, names: readonly string[]): Settings {

@@ -115,3 +115,16 @@ export function sentence(message: string): string {
   const text = message.charAt(0).toUpperCase() + message.slice(1);
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
+
+/** A value of settings in one line: `a, b`, or for a list of objects `class email, action block; class iban, action observe`. */
+export function formatSetting(value: unknown): string {
+  if (value === null || value === undefined) return 'not set';
+  if (Array.isArray(value)) {
+    if (value.length === 0) return 'none';
+    return value.map(formatSetting).join(value.every((entry) => typeof entry === 'string') ? ', ' : '; ');
+  }
+  if (typeof value !== 'object') return String(value);
+  return Object.entries(value)
+    .map(([name, inner]) => `${name} ${formatSetting(inner)}`)
+    .join(', ');
+}
