@@ -101,7 +101,7 @@ describe('keys', () => {
     expect(page).toMatch(/name="ceilings.rpm"[^>]*value="1.5"[^>]*aria-invalid="true"/);
     expect(page).toMatch(/<textarea[^>]*name="models"[^>]*> standard one\/echo/);
     const past = await textOf(owner.post(`${path}/keys`, { ...fields, expires_at: '2020-01-01T00:00' }), 422);
-    expect(past).toMatch(/name="expires_at"[^>]*aria-invalid="true"[^>]*>.*must be in the future/);
+    expect(past).toMatch(/name="expires_at"[^>]*aria-invalid="true"[^>]*>.*Must be in the future\./);
     expect(await auditOf('key.issue')).toMatchObject({ outcome: 'refused', detail: { error: 'bad_request' } });
   });
 
@@ -222,7 +222,7 @@ test('content rules are edited as a whole and tried on a text that no URL or log
   expect((await owner.post(`${path}/rules/edit`, saved)).status).toBe(303);
   const result = await textOf(member.post(`${path}/rules/test`, { place: 'input', text: 'Project Falcon' }));
   expect(result).toContain('The call would be refused with 403');
-  expect(result).toMatch(/expression Project \\w\+ block matches e-mail address observe no match/);
+  expect(result).toMatch(/Expression Project \\w\+ Block matches E-mail address Observe no match/);
   expect(await textOf(member.post(`${path}/rules/test`, { place: 'input', text: 'ada@example.com' }))).toContain('The text would pass');
   expect(gateway().logs.join('')).not.toMatch(/Falcon|ada@example/);
   // An editor who still has the form without rules does not replace those that were saved meanwhile.

@@ -82,10 +82,15 @@ ${text('source', choices.applications)}${text('model', choices.models)}${select(
 <details class="more-filters"${isRareSet ? html` open` : ''}><summary>More filters</summary><div class="filters">${select('route', routes.map(toOption))}${text(
     'code',
     Object.keys(errorSpecs),
-  )}${select('cache', [toOption('hit'), toOption('miss'), none])}${select(
-    'outcome',
-    ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown'].map(toOption),
-  )}${select('failover', [
+  )}${select('cache', [{ value: 'hit', label: 'Hit' }, { value: 'miss', label: 'Miss' }, none])}${select('outcome', [
+    { value: 'ok', label: 'OK' },
+    { value: 'refused', label: 'Refused' },
+    { value: 'failed', label: 'Failed' },
+    { value: 'interrupted', label: 'Interrupted' },
+    { value: 'client_left', label: 'Client left' },
+    { value: 'deadline', label: 'Deadline' },
+    { value: 'unknown', label: 'Unknown' },
+  ])}${select('failover', [
     { value: 'yes', label: 'More than one attempt' },
     { value: 'no', label: 'One attempt at most' },
   ])}${select('price', [

@@ -90,7 +90,7 @@ export function ceilingFields({ form, errors, withRates }: CeilingFieldsOptions)
       label: labels[name],
       value: form.get(`ceilings.${name}`),
       error: errors.of(`ceilings.${name}`),
-      ...{ type: 'number', min: 0, step, unit, placeholder: 'unlimited' },
+      ...{ type: 'number', min: 0, step, unit, placeholder: 'Unlimited' },
     });
   const window = (name: 'calls' | 'cost') =>
     selectField({
@@ -100,9 +100,9 @@ export function ceilingFields({ form, errors, withRates }: CeilingFieldsOptions)
       error: errors.of(`windows.${name}`),
       required: true,
       options: [
-        { value: 'day', label: 'per day (UTC)' },
-        { value: 'month', label: 'per month (UTC)' },
-        { value: 'total', label: 'in total' },
+        { value: 'day', label: 'Per day (UTC)' },
+        { value: 'month', label: 'Per month (UTC)' },
+        { value: 'total', label: 'In total' },
       ],
     });
   return html`<div class="field-row">${limit('cost', 'USD', 'any')}${window('cost')}</div>

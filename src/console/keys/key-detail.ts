@@ -1,7 +1,7 @@
 /** A key: its settings and use, and for owners rotation and revocation. */
 import type { KeyRecord } from '../../keys/key-record.ts';
 import { ceilingMeters } from '../frame/ceilings.ts';
-import { ago, card, confirmationForm, definitions, form as renderForm, section, textField, time } from '../frame/components.ts';
+import { ago, card, confirmationForm, definitions, form as renderForm, section, selectField, time } from '../frame/components.ts';
 import { parseFieldErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -40,6 +40,14 @@ function models({ models }: KeyRecord): Html | string {
   return models.length === 0 ? 'None' : html`<ul class="bare">${models.map((model) => html`<li><code>${model}</code></li>`)}</ul>`;
 }
 
+const gracePeriods = [
+  { value: '0', label: 'At once' },
+  { value: '3600', label: 'In an hour' },
+  { value: '86400', label: 'In a day' },
+  { value: '604800', label: 'In a week' },
+  { value: '2592000', label: 'In 30 days' },
+] as const;
+
 function ownerActions(context: ConsoleContext, { prefix }: KeyRecord, form: URLSearchParams, message: string | undefined): Html {
   const path = projectPath(context, `/keys/${prefix}`);
   const rotation = renderForm({
@@ -48,16 +56,11 @@ function ownerActions(context: ConsoleContext, { prefix }: KeyRecord, form: URLS
     submit: 'Rotate',
     label: 'Rotate the key',
     fields: [
-      textField({
+      selectField({
         name: 'grace_seconds',
-        label: 'The old key stays valid for',
-        type: 'number',
-        min: 0,
-        max: 31_536_000,
-        step: 1,
-        unit: 'seconds',
-        hint: '86400 seconds are a day. With 0 the old key ends at once.',
-        value: form.get('grace_seconds') ?? 86_400,
+        label: 'The old key ends',
+        options: gracePeriods,
+        value: form.get('grace_seconds') ?? '86400',
         error: parseFieldErrors(message).of('grace_seconds'),
         required: true,
       }),

@@ -159,6 +159,11 @@ function memberActions(context: ConsoleContext, { personId, name, role }: Member
   )}</div>`;
 }
 
+const roleOptions = [
+  { value: 'member', label: 'Member' },
+  { value: 'owner', label: 'Owner' },
+];
+
 function addForm(context: ConsoleContext, form: URLSearchParams, message: string | undefined): Html {
   const errors = parseFieldErrors(message);
   return section(
@@ -187,7 +192,7 @@ function addForm(context: ConsoleContext, form: URLSearchParams, message: string
             autocomplete: 'off',
             hint: 'For a person without an account.',
           }),
-          selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'member', required: true, options: ['member', 'owner'] }),
+          selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'member', required: true, options: roleOptions }),
         ],
       }),
     ),

@@ -9,5 +9,5 @@ export function personBadges({ isAdmin, disabledAt }: PersonRecord): Html {
 
 export function signInMethods({ hasPassword, hasOidc }: PersonRecord): string {
   const methods = [hasPassword && 'password', hasOidc && 'identity provider'].filter((method) => method !== false);
-  return methods.length === 0 ? 'sign-in link' : methods.join(', ');
+  return methods.length === 0 ? 'Sign-in link' : methods.join(', ');
 }

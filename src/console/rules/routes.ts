@@ -27,7 +27,7 @@ export function createRuleRoutes({ contentRules }: RuleRoutesDeps): readonly Con
         rows: rules,
         empty: 'Rules find personal data, credentials and your own expressions in prompts and responses, and block or observe them.',
         columns: [
-          { label: 'Place', value: ({ place }) => place },
+          { label: 'Place', value: ({ place }) => (place === 'input' ? 'Input' : 'Output') },
           { label: 'Class', value: (rule) => classLabels[rule.class] },
           {
             label: 'Expression',

@@ -14,13 +14,22 @@ const removed = 'remove';
 const spareRows = 2;
 
 export const classLabels: Readonly<Record<ContentRule['class'], string>> = {
-  credential: 'credential',
-  card_number: 'card number',
-  email: 'e-mail address',
-  phone: 'phone number',
+  credential: 'Credential',
+  card_number: 'Card number',
+  email: 'E-mail address',
+  phone: 'Phone number',
   iban: 'IBAN',
-  expression: 'expression',
+  expression: 'Expression',
 };
+
+export const placeOptions: readonly Option[] = [
+  { value: 'input', label: 'Input' },
+  { value: 'output', label: 'Output' },
+];
+const actionOptions: readonly Option[] = [
+  { value: 'block', label: 'Block' },
+  { value: 'observe', label: 'Observe' },
+];
 
 export function ruleForm(
   context: ConsoleContext,
@@ -46,7 +55,7 @@ export function ruleForm(
     title: 'Edit content rules',
     breadcrumbs: [{ label: 'Content rules', href: path }],
     content: html`${rebased.notice}<p class="lead">A rule that blocks refuses the call with 403, or withholds the response. A rule that observes writes a log line without the text.
-An expression is in the syntax of RE2 and is only for the class <em>expression</em>.</p>${renderForm({ context, action: `${path}/edit`, submit: 'Save', cancelHref: path, fields: [settingsField(rebased.read), ...rows] })}`,
+An expression is in the syntax of RE2 and is only for the class <em>Expression</em>.</p>${renderForm({ context, action: `${path}/edit`, submit: 'Save', cancelHref: path, fields: [settingsField(rebased.read), ...rows] })}`,
   };
 }
 
@@ -60,8 +69,8 @@ function ruleRow(form: URLSearchParams, row: number, error: string | undefined):
   return html`<fieldset class="rule-row"><legend class="hidden">Rule ${row + 1}</legend><div class="field-row">${select('class', 'Class', [none, ...classes])}${select(
     'place',
     'Place',
-    ['input', 'output'],
-  )}${select('action', 'Action', ['block', 'observe'])}</div>${textField({
+    placeOptions,
+  )}${select('action', 'Action', actionOptions)}</div>${textField({
     name: name('expression'),
     label: 'Expression',
     value: form.get(name('expression')),

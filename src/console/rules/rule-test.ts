@@ -6,7 +6,7 @@ import { badge, notice, form as renderForm, section, selectField, table, textAre
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext } from '../frame/route.ts';
-import { classLabels } from './rule-form.ts';
+import { classLabels, placeOptions } from './rule-form.ts';
 
 interface RuleResult {
   readonly rule: ContentRule;
@@ -35,7 +35,7 @@ export async function ruleTest(context: ConsoleContext, rules: readonly ContentR
       submit: 'Test',
       fields: [
         textArea({ name: 'text', label: 'Text', value: text, rows: 5, required: true, maxLength: maxTextLength }),
-        selectField({ name: 'place', label: 'Place', value: place, required: true, options: ['input', 'output'] }),
+        selectField({ name: 'place', label: 'Place', value: place, required: true, options: placeOptions }),
       ],
     })}${results === null ? '' : resultsOf(results, place)}`,
     { hint: 'Shows which rules match. The text is not stored.', id: 'test' },
@@ -69,7 +69,7 @@ function resultsOf(results: readonly RuleResult[], place: ContentRule['place']):
   return html`${
     blocking
       ? notice(
-          html`A rule blocks ${classLabels[blocking.rule.class]}${blocking.rule.expression === undefined ? '' : html` <code>${blocking.rule.expression}</code>`}.`,
+          html`Blocked by the rule: ${classLabels[blocking.rule.class]}${blocking.rule.expression === undefined ? '' : html` <code>${blocking.rule.expression}</code>`}.`,
           'bad',
           what,
         )
@@ -91,7 +91,7 @@ function resultsOf(results: readonly RuleResult[], place: ContentRule['place']):
         value: ({ rule }) => (rule.expression === undefined ? null : html`<code>${rule.expression}</code>`),
         grow: true,
       },
-      { label: 'Action', value: ({ rule }) => rule.action },
+      { label: 'Action', value: ({ rule }) => (rule.action === 'block' ? 'Block' : 'Observe') },
       {
         label: 'Result',
         value: ({ rule, isMatch }) =>
