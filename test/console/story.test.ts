@@ -200,7 +200,7 @@ describe('the first hour with the console', () => {
     await button('Remember').click();
     await heading('Batch');
     await untilShown('Failed');
-    expect(await page.locator('.notice').textContent()).toContain('the vendor will not read this');
+    expect(await page.locator('.notice').textContent()).toContain('The vendor will not read this');
     failure.end();
     await button('Replay this batch').click();
     await page.getByText('The batch is replayed.').waitFor();

@@ -2,12 +2,14 @@
 import type { BatchState, BatchWithGroups } from '../../memory/learning/batches.ts';
 import {
   actionButton,
+  badge,
   codeBlock,
   definitions,
   formatCount,
   formatDuration,
   notice,
   section,
+  sentence,
   table,
   time,
   usd,
@@ -32,7 +34,7 @@ export function detailPage(context: ConsoleContext, batch: BatchWithGroups): Pag
     title: 'Batch',
     breadcrumbs: [{ label: 'Batches', href: projectPath(context, '/batches') }],
     actions: html`${temporal}${mayReplay(state) ? replay : ''}`,
-    content: html`<div class="stack">${errorMessage === null || state === 'done' ? '' : notice(errorMessage, state === 'failed' ? 'bad' : 'warning', errorTitle(state, error))}
+    content: html`<div class="stack">${errorMessage === null || state === 'done' ? '' : notice(sentence(errorMessage), state === 'failed' ? 'bad' : 'warning', errorTitle(state, error))}
 ${definitions([
   ['State', stateBadge(batch)],
   ['Reads', kindLabels[batch.kind]],
@@ -60,7 +62,7 @@ function nextTry({ now, zone }: ConsoleContext, at: Date): Html {
   return html`${time(at, zone)}${waitMs > 0 ? html` <span class="muted">in ${formatDuration(waitMs)}</span>` : ''}`;
 }
 
-function groupSection(context: ConsoleContext, { groups }: BatchWithGroups): Html {
+function groupSection(context: ConsoleContext, { groups, errorMessage }: BatchWithGroups): Html {
   const rows = table({
     caption: 'Groups',
     hideCaption: true,
@@ -73,11 +75,15 @@ function groupSection(context: ConsoleContext, { groups }: BatchWithGroups): Htm
             ? html`<span class="muted">None</span>`
             : html`<code title="${subjectSha256}">${subjectSha256.slice(0, 12)}…</code>`,
       },
-      { label: 'State', value: ({ state }) => state },
+      { label: 'State', value: ({ state }) => badge(state) },
       { label: 'Messages', value: ({ messages }) => formatCount(messages), align: 'end' },
       {
         label: 'Result',
-        value: (group) => (group.errorMessage === null || group.state === 'done' ? resultOf(group) : group.errorMessage),
+        value: (group) => {
+          if (group.errorMessage === null || group.state === 'done') return resultOf(group);
+          // The notice above has the batch's error.
+          return group.errorMessage === errorMessage ? html`<code>${group.error}</code>` : sentence(group.errorMessage);
+        },
         grow: true,
       },
       { label: 'Next try', value: ({ nextTryAt }) => (nextTryAt === null ? '–' : nextTry(context, nextTryAt)), wideOnly: true },

@@ -16,6 +16,7 @@ import {
   parsePageId,
   type Stat,
   selectField,
+  sentence,
   stats,
   table,
   time,
@@ -155,7 +156,7 @@ function listPage(context: ConsoleContext, { next, counts, rows }: Listed): Page
       { label: 'Messages', value: ({ messages }) => formatCount(messages), align: 'end' },
       {
         label: 'Result',
-        value: (batch) => (batch.errorMessage === null || batch.state === 'done' ? resultOf(batch) : batch.errorMessage),
+        value: (batch) => (batch.errorMessage === null || batch.state === 'done' ? resultOf(batch) : sentence(batch.errorMessage)),
         grow: true,
       },
       { label: 'Cost', value: ({ costNanos }) => usd(costNanos), align: 'end' },

@@ -96,7 +96,7 @@ async function showCalls({ analytics, filterChoices }: CallListDeps, context: Co
   const content = html`${rangePicker(context, range)}
 ${callFilterForm(context, filter, { choices, keep: ['live'] })}
 ${activeFilters(context, filter)}
-${card(histogram(context, filter, unit, report.units))}
+${calls === 0 ? '' : card(histogram(context, filter, unit, report.units))}
 <div class="page-head">${summary}<div class="actions">${liveControls(context, isLive)}${csvLink(context)}</div></div>
 ${isLive ? html`<div hx-get="${livePath(context)}" hx-trigger="every 2s" hx-swap="innerHTML" aria-live="off">${list}</div>` : list}
 ${isLive ? '' : pager(context, page.next)}`;

@@ -103,16 +103,16 @@ function summary(context: ConsoleContext, call: CallDetail, key: KeyRecord | nul
       [
         'Served by',
         call.model === null
-          ? 'no model'
+          ? 'No model'
           : html`<a href="${projectPath(context, '/calls', { ...around, model: call.model })}">${call.model}</a>`,
       ],
-      ['Response cache', call.cache === null ? 'not used on this route' : call.cache === 'hit' ? badge('hit', 'accent') : 'miss'],
+      ['Response cache', call.cache === null ? 'Not used on this route' : call.cache === 'hit' ? badge('Hit', 'accent') : 'Miss'],
       ['Latency', formatDuration(call.durationMs)],
       ['Time to first chunk', formatDuration(call.firstByteMs)],
       ['Cost', usd(call.costNanos)],
       [
         'End user',
-        call.subjectSha256 === null ? 'not given' : html`<code title="SHA-256 of the subject">${call.subjectSha256.slice(0, 16)}…</code>`,
+        call.subjectSha256 === null ? 'Not given' : html`<code title="SHA-256 of the subject">${call.subjectSha256.slice(0, 16)}…</code>`,
       ],
     ]),
   )}`;

@@ -16,6 +16,7 @@ import {
   selectField,
   table,
   textField,
+  time,
 } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -107,7 +108,7 @@ function conversationTable(context: ConsoleContext, rows: readonly ConversationS
     caption: 'Conversations',
     hideCaption: true,
     columns: [
-      { label: 'Conversation', value: (row: ConversationSummary) => titleOf(row), grow: true },
+      { label: 'Conversation', value: (row: ConversationSummary) => titleOf(row, context), grow: true },
       { label: 'Application', value: ({ source }) => source },
       {
         label: 'Subject',
@@ -128,8 +129,11 @@ function conversationTable(context: ConsoleContext, rows: readonly ConversationS
 }
 
 /** A conversation gets its title when it is read. */
-function titleOf({ title, state }: Pick<ConversationSummary, 'title' | 'state'>): Html | string {
-  return title || html`<span class="muted">${state === 'stored' ? 'Not read yet' : 'Without a title'}</span>`;
+function titleOf({ title, state, startedAt }: ConversationSummary, { zone }: ConsoleContext): Html | string {
+  return (
+    title ||
+    html`Started ${time(startedAt, zone, 'minute')}<span class="muted">, ${state === 'stored' ? 'not read yet' : 'without a title'}</span>`
+  );
 }
 
 export function stateBadge(state: ConversationSummary['state']): Html {

@@ -76,7 +76,7 @@ async function showExplore({ analytics, filterChoices }: ExploreDeps, context: C
 ${callFilterForm(context, filter, { choices, fields: controls(view) })}
 ${activeFilters(context, filter)}${note}${coarser}
 ${section(titleOf(view), card(chartOf(context, view, report)), { actions: csvLink(context) })}
-${groupTable(context, view, report)}`;
+${report.total.calls === 0 ? '' : groupTable(context, view, report)}`;
   return { kind: 'page', title: 'Explore', content };
 }
 

@@ -78,8 +78,8 @@ export function xLabels(buckets: readonly Bucket[], align: 'middle'): Html {
   return html`${buckets.map((bucket, index) => {
     if (index % every !== 0) return '';
     const x = (index + 0.5) * step;
-    const anchor = x < 8 ? 'start' : x > 92 ? 'end' : align;
-    const position = anchor === 'start' ? 0 : anchor === 'end' ? 100 : x;
+    const anchor = x > 92 ? 'end' : align;
+    const position = anchor === 'end' ? 100 : x;
     return html`<text class="axis" x="${percent(position)}" y="${plotHeight + 17}" text-anchor="${anchor}">${bucket.axisLabel ?? bucket.label}</text>`;
   })}`;
 }

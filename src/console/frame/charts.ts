@@ -103,7 +103,7 @@ export function ranking({
   const max = Math.max(...items.map(({ value }) => value), 0);
   return html`<ol class="ranking" aria-label="${title}">${items.map(
     ({ label, value, href, detail }) =>
-      html`<li><span class="ranking-label">${
+      html`<li><span class="ranking-label" title="${label}">${
         href === undefined ? label : html`<a href="${href}">${label}</a>`
       }</span><span class="ranking-value">${detail === undefined ? '' : html`<span class="muted">${detail}</span> `}${format(value)}</span><svg class="ranking-bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect class="track" width="100" height="4"/><rect class="s0" width="${
         max === 0 ? 0 : ((value / max) * 100).toFixed(1)

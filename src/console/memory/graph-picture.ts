@@ -21,7 +21,7 @@ const marginX = 90;
 const marginY = 40;
 const maxLabelLength = 22;
 /** With more arrows their labels would cover each other; their tooltips and the table have them. */
-const maxLabelledArrows = 24;
+const maxLabelledArrows = 12;
 
 interface Node {
   readonly name: string;

@@ -153,7 +153,7 @@ describe('conversations and batches', () => {
     const path = `/batches/${samples.failedBatchId}`;
     const stateOf = async () =>
       (await database.query<{ state: string }>('select state from memory_batches where id = $1::uuid', [samples.failedBatchId]))[0]?.state;
-    expect(await textOf(path)).toContain('the vendor says');
+    expect(await textOf(path)).toContain('The vendor says');
     expect(await textOf('/batches.csv?state=failed')).toContain('upstream_failed');
     for (const [action, fields] of [
       [`${base}${path}/replay`, {}],
@@ -276,7 +276,7 @@ describe('every page', () => {
       ['/pages', 'Known: '],
       [`/pages?subject=${encodeURIComponent(xssSubject)}`, 'The page says: '],
       ['/graph', 'Ann '],
-      [`/batches/${samples.failedBatchId}`, 'the vendor says '],
+      [`/batches/${samples.failedBatchId}`, 'The vendor says '],
     ] as const)
       expect([path, (await textOf(path)).includes(`${start}&lt;/textarea&gt;`) && (await textOf(path)).includes(escaped)]).toEqual([
         path,
@@ -335,7 +335,7 @@ describe('in a browser', () => {
 
     await open('/batches?state=failed');
     await page.getByRole('row').nth(1).getByRole('link').click();
-    await page.getByRole('alert').filter({ hasText: 'the vendor says' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'The vendor says' }).waitFor();
     await press('Replay this batch');
     await notice('The batch is replayed.');
     await context.close();
