@@ -2,7 +2,7 @@
  * Relays an upload to a vendor while it arrives, and the response back: its bytes are unchanged, except for images that the vendor sends as
  * addresses. Sending throws VendorError, or the error of the upload.
  */
-import { gatewayError, VendorError } from '../core/errors.ts';
+import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import { asArray, asObject, parseJson } from '../core/json/narrow.ts';
 import { createSseParser, type SseEvent, SseEventTooLargeError } from '../core/sse.ts';
 import {
@@ -51,7 +51,9 @@ export async function sendUpload(httpClient: VendorHttpClient, request: UploadRe
     now,
     ...(signal && { signal }),
   }).catch((cause: unknown) => {
-    throw upload.error() ?? cause;
+    const error = upload.error();
+    if (error === null || error instanceof GatewayError) throw error ?? cause;
+    throw new VendorError('aborted', 'the upload broke off', { cause: error });
   });
   const { status } = response;
   const contentType = getHeader(response, 'content-type') ?? (kind.route === 'images' ? 'application/json' : 'text/plain; charset=utf-8');

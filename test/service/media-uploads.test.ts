@@ -309,7 +309,9 @@ describe('an upload', () => {
     await started;
     request.destroy();
     await eventually(async () => {
-      expect(await rowOf(gateway)).toMatchObject({ outcome: 'client_left', status: 499, cost: 0.001, estimated: true });
+      expect(await rowOf(gateway)).toMatchObject({
+        ...{ outcome: 'client_left', status: 499, code: 'upstream_failed', cost: 0.001, estimated: true },
+      });
     });
     expect(received).toEqual([]);
   });
