@@ -45,7 +45,7 @@ function matches(route: string, path: string): boolean {
   return left.length === right.length && left.every((segment, at) => (segment.startsWith('{') ? right[at] !== '' : segment === right[at]));
 }
 
-/** Number of characters to insert, delete or replace. Infinite when too many for a suggestion: nobody needs a key to make this work. */
+/** Number of characters to insert, delete or replace. Infinite when too many for a suggestion: the work is bounded, because callers without a key can cause it. */
 function countEdits(left: string, right: string): number {
   if (Math.abs(left.length - right.length) > maxDistance) return Number.POSITIVE_INFINITY;
   let previous = Array.from({ length: right.length + 1 }, (_, at) => at);

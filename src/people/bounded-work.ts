@@ -3,7 +3,7 @@
 export interface BoundedWork {
   /** Runs the work when its turn comes. */
   run<Result>(work: () => Promise<Result>): Promise<Result>;
-  /** Too much is waiting: callers that nobody knows should be refused. */
+  /** Too much is waiting: unknown callers should be refused. */
   isBusy(): boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Ends the ways into an account that somebody else may have. */
+/** Ends the ways into an account that another person may have. */
 import type { Queries } from '../db/database.ts';
 import { endSessions } from './sessions.ts';
 

@@ -13,7 +13,7 @@ export async function findPersonOf(queries: Queries, { issuer, subject, verified
       order by oidc_issuer nulls last limit 1`,
     [issuer, subject, verifiedEmail],
   );
-  // A disabled person stays disabled, even when the account has got the address of somebody else.
+  // A disabled person stays disabled, even when the account now has another person's address.
   if (!row || row.isDisabled) return null;
   const { isDisabled: _, ...person } = row;
   return person;

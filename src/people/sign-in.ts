@@ -15,7 +15,7 @@ import { parseIdentity } from './person-input.ts';
 
 /**
  * Attempts with one e-mail address from one network address, with one e-mail address, and from one network address. The first is the lowest,
- * so that an attacker locks out nobody else. Links and OpenID Connect work meanwhile.
+ * so that an attacker cannot lock out other people. Links and OpenID Connect work meanwhile.
  */
 const maxFromOnePlace = 10;
 const maxPerAccount = 100;
@@ -94,7 +94,7 @@ export function createSignIn({ database, clock }: { readonly database: Database;
         const isAllowed = allowedDomains.includes(email.slice(email.lastIndexOf('@') + 1));
         if (!found && !isAllowed) return null;
         const now = clock.now();
-        // Addresses of accounts are not verified: somebody else may have a password or a session of this one.
+        // Addresses of accounts are not verified: another person may have a password or a session of this one.
         if (found) await endAccess(tx, found.id, now);
         const personId = found?.id ?? (await insertPerson(tx, { ...person, passwordHash: null }, now)).id;
         await tx.query('update people set oidc_issuer = $2::text, oidc_sub = $3::text, password_hash = null where id = $1::uuid', [

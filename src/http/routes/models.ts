@@ -84,6 +84,6 @@ function parseLimit(text: unknown): number {
 
 function positionOf(rows: readonly ModelRow[], name: string, id: unknown): number {
   const position = rows.findIndex((row) => row.id === id);
-  if (position < 0) throw gatewayError('bad_request', { message: `${name}: is no model of this list` });
+  if (position < 0) throw gatewayError('bad_request', { message: `${name}: is not in this list of models` });
   return position;
 }

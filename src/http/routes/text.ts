@@ -164,7 +164,7 @@ interface RecordingOptions extends Pick<Call, 'source' | 'sourceGiven'> {
 
 /**
  * The end user of a call, and whether memory records it. Throws `invalid_memory_subject` when it is recorded and the header is invalid. When that
- * is unknown, such a call is not recorded: it would be filed under nobody.
+ * is unknown, such a call is not recorded, because it has no valid subject.
  */
 function parseRecording(
   { headers, settings }: Pick<CallSource, 'headers' | 'settings'>,
