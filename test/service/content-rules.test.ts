@@ -124,6 +124,7 @@ describe('input', () => {
       },
     ],
     ['the result of a tool', 'chat', { messages: [{ role: 'tool', tool_call_id: 'a', content: [{ type: 'text', text: email }] }] }],
+    ['a tool', 'chat', { messages: [], tools: [{ type: 'function', function: { name: 'f', description: email } }] }],
     ['escapes', 'chat', '{"model":"one/echo","messages":[{"role":"user","content":"ada\\u0040example.com"}]}'],
     [
       'the system prompt',

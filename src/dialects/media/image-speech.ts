@@ -94,9 +94,15 @@ export function countCharacters({ input = '""' }: MediaFields): number {
   return text.length - pairs;
 }
 
-/** Prompt and input text, for content rules. */
-export function getPromptTexts({ prompt, input }: MediaFields): string[] {
-  return [prompt, input].flatMap((json) => (json === undefined ? [] : (asString(parseJson(json)) ?? [])));
+/** The texts of all fields, for content rules. */
+export function getFieldTexts(fields: MediaFields): string[] {
+  return Object.values(fields).flatMap((json) => toRuleText(json));
+}
+
+/** The text of a field for content rules: a string, or the JSON of a list or an object. */
+export function toRuleText(json: string): string[] {
+  const value: unknown = parseJson(json);
+  return typeof value === 'string' ? [value] : typeof value === 'object' && value !== null ? [json] : [];
 }
 
 /** Width and height as JSON. Null for `auto`, which leaves the size to the vendor. Throws `bad_json` for anything else. */

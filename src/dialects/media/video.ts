@@ -6,6 +6,7 @@ import { gatewayError } from '../../core/errors.ts';
 import { asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { rejectDuplicateKeys } from '../json/body-members.ts';
+import { toRuleText } from './image-speech.ts';
 
 /** The vendor's parameter names by the caller's member names. */
 const parameterNames = {
@@ -28,7 +29,7 @@ export interface VideoRequestSummary {
   /** Charged length of one video. */
   readonly durationMs: number;
   readonly samples: number;
-  /** Prompt and negative prompt, for content rules. */
+  /** Texts of all members but the model and the image, for content rules. */
   readonly texts: readonly string[];
   /** The vendor's body. Throws `bad_request` for an invalid prompt, number or image, so call it after the authorization checks. */
   readonly writeBody: () => Buffer;
@@ -66,7 +67,7 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
     model: parseModel(valueAt('model')),
     durationMs: Math.round(1_000 * Math.min(maxSeconds, asPositiveNumber(valueAt('duration_seconds')) ?? defaultSeconds)),
     samples: Math.min(100, Math.max(1, Math.round(asPositiveNumber(valueAt('n')) ?? 1))),
-    texts: [prompt, asString(valueAt('negative_prompt')) ?? ''],
+    texts: ['prompt', ...Object.keys(parameterNames)].flatMap((name) => toRuleText(textAt(name) ?? 'null')),
     writeBody,
   };
 }

@@ -1,14 +1,12 @@
 /**
- * Extracts all text of a request or response that content rules evaluate: messages, system prompts, tool calls and results, input of
- * embeddings, moderations and rerank. Selects by member, not by block type, so that a block of an unknown type is evaluated too. Excluded:
- * binary content, encrypted thinking, identifiers.
+ * Extracts all text of a request or response that content rules evaluate. A request is evaluated as a whole, because vendors receive it as a
+ * whole: messages, tools, schemas, metadata, and members that the gateway does not know. Excluded: binary content, encrypted thinking,
+ * identifiers, and the names by which the API tells blocks apart.
  */
 import type { TextRoute } from '../../core/call.ts';
 import { asObject, isObject } from '../../core/json/narrow.ts';
 import { unsealReasoning } from '../json/sealed-reasoning.ts';
 
-/** Members of a body that hold text, on any route. */
-const requestMembers = ['messages', 'system', 'instructions', 'input', 'prompt', 'query', 'documents'];
 const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
   chat: ['choices'],
   messages: ['content'],
@@ -20,8 +18,7 @@ const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
 };
 
 export function extractRequestTexts(body: unknown): string[] {
-  const request = asObject(body);
-  return extractTexts(requestMembers.map((name) => request[name]));
+  return extractTexts([body]);
 }
 
 export function extractResponseTexts(route: TextRoute, response: unknown): string[] {
@@ -29,7 +26,7 @@ export function extractResponseTexts(route: TextRoute, response: unknown): strin
   return extractTexts(responseMembers[route].map((name) => members[name]));
 }
 
-/** Members that describe a block or are encrypted, and hold no text. */
+/** Members whose strings are names of the API, identifiers or encrypted. Objects under these names are properties of a caller's schema. */
 const skippedMembers: ReadonlySet<string> = new Set([
   'type',
   'role',
@@ -43,32 +40,47 @@ const skippedMembers: ReadonlySet<string> = new Set([
   'tool_call_id',
   'tool_use_id',
   'call_id',
+  'previous_response_id',
   'signature',
   'thought_signature',
   'encrypted_content',
-  'logprobs',
 ]);
+
+/** Member names that are not evaluated: those of the API and of ordinary schemas. */
+const plainName = /^[a-z_$][\w$-]{0,63}$/i;
+
+interface Visit {
+  readonly value: unknown;
+  /** In the input of a tool, where a member of any name is text. */
+  readonly isToolInput: boolean;
+  /** Strings at this place are not text. */
+  readonly isName: boolean;
+}
 
 /** Without recursion: a body may be nested deeper than the stack. */
 function extractTexts(values: readonly unknown[]): string[] {
   const texts: string[] = [];
-  // Tool input may have members of any name, so all of them are evaluated.
-  const stack = values.map((value) => ({ value, isToolInput: false })).reverse();
+  const stack: Visit[] = values.map((value) => ({ value, isToolInput: false, isName: false })).reverse();
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-    const { value, isToolInput } = next;
+    const { value, isToolInput, isName } = next;
     if (typeof value === 'string') {
-      if (value !== '' && !isDataUrl(value)) texts.push(value);
+      if (!isName && value !== '' && !isDataUrl(value)) texts.push(value);
     } else if (Array.isArray(value)) {
       const joined = joinBlocks(value);
       if (joined !== null) texts.push(joined);
-      for (let index = value.length - 1; index >= 0; index -= 1) stack.push({ value: value[index], isToolInput });
+      for (let index = value.length - 1; index >= 0; index -= 1) stack.push({ value: value[index], isToolInput, isName });
     } else if (isObject(value)) {
       for (const [name, member] of Object.entries(value).reverse()) {
+        if (!plainName.test(name)) texts.push(name);
         // What the gateway itself encoded is translated to plain text for some vendors.
         const unsealed = name === 'encrypted_content' ? unsealReasoning(member) : null;
-        if (unsealed !== null) stack.push({ value: unsealed, isToolInput });
-        else if (isToolInput || !(skippedMembers.has(name) || isBinary(name, value)))
-          stack.push({ value: member, isToolInput: isToolInput || (name === 'input' && 'name' in value) });
+        if (unsealed !== null) stack.push({ value: unsealed, isToolInput, isName: false });
+        else if (isToolInput || !(name === 'logprobs' || isBinary(name, value)))
+          stack.push({
+            value: member,
+            isToolInput: isToolInput || (name === 'input' && 'name' in value),
+            isName: !isToolInput && skippedMembers.has(name),
+          });
       }
     }
   }

@@ -5,7 +5,7 @@ import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import type { MediaFields } from '../../dialects/media/image-speech.ts';
-import { getPromptTexts } from '../../dialects/media/image-speech.ts';
+import { getFieldTexts } from '../../dialects/media/image-speech.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import { prepareImages } from '../../vendors/images.ts';
 import type { MediaProvider } from '../../vendors/media.ts';
@@ -51,7 +51,7 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
       takes: candidate.takes,
       now: () => clock.now(),
     });
-    const texts = getPromptTexts(fields);
+    const texts = getFieldTexts(fields);
     const estimatedTokens = { ...noTokens, input: estimateTokens(fields.prompt?.length ?? 0), output: images * tokensPerImage };
     const json = await mediaCalls.execute(
       { call, project, texts, candidate, units: { images }, estimatedTokens, maxOutputTokens: images * maxTokensPerImage },

@@ -3,7 +3,7 @@ import type { MediaCall } from '../../core/call.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import type { MediaFields } from '../../dialects/media/image-speech.ts';
-import { countCharacters, getPromptTexts } from '../../dialects/media/image-speech.ts';
+import { countCharacters, getFieldTexts } from '../../dialects/media/image-speech.ts';
 import { charactersPerSecond } from '../../dialects/media/upload-usage.ts';
 import { prepareSpeech } from '../../vendors/speech.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
@@ -34,7 +34,7 @@ export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, ht
     const seconds = characters / charactersPerSecond;
     const isCounted = candidate.unitPrices.perMillionCharactersNanos !== null;
     const units = isCounted ? { characters } : { characters, seconds };
-    const texts = getPromptTexts(fields);
+    const texts = getFieldTexts(fields);
     const estimatedTokens = { ...noTokens, input: estimateTokens(characters), output: Math.ceil(seconds * tokensPerSecond) };
     return mediaCalls.stream(
       {

@@ -38,8 +38,8 @@ export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpCli
     assertTakesUploads(provider, kind);
     // The number of images, which decides what is reserved, may follow the file.
     if (hasCostCeiling && kind.route === 'images') await readAll();
-    const prompt = fields.get('prompt');
-    const request = { call, project, candidate, texts: prompt === undefined ? [] : [prompt], ...estimateUsage(call, kind, fields) };
+    const texts = [...fields].flatMap(([name, value]) => (name === 'model' ? [] : [value]));
+    const request = { call, project, candidate, texts, ...estimateUsage(call, kind, fields) };
     return mediaCalls.stream(request, cancellation, () =>
       sendUpload(httpClient, { provider, kind, body: bodyFor(candidate.model), signal: cancellation.signal, now: () => clock.now() }),
     );

@@ -27,3 +27,43 @@ test('reasoning that the gateway encoded is text, as translated vendors read it;
   const sealed = sealReasoning({ reasoning_content: 'call 4111 1111 1111 1111' });
   expect(extractRequestTexts({ input: [item(sealed), item('gAAAA')] })).toEqual(['call 4111 1111 1111 1111']);
 });
+
+const card = '4111 1111 1111 1111';
+
+test.each<[string, object]>([
+  ['the description of a tool', { tools: [{ type: 'function', function: { name: 'f', description: card, parameters: {} } }] }],
+  [
+    'a property of a schema',
+    { tools: [{ name: 'f', input_schema: { type: 'object', properties: { id: { type: 'string', description: card } } } }] },
+  ],
+  ['the name of a property', { tools: [{ name: 'f', input_schema: { properties: { [card]: { type: ['string', 'null'] } } } }] }],
+  ['an allowed value', { response_format: { json_schema: { schema: { properties: { type: { enum: [card] } } } } } }],
+  ['a legacy function', { functions: [{ name: 'f', description: card }] }],
+  ['a prediction', { prediction: { type: 'content', content: card } }],
+  ['metadata', { metadata: { note: card } }],
+  ['the end user', { user: card }],
+  ['a stop sequence', { stop: ['END', card] }],
+  ['a member that the gateway does not know', { vendor_extension: [{ hints: [card] }] }],
+])('%s is text', (_place, members) => {
+  const texts = extractRequestTexts({ model: 'one/echo', messages: [{ role: 'user', content: 'hi' }], ...members });
+  expect(texts).toContain(card);
+  expect(texts).toContain('hi');
+});
+
+test('identifiers, binary content and names of the API are not text', () => {
+  const body = {
+    model: 'vendor/model',
+    previous_response_id: 'resp_1',
+    tools: [{ type: 'web_search_preview' }],
+    messages: [
+      { role: 'assistant', tool_calls: [{ id: 'call_1', type: 'function' }] },
+      {
+        role: 'tool',
+        tool_call_id: 'call_1',
+        content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AAAA' } }],
+      },
+    ],
+    input: [{ type: 'message', id: 'msg_1', status: 'completed', content: [{ type: 'input_file', file_data: 'AAAA' }] }],
+  };
+  expect(extractRequestTexts(body)).toEqual([]);
+});
