@@ -21,14 +21,20 @@ export function parseResponsesUsage(usage: unknown): Tokens | null {
   return toTokens({ whole: usage.input_tokens, output: usage.output_tokens, total: usage.total_tokens, cached });
 }
 
-/** OpenAI's counts: `whole` is all input, `cached` a part of it. Of input, output and total, two give the third. */
+/**
+ * OpenAI's counts: `whole` is all input, `cached` a part of it. Of input, output and total, two give the third. A total above the sum contains
+ * reasoning, which xAI and Google do not count as completion tokens, and bill as output.
+ */
 function toTokens(usage: { whole: unknown; output: unknown; total: unknown; cached: number | undefined }): Tokens | null {
   const total = asCount(usage.total);
   const rest = (known: number | undefined): number | undefined =>
     total === undefined || known === undefined ? undefined : Math.max(0, total - known);
   const whole = asCount(usage.whole) ?? rest(asCount(usage.output));
-  const output = asCount(usage.output) ?? rest(whole);
-  if (whole === undefined || output === undefined) return null;
+  if (whole === undefined) return null;
+  const counted = asCount(usage.output);
+  const beside = rest(whole);
+  if (counted === undefined && beside === undefined) return null;
+  const output = Math.max(counted ?? 0, beside ?? 0);
   const { cached = 0 } = usage;
   return { ...noTokens, input: Math.max(0, whole - cached), cachedInput: cached, output };
 }

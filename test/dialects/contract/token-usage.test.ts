@@ -28,6 +28,11 @@ describe('parseChatUsage', () => {
     ],
     ['details that are null', { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: null }, { input: 9, output: 2 }],
     ['explicit zeros', { prompt_tokens: 0, completion_tokens: 0 }, {}],
+    [
+      'reasoning beside the completion tokens, as xAI and Google report it',
+      { prompt_tokens: 9, completion_tokens: 2, total_tokens: 111, completion_tokens_details: { reasoning_tokens: 100 } },
+      { input: 9, output: 102 },
+    ],
     ['only the prompt, as embeddings report', { prompt_tokens: 8, total_tokens: 8 }, { input: 8 }],
     ['only the output and the sum', { completion_tokens: 3, total_tokens: 10 }, { input: 7, output: 3 }],
     ['only output tokens: the input is unknown', { completion_tokens: 3 }, null],
