@@ -3,10 +3,12 @@ import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { CacheDirectives, Correlation, MemoryOptions } from '../core/call.ts';
 import { gatewayError } from '../core/errors.ts';
+import { toPostgresText } from '../core/postgres-text.ts';
 import { isSubject } from '../core/subject.ts';
 
 const subjectHeader = 'x-gateway-memory-subject';
 const maxTimeoutMs = 120_000;
+const maxSourceCodePoints = 256;
 const forwardedNames = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'idempotency-key'] as const;
 
 /** Value of a header as text; invalid UTF-8 becomes U+FFFD. Null when absent or empty. */
@@ -15,6 +17,15 @@ export function parseTextHeader(headers: IncomingHttpHeaders, name: string): str
   if (typeof value !== 'string' || value === '') return null;
   // Node decodes header bytes as Latin-1; ASCII, the common case, is the same in both.
   return hasOnlyAscii(value) ? value : Buffer.from(value, 'latin1').toString('utf8');
+}
+
+/**
+ * The application that `x-gateway-source` names: at most 256 code points, as it is stored, so that a longer name is admitted under the name
+ * under which it is counted. Null when absent or empty.
+ */
+export function parseSource(headers: IncomingHttpHeaders): string | null {
+  const name = parseTextHeader(headers, 'x-gateway-source');
+  return name === null ? null : toPostgresText(name, maxSourceCodePoints);
 }
 
 /** `x-gateway-timeout-ms`, at most 120,000. Null when absent or not a positive integer. */

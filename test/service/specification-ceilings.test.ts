@@ -81,6 +81,28 @@ it.each(['calls', 'cost'])('429 source_capped on all routes: the application rea
   await expectRefusals(gateway, wanted, { 'x-gateway-source': source });
 });
 
+it('an application whose name is longer than 256 characters has the ceilings of the shortened name, and is counted under it', async () => {
+  const gateway = await lendProject();
+  const source = 'ü'.repeat(256);
+  const path = `/provision/teams/${gateway.project}/applications/${encodeURIComponent(source)}`;
+  expect((await gateway.admin('PUT', path, { ceilings: { calls: 1 } })).ok).toBe(true);
+  const call = (name: string): Promise<Response> => {
+    const headers = { 'x-gateway-source': Buffer.from(name).toString('latin1') };
+    return gateway.call('/v1/chat/completions', { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] }, headers);
+  };
+  expect((await call(`${source}-one`)).status).toBe(200);
+  await expectRouteError(
+    await call(`${source}-two`),
+    { name: 'chat' },
+    {
+      status: 429,
+      code: 'source_capped',
+      message: `source budget exceeded for '${source}' (calls)`,
+    },
+  );
+  expect(await callsOf(gateway)).toMatchObject([{ source }]);
+});
+
 describe('of a project', () => {
   let gateway: TestGateway;
   beforeAll(async () => {

@@ -32,9 +32,9 @@ function toTokens(usage: { whole: unknown; output: unknown; total: unknown; cach
   const whole = asCount(usage.whole) ?? rest(asCount(usage.output));
   if (whole === undefined) return null;
   const counted = asCount(usage.output);
-  const beside = rest(whole);
-  if (counted === undefined && beside === undefined) return null;
-  const output = Math.max(counted ?? 0, beside ?? 0);
+  const remaining = rest(whole);
+  if (counted === undefined && remaining === undefined) return null;
+  const output = Math.max(counted ?? 0, remaining ?? 0);
   const { cached = 0 } = usage;
   return { ...noTokens, input: Math.max(0, whole - cached), cachedInput: cached, output };
 }

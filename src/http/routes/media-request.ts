@@ -5,7 +5,7 @@ import { newId } from '../../core/ids.ts';
 import { parseKey } from '../authenticate.ts';
 import { checkContentType, readBody, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
-import { parseCorrelation, parseTextHeader } from '../headers.ts';
+import { parseCorrelation, parseSource } from '../headers.ts';
 import { setCallId } from '../send-response.ts';
 import { parseBoundary } from '../upload.ts';
 import type { CallRouteDeps, RoutedProject } from './text.ts';
@@ -71,7 +71,7 @@ export function toMediaCall(
   { id, startedAt, caller, project, headers }: MediaCallSource,
   { route, modelAsked, bodyBytes }: Pick<MediaCall, 'route' | 'modelAsked' | 'bodyBytes'>,
 ): MediaCall {
-  const source = parseTextHeader(headers, 'x-gateway-source');
+  const source = parseSource(headers);
   return {
     id,
     startedAt,

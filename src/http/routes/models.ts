@@ -11,7 +11,7 @@ import { splitModelId } from '../../routing/catalog.ts';
 import type { ModelRow, ModelsRequest } from '../../routing/list-models.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
 import { sendError, sendJson } from '../error-handler.ts';
-import { parseTextHeader } from '../headers.ts';
+import { parseSource } from '../headers.ts';
 import type { FindProject } from './text.ts';
 
 export interface ModelsRouteDeps {
@@ -27,7 +27,7 @@ export function createModelsRoutes({ findCaller, findProject, listModels, logger
   const findRows = async (headers: IncomingHttpHeaders): Promise<readonly ModelRow[]> => {
     const caller = await findCaller(parseKey(headers, true));
     const { slug, settings } = await findProject(caller.projectId);
-    return listModels({ caller, project: settings, source: parseTextHeader(headers, 'x-gateway-source') ?? slug });
+    return listModels({ caller, project: settings, source: parseSource(headers) ?? slug });
   };
 
   const createRoute = (respond: (rows: readonly ModelRow[], request: Request, format: Format) => object) => {

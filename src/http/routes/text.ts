@@ -23,8 +23,8 @@ import {
   parseCacheControl,
   parseCorrelation,
   parseMemoryMode,
+  parseSource,
   parseSubject,
-  parseTextHeader,
   parseTimeoutMs,
   pickForwardedHeaders,
 } from '../headers.ts';
@@ -127,7 +127,7 @@ export function parseCall(received: CallSource): Call {
   const { id, startedAt, now, codec, caller, project, headers, body } = received;
   const memoryMode = parseMemoryMode(headers);
   const timeoutMs = parseTimeoutMs(headers);
-  const sourceHeader = parseTextHeader(headers, 'x-gateway-source');
+  const sourceHeader = parseSource(headers);
   const application = { source: sourceHeader ?? project.slug, sourceGiven: sourceHeader !== null };
   const spans = scanJson(body, bodyKeys);
   const summary = codec.parseRequest(body, spans);

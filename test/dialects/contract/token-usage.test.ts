@@ -29,7 +29,7 @@ describe('parseChatUsage', () => {
     ['details that are null', { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: null }, { input: 9, output: 2 }],
     ['explicit zeros', { prompt_tokens: 0, completion_tokens: 0 }, {}],
     [
-      'reasoning beside the completion tokens, as xAI and Google report it',
+      'reasoning outside the completion tokens, as xAI and Google report it',
       { prompt_tokens: 9, completion_tokens: 2, total_tokens: 111, completion_tokens_details: { reasoning_tokens: 100 } },
       { input: 9, output: 102 },
     ],
