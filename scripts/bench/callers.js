@@ -1,0 +1,225 @@
+/**
+ * The callers of the benchmark, a separate program: bytes on bare connections, so that a call costs it a few microseconds.
+ *
+ * Started with a channel (`fork`). Takes a {@link Work} and sends a {@link Result}; `{ open }` instead opens that many streams that stay open and
+ * sends how many of them got an event, until `{ close: true }`.
+ */
+import { connect } from 'node:net';
+import process from 'node:process';
+import { createMessageReader, createNumbered, numberMark } from './http-messages.js';
+
+/**
+ * @typedef {object} Work
+ * @property {number} port
+ * @property {string} path
+ * @property {string[]} headers
+ * @property {string} body `##########` in it is replaced by the number of the call
+ * @property {number} firstNumber
+ * @property {number} connections
+ * @property {number} calls how many are made
+ * @property {number} [perSecond] calls are started at this rate, each on a free connection; without it, each connection calls again at once
+ * @property {boolean} [grows] each connection has a conversation: the body's messages are followed by the answers and by more questions
+ * @property {boolean} [mayFail] other statuses than 200 are counted, and are no error
+ * @property {number} [open]
+ */
+
+/**
+ * @typedef {object} Result times in milliseconds, one for each call
+ * @property {number} calls that were answered with 200
+ * @property {number} refused
+ * @property {number} seconds
+ * @property {Float64Array} durations
+ * @property {Float64Array} firstBytes until the first bytes of the body
+ * @property {number} bodyBytes of all responses
+ * @property {string | null} failure the first response or connection that was none
+ */
+
+const turnsOfConversation = 20;
+/** Streams that are being opened at a time. */
+const openAtOnce = 100;
+
+/** @param {Work} work @returns {Promise<Result>} */
+async function call(work) {
+  /** @type {number[]} */
+  const durations = [];
+  /** @type {number[]} */
+  const firstBytes = [];
+  let [started, calls, refused, bodyBytes] = [0, 0, 0, 0];
+  /** @type {string | null} */
+  let failure = null;
+  const from = performance.now();
+  const goesOn = () => failure === null && started < work.calls;
+  /** @type {(() => void)[]} */
+  const free = [];
+
+  const run = () =>
+    new Promise((resolve) => {
+      const socket = connect({ host: '127.0.0.1', port: work.port, noDelay: true });
+      const nextRequest = work.grows ? createConversation(work) : createRequests(work);
+      let [startedAt, firstAt, status] = [0, 0, 0];
+      let isRunning = false;
+      /** @type {Buffer[]} */
+      let kept = [];
+      const end = () => {
+        socket.destroy();
+        resolve(null);
+      };
+      const start = () => {
+        if (!goesOn()) return end();
+        isRunning = true;
+        started += 1;
+        kept = [];
+        [startedAt, firstAt] = [performance.now(), 0];
+        socket.write(nextRequest(work.firstNumber + started));
+      };
+      const read = createMessageReader({
+        head({ first }) {
+          status = Number(first.slice(9, 12));
+        },
+        data(bytes) {
+          bodyBytes += bytes.length;
+          if (firstAt === 0) firstAt = performance.now();
+          if (work.grows || status !== 200) kept.push(bytes);
+        },
+        end() {
+          isRunning = false;
+          if (status === 200) {
+            calls += 1;
+            durations.push(performance.now() - startedAt);
+            firstBytes.push(firstAt - startedAt);
+            if (work.grows) nextRequest(-1, Buffer.concat(kept).toString());
+          } else if (work.mayFail) refused += 1;
+          else failure ??= `status ${status}: ${Buffer.concat(kept).toString().slice(0, 500)}`;
+          if (work.perSecond === undefined) start();
+          else free.push(start);
+        },
+      });
+      socket.on('data', read);
+      socket.on('error', (error) => {
+        failure ??= `${error.message} on a connection of the callers`;
+        end();
+      });
+      socket.on('close', () => {
+        if (isRunning) failure ??= 'a connection ended during a call';
+        end();
+      });
+      if (work.perSecond === undefined) socket.once('connect', start);
+      else {
+        socket.once('connect', () => free.push(start));
+        ends.push(end);
+      }
+    });
+
+  /** @type {(() => void)[]} */
+  const ends = [];
+  const running = Array.from({ length: work.connections }, run);
+  if (work.perSecond !== undefined) {
+    const everyMs = 1_000 / work.perSecond;
+    const timer = setInterval(() => {
+      if (goesOn()) return free.shift()?.();
+      clearInterval(timer);
+      const rest = setInterval(() => {
+        if (free.length < work.connections && failure === null) return;
+        clearInterval(rest);
+        for (const end of ends) end();
+      }, 20);
+    }, everyMs);
+  }
+  await Promise.all(running);
+  return {
+    calls,
+    refused,
+    seconds: (performance.now() - from) / 1_000,
+    durations: Float64Array.from(durations),
+    firstBytes: Float64Array.from(firstBytes),
+    bodyBytes,
+    failure,
+  };
+}
+
+/** @param {Work} work @param {string} body */
+function requestText({ path, headers }, body) {
+  const lines = [`POST ${path} HTTP/1.1`, 'host: 127.0.0.1', ...headers, `content-length: ${Buffer.byteLength(body)}`];
+  return `${lines.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/** @param {Work} work @returns {(number: number, answer?: string) => Buffer} */
+function createRequests(work) {
+  const request = createNumbered(requestText(work, work.body));
+  return (number) => {
+    request.setNumber(number);
+    return request.bytes;
+  };
+}
+
+/**
+ * Requests of a conversation that begins again after some turns. A call with an answer adds it.
+ * @param {Work} work
+ * @returns {(number: number, answer?: string) => Buffer}
+ */
+function createConversation(work) {
+  const { messages, ...rest } = JSON.parse(work.body);
+  const question = JSON.stringify(messages[0]);
+  let [said, turns] = ['', 0];
+  return (number, answer) => {
+    if (answer !== undefined) {
+      said += `,${JSON.stringify({ role: 'assistant', content: JSON.parse(answer).choices[0].message.content })},`;
+      turns += 1;
+      if (turns === turnsOfConversation) [said, turns] = ['', 0];
+      return Buffer.alloc(0);
+    }
+    said += question.replaceAll(numberMark, String(number).padStart(numberMark.length, '0'));
+    return Buffer.from(requestText(work, `${JSON.stringify(rest).slice(0, -1)},"messages":[${said}]}`));
+  };
+}
+
+/** @type {Set<import('node:net').Socket>} */
+const openSockets = new Set();
+let closedEarly = 0;
+
+/**
+ * Opens streams, some at a time, and leaves them open.
+ * @param {Work} work
+ */
+async function open(work) {
+  let started = 0;
+  const next = async () => {
+    while (started < (work.open ?? 0)) {
+      started += 1;
+      await openOne(work, started);
+    }
+  };
+  await Promise.all(Array.from({ length: openAtOnce }, next));
+}
+
+/** @param {Work} work @param {number} number */
+function openOne(work, number) {
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port: work.port, noDelay: true });
+    const read = createMessageReader({ data: () => resolve(null), end: () => undefined });
+    socket.once('connect', () => socket.write(createRequests(work)(work.firstNumber + number)));
+    socket.on('data', read);
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => {
+      if (openSockets.delete(socket)) closedEarly += 1;
+      resolve(null);
+    });
+    openSockets.add(socket);
+  });
+}
+
+process.on('message', async (/** @type {Work | { close: true } | { count: true }} */ message) => {
+  if ('count' in message) process.send?.({ open: openSockets.size, closedEarly });
+  else if ('close' in message) {
+    for (const socket of openSockets) {
+      openSockets.delete(socket);
+      socket.destroy();
+    }
+    process.send?.({ open: 0, closedEarly });
+  } else if (message.open !== undefined) {
+    closedEarly = 0;
+    await open(message);
+    process.send?.({ open: openSockets.size, closedEarly });
+  } else process.send?.(await call(message));
+});
+process.on('disconnect', () => process.exit());

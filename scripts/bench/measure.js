@@ -1,0 +1,99 @@
+/** Measures one round of a scenario with one target: what its calls cost, including what it does after them. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { cpuMs, memoryBytes, threadMs } from './proc.js';
+import { requestOf } from './scenarios.js';
+
+/** A target that uses less than this in a window does nothing more for the calls. */
+const [windowMs, idleMs, idleWindows] = [200, 8, 6];
+const storeLimitMs = 60_000;
+
+/**
+ * @typedef {object} Target
+ * @property {string} label
+ * @property {number} pid
+ * @property {number} port
+ * @property {Record<string, string> | null} keys by project; null for the floor and the vendor, which need none
+ * @property {{ countCalls: () => Promise<number>, cpuMs: () => number } | null} database
+ */
+
+/**
+ * @typedef {object} Round
+ * @property {number} calls
+ * @property {number} cpuMicros of the target, per call
+ * @property {number} mainMicros of its main threads alone
+ * @property {number} databaseMicros
+ * @property {number} perSecond
+ * @property {Float64Array} durations
+ * @property {Float64Array} firstBytes
+ * @property {number} memory bytes after the round
+ * @property {number} vendorCalls per call
+ */
+
+/**
+ * @param {object} options
+ * @param {Target} options.target
+ * @param {import('./scenarios.js').Scenario} options.scenario
+ * @param {number} options.calls
+ * @param {{ ask: (message?: object) => Promise<any> }} options.callers
+ * @param {{ ask: (message?: object) => Promise<any> }} options.vendor
+ * @param {() => number} options.nextNumber the first number of this round's calls
+ * @returns {Promise<Round>}
+ */
+export async function measureRound({ target, scenario, calls, callers, vendor, nextNumber }) {
+  const request = requestOf(scenario, target.keys?.[scenario.project ?? 'plain'] ?? null);
+  const stored = await target.database?.countCalls();
+  const vendorBefore = (await vendor.ask({})).requests;
+  const [databaseBefore, threadsBefore] = [target.database?.cpuMs(), threadMs(target.pid)];
+  /** @type {import('./callers.js').Result} */
+  const result = await callers.ask({
+    ...request,
+    port: target.port,
+    firstNumber: nextNumber(),
+    connections: scenario.connections,
+    ...(scenario.perSecond && { perSecond: scenario.perSecond }),
+    ...(scenario.grows && { grows: true }),
+    calls,
+  });
+  if (result.failure !== null || result.calls === 0) throw new Error(`${target.label}: ${result.failure ?? 'no call ended'}`);
+  if (target.database && stored !== undefined) await untilStored(target, stored + result.calls);
+  const threads = await untilIdle(target);
+  const used = (/** @type {(name: string) => boolean} */ isCounted) =>
+    [...threads].reduce((sum, [name, ms]) => sum + (isCounted(name) ? ms - (threadsBefore.get(name) ?? 0) : 0), 0);
+  const perCall = (/** @type {number} */ ms) => (ms * 1_000) / result.calls;
+  return {
+    calls: result.calls,
+    cpuMicros: perCall(used(() => true)),
+    mainMicros: perCall(used((name) => name === 'main')),
+    databaseMicros: perCall((target.database?.cpuMs() ?? Number.NaN) - (databaseBefore ?? 0)),
+    perSecond: result.calls / result.seconds,
+    durations: result.durations,
+    firstBytes: result.firstBytes,
+    memory: memoryBytes(target.pid),
+    vendorCalls: ((await vendor.ask({})).requests - vendorBefore) / result.calls,
+  };
+}
+
+/** Every call has a row: a gateway that stores nothing would be cheap. @param {Target} target @param {number} count */
+async function untilStored({ label, database }, count) {
+  let stored = 0;
+  for (const limitAt = performance.now() + storeLimitMs; performance.now() < limitAt; await sleep(windowMs)) {
+    stored = (await database?.countCalls()) ?? 0;
+    if (stored >= count) return;
+  }
+  throw new Error(`${label}: ${stored} of ${count} calls were stored`);
+}
+
+/** The CPU time of the threads at the end of the last window with work: waiting for it costs nothing. @param {Target} target */
+async function untilIdle({ pid }) {
+  let busy = threadMs(pid);
+  let last = cpuMs(pid);
+  for (let quiet = 0; quiet < idleWindows; ) {
+    await sleep(windowMs);
+    const now = threadMs(pid);
+    const total = [...now.values()].reduce((sum, value) => sum + value, 0);
+    quiet = total - last < idleMs ? quiet + 1 : 0;
+    if (quiet === 0) busy = now;
+    last = total;
+  }
+  return busy;
+}

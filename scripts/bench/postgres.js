@@ -1,0 +1,49 @@
+/** The PostgreSQL of a benchmark: DATABASE_URL, else a private server as in the tests. Each gateway has a separate database. */
+import { randomUUID } from 'node:crypto';
+import process from 'node:process';
+import pg from 'pg';
+import { ensurePostgres } from '../../test/support/postgres-install.ts';
+import { startPostgres } from '../../test/support/postgres-server.ts';
+import { nameOf, parentOf, serverCpuMs, threadMs } from './proc.js';
+
+export async function openPostgres() {
+  const given = process.env['DATABASE_URL'];
+  const server = given ? { url: given, stop: async () => {} } : await startPostgres(await ensurePostgres());
+  const admin = new pg.Client({ connectionString: server.url });
+  await admin.connect();
+  const { rows } = await admin.query('select pg_backend_pid() as pid, version()');
+  const parent = parentOf(rows[0].pid);
+  // A server on another host: its pids are not ours.
+  const serverPid = parent !== null && /^postgre/.test(nameOf(parent)) ? parent : null;
+  /** @type {{ name: string, client: pg.Client }[]} */
+  const databases = [];
+  return {
+    /** The server's version and number of processors are part of what is measured. */
+    version: String(rows[0].version).split(' on ', 1).join(''),
+    async createDatabase() {
+      const name = `gateway_benchmark_${randomUUID().replaceAll('-', '')}`;
+      await admin.query(`create database ${name}`);
+      const url = new URL(server.url);
+      url.pathname = `/${name}`;
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      const own = await client.query('select pg_backend_pid() as pid');
+      databases.push({ name, client });
+      return {
+        url: url.href,
+        countCalls: async () => Number((await client.query('select count(*) from calls')).rows[0].count),
+        /** CPU time of the server so far, without the queries of the benchmark. */
+        cpuMs: () =>
+          serverPid === null ? Number.NaN : serverCpuMs(serverPid) - [...threadMs(own.rows[0].pid).values()].reduce((a, b) => a + b, 0),
+      };
+    },
+    async close() {
+      for (const { name, client } of databases) {
+        await client.end();
+        await admin.query(`drop database if exists ${name} with (force)`);
+      }
+      await admin.end();
+      await server.stop();
+    },
+  };
+}

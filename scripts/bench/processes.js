@@ -1,0 +1,106 @@
+/** Starts the programs of a benchmark: what is measured on its own cores, everything else on the others. */
+import { execFileSync, fork, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+const startLimitMs = 120_000;
+const stopLimitMs = 20_000;
+/** More than 10,000 streams, each with two connections. */
+const openFiles = 40_000;
+
+/** @typedef {{ pid: number, port: number, log: () => string, stop: () => Promise<void> }} Program */
+
+/**
+ * Moves this process, and thereby what it starts, off the cores of the measured programs.
+ * @param {number} measuredCores how many cores the measured programs get
+ * @returns {{ isPinned: boolean, measured: string[] }} the command prefix of measured programs; without `taskset` nothing is pinned
+ */
+export function pinCores(measuredCores) {
+  const cores = availableParallelism();
+  if (cores <= measuredCores) return { isPinned: false, measured: [] };
+  try {
+    execFileSync('taskset', ['--all-tasks', '--cpu-list', '--pid', `${measuredCores}-${cores - 1}`, String(process.pid)], {
+      stdio: 'ignore',
+    });
+    return { isPinned: true, measured: ['taskset', '--cpu-list', `0-${measuredCores - 1}`] };
+  } catch {
+    return { isPinned: false, measured: [] };
+  }
+}
+
+/** The caller ends the programs with `stopAll`. @param {string} folder for their output */
+export function createProcesses(folder) {
+  /** @type {import('node:child_process').ChildProcess[]} */
+  const children = [];
+  const killAll = () => {
+    for (const child of children) if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+  };
+  process.once('exit', killAll);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
+
+  /** @param {import('node:child_process').ChildProcess} child */
+  const stop = async (child) => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, 'exit');
+    child.kill('SIGTERM');
+    const timer = setTimeout(() => child.kill('SIGKILL'), stopLimitMs);
+    await ended;
+    clearTimeout(timer);
+  };
+
+  return {
+    /**
+     * Starts a program and waits until its output has an address. Its output goes into a file: a pipe would wake this process for each line.
+     * @param {string} name
+     * @param {string[]} command
+     * @param {{ cwd?: string, env?: NodeJS.ProcessEnv, listens?: () => Promise<number | null> }} [options]
+     * @returns {Promise<Program>}
+     */
+    async start(name, command, { cwd, env = {}, listens } = {}) {
+      const logFile = join(folder, `${name.replaceAll(/[^\w-]/g, '-')}-${children.length}.log`);
+      const output = openSync(logFile, 'a');
+      // As many open files as the system allows: a stream of the gateway has two connections.
+      const shell = ['/bin/sh', '-c', `ulimit -n ${openFiles} 2>/dev/null; exec "$@"`, name];
+      const [file = '', ...args] = [...shell, ...command];
+      const child = spawn(file, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', output, output] });
+      closeSync(output);
+      children.push(child);
+      const log = () => readFileSync(logFile, 'utf8');
+      const findPort = listens ?? (async () => Number(/http:\/\/127\.0\.0\.1:(\d+)/.exec(log())?.[1] ?? 0) || null);
+      for (const limitAt = performance.now() + startLimitMs; performance.now() < limitAt && child.exitCode === null; await sleep(50)) {
+        const port = await findPort();
+        if (port !== null) return { pid: child.pid ?? 0, port, log, stop: () => stop(child) };
+      }
+      throw new Error(`${name} did not start:\n${log().slice(-3_000)}`);
+    },
+    /**
+     * Starts a program of this folder that is used through messages.
+     * @param {string} name
+     */
+    fork(name) {
+      const child = fork(fileURLToPath(new URL(name, import.meta.url)), { serialization: 'advanced' });
+      children.push(child);
+      const stopping = new AbortController();
+      child.once('exit', () => stopping.abort(new Error(`${name} ended`)));
+      return {
+        pid: child.pid ?? 0,
+        /** Sends a message and returns the answer; without a message the program speaks first. @param {object} [message] */
+        async ask(message) {
+          const answered = once(child, 'message', { signal: stopping.signal });
+          if (message !== undefined) child.send(message);
+          const [answer] = await answered;
+          return answer;
+        },
+      };
+    },
+    async stopAll() {
+      await Promise.all(children.map(stop));
+      process.off('exit', killAll);
+    },
+  };
+}

@@ -1,0 +1,107 @@
+/** Medians of a scenario's rounds, as a table and as data. */
+
+/** @typedef {import('./measure.js').Round} Round */
+
+/**
+ * @typedef {object} Row
+ * @property {string} scenario
+ * @property {string} target
+ * @property {number} rounds
+ * @property {number} calls
+ * @property {number} cpuMicros per call; medians of the rounds, as all others
+ * @property {number} mainMicros
+ * @property {number} databaseMicros
+ * @property {number} toFloor median of the ratios of the same round
+ * @property {number} toFirst ratio to the first gateway, in the same way
+ * @property {number} perSecond
+ * @property {number} p50 milliseconds, over all calls
+ * @property {number} p99
+ * @property {number} firstByteP50
+ * @property {number} firstByteP99
+ * @property {number} memoryMegabytes after the last round
+ * @property {number} vendorCalls
+ */
+
+/**
+ * @param {string} scenario
+ * @param {Map<string, Round[]>} roundsOf by target, in the order of the rounds
+ * @returns {Row[]}
+ */
+export function summarize(scenario, roundsOf) {
+  const [floor = [], first = []] = [roundsOf.get('floor'), [...roundsOf].find(([label]) => label !== 'floor' && label !== 'vendor')?.[1]];
+  return [...roundsOf].map(([target, rounds]) => {
+    const middle = (/** @type {(round: Round) => number} */ pick) => median(rounds.map(pick));
+    const ratio = (/** @type {Round[]} */ base) =>
+      median(rounds.flatMap((round, index) => (base[index] ? [round.cpuMicros / base[index].cpuMicros] : [])));
+    const durations = sorted(rounds.map((round) => round.durations));
+    const firstBytes = sorted(rounds.map((round) => round.firstBytes));
+    return {
+      scenario,
+      target,
+      rounds: rounds.length,
+      calls: rounds.reduce((sum, round) => sum + round.calls, 0),
+      cpuMicros: middle((round) => round.cpuMicros),
+      mainMicros: middle((round) => round.mainMicros),
+      databaseMicros: middle((round) => round.databaseMicros),
+      toFloor: ratio(floor),
+      toFirst: ratio(first),
+      perSecond: middle((round) => round.perSecond),
+      p50: centile(durations, 0.5),
+      p99: centile(durations, 0.99),
+      firstByteP50: centile(firstBytes, 0.5),
+      firstByteP99: centile(firstBytes, 0.99),
+      memoryMegabytes: (rounds.at(-1)?.memory ?? Number.NaN) / 1e6,
+      vendorCalls: middle((round) => round.vendorCalls),
+    };
+  });
+}
+
+/** @type {[keyof Row, string, number][]} member, heading, digits */
+const columns = [
+  ['cpuMicros', 'CPU µs', 0],
+  ['mainMicros', 'main', 0],
+  ['toFloor', '÷ floor', 2],
+  ['toFirst', '÷ first', 2],
+  ['databaseMicros', 'PG µs', 0],
+  ['perSecond', 'calls/s', 0],
+  ['p50', 'p50 ms', 2],
+  ['p99', 'p99 ms', 2],
+  ['firstByteP50', 'first p50', 2],
+  ['firstByteP99', 'first p99', 2],
+  ['memoryMegabytes', 'MB', 0],
+];
+
+/** @param {Row[]} rows @param {string} title @param {boolean} streams */
+export function formatTable(rows, title, streams) {
+  const isShown = ([name] = columns[0] ?? ['']) =>
+    (streams || !String(name).startsWith('firstByte')) &&
+    (name !== 'toFirst' || rows.length > 3) &&
+    rows.some((row) => Number.isFinite(row[/** @type {keyof Row} */ (name)]));
+  const shown = columns.filter((column) => isShown(/** @type {any} */ (column)));
+  const width = Math.max(...rows.map(({ target }) => target.length), 8);
+  const heading = `${''.padEnd(width)} ${shown.map(([, text]) => text.padStart(10)).join('')}`;
+  const lines = rows.map(
+    (row) => `${row.target.padEnd(width)} ${shown.map(([name, , digits]) => format(Number(row[name]), digits).padStart(10)).join('')}`,
+  );
+  return `\n${title}\n${heading}\n${lines.join('\n')}`;
+}
+
+/** @param {number} value @param {number} digits */
+function format(value, digits) {
+  return Number.isFinite(value) ? value.toFixed(digits) : '-';
+}
+
+/** @param {Float64Array[]} lists */
+function sorted(lists) {
+  return Float64Array.from(lists.flatMap((list) => [...list])).sort();
+}
+
+/** @param {Float64Array} list sorted @param {number} part */
+function centile(list, part) {
+  return list[Math.min(list.length - 1, Math.floor(list.length * part))] ?? Number.NaN;
+}
+
+/** @param {number[]} list */
+function median(list) {
+  return centile(Float64Array.from(list).sort(), 0.5);
+}

@@ -1,0 +1,114 @@
+/** What the benchmark measures. */
+import { questionText } from './texts.js';
+
+/**
+ * @typedef {object} Scenario
+ * @property {string} title
+ * @property {'chat' | 'messages' | 'embeddings'} [route] default: chat
+ * @property {string} [vendor] what the vendor answers: a path of vendor.js, and a provider of the gateway
+ * @property {string} [model] default: `<vendor>/m`
+ * @property {string} [floorVendor] what the floor's vendor answers, when the floor's call is another one
+ * @property {'plain' | 'memory' | 'cache' | 'unlimited'} [project] default: plain
+ * @property {object} [body] without its model
+ * @property {string[]} [headers]
+ * @property {number} connections
+ * @property {number} [perSecond]
+ * @property {boolean} [grows]
+ * @property {boolean} [streams] also prints the time of the first byte
+ * @property {boolean} [isSame] all calls have the same body
+ * @property {number} [calls] of a round; default: 3,000
+ * @property {'memories'} [needs] what must be there before
+ */
+
+const question = { messages: [{ role: 'user', content: questionText }], temperature: 0.7, max_tokens: 400 };
+const same = { messages: [{ role: 'user', content: questionText.replaceAll('#', '0') }], temperature: 0.7, max_tokens: 400 };
+const large = {
+  messages: [{ role: 'user', content: questionText.slice(0, 21) + 'a long prompt of an ordinary document; '.repeat(26_900) }],
+};
+const hundredTexts = Array.from({ length: 100 }, (_, index) => `${index}: a short text of which a vector is made`);
+
+/** @type {Readonly<Record<string, Scenario>>} */
+export const scenarios = {
+  'chat-1': { title: 'chat, 1 connection', connections: 1 },
+  'chat-16': { title: 'chat, 16 connections', connections: 16 },
+  'chat-64': { title: 'chat, 64 connections', connections: 64 },
+  'chat-unlimited': { title: 'chat, 16 connections, key without ceilings', connections: 16, project: 'unlimited' },
+  memory: { title: 'chat, 16 connections, memory records', connections: 16, project: 'memory' },
+  'memory-1': { title: 'chat, 1 connection, memory records', connections: 1, project: 'memory' },
+  'memory-64': { title: 'chat, 64 connections, memory records', connections: 64, project: 'memory' },
+  'memory-growing': { title: 'conversations of 20 turns, 16 connections, memory records', connections: 16, project: 'memory', grows: true },
+  growing: { title: 'conversations of 20 turns, 16 connections', connections: 16, grows: true },
+  recall: {
+    title: 'chat with recall from 1,000 memories, 16 connections',
+    connections: 16,
+    project: 'memory',
+    headers: ['x-gateway-memory: recall'],
+    needs: 'memories',
+  },
+  'cache-hit': { title: 'cache hit, 16 connections', connections: 16, project: 'cache', body: same, isSame: true },
+  stream: { title: '50-chunk stream at once, 16 connections', connections: 16, vendor: 'stream', streams: true, calls: 1_500 },
+  'stream-paced': {
+    title: '10 streams/s, chunks 10 ms apart',
+    connections: 30,
+    perSecond: 10,
+    vendor: 'paced',
+    streams: true,
+    calls: 40,
+  },
+  messages: { title: 'messages, 16 connections', connections: 16, route: 'messages', vendor: 'messages' },
+  embeddings: {
+    title: 'embeddings of 100 x 1,536 floats, 16 connections',
+    connections: 16,
+    route: 'embeddings',
+    vendor: 'embeddings',
+    body: { input: hundredTexts },
+    calls: 150,
+  },
+  'large-prompt': { title: 'chat with a prompt of 1 MB, 16 connections', connections: 16, body: large, calls: 150 },
+  failover: {
+    title: 'failover, the first vendor answers 500, 16 connections',
+    connections: 16,
+    vendor: 'failing',
+    model: 'failing',
+    floorVendor: 'plain',
+  },
+};
+
+const paths = { chat: '/v1/chat/completions', messages: '/v1/messages', embeddings: '/v1/embeddings' };
+
+/**
+ * The request of a scenario: to the gateway, or without a key to the floor and the vendor.
+ * @param {Scenario} scenario
+ * @param {string | null} key
+ */
+export function requestOf(
+  { route = 'chat', vendor = 'plain', floorVendor = vendor, model = `${vendor}/m`, body = question, streams, headers = [] },
+  key,
+) {
+  const own = [
+    'user-agent: benchmark',
+    'accept: application/json',
+    'content-type: application/json',
+    ...(key === null ? ['authorization: Bearer vendor-key'] : [`authorization: Bearer ${key}`, ...headers]),
+  ];
+  const stream = streams ? { stream: true, stream_options: { include_usage: true } } : {};
+  return {
+    path: key === null ? `/${floorVendor}${paths[route]}` : paths[route],
+    headers: own,
+    body: JSON.stringify({ model, ...stream, ...body }),
+  };
+}
+
+/** The gateway's configuration: each answer of the vendor is a provider. @param {number} vendorPort */
+export function gatewayConfig(vendorPort) {
+  const provider = (/** @type {string} */ name, dialect = 'chat') =>
+    `  ${name}: { base_url: "http://127.0.0.1:${vendorPort}/${name}/v1", api_key: vendor-key, dialect: ${dialect} }\n`;
+  const names = ['plain', 'stream', 'paced', 'open', 'failing', 'embeddings'];
+  return `providers:
+${names.map((name) => provider(name)).join('')}${provider('messages', 'messages')}models:
+${[...names, 'messages'].map((name) => `  ${name}/m: { input: 1, output: 2${name === 'embeddings' ? ', kind: embeddings' : ''} }\n`).join('')}  failing/refused: { input: 1, output: 2 }
+tiers:
+  # One provider: its circuit breaker would keep calls from a provider that always fails.
+  failing: [failing/refused, failing/m]
+`;
+}

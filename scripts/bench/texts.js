@@ -1,0 +1,14 @@
+/** Texts and sizes that the vendor, the callers and the scenarios of the benchmark share. */
+import { numberMark } from './http-messages.js';
+
+/** About 700 bytes, different in every call. */
+export const answerText = `Answer ${numberMark}: ${'a short paragraph of an ordinary answer with nothing special in it; '.repeat(10)}`;
+
+/** About 900 bytes, different in every call. */
+export const questionText = `Question ${numberMark}: ${'please say in plain terms how this would be done, and why it is so; '.repeat(13)}`;
+
+/** Events of a stream, the end mark included. */
+export const chunkCount = 50;
+export const pacedChunkMs = 10;
+/** Between two events of a stream that stays open. */
+export const openChunkMs = 5_000;
