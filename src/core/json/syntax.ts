@@ -16,7 +16,7 @@ export class JsonSyntaxError extends Error {
 export const quote = 0x22;
 export const comma = 0x2c;
 export const colon = 0x3a;
-const openBracket = 0x5b;
+export const openBracket = 0x5b;
 export const backslash = 0x5c;
 export const closeBracket = 0x5d;
 export const openBrace = 0x7b;

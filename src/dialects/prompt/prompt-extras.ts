@@ -5,6 +5,7 @@
 import { asObject, asString } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { digestBytes, isBase64Character, parseDataUrl } from '../json/data-url.ts';
+import { toJsonText } from '../json/json-text.ts';
 import { stripRecalled } from './recalled-block.ts';
 
 /** An extra without its position. `type` is the role or block type under which it was sent. */
@@ -48,21 +49,6 @@ function hasFewMembers(block: unknown): boolean {
     queue.push(...members);
   }
   return true;
-}
-
-/** JSON text of a parsed value with its strings mapped by `mapText`. Empty when the value is nested too deeply to serialize. */
-export function toJsonText(value: unknown, mapText?: (holder: unknown, key: string, text: string) => string): string {
-  try {
-    if (!mapText) return JSON.stringify(value) ?? '';
-    return (
-      JSON.stringify(value, function (this: unknown, key: string, member: unknown) {
-        return typeof member === 'string' ? mapText(this, key, member) : member;
-      }) ?? ''
-    );
-  } catch (error) {
-    if (error instanceof RangeError) return ''; // JSON.stringify is recursive, JSON.parse is not.
-    throw error;
-  }
 }
 
 const plainTypes = new Set(['image_url', 'input_image', 'image', 'input_audio', 'audio', 'video_url']);

@@ -13,7 +13,8 @@ import type { AssistantTurn, PromptRoute } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { foldDataUrls } from '../json/data-url.ts';
-import { opaqueExtra, type PromptExtra, textExtra, toExtras, toJsonText } from './prompt-extras.ts';
+import { toJsonText } from '../json/json-text.ts';
+import { opaqueExtra, type PromptExtra, textExtra, toExtras } from './prompt-extras.ts';
 import { collectNewest, maxToolCalls, newestBlocks, newestMessages, truncateText } from './prompt-limits.ts';
 import { stripRecalled } from './recalled-block.ts';
 

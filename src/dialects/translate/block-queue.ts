@@ -1,31 +1,25 @@
 /** Orders the deltas of a chat stream into blocks of the messages dialect: one block is open, later ones wait. */
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import { formatEvent } from '../../core/sse.ts';
-import { asNonEmptyString } from '../json/lossless-json.ts';
-import { toJsonText } from '../prompt/prompt-extras.ts';
+import type { StreamedCall, ToolCallDelta } from '../chat/tool-calls.ts';
 import type { ReasoningPart } from './chat-reasoning.ts';
 import { createToolId } from './tool-ids.ts';
 
 export interface BlockQueue {
   addText(text: string): void;
   addReasoning(part: ReasoningPart): void;
-  /** An element of `delta.tool_calls`. */
-  addToolDelta(delta: JsonObject): void;
+  addCall(delta: ToolCallDelta): void;
   /** Events that can be sent now. */
   drainReady(): string;
   /** Events of all remaining blocks; closes the last one. Call when the response is complete. */
   drainAll(): string;
-  /** Tool calls so far. */
-  toolCount(): number;
 }
 
-interface Block {
-  readonly content: { readonly kind: 'text' } | Thinking | { readonly kind: 'encrypted'; readonly data: string } | Tool;
-  /** Text or arguments that have not been sent. */
-  unsent: string;
-  isOpen: boolean;
-}
+type Content =
+  | { readonly kind: 'text' }
+  | Thinking
+  | { readonly kind: 'encrypted'; readonly data: string }
+  | { readonly kind: 'tool'; readonly call: StreamedCall };
 
 interface Thinking {
   readonly kind: 'thinking';
@@ -35,23 +29,32 @@ interface Thinking {
   signature: string;
 }
 
-interface Tool {
-  readonly kind: 'tool';
-  id: string | null;
-  name: string;
-  /** All arguments so far. */
-  arguments: string;
+interface Block {
+  readonly content: Content;
+  /** Text or arguments that have not been sent. */
+  unsent: string;
+  isOpen: boolean;
+  /** The block that waits for this one. */
+  next: Block | null;
 }
 
 /** `getResponseId` is called when a tool call has no id. */
 export function createBlockQueue(getResponseId: () => string): BlockQueue {
-  const queue: Block[] = [];
-  const tools = new Map<unknown, Block & { readonly content: Tool }>();
-  let lastKey: unknown = null;
+  /** The blocks from `first` to `last` have not ended. */
+  let first: Block | null = null;
+  let last: Block | null = null;
+  const tools = new Map<StreamedCall, Block>();
   let blockCount = 0;
-  let openedTools = 0;
 
-  const startOf = (content: Block['content']): JsonObject => {
+  const append = (content: Content, unsent: string): Block => {
+    const block: Block = { content, unsent, isOpen: false, next: null };
+    if (last === null) first = block;
+    else last.next = block;
+    last = block;
+    return block;
+  };
+
+  const startOf = (content: Content): JsonObject => {
     switch (content.kind) {
       case 'text':
         return { type: 'text', text: '' };
@@ -59,14 +62,10 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
         return { type: 'thinking', thinking: '', signature: '' };
       case 'encrypted':
         return { type: 'redacted_thinking', data: content.data };
-      case 'tool':
-        openedTools += 1;
-        return {
-          type: 'tool_use',
-          id: content.id ?? createToolId('messages', getResponseId(), openedTools - 1),
-          name: content.name,
-          input: {},
-        };
+      case 'tool': {
+        const { id, name, position } = content.call;
+        return { type: 'tool_use', id: id ?? createToolId('messages', getResponseId(), position), name, input: {} };
+      }
     }
   };
 
@@ -91,43 +90,35 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
 
   const drain = (isEnd: boolean): string => {
     let events = '';
-    for (let block = queue[0]; block; block = queue[0]) {
+    for (let block = first; block !== null; block = first) {
       // A tool block cannot be opened before its name has arrived.
-      if (!block.isOpen && block.content.kind === 'tool' && block.content.name === '' && !isEnd) return events;
+      if (!block.isOpen && block.content.kind === 'tool' && block.content.call.name === '' && !isEnd) return events;
       if (!block.isOpen) events += open(block);
       block.isOpen = true;
       events += send(block);
-      if (!isEnd && !hasEnded(block.content, queue.length > 1)) return events;
+      if (!isEnd && !hasEnded(block)) return events;
       events += close(block);
-      queue.shift();
+      first = block.next;
+      if (first === null) last = null;
     }
     return events;
-  };
-
-  const startTool = (key: unknown): Block & { readonly content: Tool } => {
-    const block = { content: { kind: 'tool' as const, id: null, name: '', arguments: '' }, unsent: '', isOpen: false };
-    tools.set(key, block);
-    queue.push(block);
-    return block;
   };
 
   return {
     addText(text) {
       if (text === '') return;
-      const last = queue.at(-1);
       if (last?.content.kind === 'text') last.unsent += text;
-      else queue.push({ content: { kind: 'text' }, unsent: text, isOpen: false });
+      else append({ kind: 'text' }, text);
     },
     addReasoning(part) {
       if (part.kind === 'encrypted') {
-        queue.push({ content: part, unsent: '', isOpen: false });
+        append(part, '');
         return;
       }
       const { text, signature, isWhole } = part;
       if (text === '' && signature === '') return;
-      const last = queue.at(-1);
       if (last?.content.kind !== 'thinking' || last.content.signature !== '') {
-        queue.push({ content: { kind: 'thinking', streamed: isWhole ? '' : text, signature }, unsent: text, isOpen: false });
+        append({ kind: 'thinking', streamed: isWhole ? '' : text, signature }, text);
         return;
       }
       const { content } = last;
@@ -135,26 +126,17 @@ export function createBlockQueue(getResponseId: () => string): BlockQueue {
       content.streamed = isWhole ? '' : content.streamed + text;
       content.signature = signature;
     },
-    addToolDelta({ index, id, function: fn }) {
-      // Vendors that omit the index send complete calls, each with its id, or continue the last one.
-      const key = index ?? asNonEmptyString(id) ?? lastKey;
-      lastKey = key;
-      const { name, arguments: more } = asObject(fn);
-      const known = tools.get(key);
-      const block = known === undefined || isNextCall(known.content, id, name) ? startTool(key) : known;
-      block.content.id ??= asNonEmptyString(id);
-      if (block.content.name === '') block.content.name = asString(name) ?? '';
-      const piece = isObject(more) ? toJsonText(more) : (asString(more) ?? '');
-      block.content.arguments += piece;
-      block.unsent += piece;
+    addCall({ call, argumentText }) {
+      const known = tools.get(call);
+      if (known) known.unsent += argumentText;
+      else tools.set(call, append({ kind: 'tool', call }, argumentText));
     },
     drainReady: () => drain(false),
     drainAll: () => drain(true),
-    toolCount: () => tools.size,
   };
 }
 
-function deltaOf(kind: Block['content']['kind'], unsent: string): JsonObject {
+function deltaOf(kind: Content['kind'], unsent: string): JsonObject {
   switch (kind) {
     case 'tool':
       return { type: 'input_json_delta', partial_json: unsent };
@@ -165,27 +147,16 @@ function deltaOf(kind: Block['content']['kind'], unsent: string): JsonObject {
   }
 }
 
-/** Whether nothing can be added to the block, or another one `isWaiting` and what was added is complete. */
-function hasEnded(content: Block['content'], isWaiting: boolean): boolean {
+/** Whether nothing can be added to the block, or another one is waiting and what was added is complete. */
+function hasEnded({ content, next }: Block): boolean {
   switch (content.kind) {
     case 'encrypted':
       return true;
     case 'thinking':
-      return isWaiting || content.signature !== '';
+      return next !== null || content.signature !== '';
     case 'text':
-      return isWaiting;
+      return next !== null;
     case 'tool':
-      return isWaiting && isCompleteJson(content.arguments);
+      return next !== null && content.call.isComplete();
   }
-}
-
-/** Whether a delta with the index of a complete call begins another one: some vendors give all calls of a response the same index. */
-export function isNextCall(call: { readonly id: string | null; readonly arguments: string }, id: unknown, name: unknown): boolean {
-  const isOther = call.id !== null && asNonEmptyString(id) !== null && id !== call.id;
-  return isOther && asNonEmptyString(name) !== null && isCompleteJson(call.arguments);
-}
-
-/** Whether arguments are a JSON object, which no further delta can extend. */
-function isCompleteJson(text: string): boolean {
-  return text.trimEnd().endsWith('}') && isObject(parseJson(text));
 }

@@ -9,6 +9,7 @@
 import type { ModelTraits } from '../../core/call.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asArray } from '../../core/json/narrow.ts';
+import { listToolCalls } from '../chat/tool-calls.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, asNumber, isLosslessObject, omitNullish, toPlainNumbers } from '../json/lossless-json.ts';
@@ -71,7 +72,7 @@ export function responseToMessages(response: JsonObject, names: ResponseIdentity
   const id = toResponseId('messages', asNonEmptyString(response.id) ?? names.id);
   const thinking = options.hidesThinking ? [] : toThinkingBlocks(readReasoning(choice.message));
   const text = getResponseText(choice.message);
-  const calls = getToolCalls(choice.message).map((call, position) => {
+  const calls = listToolCalls(choice.message).map((call, position) => {
     const { name, arguments: argumentText } = asLosslessObject(call.function);
     // A truncated response may end within the arguments; its stop reason says so.
     const input = parseToolInput(argumentText) ?? (choice.finish_reason === 'length' ? {} : null);
@@ -93,10 +94,6 @@ export function responseToMessages(response: JsonObject, names: ResponseIdentity
     stop_sequence: null,
     usage: toMessagesUsage(parseChatUsage(toPlainNumbers(response.usage))),
   };
-}
-
-function getToolCalls({ tool_calls: calls, function_call: legacyCall }: JsonObject): JsonObject[] {
-  return [...asArray(calls).map(asLosslessObject), ...(isLosslessObject(legacyCall) ? [{ function: legacyCall }] : [])];
 }
 
 function rejectInexpressible(body: JsonObject): void {

@@ -1,10 +1,12 @@
-/** Contract of the stream translators between the dialects. */
+/**
+ * The frame of the stream translators. A translator consists of a source, which reads the events of the vendor's dialect, and a target, which
+ * writes those of the caller's; the frame decides when a response begins and how it ends.
+ */
 import type { SseEvent } from '../../core/sse.ts';
 
 /**
  * Converts the vendor's events, in order, to the caller's events as text that is ready to send. Returns nothing before the first part of
- * the response. An interrupted stream gets neither closing events nor an error event, which `RouteCodec.formatStreamError` adds; later
- * events are ignored.
+ * the response. An interrupted stream gets no closing events; later events are ignored.
  */
 export interface StreamTranslator {
   /** The caller's events for this event, possibly empty. The vendor's last event returns the closing events. */
@@ -12,6 +14,8 @@ export interface StreamTranslator {
   /** Call when the vendor's stream has ended: closes a response that is complete although its last event is missing. */
   end(): string;
   state(): StreamState;
+  /** The event that reports a failure after the response has begun. Empty where `RouteCodec.formatStreamError` creates it. */
+  fail(message: string): string;
 }
 
 export interface StreamState {
@@ -24,3 +28,83 @@ export interface StreamState {
   /** The event of the output that only reports usage. Absent when there is none. */
   readonly usageEvent?: string | undefined;
 }
+
+/** What an event means. `Part` is a part of the response in the vendor's dialect. */
+export type VendorEvent<Part> =
+  | { readonly kind: 'part'; readonly part: Part }
+  | { readonly kind: 'error'; readonly message: string }
+  /** The last event of a complete response. */
+  | { readonly kind: 'end' }
+  | { readonly kind: 'keep-alive' }
+  | { readonly kind: 'ignored' };
+
+export interface StreamSource<Part> {
+  /** Reads the data of an event, which is empty for comments. */
+  read(data: string): VendorEvent<Part>;
+  /** Whether the response is complete although its last event is missing. */
+  isComplete(): boolean;
+}
+
+/** Functions return the caller's events. */
+export interface StreamTarget<Part> {
+  /** Called with the first part, before `add`. */
+  start(part: Part): string;
+  add(part: Part): string;
+  finish(): string;
+  fail?(message: string): string;
+  /** Sent for the vendor's keep-alives, so that no proxy considers the connection idle. */
+  readonly keepAlive: string;
+}
+
+export function createStreamTranslator<Part>(source: StreamSource<Part>, target: StreamTarget<Part>): StreamTranslator {
+  let begun = false;
+  let ended: StreamState['ended'] = null;
+  let problem: string | null = null;
+
+  const add = (part: Part): string => {
+    const started = begun ? '' : target.start(part);
+    begun = true;
+    return started + target.add(part);
+  };
+
+  const finish = (): string => {
+    ended = 'whole';
+    return target.finish();
+  };
+
+  const fail = (reason: string): string => {
+    ended = 'broken';
+    problem = reason;
+    return '';
+  };
+
+  return {
+    push({ data }) {
+      if (ended !== null) return '';
+      const event = source.read(data);
+      switch (event.kind) {
+        case 'part':
+          return add(event.part);
+        case 'error':
+          return fail(event.message);
+        case 'end':
+          return begun ? finish() : '';
+        case 'keep-alive':
+          return begun ? target.keepAlive : '';
+        case 'ignored':
+          return '';
+      }
+    },
+    end() {
+      if (ended !== null) return '';
+      return source.isComplete() ? finish() : fail('the vendor ended the stream early');
+    },
+    state: () => ({ begun, ended, problem }),
+    fail: target.fail ?? (() => ''),
+  };
+}
+
+/** A comment, which every client ignores. */
+export const keepAliveComment = ': keep-alive\n\n';
+/** The message of an error event that has none. */
+export const unnamedProblem = 'the vendor reported an error';

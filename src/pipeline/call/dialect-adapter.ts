@@ -6,8 +6,6 @@ import { type Call, type Candidate, type Dialect, isDialect } from '../../core/c
 import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { splice } from '../../core/json/spans.ts';
-import type { SseEvent } from '../../core/sse.ts';
-import { createSseParser } from '../../core/sse.ts';
 import type { ResponseSummary, RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { rejectUntranslatable, UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../dialects/json/lossless-json.ts';
@@ -19,11 +17,11 @@ import { toCallerTurn } from '../../dialects/translate/json-answer-tool.ts';
 import { requestToChat, responseToChat } from '../../dialects/translate/messages-to-chat.ts';
 import { createStreamToChat } from '../../dialects/translate/messages-to-chat-stream.ts';
 import type { StreamTranslator } from '../../dialects/translate/stream.ts';
-import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
-import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
+import type { VendorResponse } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
 import { responsesAdapterFor, withoutSealedReasoning } from './responses-adapter.ts';
 import type { ResponsesForm } from './responses-routes.ts';
+import { translateJson, translateStream, withBody } from './translate-response.ts';
 
 /** The request to one candidate, and the conversion of its response. */
 export interface DialectAdapter {
@@ -76,11 +74,9 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
     body: refuseUntranslatable(() => translateRequest(body, call, candidate, provider)),
     forwardedHeaders: headersFor(candidate.dialect, call.forwardedHeaders),
     toCallerResponse(response) {
-      if (response.kind === 'stream') return translateStream(response, createTranslator());
-      const translated = toCaller(asLosslessObject(parseLossless(response.bytes.toString('utf8'))));
-      if (translated === null) throw new VendorError('unreadable', 'the response cannot be translated', { status: response.status });
-      const bytes = Buffer.from(JSON.stringify(translated));
-      return { ...response, contentType: 'application/json', bytes, summary: asSentToCaller(response.summary) };
+      if (response.kind === 'stream')
+        return { ...translateStream(response, createTranslator()), summary: () => asSentToCaller(response.summary()) };
+      return { ...withBody(response, translateJson(response, toCaller)), summary: asSentToCaller(response.summary) };
     },
   };
 }
@@ -142,42 +138,6 @@ function maxTokensField({ baseUrl }: Provider): 'max_completion_tokens' | 'max_t
 /** Returns the form of reasoning that every model of the vendor takes. */
 function takesReasoning({ baseUrl }: Provider): 'none' | 'details' {
   return new URL(baseUrl).hostname === 'openrouter.ai' ? 'details' : 'none';
-}
-
-function translateStream(response: StreamResponse, translator: StreamTranslator): StreamResponse {
-  const parser = createSseParser();
-  const translate = (events: readonly SseEvent[]): string => events.map((event) => translator.push(event)).join('');
-  /** The vendor's last event may lack its blank line, and the stream its closing event. */
-  const finish = (): string => translate(parser.end().events) + translator.end();
-
-  async function* chunks(): AsyncGenerator<StreamChunk, StreamEnd> {
-    const inner = response.chunks();
-    try {
-      for (;;) {
-        const step = await inner.next();
-        if (step.done && step.value.kind === 'broken') return { ...step.value, errorForwarded: false };
-        const isLast = step.done === true || step.value.isLast;
-        const text = (step.done ? '' : translate(parser.push(step.value.bytes).events)) + (isLast ? finish() : '');
-        const { ended, problem, usageEvent } = translator.state();
-        const isBroken = ended === 'broken' || (isLast && ended !== 'whole');
-        if (text !== '') yield toChunk(text, isLast && !isBroken, usageEvent);
-        if (isBroken) return { kind: 'broken', message: problem ?? 'the stream cannot be translated', errorForwarded: false };
-        if (isLast) return { kind: 'whole' };
-      }
-    } finally {
-      await inner.return({ kind: 'whole' });
-    }
-  }
-  return { ...response, chunks, summary: () => asSentToCaller(response.summary()) };
-}
-
-/** The chunk of these events, of which `usageEvent` is the one that only reports usage. */
-function toChunk(text: string, isLast: boolean, usageEvent: string | undefined): StreamChunk {
-  const bytes = Buffer.from(text);
-  const start = usageEvent === undefined ? -1 : bytes.lastIndexOf(usageEvent);
-  return usageEvent === undefined || start < 0
-    ? { bytes, isLast }
-    : { bytes, isLast, usage: [{ start, end: start + Buffer.byteLength(usageEvent) }] };
 }
 
 /** Returns the summary with the turn as the caller gets it, because the caller's next call repeats that turn. */

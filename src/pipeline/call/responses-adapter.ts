@@ -3,11 +3,8 @@
  * are translated back. See docs/architecture/translation.md#responses.
  */
 import type { Call, Candidate, ModelTraits } from '../../core/call.ts';
-import { VendorError } from '../../core/errors.ts';
 import { asArray, type JsonObject } from '../../core/json/narrow.ts';
 import { scanObject } from '../../core/json/spans.ts';
-import type { SseEvent } from '../../core/sse.ts';
-import { createSseParser } from '../../core/sse.ts';
 import { rejectUntranslatable } from '../../dialects/contract/untranslatable.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { asLosslessObject, omitNullish } from '../../dialects/json/lossless-json.ts';
@@ -19,9 +16,8 @@ import { requestToMessages } from '../../dialects/translate/chat-to-messages.ts'
 import { chatToResponse, createChatToResponses } from '../../dialects/translate/responses/from-chat.ts';
 import { createMessagesToResponses, messagesToResponse } from '../../dialects/translate/responses/from-messages.ts';
 import { translateResponsesRequest } from '../../dialects/translate/responses/request.ts';
-import type { ResponsesTranslator } from '../../dialects/translate/responses/translator.ts';
-import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
-import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
+import type { VendorResponse } from '../../vendors/text.ts';
+import { translateJson, translateStream, withBody } from './translate-response.ts';
 
 export interface ResponsesTarget {
   readonly candidate: Candidate;
@@ -54,12 +50,15 @@ export function responsesAdapterFor(
     codec: routeCodecs[dialect],
     body: Buffer.from(JSON.stringify(body)),
     forwardedHeaders,
+    // The turn as the caller gets it, because the caller's next call repeats that turn.
     toCallerResponse(response: VendorResponse): VendorResponse {
-      if (response.kind === 'stream') return translateStream(response, createTranslator(identity, echo));
-      const translated = toResponse(asLosslessObject(parseLossless(response.bytes.toString('utf8'))), identity, echo);
-      if (translated === null) throw new VendorError('unreadable', 'the response cannot be translated', { status: response.status });
-      const bytes = Buffer.from(JSON.stringify(translated));
-      return { ...response, contentType: 'application/json', bytes, summary: { ...response.summary, turn: readAssistantTurn(translated) } };
+      if (response.kind === 'stream') {
+        const translator = createTranslator(identity, echo);
+        const summary = () => ({ ...response.summary(), turn: readAssistantTurn(translator.response()) });
+        return { ...translateStream(response, translator), summary };
+      }
+      const body = translateJson(response, (answer) => toResponse(answer, identity, echo));
+      return { ...withBody(response, body), summary: { ...response.summary, turn: readAssistantTurn(body) } };
     },
   };
 }
@@ -93,39 +92,4 @@ export function withoutSealedReasoning(call: Call): Pick<Call, 'body' | 'spans'>
   if (input.length === asArray(request.input).length) return call;
   const body = Buffer.from(JSON.stringify({ ...request, input }));
   return { body, spans: scanObject(body, bodyKeys) };
-}
-
-/** A stream that breaks ends with `response.failed`. */
-function translateStream(response: StreamResponse, translator: ResponsesTranslator): StreamResponse {
-  const parser = createSseParser();
-  const translate = (events: readonly SseEvent[]): string => events.map((event) => translator.push(event)).join('');
-  /** The vendor's last event may lack its blank line, and the stream its closing event. */
-  const finish = (): string => translate(parser.end().events) + translator.end();
-
-  async function* chunks(): AsyncGenerator<StreamChunk, StreamEnd> {
-    const inner = response.chunks();
-    try {
-      for (;;) {
-        const step = await inner.next();
-        const isCut = step.done === true && step.value.kind === 'broken';
-        const isLast = step.done === true || step.value.isLast;
-        const text = (step.done ? '' : translate(parser.push(step.value.bytes).events)) + (isLast && !isCut ? finish() : '');
-        const { begun, ended, problem } = translator.state();
-        const isBroken = isCut || ended === 'broken' || (isLast && ended !== 'whole');
-        if (!isBroken) {
-          if (text !== '') yield { bytes: Buffer.from(text), isLast };
-          if (isLast) return { kind: 'whole' };
-          continue;
-        }
-        const message = (isCut && step.value.kind === 'broken' ? step.value.message : problem) ?? 'the stream cannot be translated';
-        const failed = text + (begun ? translator.fail(message) : '');
-        if (failed !== '') yield { bytes: Buffer.from(failed), isLast: false };
-        return { kind: 'broken', message, errorForwarded: begun };
-      }
-    } finally {
-      await inner.return({ kind: 'whole' });
-    }
-  }
-  // The turn as the caller gets it, because the caller's next call repeats that turn.
-  return { ...response, chunks, summary: () => ({ ...response.summary(), turn: readAssistantTurn(translator.response()) }) };
 }

@@ -29,7 +29,6 @@ export interface ResponsesWriter {
   startCall: CallItems['start'];
   callArguments: CallItems['add'];
   endCall: CallItems['end'];
-  callCount: CallItems['count'];
   /** `incomplete` is the reason why the response is not complete. */
   finish(end: { readonly incomplete: IncompleteReason | null; readonly usage: JsonObject | null }): string;
   /** Ends a stream that broke. */
@@ -180,7 +179,6 @@ export function createResponsesWriter(identity: ResponsesIdentity, { members, to
     startCall: (key, call) => endOpen() + calls.endWhole() + calls.start(key, call),
     callArguments: calls.add,
     endCall: calls.end,
-    callCount: calls.count,
     finish(end) {
       ({ incomplete, usage } = end);
       const ended = endOpen() + calls.endAll();

@@ -1,0 +1,66 @@
+/** Writes JSON text of parsed values, which may be nested deeper than the stack, and follows JSON text that arrives in pieces. */
+import { isObject, parseJson } from '../../core/json/narrow.ts';
+import { backslash, closeBrace, closeBracket, openBrace, openBracket, quote } from '../../core/json/syntax.ts';
+
+/** JSON text of a parsed value with its strings mapped by `mapText`. Empty when the value is nested too deeply to serialize. */
+export function toJsonText(value: unknown, mapText?: (holder: unknown, key: string, text: string) => string): string {
+  try {
+    if (!mapText) return JSON.stringify(value) ?? '';
+    return (
+      JSON.stringify(value, function (this: unknown, key: string, member: unknown) {
+        return typeof member === 'string' ? mapText(this, key, member) : member;
+      }) ?? ''
+    );
+  } catch (error) {
+    if (error instanceof RangeError) return ''; // JSON.stringify is recursive, JSON.parse is not.
+    throw error;
+  }
+}
+
+/** A JSON object that arrives in pieces, such as the arguments of a tool call. */
+export interface ObjectText {
+  /** Takes time in proportion to the piece, however long the text is. */
+  add(piece: string): void;
+  /** Whether the text is a complete JSON object, which nothing but white space can extend. */
+  isComplete(): boolean;
+}
+
+export function createObjectText(): ObjectText {
+  let text = '';
+  let state: 'open' | 'complete' | 'invalid' = 'open';
+  let depth = 0;
+  let isInString = false;
+  let isEscaped = false;
+
+  /** Whether the outermost bracket is closed in this piece. */
+  const closesIn = (piece: string): boolean => {
+    for (let at = 0; at < piece.length; at += 1) {
+      const code = piece.charCodeAt(at);
+      if (isEscaped) isEscaped = false;
+      else if (isInString) {
+        if (code === backslash) isEscaped = true;
+        else if (code === quote) isInString = false;
+      } else if (code === quote) isInString = true;
+      else if (code === openBrace || code === openBracket) depth += 1;
+      else if (code === closeBrace || code === closeBracket) {
+        depth -= 1;
+        if (depth <= 0) return true;
+      }
+    }
+    return false;
+  };
+
+  return {
+    add(piece) {
+      if (state === 'complete' && /[^ \t\n\r]/.test(piece)) state = 'invalid';
+      if (state !== 'open') return;
+      const isClosed = closesIn(piece);
+      text += piece;
+      if (!isClosed) return;
+      // Brackets outside of strings are balanced only once in an object, so the text is parsed once.
+      state = isObject(parseJson(text)) ? 'complete' : 'invalid';
+      text = '';
+    },
+    isComplete: () => state === 'complete',
+  };
+}

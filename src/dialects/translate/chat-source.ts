@@ -1,0 +1,60 @@
+/** Reads the stream of a chat vendor for the translators. */
+import { asArray, asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import type { Tokens } from '../../core/pricing.ts';
+import { parseChatUsage } from '../contract/token-usage.ts';
+import { type StreamSource, unnamedProblem } from './stream.ts';
+
+/** A chunk, and what it adds to the message. */
+export interface ChatPart {
+  readonly chunk: JsonObject;
+  readonly delta: JsonObject;
+}
+
+/** How a response ends, as far as the vendor has reported it. */
+export interface ChatEnd {
+  readonly finishReason: string | null;
+  readonly tokens: Tokens | null;
+  readonly reasoningTokens: number;
+}
+
+export interface ChatSource extends StreamSource<ChatPart> {
+  end(): ChatEnd;
+}
+
+export function createChatSource(): ChatSource {
+  let finishReason: string | null = null;
+  let tokens: Tokens | null = null;
+  let reasoningTokens = 0;
+
+  const readUsage = (usage: unknown): void => {
+    tokens = parseChatUsage(usage) ?? tokens;
+    reasoningTokens = countReasoning(usage) ?? reasoningTokens;
+  };
+
+  return {
+    read(data) {
+      if (data === '') return { kind: 'keep-alive' };
+      if (data === '[DONE]') return { kind: 'end' };
+      const chunk = parseJson(data);
+      if (!isObject(chunk)) return { kind: 'ignored' };
+      const { error } = chunk;
+      if (error !== undefined && error !== null)
+        return { kind: 'error', message: asString(asObject(error).message) ?? asString(error) ?? unnamedProblem };
+      readUsage(asObject(chunk.x_groq).usage);
+      readUsage(chunk.usage);
+      // Further choices (`n` > 1) have no equivalent; a first chunk without choices carries no content.
+      const choices = asArray(chunk.choices).map(asObject);
+      const choice = choices.find(({ index }) => index === undefined || index === null || index === 0);
+      if (!choice) return { kind: 'ignored' };
+      finishReason = asString(choice.finish_reason) ?? finishReason;
+      return { kind: 'part', part: { chunk, delta: asObject(choice.delta) } };
+    },
+    isComplete: () => finishReason !== null,
+    end: () => ({ finishReason, tokens, reasoningTokens }),
+  };
+}
+
+/** Tokens of reasoning in the usage of a chat response. */
+export function countReasoning(usage: unknown): number | undefined {
+  return asCount(asObject(asObject(usage).completion_tokens_details).reasoning_tokens);
+}

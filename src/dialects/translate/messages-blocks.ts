@@ -1,0 +1,136 @@
+/** Reads the content blocks of messages responses, plain and streamed, and writes what they hold for a caller of another dialect. */
+import { asObject, asString, type JsonObject } from '../../core/json/narrow.ts';
+import { asLosslessObject, asNonEmptyString } from '../json/lossless-json.ts';
+import { parseLossless } from '../json/parse-lossless.ts';
+import { jsonAnswerToolName } from './json-answer-tool.ts';
+import type { MessagesPart } from './messages-source.ts';
+
+/** Functions return the caller's events. `position` is that of a tool call among the calls of the response. */
+export interface BlockWriter {
+  /** Text, or input of the tool whose input is the text of the response. */
+  text(piece: string): string;
+  thinking(piece: string): string;
+  /** Ends thinking; `block` is the complete block, which may be a redacted one. */
+  endThinking(block: JsonObject): string;
+  /** `id` is null when the vendor sent none. */
+  startTool(position: number, tool: { readonly id: string | null; readonly name: string }): string;
+  toolInput(position: number, piece: string): string;
+  endTool(position: number): string;
+}
+
+export interface BlockReader {
+  /** A block of a plain response, from `parseLossless`. */
+  addBlock(block: JsonObject): string;
+  addPart(part: MessagesPart): string;
+  /** Ends blocks that the vendor left open. */
+  end(): string;
+  /** Number of tool calls so far. */
+  toolCount(): number;
+}
+
+/** A block that has not ended. */
+type OpenBlock =
+  | { readonly kind: 'thinking'; readonly block: JsonObject; thinking: string; signature: string }
+  | {
+      readonly kind: 'tool';
+      /** Null when its input is the text of the response. */
+      readonly position: number | null;
+      /** Input from the start of the block: vendors send it either there, or in deltas. */
+      readonly input: string;
+      hasDeltas: boolean;
+    };
+
+export function createBlockReader(writer: BlockWriter): BlockReader {
+  const open = new Map<unknown, OpenBlock>();
+  let toolCount = 0;
+
+  const startTool = (index: unknown, { id, name }: JsonObject, input: unknown): string => {
+    const position = name === jsonAnswerToolName ? null : toolCount;
+    open.set(index, { kind: 'tool', position, input: JSON.stringify(asLosslessObject(input)), hasDeltas: false });
+    if (position === null) return '';
+    toolCount += 1;
+    return writer.startTool(position, { id: asNonEmptyString(id), name: asString(name) ?? '' });
+  };
+
+  /** `readInput` returns the input of a tool with the digits of its numbers. */
+  const start = (index: unknown, block: JsonObject, readInput: () => unknown): string => {
+    switch (block.type) {
+      case 'text':
+        return writer.text(asString(block.text) ?? '');
+      case 'thinking': {
+        const thinking = asString(block.thinking) ?? '';
+        const ended = end(index);
+        open.set(index, { kind: 'thinking', block, thinking, signature: asString(block.signature) ?? '' });
+        return ended + writer.thinking(thinking);
+      }
+      case 'redacted_thinking':
+        return writer.endThinking(block);
+      case 'tool_use':
+        return end(index) + startTool(index, block, readInput());
+      default:
+        return '';
+    }
+  };
+
+  const input = (position: number | null, piece: string): string =>
+    position === null ? writer.text(piece) : writer.toolInput(position, piece);
+
+  const resume = (index: unknown, delta: JsonObject): string => {
+    const block = open.get(index);
+    switch (delta.type) {
+      case 'text_delta':
+        return writer.text(asString(delta.text) ?? '');
+      case 'thinking_delta': {
+        const thinking = asString(delta.thinking) ?? '';
+        if (block?.kind === 'thinking') block.thinking += thinking;
+        return writer.thinking(thinking);
+      }
+      case 'signature_delta':
+        if (block?.kind === 'thinking') block.signature += asString(delta.signature) ?? '';
+        return '';
+      case 'input_json_delta': {
+        const piece = asString(delta.partial_json) ?? '';
+        if (block?.kind !== 'tool' || piece === '') return '';
+        block.hasDeltas = true;
+        return input(block.position, piece);
+      }
+      default:
+        return '';
+    }
+  };
+
+  const end = (index: unknown): string => {
+    const block = open.get(index);
+    if (!block) return '';
+    open.delete(index);
+    if (block.kind === 'thinking') {
+      const { thinking, signature } = block;
+      return writer.endThinking({ ...block.block, thinking, signature });
+    }
+    const rest = block.hasDeltas ? '' : input(block.position, block.input);
+    return rest + (block.position === null ? '' : writer.endTool(block.position));
+  };
+
+  return {
+    addBlock: (block) => start(null, block, () => block.input) + end(null),
+    addPart({ event, data }) {
+      switch (event.type) {
+        case 'content_block_start':
+          return start(event.index, asObject(event.content_block), () => readToolInput(data));
+        case 'content_block_delta':
+          return resume(event.index, asObject(event.delta));
+        case 'content_block_stop':
+          return end(event.index);
+        default:
+          return '';
+      }
+    },
+    end: () => [...open.keys()].map(end).join(''),
+    toolCount: () => toolCount,
+  };
+}
+
+/** Only here does the vendor send an object instead of text, so only here numbers must keep their digits. */
+function readToolInput(data: string): unknown {
+  return asLosslessObject(asLosslessObject(parseLossless(data)).content_block).input;
+}

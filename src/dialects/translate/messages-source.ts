@@ -1,0 +1,69 @@
+/** Reads the stream of a messages vendor for the translators. */
+import { asCount, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import type { Tokens } from '../../core/pricing.ts';
+import { parseMessagesUsage } from '../contract/token-usage.ts';
+import { type StreamSource, unnamedProblem } from './stream.ts';
+
+/** An event of the message or one of its blocks. */
+export interface MessagesPart {
+  readonly event: JsonObject;
+  /** JSON of the event, for numbers that must keep their digits. */
+  readonly data: string;
+}
+
+/** How a response ends, as far as the vendor has reported it. */
+export interface MessagesEnd {
+  readonly stopReason: unknown;
+  readonly tokens: Tokens | null;
+  readonly thinkingTokens: number;
+}
+
+export interface MessagesSource extends StreamSource<MessagesPart> {
+  end(): MessagesEnd;
+}
+
+export function createMessagesSource(): MessagesSource {
+  let stopReason: unknown = null;
+  let tokens: Tokens | null = null;
+  let thinkingTokens = 0;
+
+  const readUsage = (usage: unknown): void => {
+    tokens = parseMessagesUsage(usage, tokens);
+    thinkingTokens = countThinking(usage) ?? thinkingTokens;
+  };
+
+  return {
+    read(data) {
+      const event = data === '' ? null : parseJson(data);
+      if (!isObject(event)) return { kind: 'ignored' };
+      switch (event.type) {
+        case 'message_start':
+          readUsage(asObject(event.message).usage);
+          return { kind: 'part', part: { event, data } };
+        case 'content_block_start':
+        case 'content_block_delta':
+        case 'content_block_stop':
+          return { kind: 'part', part: { event, data } };
+        case 'message_delta':
+          stopReason = asObject(event.delta).stop_reason ?? stopReason;
+          readUsage(event.usage);
+          return { kind: 'part', part: { event, data } };
+        case 'message_stop':
+          return { kind: 'end' };
+        case 'ping':
+          return { kind: 'keep-alive' };
+        case 'error':
+          return { kind: 'error', message: asString(asObject(event.error).message) ?? unnamedProblem };
+        default:
+          return { kind: 'ignored' }; // Anthropic asks clients to ignore unknown events (docs/vendors.md).
+      }
+    },
+    isComplete: () => false,
+    end: () => ({ stopReason, tokens, thinkingTokens }),
+  };
+}
+
+/** Tokens of thinking in the usage of a messages response. */
+export function countThinking(usage: unknown): number | undefined {
+  return asCount(asObject(asObject(usage).output_tokens_details).thinking_tokens);
+}
