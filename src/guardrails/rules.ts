@@ -1,27 +1,22 @@
 /**
- * Compiles and evaluates the content rules of a project. Expressions of projects run in RE2, in time linear in the text.
+ * Groups the content rules of a project by place, and evaluates texts: short ones at once, others in a thread.
  *
- * Long texts are evaluated in chunks, and the event loop runs between them: fifty rules over a body of 32 MiB take seconds. Chunks overlap by
- * `overlap` characters, so that no shorter match is split; `^` and `$` of an expression match at the ends of each chunk.
+ * Long texts are evaluated in chunks, between which other calls use the thread. Chunks overlap by `overlap` characters, so that no shorter
+ * match is split; `^` and `$` of an expression match at the ends of each chunk.
  */
-import { setImmediate as turn } from 'node:timers/promises';
-import { LRUCache } from 'lru-cache';
-import { RE2JS } from 're2js';
-import { detectors } from './content-classes.ts';
 import type { ContentRule, RuleClass } from './content-rule.ts';
-import { ignorable } from './injection-forms.ts';
-
-interface CompiledRule {
-  readonly class: RuleClass;
-  readonly action: ContentRule['action'];
-  readonly matches: (text: string) => boolean;
-}
+import { matchesRule, matchingCost } from './match-rules.ts';
+import { matchInThread } from './rule-thread.ts';
 
 /** Rules for input or output. */
 export interface PlaceRules {
-  readonly rules: readonly CompiledRule[];
+  readonly rules: readonly ContentRule[];
   /** At least one of them blocks. */
   readonly blocks: boolean;
+  /** Upper bound of the time to evaluate a character, in microseconds. */
+  readonly cost: number;
+  /** In characters. */
+  readonly chunkLength: number;
 }
 
 /** Null without rules: texts are not evaluated then. */
@@ -37,67 +32,59 @@ export interface RuleVerdict {
   readonly observed: readonly RuleClass[];
 }
 
-/** Compiled expressions to keep: more than the projects of a busy process use. */
-const maxCompiled = 1_000;
+/** Time for which the event loop may be blocked; a turn of the thread costs 0.1 ms. */
+const maxInlineMicros = 2_000;
+/** Time for which a rule and a chunk may occupy the thread, unless the chunk has the least length. */
+const maxThreadMicros = 100_000;
+const chunkLengths = { min: 32 * 1024, max: 256 * 1024 };
+const overlap = 1024;
 
-/** Caches compiled expressions: the rows of projects are reloaded every few seconds. */
-export function createRuleCompiler(): (rules: readonly ContentRule[]) => CompiledRules {
-  const compiled = new LRUCache<string, RE2JS>({ max: maxCompiled, memoMethod: (expression) => RE2JS.compile(expression) });
-
-  const finderOf = ({ class: ruleClass, expression = '' }: ContentRule): CompiledRule['matches'] => {
-    if (ruleClass !== 'expression') return detectors[ruleClass];
-    const pattern = compiled.memo(expression);
-    return (text) => pattern.test(text);
+export function compileRules(rules: readonly ContentRule[]): CompiledRules {
+  const rulesOf = (place: ContentRule['place']): PlaceRules | null => {
+    const placed = rules.filter((rule) => rule.place === place);
+    if (placed.length === 0) return null;
+    return {
+      rules: placed,
+      blocks: placed.some(({ action }) => action === 'block'),
+      cost: placed.reduce((sum, rule) => sum + matchingCost(rule), 0),
+      chunkLength: chunkLengthFor(placed),
+    };
   };
-
-  const rulesOf = (rules: readonly ContentRule[], place: ContentRule['place']): PlaceRules | null => {
-    const ready = rules.filter((rule) => rule.place === place).map((rule) => ({ ...rule, matches: finderOf(rule) }));
-    return ready.length === 0 ? null : { rules: ready, blocks: ready.some(({ action }) => action === 'block') };
-  };
-  return (rules) => ({ input: rulesOf(rules, 'input'), output: rulesOf(rules, 'output') });
+  return { input: rulesOf('input'), output: rulesOf('output') };
 }
 
 /** Evaluates all texts. Each rule is reported once, however often it matches. */
-export async function evaluateTexts({ rules }: PlaceRules, texts: readonly string[]): Promise<RuleVerdict> {
-  const observed = new Set<RuleClass>();
-  let remaining = [...rules];
-  let read = 0;
+export async function evaluateTexts({ rules, cost, chunkLength }: PlaceRules, texts: readonly string[]): Promise<RuleVerdict> {
+  const length = texts.reduce((sum, text) => sum + text.length, 0);
+  const matches = length * cost <= maxInlineMicros ? matchesRule : matchInThread;
+  const observed = new Set<ContentRule>();
+  const verdict = (blockedBy: RuleClass | null): RuleVerdict => {
+    return { blockedBy, observed: [...new Set([...observed].map((rule) => rule.class))] };
+  };
   for (const text of texts) {
     for (let at = 0; at < text.length; ) {
-      const { chunk, next } = chunkAt(text, at);
-      const forms = normalizedForms(chunk);
-      const matched = remaining.filter(({ matches }) => forms.some(matches));
-      const block = matched.find(({ action }) => action === 'block');
-      if (block) return { blockedBy: block.class, observed: [...observed] };
-      for (const rule of matched) observed.add(rule.class);
-      if (matched.length > 0) remaining = remaining.filter((rule) => !matched.includes(rule));
+      const { chunk, next } = chunkAt(text, at, chunkLength);
+      for (const rule of rules) {
+        if (observed.has(rule) || !(await matches(rule, chunk))) continue;
+        if (rule.action === 'block') return verdict(rule.class);
+        observed.add(rule);
+      }
       at = next;
-      read += chunk.length;
-      if (read < chunkLength) continue;
-      read = 0;
-      await turn();
     }
   }
-  return { blockedBy: null, observed: [...observed] };
+  return verdict(null);
 }
 
-/** The text unchanged, and with full-width letters and digits, dashes, spaces and zero-width characters normalized. */
-function normalizedForms(chunk: string): readonly string[] {
-  if (!/[^\p{ASCII}]/u.test(chunk)) return [chunk];
-  const plain = chunk
-    .replace(ignorable, '')
-    .normalize('NFKC')
-    .replace(/\p{Pd}/gu, '-')
-    .replace(/\p{Zs}/gu, ' ');
-  return plain === chunk ? [chunk] : [chunk, plain];
+/** The slower a rule, the shorter the chunks, unless an anchor could match at their ends. */
+function chunkLengthFor(rules: readonly ContentRule[]): number {
+  const { min, max } = chunkLengths;
+  if (rules.some(({ expression = '' }) => /[\^$]|\\[Az]/.test(expression))) return max;
+  return Math.max(min, Math.min(max, Math.floor(maxThreadMicros / Math.max(...rules.map(matchingCost)))));
 }
-
-const chunkLength = 256 * 1024;
-const overlap = 1024;
 
 /** The chunk at `start`, which ends at white space if possible: half a number could be a different one. */
-function chunkAt(text: string, start: number): { chunk: string; next: number } {
-  const limit = start + chunkLength;
+function chunkAt(text: string, start: number, length: number): { chunk: string; next: number } {
+  const limit = start + length;
   if (limit >= text.length) return { chunk: text.slice(start), next: text.length };
   const end = spaceBefore(text, limit);
   return { chunk: text.slice(start, end), next: spaceBefore(text, end - overlap) };

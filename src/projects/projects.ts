@@ -9,7 +9,7 @@ import type { Database, Queries } from '../db/database.ts';
 import { createNotifiedCache } from '../db/notified-cache.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
 import { parseStoredRules } from '../guardrails/content-rule.ts';
-import { type CompiledRules, createRuleCompiler } from '../guardrails/rules.ts';
+import { type CompiledRules, compileRules } from '../guardrails/rules.ts';
 import { type Applications, applicationsSubquery, createApplications, parseApplications } from './applications.ts';
 import { type ContentRules, createContentRules } from './content-rules.ts';
 import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjectSettings, toSettingsJson } from './project-settings.ts';
@@ -55,8 +55,6 @@ export interface ProjectsOptions {
 }
 
 export function createProjects({ database, clock, logger, onChange }: ProjectsOptions): Projects {
-  const compileRules = createRuleCompiler();
-  const fromRow = (row: ProjectRow): Project => toProject(row, compileRules);
   const cache = createNotifiedCache<Project>({
     ...{ database, channel: projectChannel, clock, logger, onChange },
     load: async (projectId) => {
@@ -64,7 +62,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       const rows = await withQueryTimeout(database, query).catch((cause: unknown) => {
         throw gatewayError('keystore_unavailable', { message: 'the project cannot be read', cause });
       });
-      return rows[0] ? fromRow(rows[0]) : null;
+      return rows[0] ? toProject(rows[0]) : null;
     },
   });
 
@@ -84,7 +82,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       );
       if (!row) throw gatewayError('not_found', { message: 'no such project' });
       await tx.query('select pg_notify($1::text, $2::text)', [projectChannel, row.id]);
-      return { project: fromRow(row), created };
+      return { project: toProject(row), created };
     });
     cache.invalidate(result.project.id);
     return result;
@@ -92,7 +90,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
 
   const findBySlug = async (slug: string): Promise<Project | null> => {
     const [row] = await database.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text`, [slug]);
-    return row ? fromRow(row) : null;
+    return row ? toProject(row) : null;
   };
 
   return {
@@ -110,7 +108,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     },
     async list() {
       const rows = await database.query<ProjectRow>(`select ${projectColumns} from projects order by slug`);
-      return rows.map(fromRow);
+      return rows.map(toProject);
     },
     start: cache.start,
     stop: cache.stop,
@@ -153,7 +151,7 @@ async function insertProject(tx: Queries, slug: string, now: number): Promise<bo
   return rows.length > 0;
 }
 
-function toProject(row: ProjectRow, compileRules: ReturnType<typeof createRuleCompiler>): Project {
+function toProject(row: ProjectRow): Project {
   return Object.freeze({
     id: row.id,
     slug: row.slug,

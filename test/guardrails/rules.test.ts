@@ -1,9 +1,9 @@
 import { expect, test } from '@jest/globals';
-import { type ContentRule, parseRulesInput } from '../../src/guardrails/content-rule.ts';
-import { createRuleCompiler, evaluateTexts, type PlaceRules } from '../../src/guardrails/rules.ts';
+import { type ContentRule, parseRulesInput, parseStoredRules } from '../../src/guardrails/content-rule.ts';
+import { compileRules, evaluateTexts, type PlaceRules } from '../../src/guardrails/rules.ts';
 
 function inputRules(...rules: Omit<ContentRule, 'place'>[]): PlaceRules {
-  const { input } = createRuleCompiler()(rules.map((rule) => ({ ...rule, place: 'input' })));
+  const { input } = compileRules(rules.map((rule) => ({ ...rule, place: 'input' })));
   if (!input) throw new Error('no rules of input');
   return input;
 }
@@ -38,8 +38,8 @@ test.each([
 });
 
 test('input or output without rules compiles to null', () => {
-  expect(createRuleCompiler()([])).toEqual({ input: null, output: null });
-  const { input, output } = createRuleCompiler()([{ class: 'email', place: 'output', action: 'observe' }]);
+  expect(compileRules([])).toEqual({ input: null, output: null });
+  const { input, output } = compileRules([{ class: 'email', place: 'output', action: 'observe' }]);
   expect([input, output?.blocks]).toEqual([null, false]);
 });
 
@@ -66,17 +66,28 @@ test('expressions that are exponential in other engines are linear', async () =>
   expect(await evaluateTexts(rules, [`${'a'.repeat(100_000)}b`, 'x'.repeat(100_000)])).toEqual({ blockedBy: null, observed: [] });
 });
 
-test('the event loop runs while a long text is evaluated', async () => {
+test.each([
+  [
+    'a long text',
+    'terms and terms '.repeat(1_000_000),
+    [{ class: 'credential' }, { class: 'expression', expression: '(?i)secret\\s+plan' }],
+  ],
+  [
+    'an expression with large repetitions',
+    Array.from({ length: 2_000 }, (_, index) => `${index % 7 === 0 ? 'confidential' : 'internal'} note ${index}`).join(' '),
+    [{ class: 'expression', expression: '(?i)(?:confidential|internal).{0,400}(?:launch|merger)' }],
+  ],
+] as const)('the event loop runs while a thread evaluates %s', async (_name, text, rules) => {
   let turns = 0;
-  const timer = setInterval(() => {
+  const count = (): void => {
     turns += 1;
-  }, 1);
-  await evaluateTexts(
-    inputRules({ class: 'credential', action: 'block' }, { class: 'expression', action: 'block', expression: '(?i)secret\\s+plan' }),
-    ['terms and terms '.repeat(1_000_000)],
-  );
-  clearInterval(timer);
-  expect(turns).toBeGreaterThan(10);
+    next = setImmediate(count);
+  };
+  let next = setImmediate(count);
+  const placed = inputRules(...rules.map((rule) => ({ ...rule, action: 'block' as const })));
+  expect(await evaluateTexts(placed, [text, 'and the end'])).toEqual({ blockedBy: null, observed: [] });
+  clearImmediate(next);
+  expect(turns).toBeGreaterThan(1_000);
 });
 
 const rule = { class: 'email', place: 'input', action: 'block' };
@@ -106,11 +117,18 @@ test.each<[string, unknown, RegExp[]]>([
   [
     'an expression too large when written out',
     { rules: [{ ...rule, class: 'expression', expression: '(?:[a-z]\\d){990}(?:b?){990}x' }] },
-    [/too large/],
+    [/would be too slow: \d+ instructions .* at most 1000/],
   ],
   ['an expression too long', { rules: [{ ...rule, class: 'expression', expression: 'a'.repeat(501) }] }, [/rules\.0\.expression/]],
   ['too many', { rules: Array.from({ length: 51 }, () => rule) }, [/rules: .*50/]],
 ])('rules are refused with their place: %s', (_name, input, messages) => {
   for (const message of messages)
     expect(() => parseRulesInput(input)).toThrow(expect.objectContaining({ code: 'bad_request', message: expect.stringMatching(message) }));
+});
+
+test('a stored expression that is larger than is accepted now stays in force', async () => {
+  const [rule] = parseStoredRules([{ class: 'expression', place: 'input', action: 'block', expression: 'plan.{0,990}merger.{0,400}' }]);
+  if (!rule) throw new Error('no rule');
+  expect(() => parseRulesInput({ rules: [rule] })).toThrow(/would be too slow/);
+  expect(await evaluateTexts(inputRules(rule), ['the plan of a merger'])).toMatchObject({ blockedBy: 'expression' });
 });

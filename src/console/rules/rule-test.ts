@@ -1,7 +1,7 @@
 /** Evaluates the rules of a project on a text. Nothing is stored, and the text is not in a URL. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ContentRule } from '../../guardrails/content-rule.ts';
-import { createRuleCompiler, evaluateTexts } from '../../guardrails/rules.ts';
+import { compileRules, evaluateTexts } from '../../guardrails/rules.ts';
 import { badge, notice, form as renderForm, section, selectField, table, textArea } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -47,11 +47,10 @@ export async function ruleTest(context: ConsoleContext, rules: readonly ContentR
  * served between two rules, and after `budgetMs` the remaining rules are not tested.
  */
 export async function evaluateRules(rules: readonly ContentRule[], text: string, budgetMs = 2_000): Promise<RuleResult[]> {
-  const compile = createRuleCompiler();
   const results: RuleResult[] = [];
   const startedAt = performance.now();
   for (const rule of rules) {
-    const placed = compile([rule])[rule.place];
+    const placed = compileRules([rule])[rule.place];
     if (!placed || (results.length > 0 && performance.now() - startedAt >= budgetMs)) {
       results.push({ rule, isMatch: null });
       continue;

@@ -1,0 +1,8 @@
+/** The thread of `rule-thread.ts`. */
+import { parentPort } from 'node:worker_threads';
+import { matchesRule } from './match-rules.ts';
+import type { MatchRequest, MatchResponse } from './rule-thread.ts';
+
+parentPort?.on('message', ({ id, rule, text }: MatchRequest) => {
+  parentPort?.postMessage({ id, isMatch: matchesRule(rule, text) } satisfies MatchResponse);
+});
