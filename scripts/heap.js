@@ -1,8 +1,15 @@
-/** Measures a program's memory through its inspector: start it with `--inspect=127.0.0.1:0`. */
+/** Uses a program's inspector, and measures its memory: start it with `--inspect=127.0.0.1:0`. */
 
 /**
  * Bytes that survive a full garbage collection: objects, and the buffers that they hold.
  * @typedef {{ calls: number, heapBytes: number, bufferBytes: number }} Measure
+ */
+
+/**
+ * @typedef {object} Inspector
+ * @property {(method: string, params?: object) => Promise<any>} send a method of the Chrome DevTools protocol
+ * @property {() => Promise<Omit<Measure, 'calls'>>} measure
+ * @property {() => void} close
  */
 
 /** The share of measures at the start in which caches fill and code is compiled. */
@@ -10,13 +17,13 @@ const warmUpPart = 0.25;
 
 /**
  * @param {string} stderr the program's output at its start
- * @returns {Promise<{ measure: () => Promise<Omit<Measure, 'calls'>>, close: () => void }>} the program does not end while the connection is open
+ * @returns {Promise<Inspector>} the program does not end while the connection is open
  */
 export async function openInspector(stderr) {
   const address = /ws:\/\/\S+/.exec(stderr)?.[0];
   if (address === undefined) throw new Error('the program has no inspector');
   const socket = new WebSocket(address);
-  /** @type {Map<number, (result: { result: { value: string } }) => void>} */
+  /** @type {Map<number, (result: any) => void>} */
   const waiting = new Map();
   let lastId = 0;
   socket.addEventListener('message', ({ data }) => {
@@ -28,7 +35,7 @@ export async function openInspector(stderr) {
     socket.addEventListener('open', resolve, { once: true });
     socket.addEventListener('error', () => reject(new Error('the inspector does not respond')), { once: true });
   });
-  /** @type {(method: string, params?: object) => Promise<{ result: { value: string } }>} */
+  /** @type {Inspector['send']} */
   const send = (method, params = {}) =>
     new Promise((resolve) => {
       lastId += 1;
@@ -43,7 +50,7 @@ export async function openInspector(stderr) {
     const { heapUsed, arrayBuffers } = JSON.parse(result.value);
     return { heapBytes: heapUsed, bufferBytes: arrayBuffers };
   };
-  return { measure, close: () => socket.close() };
+  return { send, measure, close: () => socket.close() };
 }
 
 /**

@@ -31,7 +31,7 @@ const projects = {
  * @param {string} options.name
  * @param {string} options.checkout
  * @param {ReturnType<typeof import('./processes.js').createProcesses>} options.processes
- * @param {string[]} options.measured the command prefix of measured programs
+ * @param {string[]} options.prefix of its command
  * @param {string} options.databaseUrl of an empty database
  * @param {number} options.vendorPort
  * @param {string} options.folder
@@ -39,7 +39,7 @@ const projects = {
  * @param {string[]} [options.flags] of Node
  * @returns {Promise<Gateway>}
  */
-export async function startGateway({ name, checkout, processes, measured, databaseUrl, vendorPort, folder, workers = 1, flags = [] }) {
+export async function startGateway({ name, checkout, processes, prefix, databaseUrl, vendorPort, folder, workers = 1, flags = [] }) {
   const home = join(folder, name.replaceAll(/[^\w-]/g, '-'));
   await mkdir(home, { recursive: true });
   await writeFile(join(home, 'gateway.yaml'), gatewayConfig(vendorPort));
@@ -58,7 +58,7 @@ export async function startGateway({ name, checkout, processes, measured, databa
   };
   const main = join(checkout, 'src', 'main.ts');
   await promisify(execFile)(process.execPath, [main, 'migrate'], { cwd: checkout, env: { ...process.env, ...env } });
-  const program = await processes.start(name, [...measured, process.execPath, ...flags, main, 'serve'], { cwd: checkout, env });
+  const program = await processes.start(name, [...prefix, process.execPath, ...flags, main, 'serve'], { cwd: checkout, env });
 
   /** @type {(method: string, path: string, token: string, body: object) => Promise<any>} */
   const send = async (method, path, token, body) => {

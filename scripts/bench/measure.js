@@ -4,8 +4,8 @@ import { cpuMs, memoryBytes, threadMs } from './proc.js';
 import { requestOf } from './scenarios.js';
 
 /** A target that uses less than this in a window does nothing more for the calls. */
-const [windowMs, idleMs, idleWindows] = [200, 8, 6];
-const storeLimitMs = 60_000;
+const [windowMs, usualIdleMs, idleWindows] = [200, 8, 6];
+const [storeLimitMs, idleLimitMs] = [60_000, 60_000];
 
 /**
  * @typedef {object} Target
@@ -37,9 +37,10 @@ const storeLimitMs = 60_000;
  * @param {{ ask: (message?: object) => Promise<any> }} options.callers
  * @param {{ ask: (message?: object) => Promise<any> }} options.vendor
  * @param {() => number} options.nextNumber the first number of this round's calls
+ * @param {number} [options.idleMs] CPU time of an idle target in 200 ms
  * @returns {Promise<Round>}
  */
-export async function measureRound({ target, scenario, calls, callers, vendor, nextNumber }) {
+export async function measureRound({ target, scenario, calls, callers, vendor, nextNumber, idleMs = usualIdleMs }) {
   const request = requestOf(scenario, target.keys?.[scenario.project ?? 'plain'] ?? null);
   const stored = await target.database?.countCalls();
   const vendorBefore = (await vendor.ask({})).requests;
@@ -56,7 +57,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
   });
   if (result.failure !== null || result.calls === 0) throw new Error(`${target.label}: ${result.failure ?? 'no call ended'}`);
   if (target.database && stored !== undefined) await untilStored(target, stored + result.calls);
-  const threads = await untilIdle(target);
+  const threads = await untilIdle(target, idleMs);
   const used = (/** @type {(name: string) => boolean} */ isCounted) =>
     [...threads].reduce((sum, [name, ms]) => sum + (isCounted(name) ? ms - (threadsBefore.get(name) ?? 0) : 0), 0);
   const perCall = (/** @type {number} */ ms) => (ms * 1_000) / result.calls;
@@ -83,12 +84,18 @@ async function untilStored({ label, database }, count) {
   throw new Error(`${label}: ${stored} of ${count} calls were stored`);
 }
 
-/** The CPU time of the threads at the end of the last window with work: waiting for it costs nothing. @param {Target} target */
-async function untilIdle({ pid }) {
+/**
+ * The CPU time of the threads at the end of the last window with work, so that the wait for the end is not part of it.
+ * @param {Target} target
+ * @param {number} idleMs
+ */
+async function untilIdle({ label, pid }, idleMs) {
   let busy = threadMs(pid);
   let last = cpuMs(pid);
+  const limitAt = performance.now() + idleLimitMs;
   for (let quiet = 0; quiet < idleWindows; ) {
     await sleep(windowMs);
+    if (performance.now() > limitAt) throw new Error(`${label}: does not become idle`);
     const now = threadMs(pid);
     const total = [...now.values()].reduce((sum, value) => sum + value, 0);
     quiet = total - last < idleMs ? quiet + 1 : 0;

@@ -81,9 +81,10 @@ export function createProcesses(folder) {
     /**
      * Starts a program of this folder that is used through messages.
      * @param {string} name
+     * @param {string[]} [args]
      */
-    fork(name) {
-      const child = fork(fileURLToPath(new URL(name, import.meta.url)), { serialization: 'advanced' });
+    fork(name, args = []) {
+      const child = fork(fileURLToPath(new URL(name, import.meta.url)), args, { serialization: 'advanced' });
       children.push(child);
       const stopping = new AbortController();
       child.once('exit', () => stopping.abort(new Error(`${name} ended`)));

@@ -74,6 +74,11 @@ export const scenarios = {
   },
 };
 
+/** The calls of a round. @param {Scenario} scenario */
+export function callsOf({ calls = 3_000 }) {
+  return calls;
+}
+
 const paths = { chat: '/v1/chat/completions', messages: '/v1/messages', embeddings: '/v1/embeddings' };
 
 /**

@@ -2,7 +2,7 @@
  * The vendor of the benchmark, a separate program: answers from bytes that it built at its start, by the first segment of the path. It must
  * cost less than the gateway, so that the gateway is what is measured.
  *
- * Started with a channel (`fork`): sends `{ port }`, and on any message `{ requests }`, the number of requests so far.
+ * Argument: its port, 0 for any. Started with a channel (`fork`): sends `{ port }`, and on any message `{ requests }`, the number of requests so far.
  */
 import { createServer } from 'node:net';
 import process from 'node:process';
@@ -169,7 +169,7 @@ const server = createServer({ noDelay: true }, (socket) => {
   socket.on('data', read);
   socket.on('error', () => socket.destroy());
 });
-server.listen({ host: '127.0.0.1', port: 0, backlog: 4_096 }, () => {
+server.listen({ host: '127.0.0.1', port: Number(process.argv[2] ?? 0), backlog: 4_096 }, () => {
   const address = server.address();
   process.send?.({ port: typeof address === 'object' ? address?.port : 0 });
 });

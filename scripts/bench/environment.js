@@ -1,0 +1,100 @@
+/** What every measurement needs: a folder, pinned programs, PostgreSQL, the vendor, the callers and the floor. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { cpus, tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { startGateway } from './gateway.js';
+import { measureRound } from './measure.js';
+import { openPostgres } from './postgres.js';
+import { createProcesses, pinCores } from './processes.js';
+
+/** @typedef {import('./measure.js').Target & { gateway?: import('./gateway.js').Gateway }} RunningTarget */
+
+/**
+ * Runs `work` and ends everything that it started.
+ * @template Result
+ * @param {{ vendorPort?: number }} options the vendor's port, for programs that are configured before
+ * @param {(bench: Bench) => Promise<Result>} work
+ * @returns {Promise<Result>}
+ */
+export async function withBench({ vendorPort = 0 }, work) {
+  const folder = await mkdtemp(join(tmpdir(), 'gateway-bench-'));
+  const { isPinned, measured } = pinCores(1);
+  const processes = createProcesses(folder);
+  const postgres = await openPostgres();
+  try {
+    console.log(`${cpus()[0]?.model}, ${cpus().length} processors, Node ${process.versions.node}, ${postgres.version}`);
+    if (!isPinned) console.log('not pinned: one core or no taskset, so the programs share cores');
+    const vendor = processes.fork('vendor.js', [String(vendorPort)]);
+    const { port } = await vendor.ask();
+    const callers = processes.fork('callers.js');
+    return await work(createBench({ folder, measured, processes, postgres, vendor, callers, vendorPort: port }));
+  } finally {
+    await processes.stopAll();
+    await postgres.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** @typedef {ReturnType<typeof createBench>} Bench */
+
+/**
+ * @param {object} parts
+ * @param {string} parts.folder
+ * @param {string[]} parts.measured
+ * @param {ReturnType<typeof createProcesses>} parts.processes
+ * @param {Awaited<ReturnType<typeof openPostgres>>} parts.postgres
+ * @param {ReturnType<ReturnType<typeof createProcesses>['fork']>} parts.vendor
+ * @param {ReturnType<ReturnType<typeof createProcesses>['fork']>} parts.callers
+ * @param {number} parts.vendorPort
+ */
+function createBench({ folder, measured, processes, postgres, vendor, callers, vendorPort }) {
+  let number = 0;
+  /** Numbers of calls, so that no two are the same. */
+  const nextNumber = () => {
+    number += 1_000_000;
+    return number;
+  };
+  return {
+    folder,
+    measured,
+    processes,
+    vendor,
+    callers,
+    vendorPort,
+    nextNumber,
+    /** @returns {Promise<RunningTarget>} */
+    async startFloor() {
+      const file = fileURLToPath(new URL('floor.js', import.meta.url));
+      const floor = await processes.start('floor', [...measured, process.execPath, file, `http://127.0.0.1:${vendorPort}`]);
+      return { label: 'floor', ...floor, keys: null, database: null };
+    },
+    /**
+     * @param {string} checkout
+     * @param {{ label?: string, workers?: number, flags?: string[], prefix?: string[] }} [options] prefix: of its command, instead of the pinning
+     * @returns {Promise<RunningTarget & { gateway: import('./gateway.js').Gateway }>}
+     */
+    async startGateway(checkout, { label = basename(checkout), prefix = measured, ...options } = {}) {
+      const database = await postgres.createDatabase();
+      const gateway = await startGateway({
+        name: label,
+        checkout,
+        processes,
+        prefix,
+        databaseUrl: database.url,
+        vendorPort,
+        folder,
+        ...options,
+      });
+      return { label, ...gateway.program, keys: gateway.keys, database, gateway };
+    },
+    /**
+     * @param {import('./measure.js').Target} target
+     * @param {import('./scenarios.js').Scenario} scenario
+     * @param {number} calls
+     * @param {{ idleMs?: number }} [options]
+     */
+    measure: (target, scenario, calls, options) => measureRound({ target, scenario, calls, callers, vendor, nextNumber, ...options }),
+  };
+}

@@ -1,0 +1,161 @@
+/** Profiles a scenario and sums the samples by module and by function. */
+import { writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { openInspector } from '../heap.js';
+import { root } from '../launch.js';
+import { withBench } from './environment.js';
+import { threadMs } from './proc.js';
+import { wholeNumber } from './run.js';
+import { callsOf, scenarios } from './scenarios.js';
+
+/** @typedef {{ id: number, callFrame: { functionName: string, url: string, lineNumber: number }, children?: number[] }} ProfileNode */
+/** @typedef {{ nodes: ProfileNode[], samples: number[] }} CpuProfile */
+/** @typedef {{ self: number, inclusive: number }} Times samples; microseconds once they are scaled */
+
+const samplingMicros = 500;
+/** The profiler itself uses up to this much in 200 ms. */
+const idleMs = 60;
+
+/** @param {string[]} args of the command line */
+export async function runProfile(args) {
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      checkout: { type: 'string', default: root },
+      calls: { type: 'string' },
+      'warm-up': { type: 'string', default: '3' },
+      functions: { type: 'string', default: '25' },
+      out: { type: 'string' },
+    },
+  });
+  const scenario = scenarios[positionals[0] ?? ''];
+  if (!scenario || positionals.length > 1) throw new Error(`name one scenario: ${Object.keys(scenarios).join(', ')}`);
+  const calls = values.calls === undefined ? callsOf(scenario) : wholeNumber('--calls', values.calls, 1);
+  const warmUp = wholeNumber('--warm-up', values['warm-up'], 0);
+  const functions = wholeNumber('--functions', values.functions, 0);
+  const checkout = resolve(values.checkout);
+  await withBench({}, async (bench) => {
+    const target = await bench.startGateway(checkout, { flags: ['--inspect=127.0.0.1:0'] });
+    if (scenario.needs === 'memories') await target.gateway.addMemories();
+    if (warmUp > 0) await bench.measure(target, scenario, calls * warmUp, { idleMs });
+    const inspector = await openInspector(target.gateway.program.log());
+    try {
+      await inspector.send('Profiler.enable');
+      await inspector.send('Profiler.setSamplingInterval', { interval: samplingMicros });
+      await inspector.send('Profiler.start');
+      const before = threadMs(target.pid);
+      await bench.measure(target, scenario, calls, { idleMs });
+      const after = threadMs(target.pid);
+      /** @type {{ profile: CpuProfile }} */
+      const { profile } = await inspector.send('Profiler.stop');
+      if (values.out !== undefined) await writeFile(values.out, JSON.stringify(profile));
+      console.log(`\n${scenario.title}: ${calls} calls, CPU µs per call\n`);
+      for (const [name, ms] of [...after].sort(([, left], [, right]) => right - left)) {
+        const micros = ((ms - (before.get(name) ?? 0)) * 1_000) / calls;
+        if (micros >= 0.5) console.log(`${micros.toFixed(1).padStart(9)}  thread ${name}`);
+      }
+      const mainMicros = (((after.get('main') ?? 0) - (before.get('main') ?? 0)) * 1_000) / calls;
+      const { modules, byFunction } = sumProfile(profile, checkout);
+      print('module', modules, mainMicros, Number.POSITIVE_INFINITY);
+      print('function', byFunction, mainMicros, functions);
+    } finally {
+      inspector.close();
+    }
+  });
+}
+
+/**
+ * Prints the samples as shares of the thread's CPU time. Not the time between samples: on a busy machine that includes waits for a core.
+ * @param {string} heading
+ * @param {Map<string, Times>} times
+ * @param {number} totalMicros
+ * @param {number} most rows
+ */
+function print(heading, times, totalMicros, most) {
+  const samples = [...times.values()].reduce((sum, { self }) => sum + self, 0);
+  const column = (/** @type {number} */ value, /** @type {number} */ width) => value.toFixed(1).padStart(width);
+  console.log(`\n     self       %  inclusive  ${heading}`);
+  for (const [name, { self, inclusive }] of [...times].sort(([, left], [, right]) => right.self - left.self).slice(0, most)) {
+    if (inclusive < samples / 1_000) continue;
+    const scale = totalMicros / samples;
+    console.log(`${column(self * scale, 9)} ${column((self * 100) / samples, 7)} ${column(inclusive * scale, 10)}  ${name}`);
+  }
+}
+
+/**
+ * Self and inclusive time by module and by function; idle time is left out. Recursion counts once.
+ * @param {CpuProfile} profile
+ * @param {string} checkout
+ */
+function sumProfile({ nodes, samples }, checkout) {
+  /** @type {Map<number, { node: ProfileNode, parent: number | null }>} */
+  const byId = new Map(nodes.map((node) => [node.id, { node, parent: null }]));
+  for (const { id, children } of nodes) {
+    for (const child of children ?? []) {
+      const entry = byId.get(child);
+      if (entry) entry.parent = id;
+    }
+  }
+  /** @type {Map<number, number>} */
+  const selfOf = new Map();
+  for (const id of samples) selfOf.set(id, (selfOf.get(id) ?? 0) + 1);
+
+  /** @type {Map<string, Times>} */
+  const modules = new Map();
+  /** @type {Map<string, Times>} */
+  const byFunction = new Map();
+  for (const [id, self] of selfOf) {
+    /** @type {string[]} */
+    const modulePath = [];
+    /** @type {string[]} */
+    const functionPath = [];
+    for (let at = byId.get(id); at; at = at.parent === null ? undefined : byId.get(at.parent)) {
+      modulePath.push(moduleOf(at.node.callFrame, checkout));
+      functionPath.push(functionOf(at.node.callFrame, checkout));
+    }
+    if (functionPath[0] === '(idle)') continue;
+    addTimes(modules, modulePath, self);
+    addTimes(byFunction, functionPath, self);
+  }
+  for (const times of [modules, byFunction]) times.delete('(root)');
+  return { modules, byFunction };
+}
+
+/** @param {Map<string, Times>} times @param {string[]} path from the running function to the root @param {number} self */
+function addTimes(times, path, self) {
+  for (const [index, name] of [...new Set(path)].entries()) {
+    const entry = times.get(name) ?? { self: 0, inclusive: 0 };
+    times.set(name, entry);
+    if (index === 0) entry.self += self;
+    entry.inclusive += self;
+  }
+}
+
+/** @param {ProfileNode['callFrame']} frame @param {string} checkout */
+function moduleOf({ url, functionName }, checkout) {
+  if (url === '') return functionName.startsWith('(') ? functionName : 'native functions';
+  if (url.startsWith('node:')) return url.replace(/^node:internal\/(?:deps\/)?([\w-]+).*/, 'node:internal/$1');
+  const dependency = /node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*node_modules\/)/.exec(url)?.[1];
+  if (dependency !== undefined) return dependency;
+  const path = pathOf(url, checkout);
+  return (
+    path
+      .split('/')
+      .slice(0, path.startsWith('src/') ? -1 : 1)
+      .join('/') || path
+  );
+}
+
+/** @param {ProfileNode['callFrame']} frame @param {string} checkout */
+function functionOf({ url, functionName, lineNumber }, checkout) {
+  if (url === '') return functionName;
+  const path = url.startsWith('node:') ? url : pathOf(url, checkout).replace(/^.*node_modules\//, '');
+  return `${functionName || '(anonymous)'} ${path}:${lineNumber + 1}`;
+}
+
+/** @param {string} url @param {string} checkout */
+function pathOf(url, checkout) {
+  return decodeURIComponent(url.replace('file://', '')).replace(`${checkout}/`, '');
+}
