@@ -4,10 +4,11 @@
  * One undici pool per origin, no redirects (undici follows none), bounded sizes, and a timeout for every wait.
  */
 import { Readable } from 'node:stream';
-import { errors, Pool } from 'undici';
+import { type Dispatcher, errors, Pool } from 'undici';
 import { errorCode } from '../core/error-messages.ts';
 import { VendorError } from '../core/errors.ts';
 import { asString, isObject } from '../core/json/narrow.ts';
+import { createResponseBody, type IncomingBody, type ResponseBody } from './response-body.ts';
 
 export interface Timeouts {
   readonly connectTimeoutMs: number;
@@ -30,10 +31,7 @@ export interface HttpRequest extends Timeouts {
 export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** `readBody` and `toVendorError` turn its errors into VendorErrors. */
-  readonly body: Readable;
-  /** Call unless the body was read to its end. Drains a short remainder, so that the connection is reused; a longer one closes it. */
-  release(): void;
+  readonly body: ResponseBody;
 }
 
 export interface VendorHttpClient {
@@ -43,9 +41,6 @@ export interface VendorHttpClient {
   /** Closes idle connections and waits for running requests. */
   close(): Promise<void>;
 }
-
-/** After the last event of a stream there is at most a line end. */
-const maxDrainBytes = 16 * 1024;
 
 export function createVendorHttpClient(): VendorHttpClient {
   const pools = new Map<string, Pool>();
@@ -62,23 +57,16 @@ export function createVendorHttpClient(): VendorHttpClient {
   };
 
   return {
-    async send({ url, method, headers, body, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, signal }) {
-      if (abortedWith) throw new VendorError('connect', abortedWith.message);
-      try {
-        const response = await poolFor(url.origin, connectTimeoutMs).request({
-          path: url.pathname + url.search,
-          method,
-          headers: { ...headers },
-          body: body === null || Buffer.isBuffer(body) ? body : Readable.from(body, { objectMode: false }),
-          headersTimeout: firstByteTimeoutMs,
-          bodyTimeout: idleTimeoutMs,
-          ...(signal ? { signal } : {}),
-        });
-        const { statusCode, headers: responseHeaders, body: content } = response;
-        return { status: statusCode, headers: responseHeaders, body: content, release: () => drainRemainder(content) };
-      } catch (cause) {
-        throw toVendorError(cause, 'start');
-      }
+    send({ url, method, headers, body, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, signal }) {
+      if (abortedWith) return Promise.reject(new VendorError('connect', abortedWith.message));
+      if (signal?.aborted) return Promise.reject(toVendorError(signal.reason, 'start'));
+      const pool = poolFor(url.origin, connectTimeoutMs);
+      const upload = body === null || Buffer.isBuffer(body) ? body : Readable.from(body, { objectMode: false });
+      const path = url.pathname + url.search;
+      const options = { path, method, headers, body: upload, headersTimeout: firstByteTimeoutMs, bodyTimeout: idleTimeoutMs };
+      return new Promise((resolve, reject) => {
+        pool.dispatch(options, createExchange({ upload, signal, resolve, reject }));
+      });
     },
     abort() {
       abortedWith ??= new VendorError('stopped', 'the gateway is stopping');
@@ -90,57 +78,56 @@ export function createVendorHttpClient(): VendorHttpClient {
   };
 }
 
-/** Reads the rest of a body, up to `maxDrainBytes`. (undici's `dump` also counts bytes read before, and so ends every longer stream.) */
-function drainRemainder(body: Readable): void {
-  if (body.destroyed || body.readableEnded) return;
-  let drainedBytes = 0;
-  body.on('error', ignoreLateError);
-  body.on('data', (chunk: Buffer) => {
-    drainedBytes += chunk.length;
-    if (drainedBytes > maxDrainBytes) body.destroy();
-  });
-  body.resume();
+interface ExchangeOptions {
+  readonly upload: Buffer | Readable | null;
+  readonly signal: AbortSignal | undefined;
+  readonly resolve: (response: HttpResponse) => void;
+  readonly reject: (error: VendorError) => void;
 }
 
-/** Destroys a body, and with it its connection. */
-export function destroyBody(body: Readable): void {
-  if (!body.destroyed) body.on('error', ignoreLateError).destroy();
+/** Receives one response from undici. The callbacks of its `request` cost three times as much CPU (measured). */
+function createExchange({ upload, signal, resolve, reject }: ExchangeOptions): Dispatcher.DispatchHandler {
+  let connection: Dispatcher.DispatchController | null = null;
+  let body: IncomingBody | null = null;
+
+  const fail = (cause: unknown): void => {
+    signal?.removeEventListener('abort', abort);
+    if (upload instanceof Readable) upload.on('error', ignoreLateError).destroy();
+    if (body) body.fail(toVendorError(cause, 'body'));
+    else reject(toVendorError(cause, 'start'));
+  };
+  const abort = (): void => {
+    if (connection) connection.abort(signal?.reason);
+    else fail(signal?.reason);
+  };
+  signal?.addEventListener('abort', abort);
+
+  return {
+    onRequestStart(started) {
+      connection = started;
+      if (signal?.aborted) started.abort(signal.reason);
+    },
+    onResponseStart(started, status, headers) {
+      // Interim responses, such as 103, precede the response.
+      if (status < 200) return;
+      body = createResponseBody(started);
+      resolve({ status, headers, body });
+    },
+    onResponseData(_started, chunk) {
+      body?.add(chunk);
+    },
+    onResponseEnd() {
+      signal?.removeEventListener('abort', abort);
+      body?.end();
+    },
+    onResponseError(_started, cause) {
+      fail(cause);
+    },
+  };
 }
 
 function ignoreLateError(): void {
   // The response is already complete or abandoned, so a later connection error has no effect.
-}
-
-/** Reads a whole body; VendorError `unreadable` when it is larger than `limitBytes`, `broken` when it ends early. */
-export async function readBody(body: Readable, limitBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of body) {
-      const bytes: Buffer = chunk;
-      size += bytes.length;
-      if (size > limitBytes) {
-        body.destroy();
-        throw new VendorError('unreadable', `the response is larger than ${limitBytes} bytes`);
-      }
-      chunks.push(bytes);
-    }
-  } catch (cause) {
-    throw toVendorError(cause, 'body');
-  }
-  const [only] = chunks;
-  return only && chunks.length === 1 ? only : Buffer.concat(chunks, size);
-}
-
-/** Relays a body with back pressure. Throws VendorError `broken` and `aborted`; returning it early ends the vendor's request. */
-export async function* relayBody(body: Readable): AsyncGenerator<Buffer, void> {
-  try {
-    yield* body;
-  } catch (cause) {
-    throw toVendorError(cause, 'body');
-  } finally {
-    destroyBody(body);
-  }
 }
 
 /** Classifies a connection error. `phase` is `body` once the response headers have arrived. */

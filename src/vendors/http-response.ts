@@ -3,7 +3,6 @@ import { VendorError, type VendorReport } from '../core/errors.ts';
 import { isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
 import type { VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import type { HttpResponse } from './http-client.ts';
-import { readBody } from './http-client.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import { stripSecrets } from './strip-secrets.ts';
 
@@ -17,9 +16,9 @@ export function isSuccess({ status }: HttpResponse): boolean {
   return status >= 200 && status <= 299;
 }
 
-/** Reads a JSON object. Throws VendorError `unreadable` for anything else, and the errors of `readBody`. */
+/** Reads a JSON object. Throws VendorError `unreadable` for anything else, and the errors of `readAll`. */
 export async function readJsonObject({ body, status }: HttpResponse, maxBytes: number): Promise<JsonObject> {
-  const json = parseJson((await readBody(body, maxBytes)).toString('utf8'));
+  const json = parseJson((await body.readAll(maxBytes)).toString('utf8'));
   if (!isObject(json)) throw new VendorError('unreadable', 'the response is not a JSON object', { status });
   return json;
 }

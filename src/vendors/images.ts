@@ -11,7 +11,6 @@ import { parseResponsesUsage } from '../dialects/contract/token-usage.ts';
 import { asNonEmptyString } from '../dialects/json/lossless-json.ts';
 import { formatFields, getImageCount, parseSize, pickFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
-import { readBody } from './http-client.ts';
 import { getHeader, readJsonObject } from './http-response.ts';
 import type { MediaProvider, MediaRequest } from './media.ts';
 import { fetchVendorFile, sendMediaRequest, vendorErrorText } from './media.ts';
@@ -112,7 +111,7 @@ async function fetchImage(
   if (address === null) return null;
   try {
     const response = await fetchVendorFile(httpClient, { provider, address, accept: 'image/*', now });
-    const bytes = await readBody(response.body, Math.floor((remainingBytes / 4) * 3));
+    const bytes = await response.body.readAll(Math.floor((remainingBytes / 4) * 3));
     if (bytes.length === 0) throw new VendorError('unreadable', 'the file is empty');
     return bytes.toString('base64');
   } catch (cause) {
@@ -170,7 +169,7 @@ async function pollJob(
 ): Promise<HttpResponse> {
   const id = getHeader(accepted, 'nvcf-reqid') ?? '';
   if (!/^[A-Za-z0-9-]{1,128}$/.test(id)) throw unreadable('the vendor accepted the job without sending its id', accepted.status);
-  accepted.release();
+  accepted.body.release();
   const { origin } = provider.hosts;
   const url = new URL(`${jobHosts[origin] ?? origin}/v2/nvcf/pexec/status/${id}`);
   const deadline = now() + provider.firstByteTimeoutMs;
@@ -179,7 +178,7 @@ async function pollJob(
     await sleep(waitMs);
     const response = await sendMediaRequest(httpClient, provider, { url, method: 'GET', accept: 'application/json', body: null, now });
     if (response.status !== 202) return response;
-    response.release();
+    response.body.release();
   }
   throw new VendorError('timeout', 'the images were not ready in time');
 }

@@ -1,5 +1,4 @@
 /** Shared by the media routes: providers, requests whose errors contain the vendor's message, and downloads of files from a vendor's hosts. */
-import type { Readable } from 'node:stream';
 import type { MediaRoute } from '../core/call.ts';
 import { VendorError } from '../core/errors.ts';
 import type { TakeableField } from '../core/takeable-fields.ts';
@@ -7,9 +6,9 @@ import { parseVendorError } from '../dialects/contract/vendor-error.ts';
 import type { MediaFields } from '../dialects/media/image-speech.ts';
 import type { UploadBody } from '../dialects/media/uploads.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
-import { destroyBody } from './http-client.ts';
 import { getHeader, isSuccess, toStatusError } from './http-response.ts';
 import { buildHeaders, type ProviderSource } from './registry.ts';
+import { type ResponseBody, relayBody } from './response-body.ts';
 import { collectSecrets, stripSecrets } from './strip-secrets.ts';
 import type { ProviderConnection } from './vendor.ts';
 import type { VendorHosts } from './vendor-hosts.ts';
@@ -125,12 +124,11 @@ async function readStatusError(response: HttpResponse, provider: MediaProvider, 
 }
 
 /** Returns the beginning of an error body. A body that breaks off does not change the meaning of the status. */
-async function readErrorBody(body: Readable): Promise<Buffer> {
+async function readErrorBody(body: ResponseBody): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
-    for await (const chunk of body) {
-      const bytes: Buffer = chunk;
+    for await (const bytes of relayBody(body)) {
       size += bytes.length;
       chunks.push(bytes);
       if (size > maxErrorBytes) break;
@@ -193,7 +191,7 @@ export async function fetchVendorFile(
       if (!isSuccess(response)) throw await readStatusError(response, provider, now);
       return response;
     }
-    destroyBody(response.body);
+    response.body.destroy();
     target = resolveRedirect(location, url, provider.hosts);
   }
   throw new VendorError('unreadable', `the file was redirected more than ${maxRedirects} times`);

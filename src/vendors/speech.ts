@@ -6,10 +6,10 @@ import { gatewayError, VendorError } from '../core/errors.ts';
 import { asString, parseJson } from '../core/json/narrow.ts';
 import { formatFields, pickFields } from '../dialects/media/image-speech.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
-import { destroyBody, relayBody } from './http-client.ts';
 import { getHeader } from './http-response.ts';
 import type { MediaProvider, MediaRequest } from './media.ts';
 import { sendMediaRequest } from './media.ts';
+import { relayBody } from './response-body.ts';
 
 export interface SpeechResponse {
   readonly status: number;
@@ -31,7 +31,7 @@ export function prepareSpeech(request: MediaRequest): SendSpeech {
     const { status } = response;
     const contentType = audioType(response, request);
     if (contentType === null) {
-      destroyBody(response.body);
+      response.body.destroy();
       throw new VendorError('unreadable', 'the response is not audio', { status });
     }
     const chunks = relayBody(response.body);

@@ -1,10 +1,10 @@
 /** Relays a vendor's event stream as complete events with unchanged bytes, and returns how it ended. */
-import type { Readable } from 'node:stream';
 import type { Span } from '../core/json/spans.ts';
 import type { SseBatch } from '../core/sse.ts';
 import { createSseParser, SseEventTooLargeError } from '../core/sse.ts';
 import type { StreamReader } from '../dialects/contract/route-codec.ts';
-import { destroyBody, toVendorError } from './http-client.ts';
+import { toVendorError } from './http-client.ts';
+import type { ResponseBody } from './response-body.ts';
 import { stripSecrets, stripSecretsFromBytes } from './strip-secrets.ts';
 
 /** How a stream ended: complete, or broken by the vendor. `errorForwarded`: the vendor's error event has been relayed. */
@@ -54,7 +54,7 @@ const noSpans: readonly Span[] = [];
  * After a complete response `body` stays open, so that its connection is reused; in every other case it is destroyed.
  */
 export async function* relayEvents(
-  body: Readable,
+  body: ResponseBody,
   reader: StreamReader,
   secrets: readonly string[] = [],
 ): AsyncGenerator<StreamChunk, StreamEnd> {
@@ -103,7 +103,7 @@ export async function* relayEvents(
   };
 
   try {
-    for await (const chunk of body.iterator({ destroyOnReturn: false })) {
+    for (let chunk = await body.read(); chunk !== null; chunk = await body.read()) {
       const read = step(parser.push(chunk));
       const { bytes, end } = read;
       if (end && !hasStarted) return end;
@@ -132,6 +132,6 @@ export async function* relayEvents(
     if (error.kind === 'aborted' || (error.kind === 'stopped' && !hasStarted)) throw error;
     return { kind: 'broken', message: error.message, errorForwarded: false };
   } finally {
-    if (!isWhole) destroyBody(body);
+    if (!isWhole) body.destroy();
   }
 }

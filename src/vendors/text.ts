@@ -8,7 +8,6 @@ import { contextOverflowCode, VendorError } from '../core/errors.ts';
 import type { ResponseSummary, RouteCodec } from '../dialects/contract/route-codec.ts';
 import { parseVendorError, readVendorMessage, type VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
-import { readBody } from './http-client.ts';
 import { getHeader, isSuccess, toReport, toStatusError } from './http-response.ts';
 import type { StreamChunk, StreamEnd } from './stream.ts';
 import { relayEvents } from './stream.ts';
@@ -73,7 +72,7 @@ export async function sendToVendor(httpClient: VendorHttpClient, request: TextRe
 }
 
 async function readJson(response: HttpResponse, { provider, codec }: TextRequest): Promise<JsonResponse> {
-  const bytes = await readBody(response.body, maxResponseBytes);
+  const bytes = await response.body.readAll(maxResponseBytes);
   const summary = codec.parseResponse(bytes);
   if (summary === null) {
     // Some vendors report errors with status 200.
@@ -94,7 +93,7 @@ async function readJson(response: HttpResponse, { provider, codec }: TextRequest
 
 async function readStatusError(response: HttpResponse, { provider, now }: TextRequest): Promise<VendorError> {
   // An unreadable error body does not change the meaning of the status.
-  const bytes = await readBody(response.body, maxErrorBytes).catch(() => Buffer.alloc(0));
+  const bytes = await response.body.readAll(maxErrorBytes).catch(() => Buffer.alloc(0));
   const body = parseVendorError(bytes);
   const errorText = vendorErrorText(body.message ?? plainTextBody(response, bytes), provider);
   return toStatusError({ response, bytes, body, errorText, secrets: provider.secrets, now: now() });
@@ -119,7 +118,7 @@ function plainTextBody(response: HttpResponse, bytes: Buffer): string | null {
 async function openStream(response: HttpResponse, { provider, codec }: TextRequest): Promise<StreamResponse> {
   const type = getHeader(response, 'content-type') ?? 'text/event-stream';
   if (!/^text\/event-stream\b/i.test(type)) {
-    response.release();
+    response.body.release();
     throw new VendorError('unreadable', 'the response is not an event stream', { status: response.status });
   }
   const reader = codec.createStreamReader();
@@ -144,7 +143,7 @@ async function openStream(response: HttpResponse, { provider, codec }: TextReque
     } finally {
       // Ends the request if the reader stopped early; no effect after a complete response.
       await relay.return({ kind: 'whole' });
-      response.release();
+      response.body.release();
     }
   }
   return { kind: 'stream', status: response.status, chunks, summary: () => reader.summary() };

@@ -14,11 +14,11 @@ import {
 } from '../dialects/media/upload-usage.ts';
 import type { UploadBody, UploadKind } from '../dialects/media/uploads.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
-import { readBody, relayBody } from './http-client.ts';
 import { getHeader } from './http-response.ts';
 import { inlineImages, maxImageResponseBytes } from './images.ts';
 import type { MediaProvider } from './media.ts';
 import { sendMediaRequest } from './media.ts';
+import { relayBody } from './response-body.ts';
 
 export interface UploadRequest {
   readonly provider: MediaProvider;
@@ -58,7 +58,7 @@ export async function sendUpload(httpClient: VendorHttpClient, request: UploadRe
   const { status } = response;
   const contentType = getHeader(response, 'content-type') ?? (kind.route === 'images' ? 'application/json' : 'text/plain; charset=utf-8');
   if (/^text\/event-stream\b/i.test(contentType)) return relayStream(response, contentType);
-  const received = await readBody(response.body, maxImageResponseBytes).catch((cause: unknown) => {
+  const received = await response.body.readAll(maxImageResponseBytes).catch((cause: unknown) => {
     throw cause instanceof VendorError && cause.kind === 'broken' ? new VendorError('unreadable', cause.message, { status, cause }) : cause;
   });
   if (received.length === 0) throw new VendorError('unreadable', 'the response is empty', { status });

@@ -1,10 +1,10 @@
-import { Readable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { VendorError } from '../../src/core/errors.ts';
 import { chat } from '../../src/dialects/chat/codec.ts';
 import type { RouteCodec } from '../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
+import { createResponseBody, type IncomingBody, type ResponseBody } from '../../src/vendors/response-body.ts';
 import type { StreamChunk, StreamEnd } from '../../src/vendors/stream.ts';
 import { omitUsage, relayEvents } from '../../src/vendors/stream.ts';
 import { streamOf } from '../dialects/events.ts';
@@ -15,13 +15,34 @@ interface Relayed {
   readonly end: StreamEnd;
 }
 
+/** A body whose connection is `closed` when it was destroyed. */
+function createBody(): { body: IncomingBody; isClosed: () => boolean } {
+  let isClosed = false;
+  const abort = (): void => {
+    isClosed = true;
+  };
+  return { body: createResponseBody({ pause() {}, resume() {}, abort }), isClosed: () => isClosed };
+}
+
+/** A body of these chunks, each of which arrives when the one before it has been read. */
+function bodyOf(chunks: readonly (string | Buffer)[], failure?: VendorError): ResponseBody {
+  const { body } = createBody();
+  const rest = chunks.filter(({ length }) => length > 0);
+  return {
+    ...body,
+    read() {
+      const next = rest.shift();
+      if (next !== undefined) body.add(Buffer.from(next));
+      else if (failure) body.fail(failure);
+      else body.end();
+      return body.read();
+    },
+  };
+}
+
 /** Relays `chunks`, after which the vendor ends the response or the connection fails with `failure`. */
-async function relay(rules: RouteCodec, chunks: readonly (string | Buffer)[], failure?: Error): Promise<Relayed> {
-  async function* source(): AsyncGenerator<Buffer> {
-    for (const chunk of chunks) yield Buffer.from(chunk);
-    if (failure) throw failure;
-  }
-  const stream = relayEvents(Readable.from(source(), { objectMode: false }), rules.createStreamReader());
+async function relay(rules: RouteCodec, chunks: readonly (string | Buffer)[], failure?: VendorError): Promise<Relayed> {
+  const stream = relayEvents(bodyOf(chunks, failure), rules.createStreamReader());
   const relayed: StreamChunk[] = [];
   for (;;) {
     const step = await stream.next();
@@ -30,6 +51,8 @@ async function relay(rules: RouteCodec, chunks: readonly (string | Buffer)[], fa
   }
 }
 
+/** What the HTTP client makes of a connection that is reset. */
+const reset = new VendorError('broken', 'the response broke off');
 const delta = (content: string): object => ({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
 const finish = { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] };
 const usage = { choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } };
@@ -154,7 +177,7 @@ describe('before the first chunk', () => {
   });
 
   test('a broken connection is broken', async () => {
-    expect(await relay(chat, [keepAlive], new Error('reset'))).toMatchObject({
+    expect(await relay(chat, [keepAlive], reset)).toMatchObject({
       relayed: [],
       end: { kind: 'broken', message: 'the response broke off', errorForwarded: false },
     });
@@ -164,10 +187,10 @@ describe('before the first chunk', () => {
 describe('after the first chunk', () => {
   const begun = streamOf(delta('Hel'));
 
-  test.each<[string, (string | Buffer)[], Error | undefined, string]>([
+  test.each<[string, (string | Buffer)[], VendorError | undefined, string]>([
     ['the vendor ends', [begun], undefined, 'the vendor ended the stream early'],
     ['the vendor ends in an event', [begun, 'data: {"choices":[{"delta":{"con'], undefined, 'the vendor ended the stream early'],
-    ['the connection breaks', [begun, 'data: {"cho'], new Error('reset'), 'the response broke off'],
+    ['the connection breaks', [begun, 'data: {"cho'], reset, 'the response broke off'],
     ['an event never ends', [begun, 'data: ', Buffer.alloc(17 * 1024 * 1024, 0x78)], undefined, 'an event is larger than 16777216 bytes'],
   ])('%s: broken, with complete events only', async (_name, chunks, failure, message) => {
     expect(await relay(chat, chunks, failure)).toEqual({
@@ -207,7 +230,7 @@ describe('after the first chunk', () => {
 });
 
 describe('a cancelled stream', () => {
-  const aborted = new DOMException('gone', 'AbortError');
+  const aborted = new VendorError('aborted', 'gone');
 
   test.each<[string, string[]]>([
     ['before the first chunk', []],
@@ -221,31 +244,30 @@ describe('a cancelled stream', () => {
 
 describe('the body', () => {
   test('stays open after a complete response, so that its connection is reused', async () => {
-    const body = new Readable({ read: () => {} });
-    body.push(whole);
+    const { body, isClosed } = createBody();
+    body.add(Buffer.from(whole));
     const stream = relayEvents(body, chat.createStreamReader());
     await stream.next();
     expect(await stream.next()).toEqual({ done: true, value: { kind: 'whole' } });
-    expect(body.destroyed).toBe(false);
-    body.destroy();
+    expect(isClosed()).toBe(false);
   });
 
   test.each<[string, string]>([
     ['the vendor reports an error', streamOf({ error: {} })],
     ['the stream is of another dialect', 'data: x\n\n'],
   ])('is destroyed when %s', async (_name, text) => {
-    const body = new Readable({ read: () => {} });
-    body.push(text);
+    const { body, isClosed } = createBody();
+    body.add(Buffer.from(text));
     await relayEvents(body, chat.createStreamReader()).next();
-    expect(body.destroyed).toBe(true);
+    expect(isClosed()).toBe(true);
   });
 
   test('is destroyed when the reader stops early', async () => {
-    const body = new Readable({ read: () => {} });
-    body.push(streamOf(delta('x')));
+    const { body, isClosed } = createBody();
+    body.add(Buffer.from(streamOf(delta('x'))));
     const stream = relayEvents(body, chat.createStreamReader());
     await stream.next();
     await stream.return({ kind: 'whole' });
-    expect(body.destroyed).toBe(true);
+    expect(isClosed()).toBe(true);
   });
 });

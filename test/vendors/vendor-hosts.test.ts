@@ -2,7 +2,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
-import { readBody } from '../../src/vendors/http-client.ts';
 import { fetchVendorFile, HostNotAllowedError, type MediaProvider } from '../../src/vendors/media.ts';
 import { buildVendorHosts, parseVendorAddress, resolveRedirect } from '../../src/vendors/vendor-hosts.ts';
 import type { FakeVendor, Responder } from './fake-vendor.ts';
@@ -138,7 +137,7 @@ describe('fetching', () => {
       (response, { path }) => (path === '/a' ? response.writeHead(302, { location: '/b' }).end() : response.end('file')),
       async (vendor) => {
         const response = await fetchFrom(vendor, providerAt(vendor.url), `${vendor.url}/a`);
-        expect((await readBody(response.body, 100)).toString()).toBe('file');
+        expect((await response.body.readAll(100)).toString()).toBe('file');
         expect(vendor.received.map(({ path, headers }) => [path, headers.authorization])).toEqual([
           ['/a', `Bearer ${key}`],
           ['/b', `Bearer ${key}`],
@@ -152,7 +151,7 @@ describe('fetching', () => {
       async (assets) => {
         const location = assets.url.replace('http://', '');
         await withVendor(redirectTo(`${assets.url}/f`), async (vendor) => {
-          await readBody((await fetchFrom(vendor, providerAt(vendor.url, [location]), `${vendor.url}/a`)).body, 100);
+          await (await fetchFrom(vendor, providerAt(vendor.url, [location]), `${vendor.url}/a`)).body.readAll(100);
           expect(assets.received.map(({ headers }) => headers)).toEqual([
             expect.not.objectContaining({ authorization: expect.anything() }),
           ]);

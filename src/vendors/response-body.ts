@@ -1,0 +1,142 @@
+/**
+ * The body of a vendor's response. Bytes that arrive together are one chunk, whatever chunks HTTP made of them: its reader is woken, and
+ * writes, once for all of them.
+ *
+ * A reader that is too slow pauses the connection. Every error is a VendorError.
+ */
+import { VendorError } from '../core/errors.ts';
+
+export interface ResponseBody {
+  /** The bytes that have arrived, as soon as there are any. Null at the end. Throws `broken`, `aborted` and what `destroy` was called with. */
+  read(): Promise<Buffer | null>;
+  /** The whole body. Throws `unreadable` when it is larger than `limitBytes`, and like `read`. */
+  readAll(limitBytes: number): Promise<Buffer>;
+  /** Closes the connection, unless the body is complete. */
+  destroy(error?: VendorError): void;
+  /** Call unless the body was read to its end. Drains a short remainder, so that the connection is reused; a longer one closes it. */
+  release(): void;
+}
+
+/** The connection that a body arrives on. */
+export interface BodySource {
+  pause(): void;
+  resume(): void;
+  abort(error: VendorError): void;
+}
+
+/** A body, and what its connection reports. */
+export interface IncomingBody extends ResponseBody {
+  add(chunk: Buffer): void;
+  end(): void;
+  fail(error: VendorError): void;
+}
+
+/** Bytes that wait for the reader before the connection is paused. */
+const highWaterBytes = 64 * 1024;
+/** After the last event of a stream there is at most a line end. */
+const maxDrainBytes = 16 * 1024;
+
+export function createResponseBody(source: BodySource): IncomingBody {
+  let chunks: Buffer[] = [];
+  let size = 0;
+  let maxBytes = highWaterBytes;
+  let isPaused = false;
+  /** Bytes since `release`; null before. */
+  let drainedBytes: number | null = null;
+  let isEnded = false;
+  let failure: VendorError | null = null;
+  let wake: (() => void) | null = null;
+
+  const arrival = (): Promise<void> =>
+    new Promise((resolve) => {
+      wake = resolve;
+    });
+  const wakeReader = (): void => {
+    wake?.();
+    wake = null;
+  };
+  const take = (): Buffer => {
+    const [only] = chunks;
+    const bytes = only && chunks.length === 1 ? only : Buffer.concat(chunks, size);
+    chunks = [];
+    size = 0;
+    if (isPaused) {
+      isPaused = false;
+      source.resume();
+    }
+    return bytes;
+  };
+  const destroy = (error = new VendorError('aborted', 'the response was not read to its end')): void => {
+    if (isEnded || failure) return;
+    failure = error;
+    chunks = [];
+    size = 0;
+    source.abort(error);
+    wakeReader();
+  };
+
+  return {
+    async read() {
+      while (size === 0 && !isEnded && !failure) await arrival();
+      if (size > 0) return take();
+      if (failure) throw failure;
+      return null;
+    },
+    async readAll(limitBytes) {
+      maxBytes = Number.POSITIVE_INFINITY;
+      if (isPaused) {
+        isPaused = false;
+        source.resume();
+      }
+      while (!isEnded && !failure && size <= limitBytes) await arrival();
+      if (size > limitBytes) {
+        const error = new VendorError('unreadable', `the response is larger than ${limitBytes} bytes`);
+        destroy(error);
+        throw error;
+      }
+      if (failure) throw failure;
+      return take();
+    },
+    destroy,
+    release() {
+      drainedBytes = size;
+      take();
+      if (drainedBytes > maxDrainBytes) destroy();
+    },
+    add(chunk) {
+      if (drainedBytes !== null) {
+        drainedBytes += chunk.length;
+        if (drainedBytes > maxDrainBytes) destroy();
+        return;
+      }
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size >= maxBytes && !isPaused) {
+        isPaused = true;
+        source.pause();
+      }
+      wakeReader();
+    },
+    end() {
+      isEnded = true;
+      wakeReader();
+    },
+    fail(error) {
+      failure ??= error;
+      wakeReader();
+    },
+  };
+}
+
+/** Relays a body with back pressure. Throws like `read`; returning it early ends the vendor's request. */
+export async function* relayBody(body: ResponseBody): AsyncGenerator<Buffer, void> {
+  try {
+    for (;;) {
+      const chunk = await body.read();
+      if (chunk === null) return;
+      yield chunk;
+    }
+  } finally {
+    body.destroy();
+  }
+}
