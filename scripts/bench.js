@@ -11,6 +11,7 @@
  *   --rounds 5
  *   --calls N      of a round; default: 3,000, less in scenarios with large or slow calls
  *   --warm-up 3    rounds that are not counted, before a scenario
+ *   --streams N    of the scenario open-streams; default: 10,000, or what the limit of open files allows
  *   --json file    writes the rows too
  *
  * PostgreSQL is DATABASE_URL, or a private server as in the tests. A round ends when every call has its row and the process has nothing more to

@@ -64,6 +64,8 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
     callers,
     vendorPort,
     nextNumber,
+    /** The vendor without anything between, for its latency. @type {RunningTarget} */
+    direct: { label: 'vendor', pid: vendor.pid, port: vendorPort, keys: null, database: null },
     /** @returns {Promise<RunningTarget>} */
     async startFloor() {
       const file = fileURLToPath(new URL('floor.js', import.meta.url));

@@ -14,6 +14,7 @@
  * @property {number} toFloor median of the ratios of the same round
  * @property {number} toFirst ratio to the first gateway, in the same way
  * @property {number} perSecond
+ * @property {number} perSecondToFirst ratio to the first gateway
  * @property {number} p50 milliseconds, over all calls
  * @property {number} p99
  * @property {number} firstByteP50
@@ -30,9 +31,13 @@
 export function summarize(scenario, roundsOf) {
   const [floor = [], first = []] = [roundsOf.get('floor'), [...roundsOf].find(([label]) => label !== 'floor' && label !== 'vendor')?.[1]];
   return [...roundsOf].map(([target, rounds]) => {
+    // The vendor is a target for its latency only.
+    const isVendor = target === 'vendor';
     const middle = (/** @type {(round: Round) => number} */ pick) => median(rounds.map(pick));
-    const ratio = (/** @type {Round[]} */ base) =>
-      median(rounds.flatMap((round, index) => (base[index] ? [round.cpuMicros / base[index].cpuMicros] : [])));
+    /** @param {Round[]} base @param {(round: Round) => number} pick */
+    const ratio = (base, pick) => median(rounds.flatMap((round, index) => (base[index] ? [pick(round) / pick(base[index])] : [])));
+    const cpu = (/** @type {Round} */ round) => (isVendor ? Number.NaN : round.cpuMicros);
+    const perSecond = (/** @type {Round} */ round) => round.perSecond;
     const durations = sorted(rounds.map((round) => round.durations));
     const firstBytes = sorted(rounds.map((round) => round.firstBytes));
     return {
@@ -40,17 +45,18 @@ export function summarize(scenario, roundsOf) {
       target,
       rounds: rounds.length,
       calls: rounds.reduce((sum, round) => sum + round.calls, 0),
-      cpuMicros: middle((round) => round.cpuMicros),
-      mainMicros: middle((round) => round.mainMicros),
+      cpuMicros: middle(cpu),
+      mainMicros: isVendor ? Number.NaN : middle((round) => round.mainMicros),
       databaseMicros: middle((round) => round.databaseMicros),
-      toFloor: ratio(floor),
-      toFirst: ratio(first),
-      perSecond: middle((round) => round.perSecond),
+      toFloor: ratio(floor, cpu),
+      toFirst: ratio(first, cpu),
+      perSecond: middle(perSecond),
+      perSecondToFirst: ratio(first, perSecond),
       p50: centile(durations, 0.5),
       p99: centile(durations, 0.99),
       firstByteP50: centile(firstBytes, 0.5),
       firstByteP99: centile(firstBytes, 0.99),
-      memoryMegabytes: (rounds.at(-1)?.memory ?? Number.NaN) / 1e6,
+      memoryMegabytes: isVendor ? Number.NaN : (rounds.at(-1)?.memory ?? Number.NaN) / 1e6,
       vendorCalls: middle((round) => round.vendorCalls),
     };
   });
@@ -64,6 +70,7 @@ const columns = [
   ['toFirst', '÷ first', 2],
   ['databaseMicros', 'PG µs', 0],
   ['perSecond', 'calls/s', 0],
+  ['perSecondToFirst', '÷ first', 2],
   ['p50', 'p50 ms', 2],
   ['p99', 'p99 ms', 2],
   ['firstByteP50', 'first p50', 2],
@@ -71,13 +78,16 @@ const columns = [
   ['memoryMegabytes', 'MB', 0],
 ];
 
-/** @param {Row[]} rows @param {string} title @param {boolean} streams */
-export function formatTable(rows, title, streams) {
-  const isShown = ([name] = columns[0] ?? ['']) =>
-    (streams || !String(name).startsWith('firstByte')) &&
-    (name !== 'toFirst' || rows.length > 3) &&
-    rows.some((row) => Number.isFinite(row[/** @type {keyof Row} */ (name)]));
-  const shown = columns.filter((column) => isShown(/** @type {any} */ (column)));
+/** Columns that only some scenarios have. */
+const special = new Set(['toFirst', 'perSecondToFirst', 'firstByteP50', 'firstByteP99']);
+
+/**
+ * @param {Row[]} rows
+ * @param {string} title
+ * @param {string[]} extra the special columns to show
+ */
+export function formatTable(rows, title, extra) {
+  const shown = columns.filter(([name]) => (!special.has(name) || extra.includes(name)) && rows.some((row) => Number.isFinite(row[name])));
   const width = Math.max(...rows.map(({ target }) => target.length), 8);
   const heading = `${''.padEnd(width)} ${shown.map(([, text]) => text.padStart(10)).join('')}`;
   const lines = rows.map(

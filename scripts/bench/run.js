@@ -4,40 +4,71 @@ import { basename, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../launch.js';
 import { withBench } from './environment.js';
+import { measureOpenStreams } from './open-streams.js';
 import { formatTable, summarize } from './report.js';
 import { callsOf, scenarios } from './scenarios.js';
+import { measureProcesses } from './two-processes.js';
 
-/** @param {string[]} args of the command line @returns {Promise<import('./report.js').Row[]>} */
+/** Scenarios that are measured in another way. */
+const otherScenarios = ['processes', 'open-streams'];
+
+/** @typedef {import('./report.js').Row | import('./open-streams.js').OpenStreams} AnyRow */
+
+/** @param {string[]} args of the command line @returns {Promise<AnyRow[]>} */
 export async function runBenchmark(args) {
-  const { names, checkouts, rounds, warmUp, calls, json } = parseOptions(args);
-  /** @type {import('./report.js').Row[]} */
+  const options = parseOptions(args);
+  /** @type {AnyRow[]} */
   const rows = [];
   await withBench({}, async (bench) => {
+    const { names, checkouts } = options;
     /** @type {import('./environment.js').RunningTarget[]} */
-    const targets = [await bench.startFloor()];
-    for (const checkout of checkouts) {
-      const isTaken = targets.some(({ label }) => label === basename(checkout));
-      targets.push(await bench.startGateway(checkout, isTaken ? { label: checkout } : {}));
+    const targets = [];
+    if (names.some((name) => name !== 'processes')) {
+      targets.push(await bench.startFloor());
+      for (const checkout of checkouts) {
+        const isTaken = targets.some(({ label }) => label === basename(checkout));
+        targets.push(await bench.startGateway(checkout, isTaken ? { label: checkout } : {}));
+      }
     }
     for (const name of names) {
       const scenario = scenarios[name];
-      if (!scenario) continue;
-      if (scenario.needs === 'memories') for (const { gateway } of targets) await gateway?.addMemories();
-      const perRound = calls ?? callsOf(scenario);
-      /** @type {Map<string, import('./measure.js').Round[]>} */
-      const results = new Map(targets.map(({ label }) => [label, []]));
-      if (warmUp > 0) for (const target of targets) await bench.measure(target, scenario, perRound * warmUp);
-      for (let done = 0; done < rounds; done += 1) {
-        // Every other round in the opposite order, so that a machine that becomes slower favours none.
-        for (const target of done % 2 === 0 ? targets : targets.toReversed())
-          results.get(target.label)?.push(await bench.measure(target, scenario, perRound));
-      }
-      const found = summarize(name, results);
-      rows.push(...found);
-      console.log(formatTable(found, scenario.title, scenario.streams ?? false));
+      if (scenario) rows.push(...(await runScenario(bench, { name, scenario, targets, ...options })));
     }
+    if (names.includes('open-streams')) rows.push(...(await measureOpenStreams(bench, { targets, streams: options.streams })));
+    if (!names.includes('processes')) return;
+    // Its gateways are others, and those of the other scenarios would take from their cores.
+    for (const { gateway } of targets) await gateway?.program.stop();
+    rows.push(...(await measureProcesses(bench, { ...options, calls: options.calls ?? callsOf({}) })));
   });
-  if (json !== undefined) await writeFile(json, `${JSON.stringify(rows, null, 2)}\n`);
+  if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(rows, null, 2)}\n`);
+  return rows;
+}
+
+/**
+ * @param {import('./environment.js').Bench} bench
+ * @param {object} options
+ * @param {string} options.name
+ * @param {import('./scenarios.js').Scenario} options.scenario
+ * @param {import('./environment.js').RunningTarget[]} options.targets
+ * @param {number} options.rounds
+ * @param {number} options.warmUp
+ * @param {number | null} options.calls
+ */
+async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp, calls }) {
+  const targets = scenario.direct ? [...all, bench.direct] : all;
+  if (scenario.needs === 'memories') for (const { gateway } of targets) await gateway?.addMemories();
+  const perRound = calls ?? callsOf(scenario);
+  /** @type {Map<string, import('./measure.js').Round[]>} */
+  const results = new Map(targets.map(({ label }) => [label, []]));
+  if (warmUp > 0) for (const target of targets) await bench.measure(target, scenario, perRound * warmUp);
+  for (let done = 0; done < rounds; done += 1) {
+    // Every other round in the opposite order, so that a machine that becomes slower favours none.
+    for (const target of done % 2 === 0 ? targets : targets.toReversed())
+      results.get(target.label)?.push(await bench.measure(target, scenario, perRound));
+  }
+  const rows = summarize(name, results);
+  const extra = [...(scenario.streams ? ['firstByteP50', 'firstByteP99'] : []), ...(all.length > 2 ? ['toFirst'] : [])];
+  console.log(formatTable(rows, scenario.title, extra));
   return rows;
 }
 
@@ -51,18 +82,21 @@ function parseOptions(args) {
       rounds: { type: 'string', default: '5' },
       'warm-up': { type: 'string', default: '3' },
       calls: { type: 'string' },
+      streams: { type: 'string', default: '10000' },
       json: { type: 'string' },
     },
   });
-  const names = positionals.length > 0 ? positionals : Object.keys(scenarios);
-  const unknown = names.filter((name) => !scenarios[name]);
-  if (unknown.length > 0) throw new Error(`no such scenario: ${unknown.join(', ')}; there are ${Object.keys(scenarios).join(', ')}`);
+  const known = [...Object.keys(scenarios), ...otherScenarios];
+  const names = positionals.length > 0 ? positionals : known;
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new Error(`no such scenario: ${unknown.join(', ')}; there are ${known.join(', ')}`);
   return {
     names,
     checkouts: values.checkout.map((path) => resolve(path)),
     rounds: wholeNumber('--rounds', values.rounds, 1),
     warmUp: wholeNumber('--warm-up', values['warm-up'], 0),
     calls: values.calls === undefined ? null : wholeNumber('--calls', values.calls, 1),
+    streams: wholeNumber('--streams', values.streams, 1),
     json: values.json,
   };
 }

@@ -15,7 +15,7 @@ import { questionText } from './texts.js';
  * @property {number} [perSecond]
  * @property {boolean} [grows]
  * @property {boolean} [streams] also prints the time of the first byte
- * @property {boolean} [isSame] all calls have the same body
+ * @property {boolean} [direct] also measures the vendor without a gateway, for the latency that is added
  * @property {number} [calls] of a round; default: 3,000
  * @property {'memories'} [needs] what must be there before
  */
@@ -45,7 +45,7 @@ export const scenarios = {
     headers: ['x-gateway-memory: recall'],
     needs: 'memories',
   },
-  'cache-hit': { title: 'cache hit, 16 connections', connections: 16, project: 'cache', body: same, isSame: true },
+  'cache-hit': { title: 'cache hit, 16 connections', connections: 16, project: 'cache', body: same },
   stream: { title: '50-chunk stream at once, 16 connections', connections: 16, vendor: 'stream', streams: true, calls: 1_500 },
   'stream-paced': {
     title: '10 streams/s, chunks 10 ms apart',
@@ -53,6 +53,7 @@ export const scenarios = {
     perSecond: 10,
     vendor: 'paced',
     streams: true,
+    direct: true,
     calls: 40,
   },
   messages: { title: 'messages, 16 connections', connections: 16, route: 'messages', vendor: 'messages' },
@@ -74,7 +75,7 @@ export const scenarios = {
   },
 };
 
-/** The calls of a round. @param {Scenario} scenario */
+/** The calls of a round. @param {Pick<Scenario, "calls">} scenario */
 export function callsOf({ calls = 3_000 }) {
   return calls;
 }

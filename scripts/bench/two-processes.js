@@ -1,0 +1,78 @@
+/**
+ * The scenario `processes`: calls per second of one and of two API processes, and whether their ceilings stay exact. A process has a share of a
+ * core, so that callers, vendor and PostgreSQL never are the limit, also on a machine with two cores.
+ */
+import { basename } from 'node:path';
+import { createCpuLimit } from './cpu-limit.js';
+import { formatTable, summarize } from './report.js';
+import { requestOf } from './scenarios.js';
+
+/** @type {import('./scenarios.js').Scenario} */
+const scenario = { title: 'chat, 64 connections, 1 and 2 processes with 0.3 cores each', connections: 64 };
+const coresOfProcess = 0.3;
+const [allowedCalls, triedCalls] = [500, 800];
+
+/**
+ * @param {import('./environment.js').Bench} bench
+ * @param {{ checkouts: string[], rounds: number, warmUp: number, calls: number }} options
+ * @returns {Promise<import('./report.js').Row[]>}
+ */
+export async function measureProcesses(bench, { checkouts, rounds, warmUp, calls }) {
+  /** @type {import('./report.js').Row[]} */
+  const rows = [];
+  for (const checkout of checkouts) {
+    /** @type {(() => Promise<void>)[]} */
+    const ends = [];
+    try {
+      /** @type {Awaited<ReturnType<typeof bench.startGateway>>[]} */
+      const targets = [];
+      for (const workers of [1, 2]) {
+        const limit = createCpuLimit(`${workers}-processes`, workers * coresOfProcess);
+        if (!limit) {
+          console.log(`\n${scenario.title}: left out, control groups cannot be made here`);
+          return rows;
+        }
+        const label = `${basename(checkout)} x${workers}`;
+        const target = await bench.startGateway(checkout, { label, workers, prefix: limit.prefix });
+        targets.push(target);
+        ends.push(async () => {
+          await target.gateway.program.stop();
+          limit.remove();
+        });
+      }
+      /** @type {Map<string, import('./measure.js').Round[]>} */
+      const results = new Map(targets.map(({ label }) => [label, []]));
+      if (warmUp > 0) for (const target of targets) await bench.measure(target, scenario, calls * warmUp);
+      for (let done = 0; done < rounds; done += 1)
+        for (const target of targets) results.get(target.label)?.push(await bench.measure(target, scenario, calls));
+      const found = summarize('processes', results);
+      rows.push(...found);
+      console.log(formatTable(found, scenario.title, ['perSecondToFirst']));
+      for (const target of targets) await checkCeiling(bench, target);
+    } finally {
+      for (const end of ends) await end();
+    }
+  }
+  return rows;
+}
+
+/**
+ * Throws when a key with a ceiling of calls gets more or fewer.
+ * @param {import('./environment.js').Bench} bench
+ * @param {Awaited<ReturnType<import('./environment.js').Bench['startGateway']>>} target
+ */
+async function checkCeiling(bench, { label, port, gateway }) {
+  const key = await gateway.createKey({ calls: allowedCalls });
+  const request = requestOf(scenario, key);
+  /** @type {import('./callers.js').Result} */
+  const { calls, refused } = await bench.callers.ask({
+    ...request,
+    port,
+    firstNumber: bench.nextNumber(),
+    connections: scenario.connections,
+    calls: triedCalls,
+    mayFail: true,
+  });
+  if (calls !== allowedCalls) throw new Error(`${label}: ${calls} calls of a key that may make ${allowedCalls}`);
+  console.log(`${label}: of ${triedCalls} calls of a key that may make ${allowedCalls}, ${calls} were made and ${refused} refused`);
+}
