@@ -5,10 +5,10 @@
 import { type Credential, passwordNames, tokenNames } from './credential-kinds.ts';
 
 /** `name: value` in JSON, YAML, source, environment files, connection strings, queries; and `the password is value`. */
-const maxValueLength = 256;
-const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
+export const maxValueLength = 256;
+export const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
 /** An ampersand belongs to a password unless it starts another `name=` or a character entity. */
-const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${maxValueLength}})`;
+export const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${maxValueLength}})`;
 const assigned = new RegExp(`(?:(?<password>${passwordNames.join('|')})|(?:${tokenNames.join('|')}))${separator}${value}`, 'dgiu');
 
 /** Names are no longer. */

@@ -14,7 +14,7 @@ export interface Credential {
 }
 
 /** Patterns without flags, matched at the start of a term. */
-const prefixed: Readonly<Record<string, string>> = {
+export const prefixed: Readonly<Record<string, string>> = {
   // Keys of this gateway, without verifying the checksum: a mistyped key still reveals the secret.
   gateway_key: 'sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{20,}',
   gateway_personal_token: 'gwp_[\\w-]{16,}',

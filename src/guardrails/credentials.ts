@@ -4,6 +4,7 @@
  * (`assigned-credentials.ts`). Linear in the length of the text.
  */
 import { findAssigned, hasDigit, isPlaceholder } from './assigned-credentials.ts';
+import { type CredentialHints, findHints } from './credential-hints.ts';
 import { boundRuns, type Credential, maxRunLength, prefixedCredential, secretAddress } from './credential-kinds.ts';
 
 const placeholder = '[credential]';
@@ -33,14 +34,15 @@ function replaceAll(text: string, found: readonly Credential[]): string {
   return chunks.join('');
 }
 
-/** The credentials of a text in order, without overlaps. */
-export function findCredentials(text: string): Credential[] {
+/** The credentials of a text in order, without overlaps. Only what `hints` names is searched for. */
+export function findCredentials(text: string, hints: CredentialHints | null = findHints(text)): Credential[] {
+  if (hints === null) return [];
   const found = [
-    ...findPrefixed(text),
-    ...findCaptured('webhook', secretAddress, text),
-    ...findPrivateKeys(text),
-    ...findFramed(text),
-    ...findAssigned(text),
+    ...hints.terms.flatMap(([start, end]) => findPrefixed(text, start, end)),
+    ...(hints.address ? findCaptured('webhook', secretAddress, text) : []),
+    ...(hints.privateKey ? findPrivateKeys(text) : []),
+    ...findFramed(text, hints),
+    ...(hints.assigned ? findAssigned(text) : []),
   ].sort((a, b) => a.start - b.start || b.end - a.end);
   const separate: Credential[] = [];
   for (const credential of found) {
@@ -62,12 +64,23 @@ function followRun(text: string, credential: Credential): Credential {
   return { ...credential, end };
 }
 
-function findPrefixed(text: string): Credential[] {
-  return Array.from(text.matchAll(prefixedCredential), ({ 0: whole, index, groups = {} }) => ({
+/** Searches one term; the pattern also reads the character before it. */
+function findPrefixed(text: string, termStart: number, termEnd: number): Credential[] {
+  const from = Math.max(0, termStart - 1);
+  const found = matchEach(prefixedCredential, text.slice(from, termEnd), ({ 0: whole, index, groups = {} }) => ({
     kind: Object.keys(groups).find((kind) => groups[kind] !== undefined) ?? 'unknown',
-    start: index,
-    end: index + whole.length,
-  })).filter(({ start, end }) => hasDigit(text.slice(start, end)));
+    start: from + index,
+    end: from + index + whole.length,
+  }));
+  return found.filter(({ start, end }) => hasDigit(text.slice(start, end)));
+}
+
+/** Like `matchAll`, which takes 5 µs for a text without a match. */
+function matchEach<Found>(pattern: RegExp, text: string, toFound: (match: RegExpExecArray) => Found): Found[] {
+  const found: Found[] = [];
+  pattern.lastIndex = 0;
+  for (let match = pattern.exec(text); match; match = pattern.exec(text)) found.push(toFound(match));
+  return found;
 }
 
 const keyBegin = /-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----/g;
@@ -77,9 +90,10 @@ const keyLine = /(?:\s|\\[nrt]|["'+]){0,16}[A-Za-z0-9+/=]{24,65536}/y;
 
 /** Private keys in PEM. A BEGIN line without an END line and without key lines is only a mention. */
 function findPrivateKeys(text: string): Credential[] {
-  const begins = Array.from(text.matchAll(keyBegin), ({ 0: line, index }) => ({ start: index, end: index + line.length }));
+  const toLine = ({ 0: line, index }: RegExpExecArray) => ({ start: index, end: index + line.length });
+  const begins = matchEach(keyBegin, text, toLine);
   if (begins.length === 0) return [];
-  const ends = Array.from(text.matchAll(keyEnd), ({ 0: line, index }) => ({ start: index, end: index + line.length }));
+  const ends = matchEach(keyEnd, text, toLine);
   const found: Credential[] = [];
   let next = 0;
   begins.forEach(({ start, end: bodyStart }, index) => {
@@ -114,13 +128,15 @@ const inOption =
   /(?<![\w-])--(?:[a-z]{1,20}-){0,3}(?:password|passwd|pass|pwd|token|secret|api-?key|access-?key)[ \t]{1,4}["']?([^\s"'`]{6,256})/gi;
 const inUserOption = /(?<![\w-])(?:-u|--user)[ \t=]{0,4}["']?[^\s:"'`]{1,64}:([^\s"'`]{6,256})/g;
 
-function findFramed(text: string): Credential[] {
+function findFramed(text: string, hints: CredentialHints): Credential[] {
+  const find = (isHinted: boolean, kind: string, ...patterns: readonly RegExp[]): Credential[] =>
+    isHinted ? patterns.flatMap((pattern) => findCaptured(kind, pattern, text)) : [];
   return [
-    ...findCaptured('address', inAddress, text),
-    ...findCaptured('signed_address', inQuery, text),
-    ...findCaptured('authorization', inHeader, text).filter(({ start, end }) => hasDigit(text.slice(start, end))),
-    ...findCaptured('connection_string', inConnection, text),
-    ...[...findCaptured('option', inOption, text), ...findCaptured('option', inUserOption, text)].filter(({ start, end }) =>
+    ...find(hints.address, 'address', inAddress),
+    ...find(hints.signature, 'signed_address', inQuery),
+    ...find(hints.authorization, 'authorization', inHeader).filter(({ start, end }) => hasDigit(text.slice(start, end))),
+    ...find(hints.connection, 'connection_string', inConnection),
+    ...find(hints.option, 'option', inOption, inUserOption).filter(({ start, end }) =>
       /^(?!-)(?=.*[\p{L}])(?=.*\d)/u.test(text.slice(start, end)),
     ),
   ].filter(({ start, end }) => !isPlaceholder(text.slice(start, end)));
@@ -128,7 +144,7 @@ function findFramed(text: string): Credential[] {
 
 /** The text of the pattern's first group, which ends at most one character before the match; the whole match without a group. */
 function findCaptured(kind: string, pattern: RegExp, text: string): Credential[] {
-  return Array.from(text.matchAll(pattern), ({ 0: whole, 1: secret = whole, index }) => {
+  return matchEach(pattern, text, ({ 0: whole, 1: secret = whole, index }) => {
     const start = index + whole.lastIndexOf(secret);
     return { kind, start, end: start + secret.length };
   });

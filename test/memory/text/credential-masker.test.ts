@@ -86,7 +86,7 @@ test('parsed and re-serialized arguments are masked alike, also when no valid JS
   expect(argumentsOf(`{"broken": "${secret}"`)).toBe('{"broken": "[credential]"');
 });
 
-test('a repeated history is scanned only where it is new', () => {
+test('a text without hints is not searched, and a repeated history only where it is new', () => {
   let characters = 0;
   const { maskMessage: message, maskExtra: extra } = createCredentialMasker((text) => {
     characters += text.length;
@@ -94,17 +94,18 @@ test('a repeated history is scanned only where it is new', () => {
   });
   const history = Array.from(
     { length: 40 },
-    (_, n): NormalMessage => ({ role: 'user', text: `${n} ${'long '.repeat(400)}`, toolCalls: [] }),
+    (_, n): NormalMessage => ({ role: 'user', text: `${n} https://a.example ${'long '.repeat(400)}`, toolCalls: [] }),
   );
-  const system = { kind: 'system', type: 'system', text: 'You are kind. '.repeat(1_000), position: 0 } as const;
+  const system = { kind: 'system', type: 'system', text: 'See https://a.example. '.repeat(1_000), position: 0 } as const;
   history.map(message);
   extra(system);
   expect(characters).toBeGreaterThan(90_000);
   characters = 0;
   expect(history.map(message)).toEqual(history);
   expect(extra(system)).toEqual(system);
-  message({ role: 'user', text: 'new', toolCalls: [] });
-  expect(characters).toBe('new'.length + 'system'.length);
+  message({ role: 'user', text: 'plain '.repeat(400), toolCalls: [] });
+  message({ role: 'user', text: 'new: https://b.example', toolCalls: [] });
+  expect(characters).toBe('new: https://b.example'.length);
   // Texts with a credential are never cached as clean.
   const long = { role: 'user', text: `${secret} ${'long '.repeat(400)}`, toolCalls: [] } as const;
   expect([message(long), message(long)].map(({ text }) => text.slice(0, 12))).toEqual(['[credential]', '[credential]']);
