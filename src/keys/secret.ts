@@ -3,7 +3,7 @@
  * base62 (256 bits) followed by 6 of checksum, the CRC-32 of everything before it, which rejects invented keys without a database query and
  * lets secret scanners verify a match. Only the SHA-256 of the whole key is stored: for 256 random bits a slow hash adds no security.
  */
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -26,13 +26,13 @@ export function parseSecret(text: string): { prefix: string } | null {
 }
 
 export function hashSecret(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+  return hash('sha256', text, 'buffer');
 }
 
 /** Compares a key with a stored hash in constant time. */
-export function matchesHash(text: string, hash: Buffer): boolean {
+export function matchesHash(text: string, expected: Buffer): boolean {
   const actual = hashSecret(text);
-  return actual.length === hash.length && timingSafeEqual(actual, hash);
+  return actual.length === expected.length && timingSafeEqual(actual, expected);
 }
 
 /** CRC-32 in base62, padded to 6 digits (62^6 > 2^32). */

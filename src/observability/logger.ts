@@ -68,8 +68,12 @@ const secrets: readonly RegExp[] = [
   /\b(eyJ)[\w-]{10,4096}\.[\w-]{10,}\.[\w-]*/g, // JSON web token
 ];
 
+/** What the text of every secret contains. Most lines have none of it, and are searched once instead of once per kind of secret. */
+const signs = /sk-|gwp_|AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA|bearer|basic|api[_-]?key|password|secret|token|:\/\/|eyJ/i;
+
 /** Replaces everything that resembles a secret. */
 function redactSecrets(text: string): string {
+  if (!signs.test(text)) return text;
   return secrets.reduce((result, pattern) => result.replace(pattern, (_whole: string, kept: string) => `${kept}[redacted]`), text);
 }
 

@@ -1,6 +1,12 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeSync } from 'node:fs';
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
+import { createLogOutput } from '../../src/observability/log-output.ts';
 
 const output = new URL('../../src/observability/log-output.ts', import.meta.url).href;
 
@@ -48,4 +54,26 @@ test('a full disk neither blocks nor ends the process', async () => {
   child.stdin.end('go on');
   const [status] = await once(child, 'exit');
   expect(status).toBe(0);
+});
+
+test('after a slow write the thread pool writes, and keeps the order of the lines', async () => {
+  const file = join(await mkdtemp(join(tmpdir(), 'gateway-log-')), 'log');
+  const handle = await open(file, 'w');
+  let writes = 0;
+  const writeNow = (fd: number, bytes: Buffer): number => {
+    writes += 1;
+    for (const endsAt = performance.now() + 20; performance.now() < endsAt; );
+    return writeSync(fd, bytes);
+  };
+  const { write } = createLogOutput({ fd: handle.fd, writeNow });
+  for (let line = 0; line < 10; line += 1) {
+    write(`${line}\n`);
+    await nextTurn();
+  }
+  const expected = '0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n';
+  while ((await readFile(file, 'utf8')).length < expected.length) await nextTurn();
+  expect(await readFile(file, 'utf8')).toBe(expected);
+  expect(writes).toBe(1);
+  await handle.close();
+  await rm(dirname(file), { recursive: true });
 });
