@@ -201,8 +201,11 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
         expect([502, 503]).toContain(answer.status);
         expect(await message(answer)).toMatch(/^client deadline exceeded/);
       }
-      const ended = { outcome: 'deadline', attempts: [{ outcome: 'deadline' }] };
-      expect(await callsOf(gateway)).toMatchObject([ended, ended]);
+      // The vendor has the prompt, and may bill it.
+      const ended = { outcome: 'deadline', estimated: true, attempts: [{ outcome: 'deadline' }] };
+      const rows = await callsOf(gateway);
+      expect(rows).toMatchObject([ended, ended]);
+      for (const { tokens } of rows) expect(tokens.input).toBeGreaterThan(0);
       expect((await gateway.call(path, bodyOf(`${dialect}-slow`, false), { 'x-gateway-timeout-ms': '-5' })).status).toBe(200);
     }));
 });

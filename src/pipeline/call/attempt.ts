@@ -17,7 +17,7 @@ import type { Provider } from '../../vendors/vendor.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { type ChainFailure, toChainFailure } from './chain-error.ts';
 import { adapterFor } from './dialect-adapter.ts';
-import { estimateRequest } from './estimate.ts';
+import { estimateRequest, isCutOff } from './estimate.ts';
 import { createIdempotencyKeyFilter } from './idempotency.ts';
 import { reportAttempt } from './report-attempt.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
@@ -102,8 +102,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
           waitMs,
           firstByteMs: null,
           durationMs: clock.now() - startedAt,
-          // A vendor that was cut off by a shutdown may finish and bill the request, so it is charged by estimate.
-          ...(outcome === 'unknown' ? estimateRequest(call, candidate.price) : { tokens: noTokens, costNanos: 0 }),
+          ...(isCutOff(outcome) ? estimateRequest(call, candidate.price) : { tokens: noTokens, costNanos: 0 }),
         });
         throw error;
       }

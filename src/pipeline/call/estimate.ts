@@ -1,5 +1,5 @@
 /** Estimates usage from what was sent, where the vendor reported none. */
-import type { Call } from '../../core/call.ts';
+import type { Call, Outcome } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
 import type { Price, Tokens } from '../../core/pricing.ts';
@@ -13,6 +13,11 @@ export function estimateRequest(call: Call, price: Price | null): { readonly tok
     tokens,
     costNanos: price === null ? null : tokenCost(tokens, price, isChargedBySearch(call, price) ? estimateSearches(call) : 0),
   };
+}
+
+/** Reports whether the attempt ended before its response, by a deadline, its caller or a shutdown: the vendor may finish and bill it, so it is charged. */
+export function isCutOff(outcome: Outcome): boolean {
+  return outcome === 'unknown' || outcome === 'client_left' || outcome === 'deadline';
 }
 
 /** Reports whether a model charges by the search only: without a search count its calls would be free. */

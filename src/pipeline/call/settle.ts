@@ -22,7 +22,7 @@ import type { Logger } from '../../observability/logger.ts';
 import type { Plan } from '../../routing/plan.ts';
 import type { CacheHit } from '../cache/response-cache.ts';
 import type { WinningAttempt } from './attempt.ts';
-import { estimateSearches, isChargedBySearch } from './estimate.ts';
+import { estimateSearches, isChargedBySearch, isCutOff } from './estimate.ts';
 
 /** Limit of every recorded name: the caller may have sent megabytes. */
 const maxNameLength = 256;
@@ -130,10 +130,10 @@ export function settleCacheHit(
   };
 }
 
-/** Settles a call without a response. With the outcome `unknown` the last attempt may have reached its vendor. */
+/** Settles a call without a response. An attempt that was cut off is charged by estimate. */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;
-  const cut = outcome === 'unknown' ? failed.at(-1) : undefined;
+  const cut = failed.findLast((attempt) => isCutOff(attempt.outcome));
   return {
     metadata,
     result: {
