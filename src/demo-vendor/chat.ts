@@ -56,14 +56,15 @@ function toTool(tool: JsonObject): Tool {
   return { name: asString(name), schema: asObject(parameters) };
 }
 
-function toMessage({ text, toolCalls }: Reply, requestNumber: number): object {
-  if (toolCalls.length === 0) return { role: 'assistant', content: text, refusal: null, annotations: [] };
+function toMessage({ reasoning, text, toolCalls }: Reply, requestNumber: number): object {
+  const thought = reasoning === '' ? {} : { reasoning_content: reasoning };
+  if (toolCalls.length === 0) return { role: 'assistant', content: text, ...thought, refusal: null, annotations: [] };
   const calls = toolCalls.map(({ name, arguments: argumentText }, index) => ({
     id: `call_demo_${requestNumber}_${index}`,
     type: 'function',
     function: { name, arguments: argumentText },
   }));
-  return { role: 'assistant', content: null, refusal: null, tool_calls: calls };
+  return { role: 'assistant', content: null, ...thought, refusal: null, tool_calls: calls };
 }
 
 function toUsage(reply: Reply, script: Script): object {
@@ -101,6 +102,7 @@ function chatStream({ requestNumber, json, script }: IncomingRequest, reply: Rep
 }
 
 function* toDeltas(reply: Reply, requestNumber: number, script: Script): Iterable<string> {
+  for (const delta of splitText(reply.reasoning)) yield `{"reasoning_content":${JSON.stringify(delta)}}`;
   for (const delta of splitText(reply.text)) yield `{"content":${JSON.stringify(delta)}}`;
   const calls = reply.toolCalls.map(({ name, arguments: argumentText }, index) => [
     `{"tool_calls":[{"index":${index},"id":"call_demo_${requestNumber}_${index}","type":"function","function":{"name":${JSON.stringify(name)},"arguments":""}}]}`,

@@ -33,6 +33,8 @@ export interface ToolCall {
 }
 
 export interface Reply {
+  /** Empty when the model does not think. */
+  readonly reasoning: string;
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
   readonly end: 'stop' | 'length' | 'tools' | 'filtered';
@@ -50,6 +52,7 @@ export function composeReply(conversation: Conversation, script: Script, body: B
   const text = script.filtered ? '' : whole.slice(0, bound);
   const characters = toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
   return {
+    reasoning: script.thinks ? `The user said: ${conversation.userText}` : '',
     text,
     toolCalls: script.filtered ? [] : toolCalls,
     end: script.filtered ? 'filtered' : toolCalls.length > 0 ? 'tools' : text.length < whole.length ? 'length' : 'stop',

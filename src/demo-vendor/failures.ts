@@ -67,7 +67,7 @@ function overflowResponse(window: number, family: Family, tokens: number): Outgo
   if (tokens <= window) return null;
   if (family === 'anthropic')
     return errorResponse(family, { status: 400, message: `prompt is too long: ${tokens} tokens > ${window} maximum` });
-  const message = `This model's maximum context length is ${window} tokens. However, your messages resulted in ${tokens} tokens.`;
+  const message = `Input tokens exceed the configured limit of ${window} tokens. Your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`;
   return errorResponse(family, { status: 400, message, code: 'context_length_exceeded', param: 'messages' });
 }
 

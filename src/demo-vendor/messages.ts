@@ -61,14 +61,15 @@ function envelope({ requestNumber, script }: IncomingRequest): object {
   return { id: `msg_demo_${requestNumber}`, type: 'message', role: 'assistant', model: script.model };
 }
 
-function toBlocks({ text, toolCalls }: Reply, requestNumber: number): readonly object[] {
+function toBlocks({ reasoning, text, toolCalls }: Reply, requestNumber: number): readonly object[] {
+  const thinking = reasoning === '' ? [] : [{ type: 'thinking', thinking: reasoning, signature }];
   const blocks = toolCalls.map(({ name, arguments: argumentText }, index) => ({
     type: 'tool_use',
     id: `toolu_demo_${requestNumber}_${index}`,
     name,
     input: JSON.parse(argumentText),
   }));
-  return text === '' ? blocks : [{ type: 'text', text }, ...blocks];
+  return text === '' ? [...thinking, ...blocks] : [...thinking, { type: 'text', text }, ...blocks];
 }
 
 function usageMember(script: Script, reply: Reply, outputTokens: number): object {
@@ -87,17 +88,14 @@ function usageMember(script: Script, reply: Reply, outputTokens: number): object
 function messagesStream(request: IncomingRequest, reply: Reply): EventStream {
   const { script, requestNumber } = request;
   const hasText = reply.text !== '';
+  const thinks = reply.reasoning !== '';
   const message = { ...envelope(request), content: [], stop_reason: null, stop_sequence: null, ...usageMember(script, reply, 1) };
   const finalUsage = script.usage === 'none' ? {} : { usage: { output_tokens: reply.outputTokens } };
   return {
-    opening: [
-      event('message_start', { message }),
-      ...(hasText ? [event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } })] : []),
-      event('ping', {}),
-    ],
-    deltas: hasText ? textEvents(reply.text) : toolEvents(reply, requestNumber),
+    opening: [event('message_start', { message }), ...(hasText && !thinks ? [textStart(0)] : []), event('ping', {})],
+    deltas: thinks ? thoughtEvents(reply, requestNumber) : hasText ? textEvents(reply.text, 0) : toolEvents(reply, requestNumber, 0),
     closing: [
-      ...(hasText ? [event('content_block_stop', { index: 0 })] : []),
+      ...(hasText ? [event('content_block_stop', { index: thinks ? 1 : 0 })] : []),
       event('message_delta', { delta: { stop_reason: stopReasons[reply.end], stop_sequence: null }, ...finalUsage }),
       event('message_stop', {}),
     ],
@@ -105,28 +103,48 @@ function messagesStream(request: IncomingRequest, reply: Reply): EventStream {
   };
 }
 
+function textStart(index: number): string {
+  return event('content_block_start', { index, content_block: { type: 'text', text: '' } });
+}
+
+function* thoughtEvents(reply: Reply, requestNumber: number): Iterable<string> {
+  yield event('content_block_start', { index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } });
+  for (const thinking of splitText(reply.reasoning)) yield blockDelta(0, { type: 'thinking_delta', thinking });
+  yield blockDelta(0, { type: 'signature_delta', signature });
+  yield event('content_block_stop', { index: 0 });
+  if (reply.text === '') return yield* toolEvents(reply, requestNumber, 1);
+  yield textStart(1);
+  yield* textEvents(reply.text, 1);
+}
+
 /** Concatenates the most frequent event instead of serializing it. */
-function* textEvents(text: string): Iterable<string> {
+function* textEvents(text: string, index: number): Iterable<string> {
   for (const delta of splitText(text)) {
-    yield `event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":${JSON.stringify(delta)}}}\n\n`;
+    yield `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":"text_delta","text":${JSON.stringify(delta)}}}\n\n`;
   }
 }
 
-function* toolEvents(reply: Reply, requestNumber: number): Iterable<string> {
-  for (const [index, { name, arguments: argumentText }] of reply.toolCalls.entries()) {
-    const block = { type: 'tool_use', id: `toolu_demo_${requestNumber}_${index}`, name, input: {} };
+function* toolEvents(reply: Reply, requestNumber: number, firstIndex: number): Iterable<string> {
+  for (const [position, { name, arguments: argumentText }] of reply.toolCalls.entries()) {
+    const index = firstIndex + position;
+    const block = { type: 'tool_use', id: `toolu_demo_${requestNumber}_${position}`, name, input: {} };
     yield event('content_block_start', { index, content_block: block });
     for (const delta of splitArguments(argumentText)) {
-      yield event('content_block_delta', { index, delta: { type: 'input_json_delta', partial_json: delta } });
+      yield blockDelta(index, { type: 'input_json_delta', partial_json: delta });
     }
     yield event('content_block_stop', { index });
   }
+}
+
+function blockDelta(index: number, delta: object): string {
+  return event('content_block_delta', { index, delta });
 }
 
 function event(type: string, members: object): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
 }
 
+const signature = 'c2lnbmVk';
 const textTypes = ['text'];
 const stopReasons: Readonly<Record<Reply['end'], string>> = {
   stop: 'end_turn',

@@ -68,9 +68,21 @@ function toUsage({ script }: IncomingRequest, reply: Reply): object {
   };
 }
 
-function toOutputItems({ text, toolCalls }: Reply, requestNumber: number): readonly object[] {
-  if (toolCalls.length === 0) return [messageItem(requestNumber, 'completed', [textPart(text)])];
-  return toolCalls.map(({ name, arguments: argumentText }, index) => callItem(requestNumber, index, 'completed', name, argumentText));
+function toOutputItems({ reasoning, text, toolCalls }: Reply, requestNumber: number): readonly object[] {
+  const thought = reasoning === '' ? [] : [reasoningItem(requestNumber, [summaryPart(reasoning)])];
+  if (toolCalls.length === 0) return [...thought, messageItem(requestNumber, 'completed', [textPart(text)])];
+  const calls = toolCalls.map(({ name, arguments: argumentText }, index) =>
+    callItem(requestNumber, index, 'completed', name, argumentText),
+  );
+  return [...thought, ...calls];
+}
+
+function reasoningItem(requestNumber: number, summary: readonly object[]): object {
+  return { id: `rs_demo_${requestNumber}`, type: 'reasoning', summary };
+}
+
+function summaryPart(text: string): object {
+  return { type: 'summary_text', text };
 }
 
 function messageItem(requestNumber: number, status: string, content: readonly object[]): object {
@@ -101,26 +113,47 @@ function responsesStream(request: IncomingRequest, reply: Reply): EventStream {
     sequence += 1;
     return `event: ${type}\ndata: ${data}\n\n`;
   };
-  const location = { item_id: `msg_demo_${requestNumber}`, output_index: 0, content_index: 0 };
+  const firstIndex = reply.reasoning === '' ? 0 : 1;
+  const location = { item_id: `msg_demo_${requestNumber}`, output_index: firstIndex, content_index: 0 };
   const isMessage = reply.toolCalls.length === 0;
 
   function* opening(): Iterable<string> {
     yield event('response.created', { response: toResponseBody(request, reply, false) });
     yield event('response.in_progress', { response: toResponseBody(request, reply, false) });
+    if (reply.reasoning === '') yield* openMessage();
+  }
+
+  function* openMessage(): Iterable<string> {
     if (!isMessage) return;
-    yield event('response.output_item.added', { output_index: 0, item: messageItem(requestNumber, 'in_progress', []) });
+    yield event('response.output_item.added', { output_index: firstIndex, item: messageItem(requestNumber, 'in_progress', []) });
     yield event('response.content_part.added', { ...location, part: textPart('') });
   }
 
+  function* reasoningDeltas(text: string): Iterable<string> {
+    const place = { item_id: `rs_demo_${requestNumber}`, output_index: 0, summary_index: 0 };
+    yield event('response.output_item.added', { output_index: 0, item: reasoningItem(requestNumber, []) });
+    yield event('response.reasoning_summary_part.added', { ...place, part: summaryPart('') });
+    for (const delta of splitText(text)) yield event('response.reasoning_summary_text.delta', { ...place, delta });
+    yield event('response.reasoning_summary_text.done', { ...place, text });
+    yield event('response.reasoning_summary_part.done', { ...place, part: summaryPart(text) });
+    yield event('response.output_item.done', { output_index: 0, item: reasoningItem(requestNumber, [summaryPart(text)]) });
+    yield* openMessage();
+  }
+
   function* deltas(): Iterable<string> {
+    if (reply.reasoning !== '') yield* reasoningDeltas(reply.reasoning);
     for (const delta of splitText(reply.text)) yield event('response.output_text.delta', { ...location, delta, logprobs: [] });
     for (const [index, { name, arguments: argumentText }] of reply.toolCalls.entries()) {
-      const callLocation = { item_id: `fc_demo_${requestNumber}_${index}`, output_index: index };
-      yield event('response.output_item.added', { output_index: index, item: callItem(requestNumber, index, 'in_progress', name, '') });
+      const outputIndex = firstIndex + index;
+      const callLocation = { item_id: `fc_demo_${requestNumber}_${index}`, output_index: outputIndex };
+      yield event('response.output_item.added', {
+        output_index: outputIndex,
+        item: callItem(requestNumber, index, 'in_progress', name, ''),
+      });
       for (const delta of splitArguments(argumentText)) yield event('response.function_call_arguments.delta', { ...callLocation, delta });
       yield event('response.function_call_arguments.done', { ...callLocation, name, arguments: argumentText });
       yield event('response.output_item.done', {
-        output_index: index,
+        output_index: outputIndex,
         item: callItem(requestNumber, index, 'completed', name, argumentText),
       });
     }
@@ -130,7 +163,8 @@ function responsesStream(request: IncomingRequest, reply: Reply): EventStream {
     if (isMessage) {
       yield event('response.output_text.done', { ...location, text: reply.text, logprobs: [] });
       yield event('response.content_part.done', { ...location, part: textPart(reply.text) });
-      yield event('response.output_item.done', { output_index: 0, item: messageItem(requestNumber, 'completed', [textPart(reply.text)]) });
+      const item = messageItem(requestNumber, 'completed', [textPart(reply.text)]);
+      yield event('response.output_item.done', { output_index: firstIndex, item });
     }
     const type = incompleteReasons[reply.end] === undefined ? 'response.completed' : 'response.incomplete';
     yield event(type, { response: toResponseBody(request, reply, true) });

@@ -35,6 +35,7 @@
  *   say-<base64url>                          exactly this text
  *   long-<n>  big-<kib>                      n terms; this many KiB
  *   tool  tools-parallel  tools-interleaved  one or two tool calls (interleaved: chat streams alternate between their deltas); text after a tool result
+ *   thinks                                   reasoning precedes the response
  *   filtered                                 the vendor's content filter removed the response
  *   cached-<n>  cache-written-<n>            n more input tokens, reported as read from (messages: written to) the cache
  *   no-usage  usage-in-finish                never usage; chat streams: usage in the finishing chunk, requested or not
@@ -76,6 +77,7 @@ export interface Script {
   readonly wire: 'plain' | 'tiny-bytes' | 'crlf';
   readonly done: boolean;
   readonly content: Content;
+  readonly thinks: boolean;
   readonly filtered: boolean;
   readonly cachedTokens: number;
   readonly cacheWrittenTokens: number;
@@ -111,6 +113,7 @@ const defaultScript: Script = {
   wire: 'plain',
   done: true,
   content: { kind: 'echo' },
+  thinks: false,
   filtered: false,
   cachedTokens: 0,
   cacheWrittenTokens: 0,
@@ -161,6 +164,7 @@ const exactTerms: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial
     tool: { content: { kind: 'tool' } },
     'tools-parallel': { content: { kind: 'tools-parallel' } },
     'tools-interleaved': { content: { kind: 'tools-interleaved' } },
+    thinks: { thinks: true },
     filtered: { filtered: true },
     'no-usage': { usage: 'none' },
     'usage-in-finish': { usage: 'in-finish' },

@@ -4,6 +4,10 @@
  */
 import { strict as assert } from 'node:assert';
 
+/** The vendors of the matrix, named after their dialects. */
+export const vendors = ['chat', 'messages'] as const;
+export type Vendor = (typeof vendors)[number];
+
 /** What a driver prints about one case; only the members that the case asks for. */
 export interface Seen {
   readonly text?: string;
@@ -14,6 +18,10 @@ export interface Seen {
   readonly value?: unknown;
   readonly ids?: readonly string[];
   readonly count?: number;
+  /** What the client shows of the model's reasoning. */
+  readonly reasoning?: string;
+  /** The client raised its own error for a prompt that is too long. */
+  readonly overflow?: boolean;
   /** Class and message of what the client threw. */
   readonly error?: { readonly name: string; readonly message: string };
 }
@@ -29,6 +37,8 @@ interface Case {
 const question = 'What is the capital of Norway?';
 const answer = `You said: ${question}`;
 const weather = { name: 'get_weather', input: { city: 'Oslo', days: 1 } };
+/** What the model of a memory learns. */
+const fact = 'The user likes Oslo';
 const time = { name: 'get_time', input: { zone: 'Oslo' } };
 
 /** The data that drivers send. */
@@ -89,6 +99,27 @@ export const cases = {
   },
   // The gateway has no other model to try, so the client itself must send the request again.
   retries: { title: 'retries', script: 'fail-once-500', check: ({ text }) => assert.equal(text, answer) },
+  // Clients with an error of their own for it, on which frameworks shorten the conversation.
+  overflow: {
+    title: 'context overflow',
+    script: 'window-8',
+    check: ({ overflow, error, text }) => assert.ok(overflow, `not recognized: ${error ? `${error.name}: ${error.message}` : text}`),
+  },
+  reasoning: {
+    title: 'reasoning',
+    script: 'thinks',
+    check: ({ reasoning, text }) => {
+      assert.equal(reasoning, `The user said: ${question}`);
+      assert.equal(text, answer);
+    },
+  },
+  // A conversation in which the client sends the id of the first response instead of its text.
+  references: { title: 'items by id', script: 'echo', check: ({ text }) => assert.equal(text, answer) },
+  memory: {
+    title: 'memory',
+    script: `say-${Buffer.from(JSON.stringify({ memory: [{ text: fact }] })).toString('base64url')}`,
+    check: ({ text }) => assert.equal(text, fact),
+  },
   models: {
     title: 'models',
     script: 'echo',

@@ -1,7 +1,19 @@
 /** The clients of the matrix, as data. A client is one package at one version with one API, driven by a program in its own language. */
 
+import { type CaseName, type Vendor, vendors } from './cases.ts';
+
 export type Runtime = 'node' | 'python' | 'go';
 export type Api = 'chat' | 'messages' | 'responses';
+
+/** What a client cannot do through the gateway, or cannot see, and why. */
+export interface Exception {
+  readonly case: CaseName;
+  readonly vendor: Vendor;
+  /** What differs; anything else is a failure. */
+  readonly sees: RegExp;
+  /** For docs/clients.md. */
+  readonly because: string;
+}
 
 export interface Client {
   readonly runtime: Runtime;
@@ -13,6 +25,7 @@ export interface Client {
   readonly driver: string;
   /** The client accepts only models that it knows: tiers have their names. */
   readonly knownModels?: boolean;
+  readonly exceptions?: readonly Exception[];
 }
 
 interface Row {
@@ -21,7 +34,30 @@ interface Row {
   readonly apis: readonly Api[];
   readonly installs: readonly Client['packages'][];
   readonly knownModels?: boolean;
+  readonly exceptions?: readonly Exception[];
 }
+
+const references: Exception = {
+  case: 'references',
+  vendor: 'messages',
+  sees: /item_reference: this model's vendor stores no responses; send the item, as SDKs do with store: false/,
+  because: 'the gateway stores no responses; set `store: false`, as the other cases do',
+};
+
+/** The message of a refusal is the vendor's; its code is in `upstream_code`. */
+const foreignOverflow = (vendor: Vendor): Exception => ({
+  case: 'overflow',
+  vendor,
+  sees: /^not recognized: .*(?:prompt is too long|Input tokens exceed)/,
+  because: 'the client knows an overflow by the sentence of one vendor only, and the sentence is that of the other',
+});
+
+const overflowByCode = vendors.map(
+  (vendor): Exception => ({
+    ...foreignOverflow(vendor),
+    because: "the client knows an overflow by `code`, which is the gateway's; `dspy.LM(..., engine='litellm')` reads the message",
+  }),
+);
 
 const rows: readonly Row[] = [
   { runtime: 'node', driver: 'openai-chat.js', apis: ['chat'], installs: [['openai'], ['openai@6'], ['openai@5'], ['openai@4']] },
@@ -31,9 +67,14 @@ const rows: readonly Row[] = [
     installs: [['@anthropic-ai/sdk'], ['@anthropic-ai/sdk@0.60'], ['@anthropic-ai/sdk@0.30']],
   },
   {
-    runtime: 'node',
-    driver: 'ai-sdk.js',
-    apis: ['chat', 'responses'],
+    ...{ runtime: 'node', driver: 'ai-sdk.js', apis: ['chat'] },
+    installs: [
+      ['@ai-sdk/openai', 'ai'],
+      ['@ai-sdk/openai@2', 'ai@5'],
+    ],
+  },
+  {
+    ...{ runtime: 'node', driver: 'ai-sdk.js', apis: ['responses'], exceptions: [references] },
     installs: [
       ['@ai-sdk/openai', 'ai'],
       ['@ai-sdk/openai@2', 'ai@5'],
@@ -48,9 +89,16 @@ const rows: readonly Row[] = [
       ['@ai-sdk/anthropic@2', 'ai@5'],
     ],
   },
-  { runtime: 'node', driver: 'langchain.js', apis: ['chat', 'responses'], installs: [['@langchain/openai@1', '@langchain/core@1']] },
+  {
+    ...{ runtime: 'node', driver: 'langchain.js', apis: ['chat', 'responses'], exceptions: [foreignOverflow('messages')] },
+    installs: [['@langchain/openai@1', '@langchain/core@1']],
+  },
   { runtime: 'node', driver: 'langchain.js', apis: ['messages'], installs: [['@langchain/anthropic@1', '@langchain/core@1']] },
   { runtime: 'node', driver: 'openai-agents.js', apis: ['responses', 'chat'], installs: [['@openai/agents', 'openai', 'zod']] },
+  {
+    ...{ runtime: 'node', driver: 'mastra.js', apis: ['chat', 'responses', 'messages'] },
+    installs: [['@mastra/core', '@ai-sdk/openai', '@ai-sdk/anthropic', 'zod']],
+  },
   {
     ...{ runtime: 'python', driver: 'openai_chat.py', apis: ['chat'] },
     installs: [['openai==3.*', 'anthropic==2.*'], ['openai==2.*'], ['openai==1.*']],
@@ -68,10 +116,18 @@ const rows: readonly Row[] = [
   },
   { runtime: 'python', driver: 'langchain_models.py', apis: ['messages'], installs: [['langchain-anthropic', 'langchain-openai']] },
   {
-    ...{ runtime: 'python', driver: 'pydantic_agents.py', apis: ['chat', 'responses', 'messages'] },
+    ...{ runtime: 'python', driver: 'pydantic_agents.py', apis: ['chat', 'responses'], exceptions: [foreignOverflow('messages')] },
+    installs: [['pydantic-ai-slim[openai,anthropic]']],
+  },
+  {
+    ...{ runtime: 'python', driver: 'pydantic_agents.py', apis: ['messages'], exceptions: [foreignOverflow('chat')] },
     installs: [['pydantic-ai-slim[openai,anthropic]']],
   },
   { runtime: 'python', driver: 'instructor_client.py', apis: ['chat', 'messages'], installs: [['instructor[anthropic]']] },
+  { runtime: 'python', driver: 'dspy_models.py', apis: ['chat', 'responses'], exceptions: overflowByCode, installs: [['dspy']] },
+  { runtime: 'python', driver: 'dspy_models.py', apis: ['messages'], installs: [['dspy']] },
+  { runtime: 'python', driver: 'llm_models.py', apis: ['chat', 'responses'], installs: [['llm']] },
+  { runtime: 'python', driver: 'mem0_memory.py', apis: ['chat', 'messages'], installs: [['mem0ai', 'anthropic']] },
   { runtime: 'python', driver: 'litellm_client.py', apis: ['chat', 'messages'], installs: [['litellm', 'mcp', 'tenacity']] },
   {
     ...{ runtime: 'python', driver: 'llama_index_models.py', apis: ['chat'] },

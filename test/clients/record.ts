@@ -3,10 +3,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { root } from '../../scripts/launch.js';
-import { caseNames, cases } from './cases.ts';
+import { type CaseName, caseNames, cases, vendors } from './cases.ts';
 import type { Api, Client, Runtime } from './clients.ts';
 import type { RecordedRequest } from './request-recorder.ts';
-import { type Outcomes, vendors } from './run-client.ts';
+import { type Outcomes, reasonOf } from './run-client.ts';
 
 export interface ClientRecord {
   readonly name: string;
@@ -129,7 +129,8 @@ function renderProblems({ clients, agents, servers }: Pick<MatrixRecord, 'client
     return vendors.flatMap((vendor) =>
       Object.entries(outcomes[vendor])
         .filter(([, outcome]) => outcome !== 'ok')
-        .map(([key, outcome]) => `- \`${name}\` ${version}, ${api}, ${key}, ${vendor} vendor: ${oneLine(outcome)}`),
+        .map(([key, outcome]) => [cases[key as CaseName].title, oneLine(reasonOf(outcome))])
+        .map(([title, reason]) => `- \`${name}\` ${version}, ${api}, ${title}, ${vendor} vendor: ${reason}`),
     );
   });
   const ofTasks = [...agents, ...servers].flatMap(({ name, version, results }) =>

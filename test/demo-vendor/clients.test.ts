@@ -194,6 +194,32 @@ describe('openai client, other routes', () => {
       expect(sequence).toEqual(sequence.map((_, index) => index));
     }));
 
+  test.each(['thinks', 'thinks+tool'])('200 %s puts reasoning first in each dialect, plain and streamed', (model) =>
+    withVendor(async (vendor) => {
+      const thought = 'The user said: hello 🌍';
+      const { chat, responses } = openai(vendor);
+      const { choices } = await chat.completions.create({ model, messages: hello });
+      expect(choices[0]?.message).toMatchObject({ reasoning_content: thought });
+      let streamed = '';
+      for await (const chunk of await chat.completions.create({ model, messages: hello, stream: true }))
+        streamed += (chunk.choices[0]?.delta as { reasoning_content?: string } | undefined)?.reasoning_content ?? '';
+      expect(streamed).toBe(thought);
+
+      const request = { model, max_tokens: 100, messages: hello };
+      const message = await anthropic(vendor).messages.create(request);
+      expect(message.content).toMatchObject([{ type: 'thinking', thinking: thought }, { type: model === 'thinks' ? 'text' : 'tool_use' }]);
+      const { content } = await anthropic(vendor).messages.stream(request).finalMessage();
+      expect(content.map(({ type }) => type)).toEqual(message.content.map(({ type }) => type));
+      expect(content[0]).toEqual(message.content[0]);
+
+      const response = await responses.create({ model, input: 'hello 🌍' });
+      expect(response.output).toMatchObject([{ type: 'reasoning', summary: [{ text: thought }] }, {}]);
+      const whole = await responses.stream({ model, input: 'hello 🌍' }).finalResponse();
+      expect(whole.output[0]).toMatchObject({ type: 'reasoning', summary: [{ text: thought }] });
+      expect(whole.output[1]?.type).toBe(response.output[1]?.type);
+    }),
+  );
+
   test('200 a response with a function call, and the response to its result', () =>
     withVendor(async (vendor) => {
       const client = openai(vendor);

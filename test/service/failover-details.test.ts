@@ -139,7 +139,7 @@ describe('a prompt that is too long for a model', () => {
       expect([answer.status, answer.headers.get('retry-after')]).toEqual([400, null]);
       expect(error).toEqual({
         message: expect.stringMatching(
-          own === 'one' ? /^This model's maximum context length is 2000/ : /^prompt is too long: \d+ tokens > 2000/,
+          own === 'one' ? /^Input tokens exceed the configured limit of 2000 tokens/ : /^prompt is too long: \d+ tokens > 2000/,
         ),
         ...(caller === 'chat' ? { type: 'upstream_refused', code: 'upstream_refused' } : { type: 'invalid_request_error' }),
         upstream_code: 'context_length_exceeded',

@@ -7,6 +7,8 @@ const provider = chosen === 'messages' ? await import('@ai-sdk/anthropic') : awa
 
 await drive(({ url, key, flavor, samples }) => {
   const modelOf = createModel(url, key, flavor);
+  // With the default the SDK sends the ids of earlier items, which only a vendor that stores them can read.
+  const withoutStore = flavor === 'responses' ? { providerOptions: { openai: { store: false } } } : {};
   const prompt = samples.question;
   // Older versions limit the steps by a number.
   const steps = ai.stepCountIs ? { stopWhen: ai.stepCountIs(3) } : ai.isStepCount ? { stopWhen: ai.isStepCount(3) } : { maxSteps: 3 };
@@ -20,12 +22,12 @@ await drive(({ url, key, flavor, samples }) => {
     allSteps.flatMap(({ toolCalls }) => toolCalls.map(({ toolName, input, args }) => ({ name: toolName, input: input ?? args })));
 
   async function plain(request) {
-    const { text, usage } = await ai.generateText(request);
+    const { text, usage } = await ai.generateText({ ...withoutStore, ...request });
     return { text, tokens: { input: usage.inputTokens ?? usage.promptTokens, output: usage.outputTokens ?? usage.completionTokens } };
   }
 
   async function streamTools(model) {
-    const result = ai.streamText({ model: modelOf(model), prompt: samples.city, tools, ...steps });
+    const result = ai.streamText({ model: modelOf(model), prompt: samples.city, tools, ...steps, ...withoutStore });
     let text = '';
     for await (const piece of result.textStream) text += piece;
     return { text, calls: callsOf(await result.steps) };
@@ -43,7 +45,13 @@ await drive(({ url, key, flavor, samples }) => {
       return { text, pieces };
     },
     async tools(model) {
-      const { text, steps: done } = await ai.generateText({ model: modelOf(model), prompt: samples.city, tools, ...steps });
+      const { text, steps: done } = await ai.generateText({
+        model: modelOf(model),
+        prompt: samples.city,
+        tools,
+        ...steps,
+        ...withoutStore,
+      });
       return { text, calls: callsOf(done) };
     },
     'stream-tools': streamTools,
@@ -69,6 +77,22 @@ await drive(({ url, key, flavor, samples }) => {
       }),
     errors: (model) => plain({ model: modelOf(model), prompt, maxRetries: 0 }),
     retries: (model) => plain({ model: modelOf(model), prompt }),
+    ...(flavor === 'responses' && {
+      async references(model) {
+        const first = await ai.generateText({ model: modelOf(model), prompt: samples.city });
+        const messages = [{ role: 'user', content: samples.city }, ...first.response.messages, { role: 'user', content: prompt }];
+        return { text: (await ai.generateText({ model: modelOf(model), messages })).text };
+      },
+    }),
+    // Chat models of this SDK show no reasoning.
+    ...(flavor !== 'chat' && {
+      async reasoning(model) {
+        const thinking = { anthropic: { thinking: { type: 'enabled', budgetTokens: 1_024 } } };
+        const request = { model: modelOf(model), prompt, ...(flavor === 'messages' ? { providerOptions: thinking } : withoutStore) };
+        const result = ai.streamText(request);
+        return { text: await result.text, reasoning: await result.reasoningText };
+      },
+    }),
   };
 });
 

@@ -113,6 +113,16 @@ func main() {
 		},
 		"errors":  question,
 		"retries": question,
+		"reasoning": func(model string) (Seen, error) {
+			params := ask(model, anthropic.NewTextBlock(samples.Question))
+			params.MaxTokens = 2000
+			params.Thinking = anthropic.ThinkingConfigParamOfEnabled(1024)
+			message, err := viaStream(params)
+			if err != nil {
+				return Seen{}, err
+			}
+			return Seen{Text: textOf(message), Reasoning: message.Content[0].Thinking}, nil
+		},
 		"models": func(string) (Seen, error) {
 			seen := Seen{}
 			pages := client.Models.ListAutoPaging(ctx, anthropic.ModelListParams{})

@@ -54,6 +54,15 @@ await drive(({ url, key, samples }) => {
       }),
     errors: (model) => plain({ model, messages: ask(samples.question) }),
     retries: (model) => plain({ model, messages: ask(samples.question) }),
+    async reasoning(model) {
+      const thinking = { type: 'enabled', budget_tokens: 1_024 };
+      const seen = { text: '', reasoning: '' };
+      for await (const { delta } of await create({ model, max_tokens: 2_000, thinking, messages: ask(samples.question), stream: true })) {
+        seen.text += delta?.text ?? '';
+        seen.reasoning += delta?.thinking ?? '';
+      }
+      return seen;
+    },
     ...(client.models && {
       async models() {
         const ids = [];

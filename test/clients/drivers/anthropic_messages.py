@@ -55,6 +55,16 @@ def structured(model):
     return {"value": next(block.input for block in message.content if block.type == "tool_use")}
 
 
+def reasoning(model):
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    body = {"model": model, "max_tokens": 2000, "messages": ask(QUESTION), "extra_body": {"thinking": thinking}}
+    deltas = [getattr(event, "delta", None) for event in client.messages.create(stream=True, **body)]
+    return {
+        "text": "".join(getattr(delta, "text", "") or "" for delta in deltas),
+        "reasoning": "".join(getattr(delta, "thinking", "") or "" for delta in deltas),
+    }
+
+
 IMAGE = [
     {"type": "text", "text": "Inspect"},
     {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": SAMPLES["image"]}},
@@ -69,6 +79,7 @@ cases = {
     "images": lambda model: plain(model, IMAGE),
     "errors": lambda model: plain(model, QUESTION),
     "retries": lambda model: plain(model, QUESTION),
+    "reasoning": reasoning,
 }
 if hasattr(client, "models"):
     cases["models"] = lambda _model: {"ids": [model.id for model in client.models.list()]}

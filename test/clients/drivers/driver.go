@@ -48,6 +48,8 @@ type Seen struct {
 	IDs    []string `json:"ids,omitempty"`
 	Count  int64    `json:"count,omitempty"`
 	Error  *Thrown  `json:"error,omitempty"`
+
+	Reasoning string `json:"reasoning,omitempty"`
 }
 
 type Thrown struct {

@@ -1,4 +1,5 @@
 /** Flavors: `chat` and `responses` of @langchain/openai, `messages` of @langchain/anthropic. */
+import { ContextOverflowError } from '@langchain/core/errors';
 import { HumanMessage, ToolMessage } from '@langchain/core/messages';
 import { drive, readJob, toolResults } from './driver.js';
 
@@ -71,5 +72,21 @@ await drive(({ url, key, flavor, samples }) => {
       ]),
     errors: (model) => plain(model, samples.question, { maxRetries: 0 }),
     retries: (model) => plain(model, samples.question),
+    async overflow(model) {
+      try {
+        return await plain(model, samples.question, { maxRetries: 0 });
+      } catch (error) {
+        return { overflow: ContextOverflowError.isInstance(error), error: { name: error.constructor.name, message: error.message } };
+      }
+    },
+    // Chat models of this package show no reasoning.
+    ...(flavor !== 'chat' && {
+      async reasoning(model) {
+        const thinking = flavor === 'messages' ? { thinking: { type: 'enabled', budget_tokens: 1_024 }, maxTokens: 2_000 } : {};
+        const { message } = await streamed(modelOf(model, thinking), samples.question);
+        const reasoning = message.contentBlocks.filter(({ type }) => type === 'reasoning');
+        return { text: message.text, reasoning: reasoning.map((block) => block.reasoning).join('') };
+      },
+    }),
   };
 });

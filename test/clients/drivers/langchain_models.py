@@ -1,6 +1,7 @@
 """Flavors: `chat` and `responses` of langchain-openai, `messages` of langchain-anthropic."""
 
 from driver import CHAT_TOOLS, CITY, IMAGE_URL, JOB, QUESTION, SAMPLES, TOOL_RESULTS, drive
+from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import HumanMessage, ToolMessage
 
 FLAVOR = JOB["flavor"]
@@ -10,7 +11,7 @@ def model_of(model, **more):
     if FLAVOR == "messages":
         from langchain_anthropic import ChatAnthropic
 
-        return ChatAnthropic(model=model, api_key=JOB["key"], base_url=JOB["url"], max_tokens=500, **more)
+        return ChatAnthropic(model=model, api_key=JOB["key"], base_url=JOB["url"], **{"max_tokens": 500, **more})
     from langchain_openai import ChatOpenAI
 
     return ChatOpenAI(
@@ -56,17 +57,33 @@ def structured(model):
     return {"value": model_of(model).with_structured_output(schema).invoke(CITY)}
 
 
+def overflow(model):
+    try:
+        return plain(model, QUESTION, max_retries=0)
+    except ContextOverflowError:
+        return {"overflow": True}
+
+
+def reasoning(model):
+    thinking = {"thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000}
+    message, _ = streamed(model_of(model, **(thinking if FLAVOR == "messages" else {})), QUESTION)
+    blocks = [block["reasoning"] for block in message.content_blocks if block["type"] == "reasoning"]
+    return {"text": text_of(message), "reasoning": "".join(blocks)}
+
+
 IMAGE = [{"type": "text", "text": "Inspect"}, {"type": "image_url", "image_url": {"url": IMAGE_URL}}]
-drive(
-    {
-        "plain": lambda model: plain(model, QUESTION),
-        "stream": stream,
-        "tools": lambda model: use_tools(model, lambda bound, messages: bound.invoke(messages)),
-        "stream-tools": lambda model: use_tools(model, lambda bound, messages: streamed(bound, messages)[0]),
-        "parallel-tools": lambda model: use_tools(model, lambda bound, messages: streamed(bound, messages)[0]),
-        "structured": structured,
-        "images": lambda model: plain(model, [HumanMessage(content=IMAGE)]),
-        "errors": lambda model: plain(model, QUESTION, max_retries=0),
-        "retries": lambda model: plain(model, QUESTION),
-    }
-)
+cases = {
+    "plain": lambda model: plain(model, QUESTION),
+    "stream": stream,
+    "tools": lambda model: use_tools(model, lambda bound, messages: bound.invoke(messages)),
+    "stream-tools": lambda model: use_tools(model, lambda bound, messages: streamed(bound, messages)[0]),
+    "parallel-tools": lambda model: use_tools(model, lambda bound, messages: streamed(bound, messages)[0]),
+    "structured": structured,
+    "images": lambda model: plain(model, [HumanMessage(content=IMAGE)]),
+    "errors": lambda model: plain(model, QUESTION, max_retries=0),
+    "retries": lambda model: plain(model, QUESTION),
+    "overflow": overflow,
+}
+if FLAVOR != "chat":  # Chat models of this package show no reasoning.
+    cases["reasoning"] = reasoning
+drive(cases)

@@ -58,6 +58,18 @@ def structured(model):
     return {"value": json.loads(completion.choices[0].message.content)}
 
 
+def overflow(model):
+    try:
+        return plain(model, QUESTION)
+    except litellm.ContextWindowExceededError:
+        return {"overflow": True}
+
+
+def reasoning(model):
+    message = streamed(model, QUESTION, reasoning_effort="low", allowed_openai_params=["reasoning_effort"])[0].choices[0].message
+    return {"text": message.content, "reasoning": message.reasoning_content}
+
+
 IMAGE = [{"type": "text", "text": "Inspect"}, {"type": "image_url", "image_url": {"url": IMAGE_URL}}]
 drive(
     {
@@ -70,5 +82,7 @@ drive(
         "images": lambda model: plain(model, [{"role": "user", "content": IMAGE}]),
         "errors": lambda model: plain(model, QUESTION),
         "retries": lambda model: plain(model, QUESTION, num_retries=2),
+        "overflow": overflow,
+        "reasoning": reasoning,
     }
 )

@@ -1,6 +1,7 @@
 """Flavors: `chat` of llama-index-llms-openai-like, `messages` of llama-index-llms-anthropic."""
 
 from driver import CITY, IMAGE_URL, JOB, QUESTION, TOOL_RESULTS, drive
+from llama_index.core.base.llms.types import ThinkingBlock
 from llama_index.core.llms import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.tools import FunctionTool
 from pydantic import BaseModel
@@ -11,11 +12,11 @@ class Weather(BaseModel):
     days: int
 
 
-def model_of(model):
+def model_of(model, **more):
     if JOB["flavor"] == "messages":
         from llama_index.llms.anthropic import Anthropic
 
-        return Anthropic(model=model, api_key=JOB["key"], base_url=JOB["url"], max_tokens=500)
+        return Anthropic(model=model, api_key=JOB["key"], base_url=JOB["url"], **{"max_tokens": 500, **more})
     from llama_index.llms.openai_like import OpenAILike
 
     return OpenAILike(
@@ -34,6 +35,14 @@ def plain(model, *blocks):
 def stream(model):
     pieces = [chunk.delta for chunk in model_of(model).stream_chat(ask(TextBlock(text=QUESTION))) if chunk.delta]
     return {"text": "".join(pieces), "pieces": len(pieces)}
+
+
+def reasoning(model):
+    thinking = {"thinking_dict": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000}
+    llm = model_of(model, **(thinking if JOB["flavor"] == "messages" else {}))
+    message = list(llm.stream_chat(ask(TextBlock(text=QUESTION))))[-1].message
+    blocks = [block.content for block in message.blocks if isinstance(block, ThinkingBlock)]
+    return {"text": message.content, "reasoning": "".join(blocks)}
 
 
 def get_weather(city: str, days: int) -> str:
@@ -83,5 +92,6 @@ drive(
         "images": lambda model: plain(model, TextBlock(text="Inspect"), ImageBlock(url=IMAGE_URL)),
         "errors": lambda model: plain(model, TextBlock(text=QUESTION)),
         "retries": lambda model: plain(model, TextBlock(text=QUESTION)),
+        "reasoning": reasoning,
     }
 )

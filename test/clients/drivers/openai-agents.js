@@ -66,5 +66,13 @@ await drive(({ url, key, flavor, samples }) => {
     },
     errors: async (model) => ({ text: await plain(createAgent(model), samples.question) }),
     retries: async (model) => ({ text: await plain(createAgent(model), samples.question) }),
+    // Chat models of this package show no reasoning.
+    ...(flavor === 'responses' && {
+      async reasoning(model) {
+        const { finalOutput: text, newItems } = await runner.run(createAgent(model), samples.question);
+        const { rawItem } = newItems.find(({ type }) => type === 'reasoning_item');
+        return { text, reasoning: rawItem.content.map((part) => part.text).join('') };
+      },
+    }),
   };
 });

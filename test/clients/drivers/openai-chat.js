@@ -9,6 +9,7 @@ await drive(({ url, key, samples }) => {
 
   async function streamed(body) {
     let text = '';
+    let reasoning = '';
     let pieces = 0;
     const calls = [];
     for await (const chunk of await completions.create({ ...body, stream: true })) {
@@ -16,12 +17,13 @@ await drive(({ url, key, samples }) => {
       const { delta } = chunk.choices[0];
       if (delta.content) pieces += 1;
       text += delta.content ?? '';
+      reasoning += delta.reasoning_content ?? '';
       for (const { index, id, function: fn } of delta.tool_calls ?? []) {
         if (id) calls[index] = { id, type: 'function', function: { name: fn.name, arguments: '' } };
         calls[index].function.arguments += fn.arguments ?? '';
       }
     }
-    return { text, pieces, calls };
+    return { text, reasoning, pieces, calls };
   }
 
   async function useTools(model, respond) {
@@ -65,6 +67,7 @@ await drive(({ url, key, samples }) => {
       }),
     errors: (model) => plain({ model, messages: ask(samples.question) }),
     retries: (model) => plain({ model, messages: ask(samples.question) }),
+    reasoning: (model) => streamed({ model, messages: ask(samples.question), reasoning_effort: 'low' }),
     async models() {
       const ids = [];
       for await (const { id } of client.models.list()) ids.push(id);

@@ -62,5 +62,10 @@ await drive(({ url, key, samples }) => {
       }),
     errors: (model) => plain({ model, input: samples.question }),
     retries: (model) => plain({ model, input: samples.question }),
+    async reasoning(model) {
+      const response = await responses.stream({ model, input: samples.question, reasoning: { summary: 'auto' } }).finalResponse();
+      const { summary } = response.output.find(({ type }) => type === 'reasoning');
+      return { text: textOf(response), reasoning: summary.map(({ text }) => text).join('') };
+    },
   };
 });

@@ -64,6 +64,15 @@ def structured(model):
     return {"value": parse(model=model, messages=ask(CITY), response_format=Weather).choices[0].message.parsed.model_dump()}
 
 
+def reasoning(model):
+    text, thought = "", ""
+    for chunk in completions.create(model=model, messages=ask(QUESTION), reasoning_effort="low", stream=True):
+        delta = chunk.choices[0].delta
+        text += delta.content or ""
+        thought += getattr(delta, "reasoning_content", None) or ""
+    return {"text": text, "reasoning": thought}
+
+
 def models(_model):
     return {"ids": [model.id for model in client.models.list()]}
 
@@ -80,6 +89,7 @@ drive(
         "images": lambda model: plain(model=model, messages=ask(IMAGE)),
         "errors": lambda model: plain(model=model, messages=ask(QUESTION)),
         "retries": lambda model: plain(model=model, messages=ask(QUESTION)),
+        "reasoning": reasoning,
         "models": models,
     }
 )

@@ -45,6 +45,12 @@ def use_tools(model, respond):
     return {"text": last.output_text, "calls": [{"name": call.name, "input": json.loads(call.arguments)} for call in calls]}
 
 
+def reasoning(model):
+    response = final(model=model, input=QUESTION, reasoning={"summary": "auto"})
+    item = next(item for item in response.output if item.type == "reasoning")
+    return {"text": response.output_text, "reasoning": "".join(part.text for part in item.summary)}
+
+
 def structured(model):
     return {"value": responses.parse(model=model, input=CITY, text_format=Weather).output_parsed.model_dump()}
 
@@ -61,5 +67,6 @@ drive(
         "images": lambda model: plain(model, [{"role": "user", "content": IMAGE}]),
         "errors": lambda model: plain(model, QUESTION),
         "retries": lambda model: plain(model, QUESTION),
+        "reasoning": reasoning,
     }
 )

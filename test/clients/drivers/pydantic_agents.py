@@ -4,7 +4,7 @@ import base64
 
 from driver import CITY, JOB, QUESTION, SAMPLES, TOOL_RESULTS, drive
 from pydantic import BaseModel
-from pydantic_ai import Agent, BinaryContent
+from pydantic_ai import Agent, BinaryContent, ModelContextWindowExceededError, ThinkingPart
 
 
 class Weather(BaseModel):
@@ -62,6 +62,20 @@ def streamed(agent):
     return "".join(agent.run_stream_sync(CITY).stream_text(delta=True, debounce_by=None))
 
 
+def overflow(model):
+    try:
+        return plain(model, QUESTION)
+    except ModelContextWindowExceededError:
+        return {"overflow": True}
+
+
+def reasoning(model):
+    thinking = {"anthropic_thinking": {"type": "enabled", "budget_tokens": 1024}, "max_tokens": 2000}
+    result = agent_of(model).run_sync(QUESTION, model_settings=thinking if JOB["flavor"] == "messages" else None)
+    parts = [part.content for part in result.response.parts if isinstance(part, ThinkingPart)]
+    return {"text": result.output, "reasoning": "".join(parts)}
+
+
 IMAGE = BinaryContent(data=base64.b64decode(SAMPLES["image"]), media_type="image/png")
 drive(
     {
@@ -74,5 +88,7 @@ drive(
         "images": lambda model: plain(model, ["Inspect", IMAGE]),
         "errors": lambda model: plain(model, QUESTION),
         "retries": lambda model: plain(model, QUESTION),
+        "overflow": overflow,
+        "reasoning": reasoning,
     }
 )
