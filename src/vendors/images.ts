@@ -48,22 +48,35 @@ export function prepareImages(request: MediaRequest): PreparedImages {
 
 /** Applies the defaults of docs/api/reference.md#images; values of the caller are forwarded unchanged. */
 function prepareOpenAi({ provider, model, fields, takes, now }: MediaRequest): PreparedImages {
-  const body = formatFields({
+  const members = {
     model: JSON.stringify(model),
     prompt: fields.prompt,
     n: fields.n ?? '1',
     size: fields.size ?? '"1024x1024"',
     ...pickFields(fields, takes),
-    response_format: provider.imageResponseFormat && takesResponseFormat(model, takes) ? '"b64_json"' : undefined,
-  });
+  };
+  const sendsFormat = provider.imageResponseFormat && takesResponseFormat(model, takes);
   const url = new URL(`${provider.baseUrl}/images/generations`);
   return {
     count: getImageCount(fields),
     async send(httpClient) {
-      const response = await sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
+      const post = (format?: string): Promise<HttpResponse> => {
+        const body = formatFields({ ...members, response_format: format });
+        return sendMediaRequest(httpClient, provider, { url, method: 'POST', accept: 'application/json', body, now });
+      };
+      const response = await post(sendsFormat ? '"b64_json"' : undefined).catch((error: unknown) => {
+        // It is unknown whether the model takes the field, and the vendor says that it does not.
+        if (sendsFormat && takes === null && rejectsResponseFormat(error)) return post();
+        throw error;
+      });
       return readOpenAiImages(httpClient, response, { provider, now });
     },
   };
+}
+
+function rejectsResponseFormat(error: unknown): boolean {
+  if (!(error instanceof VendorError) || (error.status !== 400 && error.status !== 422)) return false;
+  return `${error.report.param} ${error.vendorMessage}`.includes('response_format');
 }
 
 /** OpenAI's GPT image models reject it and always return base64; its older models, and the vendors that copied these, return URLs without it. */

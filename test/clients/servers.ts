@@ -29,7 +29,9 @@ export type ModelUse =
   | 'moderation'
   | 'rerank'
   | 'rerank-v2'
+  | 'unknown-images'
   | 'audio'
+  | 'translations'
   | 'edits'
   | 'video';
 
@@ -83,6 +85,7 @@ async function startAimock(): Promise<Server> {
       moderation: 'omni-moderation-latest',
       'rerank-v2': 'rerank-v3.5',
       audio: 'whisper-1',
+      translations: 'whisper-1',
       edits: 'gpt-image-1',
       video: 'veo-3.1-generate-preview',
     },
@@ -90,7 +93,7 @@ async function startAimock(): Promise<Server> {
   };
 }
 
-/** The proxy in front of the scripted vendor. */
+/** The proxy in front of the scripted vendor. It has no translations. */
 async function startLitellm(vendorUrl: string): Promise<Server> {
   const packages = ['litellm[proxy]'] as const;
   const folder = await ensurePackages('python', packages);
@@ -103,6 +106,8 @@ async function startLitellm(vendorUrl: string): Promise<Server> {
     row('tools', 'openai/tool'),
     row('embed', 'openai/embed', 'embedding'),
     row('gpt-image-1', 'openai/gpt-image-1', 'image_generation'),
+    row('picture', 'openai/picture', 'image_generation'),
+    row('transcribe', 'openai/transcribe', 'audio_transcription'),
     row('speech', 'openai/speech', 'audio_speech'),
     row('moderation', 'openai/moderation', 'moderation'),
     row('rerank', 'jina_ai/rerank', 'rerank'),
@@ -140,6 +145,9 @@ async function startLitellm(vendorUrl: string): Promise<Server> {
       tools: 'tools',
       embeddings: 'embed',
       images: 'gpt-image-1',
+      'unknown-images': 'picture',
+      edits: 'gpt-image-1',
+      audio: 'transcribe',
       speech: 'speech',
       moderation: 'moderation',
       rerank: 'rerank',

@@ -50,6 +50,13 @@ describe('images', () => {
     expect([answer.status, sentToVendor(gateway).text]).toEqual([200, '{"model":"b64-only","prompt":"a fox","n":1,"size":"8x8"}']);
   });
 
+  it('200: a model of which nothing is known gets the request again without response_format when its vendor rejects it', async () => {
+    const gateway = await lendProject();
+    const answer = await askMedia(gateway, images, 'one/b64-only');
+    expect([answer.status, sentToVendor(gateway).text]).toEqual([200, '{"model":"b64-only","prompt":"a fox","n":1,"size":"8x8"}']);
+    expect(await callsOf(gateway)).toMatchObject([{ status: 200 }]);
+  });
+
   it('200: a URL from the vendor is downloaded, so that every provider returns b64_json', async () => {
     const gateway = await lendProject();
     const { data } = await jsonOf<ImageResult>(askMedia(gateway, images, 'one/image-url', { more: { n: 2 } }));
