@@ -1,7 +1,8 @@
 /**
  * kill -9 of the worker at each activity: when its write is about to be committed, and when it is committed and Temporal does not have the
- * result. Each crash has a separate project, whose rows must finally equal those of a project without a crash. Crashes during a model call are
- * tested in learning-kill.test.ts, those during a video in video-processes.test.ts.
+ * result. Each crash has a separate project, whose rows must finally equal those of a project without a crash. One kill ends several
+ * activities, each at its point. Crashes during a model call are tested in learning-kill.test.ts, those during a video in
+ * video-processes.test.ts.
  */
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Activities } from '../../workflows/contract.ts';
@@ -15,7 +16,7 @@ type Work = 'cleanup' | 'embedding' | 'erasure' | 'learning' | 'replay' | 'reset
 
 /** For each activity the work that causes it, and the points at which its worker crashes (test/support/crash-worker.ts). */
 const table: Readonly<Record<keyof Activities, readonly [Work, ...string[]]>> = {
-  // Temporal notices a crash of these after half a minute; the other crashes happen meanwhile.
+  // Temporal notices a crash of these after half a minute.
   embedPassages: ['embedding', 'before memory_passages', 'before memory_embeddings', 'after'],
   cleanUp: ['cleanup', 'before conversations', 'before memory_items', 'after'],
   lookAtErasure: ['erasure', 'before erasures', 'after'],
@@ -43,6 +44,9 @@ const crashes: readonly Crash[] = [
   // Only the first activity after a reset writes there.
   { activity: 'openBatch', point: 'before memory_batches', work: 'reset' },
 ];
+
+/** Crashes that share one kill: fewer than the activities and the database connections of a worker, and one of the cleanup at most. */
+const kills: readonly (readonly Crash[])[] = Array.from({ length: 6 }, (_, kill) => crashes.filter((_crash, index) => index % 6 === kill));
 
 /** Creates the data that the work needs: something to erase or clean up, with a run in Temporal, and earlier vectors. */
 async function arrange(service: CrashService, work: Work, slug: string): Promise<Project> {
@@ -125,9 +129,7 @@ describePostgres('kill -9 of the worker', () => {
   const nameOf = ({ activity, point, work }: Crash): string => (work === 'cleanup' ? activity : `${activity} ${point}`);
   const untilDone = (projects: readonly Project[], limitMs: number): Promise<void> =>
     eventually(async () => {
-      await service.skipRetryDelays();
-      const open = await Promise.all(projects.map((project) => openWorkOf(service.database, project)));
-      expect(open.flat()).toEqual([]);
+      expect(await openWorkOf(service.database, projects)).toEqual([]);
     }, limitMs);
 
   beforeAll(async () => {
@@ -157,13 +159,18 @@ describePostgres('kill -9 of the worker', () => {
     expect(new Set(crashes.filter(({ point }) => point !== 'after').map(({ activity }) => activity))).toEqual(writing);
   });
 
-  it.each(crashes)(
-    'in $activity $point',
-    async (crash) => {
-      const project = crashed.get(nameOf(crash));
-      if (!project) throw new Error('the crash has no project');
-      await requestWork[crash.work](service, project);
-      await service.runUntilCrash({ ...crash, projectId: crash.work === 'cleanup' ? null : project.id });
+  it.each(kills.map((killed) => ({ killed, title: killed.map(({ activity, point }) => `${activity} ${point}`).join(', ') })))(
+    'in $title',
+    async ({ killed }) => {
+      const points = killed.map((crash) => {
+        const project = crashed.get(nameOf(crash));
+        if (!project) throw new Error('the crash has no project');
+        return { crash, project };
+      });
+      await Promise.all(points.map(({ crash, project }) => requestWork[crash.work](service, project)));
+      await service.runUntilCrash(
+        points.map(({ crash, project }) => ({ ...crash, projectId: crash.work === 'cleanup' ? null : project.id })),
+      );
     },
     300_000,
   );

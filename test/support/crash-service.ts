@@ -51,10 +51,8 @@ export interface CrashService {
   /** A worker that keeps running and logs the points that it passes. */
   startObserver(): Promise<GatewayProcess>;
   startWorker(): Promise<GatewayProcess>;
-  /** Runs a worker until it has crashed there. */
-  runUntilCrash(crash: CrashPoint): Promise<void>;
-  /** Runs at once what Temporal would retry after a delay of a minute or more. */
-  skipRetryDelays(): Promise<void>;
+  /** Runs a worker until it has crashed with an activity at each of the points. */
+  runUntilCrash(crashes: readonly CrashPoint[]): Promise<void>;
   stopAll(): Promise<void>;
 }
 
@@ -122,23 +120,15 @@ export async function createCrashService(): Promise<CrashService> {
     },
     startObserver: () => startCrashWorker(),
     startWorker: () => processes.start('worker', { home, env }),
-    async runUntilCrash(crash) {
-      const worker = await startCrashWorker(JSON.stringify(crash));
+    async runUntilCrash(crashes) {
+      const worker = await startCrashWorker(JSON.stringify(crashes));
       const limit = new AbortController();
       const timeout = sleep(crashTimeoutMs, 'too long', { signal: limit.signal }).catch(() => 'ended');
       const end = await Promise.race([worker.exited, timeout]);
       limit.abort();
-      if (end !== 'SIGKILL')
-        throw new Error(`${crash.activity} did not come to '${crash.point}', but ${end}:\n${worker.stdout()}${worker.stderr()}`);
-    },
-    async skipRetryDelays() {
-      const { workflow, workflowService } = temporal.client;
-      const query = 'WorkflowType IN ("embedMemory", "dailyCleanup") AND ExecutionStatus = "Running"';
-      for await (const { workflowId, runId } of workflow.list({ query })) {
-        const { raw } = await workflow.getHandle(workflowId, runId).describe();
-        for (const { activityId, nextAttemptScheduleTime } of raw.pendingActivities ?? [])
-          if (nextAttemptScheduleTime)
-            await workflowService.resetActivity({ namespace, execution: { workflowId, runId }, id: activityId ?? '' });
+      if (end !== 'SIGKILL') {
+        const wanted = crashes.map(({ activity, point }) => `${activity} ${point}`).join(', ');
+        throw new Error(`the worker did not come to all of ${wanted}, but ${end}:\n${worker.stdout()}${worker.stderr()}`);
       }
     },
     async stopAll() {

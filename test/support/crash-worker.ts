@@ -1,9 +1,10 @@
 /**
- * A worker process that kills itself at a named point of an activity, for `activity-kill.test.ts`. Points: `before <table>`, when the
+ * A worker process that kills itself at named points of activities, for `activity-kill.test.ts`. Points: `before <table>`, when the
  * activity's write to that table is about to be committed, and `after`, when the activity is done and Temporal does not have its result.
- * This program wraps the database and the activities, so the gateway itself holds no code that could kill it.
+ * An activity that has come to its point stays there; when the last one has, the process kills itself. This program wraps the database and
+ * the activities, so the gateway itself holds no code that could kill it.
  *
- * Argument: the crash point as JSON; without one the worker keeps running and logs every point that it passes.
+ * Argument: the crash points as JSON; without one the worker keeps running and logs every point that it passes.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createApp } from '../../src/app.ts';
@@ -27,27 +28,33 @@ interface Run {
 }
 
 const { env, argv } = process;
-const crash = argv[2] === undefined ? null : (JSON.parse(argv[2]) as CrashPoint);
+const crashes = new Set(JSON.parse(argv[2] ?? '[]') as readonly CrashPoint[]);
+const awaited = new Set(crashes);
 const logger = createLogger({ level: 'info' });
 const config = loadConfig(readConfigSource(env, 'worker'));
 const database = openServerDatabase({ connectionString: config.server.databaseUrl ?? '' });
 const running = new AsyncLocalStorage<Run>();
 
-const pass = (point: string): void => {
+async function pass(point: string): Promise<void> {
   const run = running.getStore();
   if (!run) return;
-  const crashes = crash?.activity === run.activity && crash.point === point && (crash.projectId ?? run.projectId) === run.projectId;
-  if (crashes) process.kill(process.pid, 'SIGKILL');
+  for (const crash of crashes) {
+    if (crash.activity !== run.activity || crash.point !== point || (crash.projectId ?? run.projectId) !== run.projectId) continue;
+    awaited.delete(crash);
+    logger.info({ ...crash, awaited: awaited.size }, 'at its crash point');
+    if (awaited.size === 0) process.kill(process.pid, 'SIGKILL');
+    return new Promise(() => undefined);
+  }
   logger.info({ activity: run.activity, point }, 'passed');
-};
+}
 
 const tablesOf = (text: string): string[] =>
   [...text.matchAll(/\b(?:insert into|update|delete from) (\w+)/g)].map(([, table = '']) => table);
 
 const crashingDatabase: Database = {
   ...database,
-  query(text, values) {
-    for (const table of tablesOf(text)) pass(`before ${table}`);
+  async query(text, values) {
+    for (const table of tablesOf(text)) await pass(`before ${table}`);
     return database.query(text, values);
   },
   transaction: (work) =>
@@ -60,7 +67,7 @@ const crashingDatabase: Database = {
         },
       };
       const result = await work(recording);
-      for (const table of tables) pass(`before ${table}`);
+      for (const table of tables) await pass(`before ${table}`);
       return result;
     }),
 };
@@ -87,7 +94,7 @@ function aroundActivities(activities: Activities): Activities {
       const projectId = await projectOf(input);
       return running.run({ activity, projectId }, async () => {
         const result = await work(input);
-        pass('after');
+        await pass('after');
         return result;
       });
     },

@@ -35,21 +35,24 @@ export async function rowsOf(database: Database, { id, slug }: Project): Promise
   return rows;
 }
 
-/** Rows of the project that stand for pending work. */
+/** Rows of the projects that stand for pending work. */
 const unfinished = `
-  select 'a conversation' as what from conversations where ${ofProject} and state <> 'read'
-  union all select 'waiting messages' from conversations join memory_settings using (project_id)
-    where ${ofProject} and learnable and messages - batched_messages >= (settings ->> 'batch_of')::integer
-  union all select 'a batch' from memory_batches where ${ofProject} and state <> 'done'
-  union all select 'vectors' from memory_embeddings where ${ofProject} and active
-  union all select 'an erasure' from erasures where ${ofProject} and state <> 'done'
-  union all select 'a video' from videos where ${ofProject} and state = 'running'
-  union all select 'an outbox row' from outbox where ${ofProject}
-  union all select 'cleanup' from memory_settings
-    where ${ofProject} and settings ->> 'delete_conversations_after_days' is not null
-      and exists (select 1 from memory_items where ${ofProject} and state = 'closed' union all select 1 from conversations where ${ofProject})`;
+  select project_id, 'a conversation' as what from conversations where state <> 'read'
+  union all select project_id, 'waiting messages' from conversations join memory_settings using (project_id)
+    where learnable and messages - batched_messages >= (settings ->> 'batch_of')::integer
+  union all select project_id, 'a batch' from memory_batches where state <> 'done'
+  union all select project_id, 'vectors' from memory_embeddings where active
+  union all select project_id, 'an erasure' from erasures where state <> 'done'
+  union all select project_id, 'a video' from videos where state = 'running'
+  union all select project_id, 'an outbox row' from outbox
+  union all select project_id, 'cleanup' from memory_settings
+    where settings ->> 'delete_conversations_after_days' is not null
+      and project_id in (select project_id from memory_items where state = 'closed' union all select project_id from conversations)`;
 
-export async function openWorkOf(database: Database, { id, slug }: Project): Promise<readonly string[]> {
-  const rows = await database.query<{ what: string }>(unfinished, [id]);
-  return rows.map(({ what }) => `${slug}: ${what}`);
+export async function openWorkOf(database: Database, projects: readonly Project[]): Promise<readonly string[]> {
+  const rows = await database.query<{ slug: string; what: string }>(
+    `select slug, what from (${unfinished}) as work join projects on projects.id = project_id where project_id = any($1::uuid[])`,
+    [projects.map(({ id }) => id)],
+  );
+  return rows.map(({ slug, what }) => `${slug}: ${what}`);
 }
