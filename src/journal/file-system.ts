@@ -1,11 +1,13 @@
 /** File operations of a journal. Tests replace them to simulate a full or failing disk. */
-import { constants } from 'node:fs';
+import { constants, writevSync } from 'node:fs';
 import { open, rename, rm, statfs } from 'node:fs/promises';
 
 /** A file opened for appending. */
 export interface OpenFile {
   /** Writes all buffers at `position`, or throws; then part of them may be in the file. */
   writeAll(buffers: readonly Buffer[], position: number): Promise<void>;
+  /** As `writeAll`, on the thread of the event loop. */
+  writeAllSync(buffers: readonly Buffer[], position: number): void;
   sync(): Promise<void>;
   truncate(bytes: number): Promise<void>;
   close(): Promise<void>;
@@ -26,12 +28,19 @@ export const nodeFileSystem: JournalFileSystem = {
     const handle = await open(file, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
     return {
       async writeAll(buffers, position) {
-        let remaining = buffers.filter((buffer) => buffer.length > 0);
         let offset = position;
+        let remaining = buffers.filter(({ length }) => length > 0);
         while (remaining.length > 0) {
           const { bytesWritten } = await handle.writev(remaining, offset);
-          // A disk that fills up first causes a short write; the next write fails with its error.
-          if (bytesWritten === 0) throw Object.assign(new Error('nothing was written'), { code: 'EIO' });
+          offset += bytesWritten;
+          remaining = skipBytes(remaining, bytesWritten);
+        }
+      },
+      writeAllSync(buffers, position) {
+        let offset = position;
+        let remaining = buffers.filter(({ length }) => length > 0);
+        while (remaining.length > 0) {
+          const bytesWritten = writevSync(handle.fd, remaining, offset);
           offset += bytesWritten;
           remaining = skipBytes(remaining, bytesWritten);
         }
@@ -49,7 +58,9 @@ export const nodeFileSystem: JournalFileSystem = {
   },
 };
 
+/** What remains to be written. A disk that fills up first causes a short write; the next write fails with its error. */
 function skipBytes(buffers: readonly Buffer[], bytes: number): Buffer[] {
+  if (bytes === 0) throw Object.assign(new Error('nothing was written'), { code: 'EIO' });
   let remaining = bytes;
   return buffers.flatMap((buffer) => {
     const skipped = Math.min(remaining, buffer.length);

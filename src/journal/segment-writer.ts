@@ -1,16 +1,16 @@
 /**
- * Appends to segment files with group commit: records that arrive during a write go into the next one, so that a busy process makes one write
- * per turn of the event loop, whatever the number of calls.
+ * Appends to segment files with group commit: the records of one turn of the event loop share a write, which is synchronous where
+ * `sync-writes.ts` allows it. Records that arrive during an asynchronous write go into the next one.
  *
  * When a write fails, all its records are rejected, the segment is truncated to its last valid byte (or, if that fails too, its known length
  * ends there), and the next write starts a new segment. So no partial write ever precedes a valid record.
  */
 import { join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../core/time.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { JournalFileSystem, OpenFile } from './file-system.ts';
 import { segmentName } from './segment-name.ts';
+import { createSyncWrites } from './sync-writes.ts';
 
 export interface Segment {
   readonly number: number;
@@ -41,35 +41,61 @@ interface PendingWrite {
   readonly reject: (error: unknown) => void;
 }
 
+interface WriteGroup {
+  readonly items: readonly PendingWrite[];
+  readonly bytes: number;
+}
+
 type MutableSegment = { -readonly [Key in keyof Segment]: Segment[Key] };
+
+interface OpenSegment {
+  readonly segment: MutableSegment;
+  readonly file: OpenFile;
+}
 
 export function createSegmentWriter(options: SegmentWriterOptions) {
   const { folder, files, clock, segmentBytes, sync, onAppended, failpoint } = options;
   const allSegments: MutableSegment[] = [];
   // Bounded by the callers: each call waits for its record, and parked calls are bounded in `parked-calls.ts`.
   let pending: PendingWrite[] = [];
-  let current: { readonly segment: MutableSegment; readonly file: OpenFile } | null = null;
+  let current: OpenSegment | null = null;
   let nextNumber = 1;
-  let writing: Promise<void> | null = null;
+  /** Asynchronous work on the files. */
+  let working: Promise<void> | null = null;
+  let isScheduled = false;
+  const syncWrites = createSyncWrites();
   let isClosed = false;
 
-  const writePending = async (): Promise<void> => {
-    while (pending.length > 0) await writeGroup(nextGroup());
-  };
-
-  const startWriting = (): void => {
-    writing ??= thenWritePending(nextTurn().then(writePending));
-  };
-
-  /** Resolves as `work` does, after which records that arrived meanwhile are written. */
-  const thenWritePending = (work: Promise<void>): Promise<void> =>
-    work.finally(() => {
-      writing = null;
-      if (pending.length > 0) startWriting();
+  const schedule = (): void => {
+    if (isScheduled || working) return;
+    isScheduled = true;
+    setImmediate(() => {
+      isScheduled = false;
+      if (!working) writePending();
     });
+  };
+
+  const writePending = (): void => {
+    while (pending.length > 0 && !working) {
+      const group = nextGroup();
+      if (!current || !canWriteSync(current.segment, group)) startWork(writeGroup(group));
+      else writeGroupSync(current, group);
+    }
+  };
+
+  /** Records that arrive during the work are written after it. */
+  const startWork = (work: Promise<void>): void => {
+    working = work.finally(() => {
+      working = null;
+      if (pending.length > 0) writePending();
+    });
+  };
+
+  const canWriteSync = (segment: Segment, { bytes }: WriteGroup): boolean =>
+    !sync && segment.bytes < segmentBytes && syncWrites.allows(bytes);
 
   /** Records of one write: about a segment at most, to bound a write of many large bodies. */
-  const nextGroup = (): PendingWrite[] => {
+  const nextGroup = (): WriteGroup => {
     let bytes = 0;
     let length = 0;
     for (const item of pending) {
@@ -77,33 +103,51 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       bytes += item.bytes;
       length += 1;
     }
-    const group = pending.slice(0, length);
+    const items = pending.slice(0, length);
     pending = pending.slice(length);
-    return group;
+    return { items, bytes };
   };
 
-  const writeGroup = async (group: readonly PendingWrite[]): Promise<void> => {
+  const writeGroupSync = ({ segment, file }: OpenSegment, group: WriteGroup): void => {
     try {
-      const { segment, file } = await openCurrent();
       failpoint('before write');
-      await file.writeAll(
-        group.flatMap((item) => item.buffers),
-        segment.bytes,
-      );
+      syncWrites.measure(() => file.writeAllSync(buffersOf(group), segment.bytes));
       failpoint('after write');
-      if (sync) await file.sync();
-      for (const item of group) item.onWritten?.(segment.number);
-      segment.bytes += group.reduce((sum, item) => sum + item.bytes, 0);
     } catch (error) {
-      await truncateCurrent();
-      for (const item of group) item.reject(error);
+      startWork(reject(group, error));
       return;
     }
-    for (const item of group) item.resolve();
+    resolve(group, segment);
+  };
+
+  const writeGroup = async (group: WriteGroup): Promise<void> => {
+    let segment: MutableSegment;
+    try {
+      const open = await openCurrent();
+      segment = open.segment;
+      failpoint('before write');
+      await open.file.writeAll(buffersOf(group), segment.bytes);
+      failpoint('after write');
+      if (sync) await open.file.sync();
+    } catch (error) {
+      return reject(group, error);
+    }
+    resolve(group, segment);
+  };
+
+  const resolve = ({ items, bytes }: WriteGroup, segment: MutableSegment): void => {
+    for (const item of items) item.onWritten?.(segment.number);
+    segment.bytes += bytes;
+    for (const item of items) item.resolve();
     onAppended();
   };
 
-  const openCurrent = async (): Promise<{ segment: MutableSegment; file: OpenFile }> => {
+  const reject = async ({ items }: WriteGroup, error: unknown): Promise<void> => {
+    await truncateCurrent();
+    for (const item of items) item.reject(error);
+  };
+
+  const openCurrent = async (): Promise<OpenSegment> => {
     if (current && current.segment.bytes >= segmentBytes) await sealCurrent();
     if (!current) {
       const number = nextNumber;
@@ -134,11 +178,15 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     await sealCurrent();
   };
 
-  /** Runs `work` when no write is in progress. */
+  /** Runs `work` when all records are written. */
   const whenIdle = async (work: () => Promise<void>): Promise<void> => {
-    while (writing) await writing;
-    writing = thenWritePending(work());
-    await writing;
+    for (;;) {
+      if (working) await working;
+      else if (pending.length > 0) writePending();
+      else break;
+    }
+    startWork(work());
+    await working;
   };
 
   return {
@@ -151,7 +199,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       return new Promise((resolve, reject) => {
         const bytes = buffers.reduce((sum, buffer) => sum + buffer.length, 0);
         pending.push({ buffers, bytes, onWritten, resolve, reject });
-        startWriting();
+        schedule();
       });
     },
     /** Oldest first. */
@@ -175,4 +223,8 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       await whenIdle(sealCurrent);
     },
   };
+}
+
+function buffersOf({ items }: WriteGroup): Buffer[] {
+  return items.flatMap(({ buffers }) => buffers);
 }

@@ -25,18 +25,30 @@ export function createBrokenDisk(): BrokenDisk {
       if (code !== null) throwError(code);
       const real = await nodeFileSystem.create(file);
       sizes.set(file, 0);
-      return {
-        ...real,
-        async writeAll(buffers, position) {
-          const all = Buffer.concat([...buffers]);
-          const fitting = Math.min(all.length, free ?? all.length);
-          const written = code === null ? fitting : Math.min(fitting, Math.floor(all.length / 2));
-          // As on a real disk, part of the data may be written before the error.
-          await real.writeAll([all.subarray(0, written)], position);
+      /** As on a real disk, part of the data may be written before the error, which is thrown by the returned function. */
+      const beginWrite = (buffers: readonly Buffer[], position: number): { partial: Buffer[]; end: () => void } => {
+        const all = Buffer.concat([...buffers]);
+        const fitting = Math.min(all.length, free ?? all.length);
+        const written = code === null ? fitting : Math.min(fitting, Math.floor(all.length / 2));
+        const end = (): void => {
           sizes.set(file, position + written);
           if (free !== null) free -= written;
           if (code !== null) throwError(code);
           if (written < all.length) throwError('ENOSPC');
+        };
+        return { partial: [all.subarray(0, written)], end };
+      };
+      return {
+        ...real,
+        async writeAll(buffers, position) {
+          const { partial, end } = beginWrite(buffers, position);
+          await real.writeAll(partial, position);
+          end();
+        },
+        writeAllSync(buffers, position) {
+          const { partial, end } = beginWrite(buffers, position);
+          real.writeAllSync(partial, position);
+          end();
         },
         async truncate(bytes) {
           if (truncateFails) throwError('EIO');

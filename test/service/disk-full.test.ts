@@ -1,11 +1,14 @@
-/** The journal's disk is full: calls that cannot be recorded are rejected, open calls settle, and free space alone ends the outage. */
+/**
+ * The journal's disk is full: calls that cannot be recorded are rejected, open calls settle, and free space alone ends the outage. Or it
+ * stalls: calls wait for it, and everything else continues.
+ */
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import type { JournalFileSystem } from '../../src/journal/file-system.ts';
+import { type JournalFileSystem, nodeFileSystem } from '../../src/journal/file-system.ts';
 import { createBrokenDisk } from '../journal/broken-disk.ts';
 import { callsOf, eventually, jsonOf, type TestGateway, withGateway } from '../support/gateway.ts';
 import { describePostgres } from '../support/postgres.ts';
@@ -114,4 +117,47 @@ describePostgres('the disk of the journal is full', () => {
       }
     },
   );
+});
+
+describePostgres('the disk of the journal stalls', () => {
+  it('open streams and other requests continue, and calls are answered once it writes again', async () => {
+    let resume = (): void => undefined;
+    let stalled: Promise<void> | null = null;
+    const journalFiles: JournalFileSystem = {
+      ...nodeFileSystem,
+      async create(file) {
+        const real = await nodeFileSystem.create(file);
+        return {
+          ...real,
+          async writeAll(buffers, position) {
+            await stalled;
+            await real.writeAll(buffers, position);
+          },
+          writeAllSync(buffers, position) {
+            if (stalled) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60);
+            real.writeAllSync(buffers, position);
+          },
+        };
+      },
+    };
+    await withGateway({ database: 'server', journalFiles }, async (gateway) => {
+      const open = await ask(gateway, '/v1/chat/completions', 'one/echo+pace-40+long-50', true);
+      const chunks = open.body?.getReader();
+      await chunks?.read();
+      ({ promise: stalled, resolve: resume } = Promise.withResolvers<void>());
+      // Its first record stops the process for 60 ms, after which the disk gets asynchronous writes only.
+      const first = ask(gateway, '/v1/chat/completions', 'one/echo+first');
+      await eventually(async () => expect(asked(gateway, 'echo+first')).toBe(1));
+      const waiting = ask(gateway, '/v1/chat/completions', 'one/echo+waiting');
+      for (let request = 0; request < 5; request += 1) {
+        expect((await gateway.call('/readyz')).status).toBe(200);
+        expect((await chunks?.read())?.done).toBe(false);
+      }
+      expect(asked(gateway, 'echo+waiting')).toBe(0);
+      resume();
+      stalled = null;
+      expect([(await first).status, (await waiting).status]).toEqual([200, 200]);
+      await chunks?.cancel();
+    });
+  });
 });
