@@ -6,7 +6,7 @@ import type { SettledCall } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
 import type { Queries } from '../db/database.ts';
 import { lockCounterCreation } from '../db/locks.ts';
-import { toBatches } from '../db/row-batches.ts';
+import { toBatches, toColumns } from '../db/row-batches.ts';
 
 /** Counts `calls`, which `tx` has newly stored, and deducts what they have used from the leases. */
 export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
@@ -16,9 +16,9 @@ export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   const counters = consumed.map(({ counter }) => counter);
   await lockCounterCreation(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
   // A separate statement: the next one must read the rows as they are once we hold their locks.
-  const locked = await tx.query<{ id: number }>(lockCounters, [ids, counters]);
+  const locked = await tx.query<CounterSum>(lockCounters, [ids, counters]);
   if (locked.length === 0) return;
-  await tx.query(addToCounters, [ids]);
+  await tx.query(addToCounters, toColumns(locked, 'id', 'amount'));
   if (consumed.length > 0) {
     const [processes, amounts] = [consumed.map(({ process }) => process), consumed.map(({ amount }) => amount)];
     await tx.query(subtractFromLeases, [processes, counters, amounts, consumed.map(({ generation }) => generation)]);
@@ -50,7 +50,7 @@ export async function startCostAdjustment(tx: Queries, projectIds: readonly stri
       for (const batch of toBatches(changed)) {
         const ids = batch.map(([id]) => id);
         await tx.query('select id from limit_counters where id = any($1::bigint[]) order by id for update', [ids]);
-        await tx.query(addChangedCosts, [ids, batch.map(([, amount]) => amount)]);
+        await tx.query(addToCounters, [ids, batch.map(([, amount]) => amount)]);
       }
       return changed.length;
     },
@@ -122,13 +122,12 @@ const newCalls = affectedCounters(`
       from calls
      where id = any($1::uuid[])`);
 
+/** With what the calls add to each; 0 for counters that only their leases concern. */
 const lockCounters = `
   with ${newCalls}
-  select id from limit_counters where id in (select id from counted) or id = any($2::bigint[]) order by id for update`;
-
-const addToCounters = `
-  with ${newCalls}
-  update limit_counters c set settled = c.settled + counted.amount from counted where c.id = counted.id`;
+  select c.id, coalesce(counted.amount, 0) as amount from limit_counters c left join counted on counted.id = c.id
+   where counted.id is not null or c.id = any($2::bigint[])
+   order by c.id for update of c`;
 
 const changedCosts = affectedCounters(`
            0 as slots, 0 as key_slots, sum(change.nanos) as cost, 0 as tokens
@@ -138,7 +137,7 @@ const sumChanged = `
   with ${changedCosts}
   select id, amount from counted where amount <> 0`;
 
-const addChangedCosts = `
+const addToCounters = `
   update limit_counters c set settled = c.settled + changed.amount
     from unnest($1::bigint[], $2::bigint[]) as changed (id, amount) where c.id = changed.id`;
 

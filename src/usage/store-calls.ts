@@ -1,7 +1,7 @@
 /** Stores settled calls: a row per call and per attempt. Idempotent by call id. */
 import type { Attempt, SettledCall } from '../core/call.ts';
 import { reachedVendor } from '../core/ceiling-usage.ts';
-import { hashSubject } from '../core/subject.ts';
+import { hashSubjectHex } from '../core/subject.ts';
 import type { Queries } from '../db/database.ts';
 
 /** Returns the ids of the calls that were not stored before. */
@@ -16,7 +16,8 @@ export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   return stored;
 }
 
-type Column<Item> = readonly [name: string, sqlType: string, toValue: (item: Item) => unknown];
+type Column<Item> = readonly [name: string, sqlType: string, toValue: (item: Item) => Value];
+type Value = string | number | boolean | null;
 
 const callColumns: readonly Column<SettledCall>[] = [
   ['id', 'uuid', ({ metadata }) => metadata.id],
@@ -48,9 +49,9 @@ const callColumns: readonly Column<SettledCall>[] = [
   ['trigger_detail', 'text', ({ metadata }) => metadata.correlation.triggerDetail],
   ['iteration', 'bigint', ({ metadata }) => toIntegerOrNull(metadata.correlation.iteration)],
   ['distil_saved', 'bigint', ({ metadata }) => toIntegerOrNull(metadata.correlation.distilSaved)],
-  ['subject_sha256', 'bytea', ({ metadata: { memory } }) => (memory.subject === null ? null : hashSubject(memory.subject))],
+  ['subject_sha256', 'bytea', ({ metadata: { memory } }) => (memory.subject === null ? null : `\\x${hashSubjectHex(memory.subject)}`)],
   ['plan', 'jsonb', ({ metadata }) => JSON.stringify(metadata.plan)],
-  ['started_at', 'timestamptz', ({ metadata }) => new Date(metadata.startedAt)],
+  ['started_at', 'timestamptz', ({ metadata }) => new Date(metadata.startedAt).toISOString()],
   ['vendor_called', 'boolean', ({ result }) => reachedVendor(result)],
   ['unmetered', 'boolean', ({ metadata }) => metadata.unmetered === true],
   ['takes_slot', 'boolean', ({ metadata }) => metadata.takesNoSlot !== true],
@@ -67,7 +68,7 @@ const attemptColumns: readonly Column<{ readonly callId: string; readonly attemp
   ['status', 'integer', ({ attempt }) => attempt.status],
   ['outcome', 'text', ({ attempt }) => attempt.outcome],
   ['wait_ms', 'integer', ({ attempt }) => toMilliseconds(attempt.waitMs)],
-  ['started_at', 'timestamptz', ({ attempt }) => new Date(attempt.startedAt)],
+  ['started_at', 'timestamptz', ({ attempt }) => new Date(attempt.startedAt).toISOString()],
   ['first_byte_ms', 'integer', ({ attempt }) => toMillisecondsOrNull(attempt.firstByteMs)],
   ['duration_ms', 'integer', ({ attempt }) => toMilliseconds(attempt.durationMs)],
   ['tokens_input', 'bigint', ({ attempt }) => toInteger(attempt.tokens.input)],
@@ -86,9 +87,14 @@ function insertInto<Item>(table: string, columns: readonly Column<Item>[]): stri
   return `insert into ${table} (${names.join(', ')}) select * from unnest(${arrays.join(', ')})`;
 }
 
-/** One array per column, for `unnest`. */
-function toArrays<Item>(columns: readonly Column<Item>[], items: readonly Item[]): unknown[][] {
-  return columns.map(([, , toValue]) => items.map(toValue));
+/** One array per column, for `unnest`. Written here as literals: `pg` takes three times as long for values of any type. */
+function toArrays<Item>(columns: readonly Column<Item>[], items: readonly Item[]): string[] {
+  return columns.map(([, , toValue]) => `{${items.map((item) => toElement(toValue(item))).join(',')}}`);
+}
+
+function toElement(value: Value): string | number | boolean {
+  if (typeof value !== 'string') return value ?? 'NULL';
+  return value.includes('"') || value.includes('\\') ? `"${value.replaceAll(/["\\]/g, '\\$&')}"` : `"${value}"`;
 }
 
 /** The nearest safe integer, for values that a bigint column rejects (a fraction, an absurd size). */
