@@ -25,6 +25,11 @@ import { createStoreBatch } from './store-batch.ts';
 
 export type CallRecording = Awaited<ReturnType<typeof createCallRecording>>;
 
+/** Each batch costs a dozen statements, whatever its size. */
+const serverDrainIntervalMs = 1_000;
+/** Shorter, for small batches: the embedded database blocks the event loop for the length of a statement. */
+const embeddedDrainIntervalMs = 100;
+
 interface CallRecordingDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly database: Database;
@@ -51,6 +56,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     logger,
     process: journal.id,
     onStoreDown: () => snapshot().config.onBudgetStoreDown,
+    onQuotaRequested: () => drain.wake(),
   });
   const isErased: IsErased = (calls) => isAnyErased(database, calls);
   const shared = { dataDir, database, store, logger, isErased };
@@ -58,6 +64,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     ...shared,
     journal,
     clock,
+    intervalMs: database.kind === 'embedded' ? embeddedDrainIntervalMs : serverDrainIntervalMs,
     prepare: () => ensurePartitions(database, clock),
     onStored: admission.commit,
     onRejected: admission.revert,

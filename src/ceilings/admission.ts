@@ -52,6 +52,11 @@ export interface AdmissionOptions {
   /** Id of this process's journal. */
   readonly process: string;
   readonly onStoreDown: () => 'allow' | 'refuse';
+  /**
+   * Another process needs quota of a counter of this one, which cannot return what its settled calls have used before the database has counted
+   * them.
+   */
+  readonly onQuotaRequested?: () => void;
 }
 
 /** Counters of minutes and days are kept for calls that started in the window and still run. */
@@ -67,7 +72,7 @@ const emptyReservation: Reservation = {
   release: () => undefined,
 };
 
-export function createAdmission({ database, clock, logger, process, onStoreDown }: AdmissionOptions): Admission {
+export function createAdmission({ database, clock, logger, process, onStoreDown, onQuotaRequested }: AdmissionOptions): Admission {
   const leases = createLeaseStore(database);
   const health = createStoreHealth({ database, logger });
   const quotas = new Map<string, CounterQuota>();
@@ -158,7 +163,9 @@ export function createAdmission({ database, clock, logger, process, onStoreDown 
       timer.unref();
       listening = await database.listen(quotaReturnChannel, (payload) => {
         const [requester, id] = payload.split(' ');
-        if (requester !== process) findById(Number(id))?.returnUnused();
+        const quota = requester === process ? undefined : findById(Number(id));
+        quota?.returnUnused();
+        if (quota) onQuotaRequested?.();
       });
     },
     async stop() {

@@ -109,7 +109,8 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
     wake(delayMs = 0) {
       if (stopping.signal.aborted) return;
       isRepeating = true;
-      schedule(delayMs);
+      // A run is due earlier: with a timer, or after the run in progress.
+      if (performance.now() + delayMs < dueAt) schedule(delayMs);
     },
     runNow,
     async idle() {

@@ -16,7 +16,7 @@ import type { HitFailpoint } from './failpoints.ts';
 import type { Frame } from './frame.ts';
 import { billingFields } from './parked-calls.ts';
 import type { Quarantine } from './quarantine.ts';
-import { decodeRecord, type JournalRecord } from './record.ts';
+import { decodeRecord, encodeRecord, type JournalRecord } from './record.ts';
 import { sanitizeCall, stripText } from './sanitize-call.ts';
 
 /** Stores a batch in the transaction `tx`. Must be idempotent by call id. */
@@ -34,10 +34,10 @@ export interface BatchStoreOptions {
   readonly onRejected?: ((call: SettledCall) => void) | undefined;
 }
 
-/** A settled call and its journal frame. Null for a call without a `settled` record, which `recover.ts` settles. */
 interface BatchEntry {
   readonly call: SettledCall;
-  readonly frame: Frame | null;
+  /** Its record, for the quarantine. Null for a call without a `settled` record, which `recover.ts` settles. */
+  readonly encode: (() => Buffer) | null;
 }
 
 export interface BatchCounts {
@@ -49,7 +49,7 @@ export interface BatchCounts {
 }
 
 /** Texts are parsed and hashed on the event loop before they are stored, which bounds a batch beyond the number of its rows. */
-const maxBatchBytes = 4 * 1_024 * 1_024;
+export const maxBatchBytes = 4 * 1_024 * 1_024;
 
 export function createBatchStore({ database, store, quarantine, logger, failpoint, onStored, onRejected }: BatchStoreOptions) {
   /** Ids of calls that are stored or rejected, while others of the same `storeEntries` are pending. */
@@ -88,7 +88,7 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
   /** Stores a rejected record without its prompt and response, then without any text, or gives it up. */
   const isolate = async (entry: BatchEntry, cause: unknown): Promise<void> => {
     const { call } = entry;
-    if (entry.frame) await addToQuarantine(call.metadata.id, entry.frame);
+    if (entry.encode) await addToQuarantine(call.metadata.id, entry.encode());
     for (const smaller of [{ ...call, content: null }, stripText(call)]) {
       try {
         await commit([smaller]);
@@ -108,8 +108,8 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
   };
 
   /** False when it was not written. Throws connection errors only: a full disk must not stop the drain, which frees disk space. */
-  const addToQuarantine = async (callId: string | null, frame: Frame): Promise<boolean> => {
-    const isWritten = await quarantine.addRecord(callId, frame.raw).catch((error: unknown) => {
+  const addToQuarantine = async (callId: string | null, raw: Buffer): Promise<boolean> => {
+    const isWritten = await quarantine.addRecord(callId, raw).catch((error: unknown) => {
       if (isConnectionError(error)) throw error;
       logger.error({ err: error, call: callId }, 'quarantine write failed');
       return false;
@@ -135,10 +135,10 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
       const entries: BatchEntry[] = [];
       for (const frame of frames) {
         const record = decodeRecord(frame);
-        if (record.kind === 'settled') entries.push({ call: record.call, frame });
+        if (record.kind === 'settled') entries.push({ call: record.call, encode: () => frame.raw });
         else if (record.kind !== 'unreadable') observe(record);
         else {
-          const inQuarantine = await addToQuarantine(record.callId, frame);
+          const inQuarantine = await addToQuarantine(record.callId, frame.raw);
           rejected += 1;
           logger.error({ call: record.callId, inQuarantine }, 'journal record not readable by this version');
         }
@@ -146,8 +146,11 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
       await storeEntries(entries);
       return entries.map(({ call }) => call);
     },
+    /** Stores calls whose `settled` record is in the journal; may be called again after an error, as `storeFrames`. */
+    storeSettled: (calls: readonly SettledCall[]): Promise<void> =>
+      storeEntries(calls.map((call) => ({ call, encode: () => Buffer.concat(encodeRecord({ kind: 'settled', call })) }))),
     /** Stores calls that have no `settled` record. */
-    storeAll: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, frame: null }))),
+    storeAll: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: null }))),
     counts: (): BatchCounts => ({ stored, quarantined, rejected }),
   };
 }

@@ -1,9 +1,10 @@
 /**
- * Copies this process's journal to the database: reads records back from the segment files, stores them in batches within `intervalMs`, and
- * deletes a segment when all of it is stored. Calls are stored by id, so a crash between two steps only repeats the last one.
+ * Copies this process's journal to the database: stores its settled calls in batches within `intervalMs`, and deletes a segment when all of it
+ * is stored. Calls are stored by id, so a crash between two steps only repeats the last one.
  *
- * During a database outage the journal grows on disk and the drain retries with backoff. Afterwards it processes one window of a segment at
- * a time, so that memory does not grow with the backlog. See docs/architecture/journal.md.
+ * The latest calls are in memory (`recent-calls.ts`), earlier ones are read back from the segment files: during a database outage the journal
+ * grows on disk and the drain retries with backoff. Afterwards it processes one window of a segment at a time, so that memory does not grow
+ * with the backlog. See docs/architecture/journal.md.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createBackgroundLoop, type NextRun } from '../core/background-loop.ts';
@@ -13,15 +14,18 @@ import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
-import { type BatchCounts, createBatchStore, type StoreCalls } from './batch-store.ts';
+import { type BatchCounts, createBatchStore, maxBatchBytes, type StoreCalls } from './batch-store.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { Journal } from './journal.ts';
 import { createQuarantine, type IsErased } from './quarantine.ts';
+import { createRecentCalls } from './recent-calls.ts';
 import { readWindow } from './segment-reader.ts';
 import type { Segment } from './segment-writer.ts';
 
 export interface Drain {
   start(): void;
+  /** Stores what is written so far now, instead of within the interval. */
+  wake(): void;
   /**
    * Resolves when all records written so far are in the database, or after `timeoutMs`. The default is long while the database accepts calls,
    * so that readers see their own calls, and short during an outage.
@@ -41,7 +45,10 @@ export interface DrainOptions {
   readonly store: StoreCalls;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** A batch that is full earlier is stored at once. Default: 100. */
   readonly intervalMs?: number;
+  /** Bound of the calls that are kept in memory until they are stored. */
+  readonly recentBytes?: number;
   /** Runs before the first batch and then daily; creates the partitions that calls need (`usage/partitions.ts`). */
   readonly prepare?: () => Promise<void>;
   /** Called with calls once they are in the database. */
@@ -73,14 +80,19 @@ const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
   const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, failpoint = () => undefined } = options;
-  const { onStored, onRejected } = options;
+  const { onStored, onRejected, recentBytes = 16 * 1_024 * 1_024 } = options;
   const quarantine = createQuarantine(dataDir, options.isErased);
   const batches = createBatchStore({ database, store, quarantine, logger, failpoint, onStored, onRejected });
   let position: Position = { segment: 0, offset: 0 };
   let waiters: readonly Waiter[] = [];
   let preparedAt: number | null = null;
   let isStopped = false;
-  let stopListening: () => void = () => undefined;
+  let isStarted = false;
+  const recent = createRecentCalls({ maxBytes: recentBytes, batchBytes: maxBatchBytes });
+  const stopListening = journal.onAppended((range) => {
+    recent.add(range);
+    if (isStarted && !loop.isFailing) loop.wake(recent.isBatchFull ? 0 : intervalMs);
+  });
 
   const drainOnce = async (): Promise<NextRun> => {
     const startedAt = performance.now();
@@ -121,16 +133,27 @@ export function createDrain(options: DrainOptions): Drain {
 
   const drainSegment = async (segment: Segment, endOffset: number): Promise<void> => {
     while (position.offset < endOffset && !isStopped) {
-      failpoint('before read');
-      const window = await readWindow(segment.file, position.offset, endOffset);
-      await batches.storeFrames(window.frames);
-      position = { segment: segment.number, offset: window.nextOffset };
-      if (window.end === 'more' || window.nextOffset === endOffset) continue;
-      // Bytes that were written successfully cannot be read back: the disk is damaged.
-      const inQuarantine = await quarantine.addSegment(journal.id, segment.number, segment.file);
-      logger.error({ segment: segment.number, offset: window.nextOffset, inQuarantine }, 'journal segment damaged');
-      position = { segment: segment.number, offset: endOffset };
+      const { end, calls } = recent.next(segment.number, position.offset, endOffset);
+      if (calls === null) {
+        await drainFromDisk(segment, end);
+      } else {
+        await batches.storeSettled(calls);
+        position = { segment: segment.number, offset: end };
+      }
+      recent.removeBefore(position.segment, position.offset);
     }
+  };
+
+  const drainFromDisk = async (segment: Segment, endOffset: number): Promise<void> => {
+    failpoint('before read');
+    const window = await readWindow(segment.file, position.offset, endOffset);
+    await batches.storeFrames(window.frames);
+    position = { segment: segment.number, offset: window.nextOffset };
+    if (window.end === 'more' || window.nextOffset === endOffset) return;
+    // Bytes that were written successfully cannot be read back: the disk is damaged.
+    const inQuarantine = await quarantine.addSegment(journal.id, segment.number, segment.file);
+    logger.error({ segment: segment.number, offset: window.nextOffset, inQuarantine }, 'journal segment damaged');
+    position = { segment: segment.number, offset: endOffset };
   };
 
   /** In order, so that no `opened` record outlives the `settled` record of its call. */
@@ -164,10 +187,11 @@ export function createDrain(options: DrainOptions): Drain {
 
   return {
     start() {
-      stopListening = journal.onAppended(() => {
-        if (!loop.isFailing) loop.wake(intervalMs);
-      });
+      isStarted = true;
       loop.start();
+    },
+    wake() {
+      if (!loop.isFailing) loop.wake();
     },
     async waitUntilDrained(timeoutMs = loop.isFailing ? failureWaitMs : defaultWaitMs) {
       const newest = journal.segments().at(-1);

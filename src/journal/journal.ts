@@ -23,9 +23,10 @@ import type { HitFailpoint } from './failpoints.ts';
 import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
 import { createInFlightCalls, type InFlightCall } from './in-flight-calls.ts';
 import { createParkedCalls } from './parked-calls.ts';
+import type { WrittenRange } from './recent-calls.ts';
 import { type AttemptStart, encodeRecord } from './record.ts';
 import { lockFileName } from './segment-name.ts';
-import { createSegmentWriter, type Segment } from './segment-writer.ts';
+import { type Append, createSegmentWriter, type Segment } from './segment-writer.ts';
 
 export interface Journal {
   /** Name of its folder, which identifies the process in leases and recovery. */
@@ -42,7 +43,7 @@ export interface Journal {
   /** Oldest first; the last one may still grow. */
   segments(): readonly Segment[];
   /** Calls `listener` after each write; returns a function that stops this. */
-  onAppended(listener: () => void): () => void;
+  onAppended(listener: (range: WrittenRange) => void): () => void;
   /** Seals the current segment, so that everything in the journal now can be deleted once it is stored, as erasure requires. */
   seal(): Promise<void>;
   /** Deletes a segment that is stored completely. Resolves with false, to be retried, while a call prevents it. */
@@ -88,7 +89,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   const { dataDir, clock, logger, sync, files = nodeFileSystem, retryIntervalMs = 250, failpoint = () => undefined } = options;
   const { segmentBytes = 16 * mebibyte, ballastBytes = 64 * mebibyte, parkedBytes = 64 * mebibyte } = options;
   const { id, folder, lock } = await createOwnedFolder(dataDir, clock);
-  const listeners = new Set<() => void>();
+  const listeners = new Set<(range: WrittenRange) => void>();
   const inFlight = createInFlightCalls();
   const parked = createParkedCalls({ maxBytes: parkedBytes, logger });
   const ballast = createBallastFile({ folder, files, bytes: ballastBytes });
@@ -99,8 +100,8 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     segmentBytes,
     sync,
     failpoint,
-    onAppended() {
-      for (const listener of listeners) listener();
+    onAppended(range) {
+      for (const listener of listeners) listener(range);
     },
   });
   let isAccepting = true;
@@ -109,7 +110,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   const tryResume = async (): Promise<'again' | 'idle'> => {
     await writeParked();
     await ballast.create(segmentBytes);
-    await writer.append(encodeRecord({ kind: 'probe' }));
+    await writer.append({ buffers: encodeRecord({ kind: 'probe' }) });
     if (!ballast.exists) throw new Error('the ballast file was deleted meanwhile');
     if (parked.size > 0) return 'again'; // Parked since `writeParked`, while the disk still failed.
     isAccepting = true;
@@ -136,25 +137,28 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   const writeParked = async (): Promise<void> => {
     for (let next = parked.first(); next; next = parked.first()) {
       const entry = next;
-      await writer.append(entry.buffers, () => {
+      const onWritten = (): void => {
         inFlight.remove(entry.call.metadata.id);
         parked.remove(entry);
-      });
+      };
+      await writer.append({ buffers: entry.buffers, settled: entry.call, onWritten });
     }
   };
 
   /** Writes, if necessary after deleting the ballast file; throws when that fails too. */
-  const appendUsingBallast = async (buffers: readonly Buffer[], onWritten?: (segment: number) => void): Promise<void> => {
+  const appendUsingBallast = async (record: Append): Promise<void> => {
     try {
-      await writer.append(buffers, onWritten);
+      await writer.append(record);
     } catch (error) {
       await onWriteFailure(error);
-      await writer.append(buffers, onWritten);
+      await writer.append(record);
     }
   };
 
-  const copyForward = ({ metadata, attempts }: InFlightCall): Promise<void> =>
-    appendUsingBallast(encodeRecord({ kind: 'opened', metadata, attempts }), (newest) => inFlight.setSegment(metadata.id, newest));
+  const encodeOpened = ({ metadata, attempts }: InFlightCall): Append => ({
+    buffers: encodeRecord({ kind: 'opened', metadata, attempts }),
+    onWritten: (segment) => inFlight.setSegment(metadata.id, segment),
+  });
 
   await ballast.create(0).catch(onWriteFailure);
 
@@ -165,9 +169,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       if (!isAccepting) throw gatewayError('budget_unavailable');
       inFlight.add(metadata, first);
       try {
-        await writer.append(encodeRecord({ kind: 'opened', metadata, attempts: [first] }), (segment) =>
-          inFlight.setSegment(metadata.id, segment),
-        );
+        await writer.append(encodeOpened({ metadata, attempts: [first] }));
       } catch (cause) {
         inFlight.remove(metadata.id);
         await onWriteFailure(cause).catch((err: unknown) => logger.warn({ err }, 'ballast file not deleted'));
@@ -177,7 +179,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     async attempt(callId, attempt) {
       inFlight.addAttempt(callId, attempt);
       try {
-        await appendUsingBallast(encodeRecord({ kind: 'attempt', callId, attempt }));
+        await appendUsingBallast({ buffers: encodeRecord({ kind: 'attempt', callId, attempt }) });
       } catch (cause) {
         throw gatewayError('budget_unavailable', { cause });
       }
@@ -188,7 +190,11 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       if (isClosed) return logger.warn({ call: callId }, 'call settled after the journal was closed; recovery records it as unknown');
       inFlight.markSettling(callId);
       try {
-        await appendUsingBallast(encodeRecord({ kind: 'settled', call }), () => inFlight.remove(callId));
+        await appendUsingBallast({
+          buffers: encodeRecord({ kind: 'settled', call }),
+          settled: call,
+          onWritten: () => inFlight.remove(callId),
+        });
       } catch {
         parked.add(call);
         resume.wake(retryIntervalMs);
@@ -205,7 +211,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       const { toCopy, settling } = inFlight.callsPinning(segment);
       if (settling > 0) return false;
       try {
-        await Promise.all(toCopy.map(copyForward));
+        await Promise.all(toCopy.map((call) => appendUsingBallast(encodeOpened(call))));
       } catch {
         return false; // Logged by `onWriteFailure`; the segment stays until the journal is writable again.
       }

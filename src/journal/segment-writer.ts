@@ -6,9 +6,11 @@
  * ends there), and the next write starts a new segment. So no partial write ever precedes a valid record.
  */
 import { join } from 'node:path';
+import type { SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { JournalFileSystem, OpenFile } from './file-system.ts';
+import type { WrittenRange } from './recent-calls.ts';
 import { segmentName } from './segment-name.ts';
 import { createSyncWrites } from './sync-writes.ts';
 
@@ -29,14 +31,21 @@ export interface SegmentWriterOptions {
   readonly segmentBytes: number;
   readonly sync: boolean;
   /** Called after each write that added bytes. */
-  readonly onAppended: () => void;
+  readonly onAppended: (range: WrittenRange) => void;
   readonly failpoint: HitFailpoint;
 }
 
-interface PendingWrite {
+/** An encoded record. */
+export interface Append {
   readonly buffers: readonly Buffer[];
+  /** The call of a `settled` record. */
+  readonly settled?: SettledCall;
+  /** Called before `segments` includes the bytes. */
+  readonly onWritten?: (segment: number) => void;
+}
+
+interface PendingWrite extends Append {
   readonly bytes: number;
-  readonly onWritten: ((segment: number) => void) | undefined;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -137,9 +146,10 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
 
   const resolve = ({ items, bytes }: WriteGroup, segment: MutableSegment): void => {
     for (const item of items) item.onWritten?.(segment.number);
+    const start = segment.bytes;
     segment.bytes += bytes;
     for (const item of items) item.resolve();
-    onAppended();
+    onAppended({ segment: segment.number, start, end: segment.bytes, calls: items.flatMap(({ settled }) => settled ?? []) });
   };
 
   const reject = async ({ items }: WriteGroup, error: unknown): Promise<void> => {
@@ -190,15 +200,12 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
   };
 
   return {
-    /**
-     * Resolves when the bytes are written (with `sync`, flushed); rejects when they are not. `onWritten` is called before `segments` includes
-     * the bytes.
-     */
-    append(buffers: readonly Buffer[], onWritten?: (segment: number) => void): Promise<void> {
+    /** Resolves when the bytes are written (with `sync`, flushed); rejects when they are not. */
+    append(record: Append): Promise<void> {
       if (isClosed) return Promise.reject(new Error('the journal is closed'));
       return new Promise((resolve, reject) => {
-        const bytes = buffers.reduce((sum, buffer) => sum + buffer.length, 0);
-        pending.push({ buffers, bytes, onWritten, resolve, reject });
+        const bytes = record.buffers.reduce((sum, buffer) => sum + buffer.length, 0);
+        pending.push({ ...record, bytes, resolve, reject });
         schedule();
       });
     },

@@ -130,3 +130,30 @@ function expectSound(rows: readonly CounterRow[], excess: { readonly calls: numb
     expect(settled + leased).toBeLessThanOrEqual(limit + allowed);
   }
 }
+
+describeDatabases('quota that another process has used', (database) => {
+  test('is counted when a process needs the remainder, which then goes to a call with a larger bound', async () => {
+    const clock = clockAt(noon);
+    const limits = limitsOf({ cost: 1_000 });
+    let requests = 0;
+    const one: TestProcess = createTestProcess({
+      database: database(),
+      clock,
+      onQuotaRequested() {
+        requests += 1;
+        void one.store();
+      },
+    });
+    const other = createTestProcess({ database: database(), clock });
+    try {
+      await Promise.all([one.admission.start(), other.admission.start()]);
+      const settled = await one.admit(limits, { costNanos: 600 });
+      if (settled) one.settle(settled, { costNanos: 600 });
+      // While the usage is part of a lease, it counts as quota that another process may still return.
+      expect(await other.admit(limits, { costNanos: 500 })).not.toBeNull();
+      expect([requests > 0, one.journal()]).toEqual([true, []]);
+    } finally {
+      await Promise.all([one.admission.stop(), other.admission.stop()]);
+    }
+  });
+});

@@ -62,13 +62,22 @@ export function createTestProcess({
   database,
   clock,
   onStoreDown = 'allow',
+  onQuotaRequested = () => undefined,
 }: {
   database: Database;
   clock: Clock;
   onStoreDown?: 'allow' | 'refuse';
+  onQuotaRequested?: () => void;
 }): TestProcess {
   const id = randomUUID();
-  const admission = createAdmission({ database, clock, logger: keepingLogger(), process: id, onStoreDown: () => onStoreDown });
+  const admission = createAdmission({
+    database,
+    clock,
+    logger: keepingLogger(),
+    process: id,
+    onStoreDown: () => onStoreDown,
+    onQuotaRequested,
+  });
   let settled: SettledCall[] = [];
   return {
     id,

@@ -32,7 +32,8 @@ const report = (text: string): void => {
 async function serve(): Promise<void> {
   const options = { dataDir, clock: systemClock, logger, failpoint };
   const journal = await createJournal({ ...options, sync: false, ballastBytes: 1_000, segmentBytes: 20_000 });
-  const drain = createDrain({ ...options, journal, database, store: storeCalls, intervalMs: 1 });
+  // So little memory that the drain also reads calls from disk.
+  const drain = createDrain({ ...options, journal, database, store: storeCalls, intervalMs: 1, recentBytes: 5_000 });
   drain.start();
   let number = 0;
   const callForever = async (): Promise<void> => {

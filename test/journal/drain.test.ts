@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createDrain, type Drain } from '../../src/journal/drain.ts';
+import type { Failpoint, HitFailpoint } from '../../src/journal/failpoints.ts';
 import { createJournal, type Journal } from '../../src/journal/journal.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { describeDatabases } from '../db/databases.ts';
@@ -22,15 +23,64 @@ import {
 } from './calls.ts';
 import { idsOf, withDrain } from './drain-helper.ts';
 
+const fromDisk = { recentBytes: 0 };
+
+/** Counts the windows that the drain reads from disk. */
+function countReads(): { count: number; failpoint: HitFailpoint } {
+  const reads = {
+    count: 0,
+    failpoint: (name: Failpoint): void => {
+      if (name === 'before read') reads.count += 1;
+    },
+  };
+  return reads;
+}
+
 describe('draining', () => {
-  test('a written call reaches the store unchanged', () =>
-    withDrain(async ({ journal, drain, batches }) => {
-      drain.start();
-      const call = settledCall({ content: withText('{"messages":[]}') });
-      await journal.settle(call);
-      await until(() => batches.length > 0, 'the call is stored');
-      expect(batches).toEqual([[call]]);
-    }));
+  test.each([
+    ['memory', 16_000, 0],
+    ['disk', 0, 1],
+  ])('a written call reaches the store unchanged: from %s', (_source, recentBytes, expectedReads) => {
+    const reads = countReads();
+    return withDrain(
+      async ({ journal, drain, batches }) => {
+        drain.start();
+        const call = settledCall({ content: withText('{"messages":[]}') });
+        await journal.open(call.metadata, attemptStart);
+        await journal.settle(call);
+        await until(() => batches.length > 0, 'the call is stored');
+        expect(batches).toEqual([[call]]);
+        expect(reads.count).toBeGreaterThanOrEqual(expectedReads);
+        if (expectedReads === 0) expect(reads.count).toBe(0);
+      },
+      { recentBytes, failpoint: reads.failpoint },
+    );
+  });
+
+  test('calls beyond the bound of the memory are read from disk, in order', () => {
+    const reads = countReads();
+    return withDrain(
+      async ({ journal, drain, batches }) => {
+        const calls = Array.from({ length: 300 }, () => settledCall());
+        // Groups of ten records: the first fit into the memory, and again once these are stored.
+        const settle = async (from: number, to: number): Promise<void> => {
+          for (let at = from; at < to; at += 10)
+            await Promise.all(calls.slice(at, Math.min(at + 10, to)).map((call) => journal.settle(call)));
+        };
+        await settle(0, 100);
+        await drain.waitUntilDrained();
+        expect(reads.count).toBe(1);
+        await settle(100, 110);
+        await drain.waitUntilDrained();
+        expect(reads.count).toBe(1);
+        await settle(110, 300);
+        await drain.waitUntilDrained();
+        expect(reads.count).toBe(2);
+        expect(idsOf(batches)).toEqual(calls.map(({ metadata }) => metadata.id));
+      },
+      { recentBytes: 50_000, segmentBytes: 10_000_000, intervalMs: 60_000, failpoint: reads.failpoint },
+    );
+  });
 
   test('waitUntilDrained() resolves when everything written before is stored, without waiting for the interval', () =>
     withDrain(
@@ -43,6 +93,24 @@ describe('draining', () => {
       },
       { intervalMs: 60_000, segmentBytes: 10_000_000 },
     ));
+
+  test.each([
+    ['500 calls', 500, 10],
+    ['4 MiB', 5, 1_000_000],
+  ])('a batch of %s is stored without waiting for the interval, fewer calls when woken', (_size, count, bytes) =>
+    withDrain(
+      async ({ journal, drain, batches }) => {
+        drain.start();
+        const calls = Array.from({ length: count }, () => settledCall({ content: withText('x'.repeat(bytes)) }));
+        await Promise.all(calls.map((call) => journal.settle(call)));
+        await until(() => idsOf(batches).length === count, 'the batch is stored');
+        await journal.settle(settledCall());
+        drain.wake();
+        await until(() => idsOf(batches).length === count + 1, 'the last call is stored');
+      },
+      { intervalMs: 60_000, segmentBytes: 10_000_000 },
+    ),
+  );
 
   test('waitUntilDrained() times out while the database is unavailable', () =>
     withDrain(async ({ journal, drain, database }) => {
@@ -103,7 +171,7 @@ describe('draining', () => {
       await journal.settle(call);
       await drain.waitUntilDrained(60_000);
       expect(batches.flat().at(-1)?.content?.request).toHaveLength(6 * 1024 * 1024);
-    }));
+    }, fromDisk));
 
   test('a record that is twice in the journal is stored once in its batch', () =>
     withDrain(async ({ journal, drain, batches }) => {
@@ -126,24 +194,33 @@ describe('draining', () => {
       expect(idsOf(batches)).toEqual([before, after].map(({ metadata }) => metadata.id));
       expect(await readdir(join(dataDir, 'journal', 'quarantine'))).toEqual([`${journal.id}-1.segment`]);
       expect(logger.lines.map(({ level }) => level)).toContain('error');
-    }));
+    }, fromDisk));
 });
 
 describe('during a database outage', () => {
-  test('nothing is lost or stored twice, and the backlog is stored in bounded batches', () =>
-    withDrain(async ({ journal, drain, database, batches, logger }) => {
-      database.fail(connectionError());
-      drain.start();
-      const calls = Array.from({ length: 2_000 }, () => settledCall({ content: withText('y'.repeat(200)) }));
-      await Promise.all(calls.map((call) => journal.settle(call)));
-      await until(() => logger.lines.some(({ level }) => level === 'warn'), 'the outage is logged');
-      expect(journal.segments().length).toBeGreaterThan(5);
-      database.fail(null);
-      await until(() => idsOf(batches).length === calls.length, 'all calls are stored');
-      expect(idsOf(batches)).toEqual(calls.map(({ metadata }) => metadata.id));
-      expect(logger.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
-      expect(drain.counts()).toMatchObject({ quarantined: 0, rejected: 0 });
-    }));
+  test.each([
+    ['in memory', 16_000_000],
+    ['in memory and on disk', 100_000],
+    ['on disk', 0],
+  ])('nothing is lost or stored twice, and the backlog is stored in bounded batches: %s', (_place, recentBytes) =>
+    withDrain(
+      async ({ journal, drain, database, batches, logger }) => {
+        database.fail(connectionError());
+        drain.start();
+        const calls = Array.from({ length: 2_000 }, () => settledCall({ content: withText('y'.repeat(200)) }));
+        await Promise.all(calls.map((call) => journal.settle(call)));
+        await until(() => logger.lines.some(({ level }) => level === 'warn'), 'the outage is logged');
+        expect(journal.segments().length).toBeGreaterThan(5);
+        database.fail(null);
+        await until(() => idsOf(batches).length === calls.length, 'all calls are stored');
+        expect(idsOf(batches)).toEqual(calls.map(({ metadata }) => metadata.id));
+        expect(logger.lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
+        expect(Math.max(...batches.map((batch) => batch.length))).toBeLessThanOrEqual(500);
+        expect(drain.counts()).toMatchObject({ quarantined: 0, rejected: 0 });
+      },
+      { recentBytes },
+    ),
+  );
 
   test('onStored is called once per call, also when the outage begins between two batches of one window', () => {
     const reported: SettledCall[][] = [];
