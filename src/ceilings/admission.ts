@@ -15,7 +15,7 @@ import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type CounterQuota, createCounterQuota } from './counter-quota.ts';
 import type { CounterKey, LimitedCounter, Limits } from './counters.ts';
-import { countersFor, formatCounterKey } from './counters.ts';
+import { createCounterCache, formatCounterKey } from './counters.ts';
 import { deleteExpiredCounters } from './expired-counters.ts';
 import { createLeaseStore, type LeaseStore, quotaReturnChannel } from './lease-store.ts';
 import { type LeaseDebit, type Reservation, reserveAll, type UsageBounds } from './reservation.ts';
@@ -87,12 +87,12 @@ export function createAdmission({ database, clock, logger, process, onStoreDown,
     return generations;
   };
 
+  const countersFor = createCounterCache();
   const quotaFor = (counter: LimitedCounter): CounterQuota => {
-    const key = formatCounterKey(counter.key);
-    const existing = quotas.get(key);
+    const existing = quotas.get(counter.name);
     if (existing) return existing;
     const quota = createCounterQuota({ counter, process, leases, health, nextGeneration });
-    quotas.set(key, quota);
+    quotas.set(counter.name, quota);
     return quota;
   };
 

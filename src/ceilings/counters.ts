@@ -37,6 +37,8 @@ export interface CounterKey {
 
 export interface LimitedCounter {
   readonly key: CounterKey;
+  /** `formatCounterKey` of the key. */
+  readonly name: string;
   readonly limit: number;
 }
 
@@ -47,12 +49,13 @@ export function hasCostCeiling({ key, source, project }: Limits): boolean {
 }
 
 /** The counters of the windows that contain `epochMs`; none for ceilings without a limit. */
-export function countersFor({ projectId, keyId, source, key, project }: Limits, epochMs: number): LimitedCounter[] {
+export function countersFor({ projectId, keyId, source, key, project }: Limits, epochMs: number): readonly LimitedCounter[] {
   const counters: LimitedCounter[] = [];
   const add = (scope: CounterScope, scopeId: string, ceiling: CeilingName, { limit, window }: Ceiling): void => {
     if (limit === null) return;
     const { start, end } = windowAt(window, epochMs);
-    counters.push({ key: { projectId, scope, scopeId, ceiling, window, start, end }, limit });
+    const counter = { projectId, scope, scopeId, ceiling, window, start, end };
+    counters.push({ key: counter, name: formatCounterKey(counter), limit });
   };
   add('key', keyId, 'calls', key.calls);
   add('key', keyId, 'cost', key.cost);
@@ -65,6 +68,33 @@ export function countersFor({ projectId, keyId, source, key, project }: Limits, 
   }
   add('project', '', 'cost', { limit: project.monthlyCapNanos, window: 'month' });
   return counters;
+}
+
+/** Counters of a call, and the time for which they are the same for further calls with these limits. */
+interface CurrentCounters {
+  readonly limits: Limits;
+  readonly from: number;
+  readonly until: number;
+  readonly counters: readonly LimitedCounter[];
+}
+
+/** Returns a `countersFor` that keeps the counters of the last call of each key until one of their windows ends or a ceiling changes. */
+export function createCounterCache(): typeof countersFor {
+  // By the key's ceilings, which are replaced as a whole when they change.
+  const byKey = new WeakMap<Limits['key'], CurrentCounters>();
+  return (limits, epochMs) => {
+    const current = byKey.get(limits.key);
+    if (current && epochMs >= current.from && epochMs < current.until && isSameCaller(current.limits, limits)) return current.counters;
+    const counters = countersFor(limits, epochMs);
+    const from = Math.max(...counters.map(({ key }) => key.start));
+    const until = Math.min(...counters.map(({ key }) => key.end ?? Number.POSITIVE_INFINITY));
+    byKey.set(limits.key, { limits, from, until, counters });
+    return counters;
+  };
+}
+
+function isSameCaller(left: Limits, right: Limits): boolean {
+  return left.keyId === right.keyId && left.project === right.project && left.source === right.source && left.projectId === right.projectId;
 }
 
 /** One string for a counter, for use as a map key. */

@@ -38,6 +38,7 @@ function createTestQuota() {
   const quota = createCounterQuota({
     counter: {
       key: { projectId: 'p', scope: 'key', scopeId: 'k', ceiling: 'cost', window: 'month', start: noon, end: noon + 86_400_000 },
+      name: 'cost of k',
       limit,
     },
     process: 'this process',

@@ -12,7 +12,7 @@ const unlimited = { limit: null, window: 'month' } as const;
 const noCeilings = { calls: unlimited, cost: unlimited, rpm: unlimited, tpm: unlimited };
 
 /** The present ceilings of the call's key, application and project, in the windows of its start. */
-export function ceilingsOf(project: Project, { source, keyId, startedAt }: CallDetail, key: KeyRecord | null): LimitedCounter[] {
+export function ceilingsOf(project: Project, { source, keyId, startedAt }: CallDetail, key: KeyRecord | null): readonly LimitedCounter[] {
   const limits = {
     projectId: project.id,
     keyId: key?.quotaKeyId ?? keyId,

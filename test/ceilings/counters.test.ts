@@ -1,0 +1,35 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { countersFor, createCounterCache, type Limits } from '../../src/ceilings/counters.ts';
+
+const limit = fc.option(fc.integer({ min: 0, max: 3 }));
+const ceiling = fc.record({ limit, window: fc.constantFrom('minute', 'day', 'month', 'total') });
+const ceilings: fc.Arbitrary<Limits['key']> = fc.record({ calls: ceiling, cost: ceiling, rpm: ceiling, tpm: ceiling });
+const project: fc.Arbitrary<Limits['project']> = fc.record({
+  mayCall: fc.constant(true),
+  monthlyCapNanos: limit,
+  applications: fc.record({ calls: ceiling, cost: ceiling }).map((own) => new Map([['app', { ceilings: own }]])),
+});
+const newYear = Date.parse('2027-01-01T00:00:00Z');
+
+test('cached counters are those of the limits and the time, whatever calls came before', () => {
+  const twoCeilings = fc.tuple(ceilings, ceilings);
+  const twoProjects = fc.tuple(project, project);
+  const which = fc.constantFrom(0 as const, 1 as const);
+  const call = fc.record({
+    key: which,
+    project: which,
+    keyId: fc.constantFrom('k1', 'k2'),
+    source: fc.constantFrom('app', 'other'),
+    at: fc.integer({ min: newYear - 90_000, max: newYear + 90_000 }),
+  });
+  fc.assert(
+    fc.property(twoCeilings, twoProjects, fc.array(call, { maxLength: 40 }), (keys, projects, calls) => {
+      const cached = createCounterCache();
+      for (const { key, project: index, keyId, source, at } of calls) {
+        const limits: Limits = { projectId: `p${index}`, keyId, source, key: keys[key], project: projects[index] };
+        expect(cached(limits, at)).toEqual(countersFor(limits, at));
+      }
+    }),
+  );
+});
