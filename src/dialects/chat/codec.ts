@@ -8,6 +8,7 @@ import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
+import { createRepeatedEvent } from '../json/repeated-event.ts';
 
 const keys = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens', 'n'];
 
@@ -82,7 +83,18 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, finished };
 }
 
+/** The text of a chunk that only continues the text of the first choice; null for every other chunk. */
+function readTextDelta(chunk: unknown): string | null {
+  const { choices, usage, x_groq: groq, error } = asObject(chunk);
+  if (!Array.isArray(choices) || choices.length !== 1) return null;
+  if ([usage, groq, error].some((value) => value !== undefined && value !== null)) return null;
+  const { delta, finish_reason: finishReason, index } = asObject(choices[0]);
+  const { content, tool_calls: calls } = asObject(delta);
+  return index === 0 && !finishReason && calls === undefined ? asString(content) : null;
+}
+
 function createStreamReader(): StreamReader {
+  const repeated = createRepeatedEvent('content', (data) => readTextDelta(parseJson(data)));
   let tokens: ResponseSummary['tokens'] = null;
   let text = '';
   /** Whether a choice has a finish reason, by its index. */
@@ -112,6 +124,11 @@ function createStreamReader(): StreamReader {
     read(event) {
       if (event.data === '') return 'ignored';
       if (event.data === '[DONE]') return 'end';
+      const repeatedText = repeated.match(event.data);
+      if (repeatedText !== null) {
+        text = appendBounded(text, repeatedText);
+        return 'delta';
+      }
       const chunk = parseJson(event.data);
       if (!isObject(chunk)) return 'unreadable';
       if (chunk.error !== undefined && chunk.error !== null) {
@@ -120,6 +137,8 @@ function createStreamReader(): StreamReader {
         return 'error';
       }
       for (const choice of asArray(chunk.choices)) readChoice(choice);
+      const textDelta = readTextDelta(chunk);
+      if (textDelta !== null) repeated.learn(event.data, textDelta);
       tokens = parseChatUsage(chunk.usage) ?? parseChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
       // An object without choices carries no content. Other vendor data may be in one, such as Azure's `prompt_filter_results`.
       if (asArray(chunk.choices).length === 0 && isObject(chunk.usage)) return 'usage';

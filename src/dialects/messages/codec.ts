@@ -10,6 +10,7 @@ import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
+import { createRepeatedEvent } from '../json/repeated-event.ts';
 import { checksSignatures, omitUnsignedThinking } from './unsigned-thinking.ts';
 
 const keys = ['model', 'stream', 'messages', 'system', 'metadata', 'max_tokens'];
@@ -72,7 +73,15 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   };
 }
 
+/** The text of an event that only continues a text block; null for every other event. */
+function readTextDelta(event: unknown): string | null {
+  const { type, delta } = asObject(event);
+  const { type: deltaType, text } = asObject(delta);
+  return type === 'content_block_delta' && deltaType === 'text_delta' ? asString(text) : null;
+}
+
 function createStreamReader(): StreamReader {
+  const repeated = createRepeatedEvent('text', (data) => readTextDelta(parseJson(data)));
   let tokens: Tokens | null = null;
   let isEnded = false;
   let knowsInput = false;
@@ -93,6 +102,11 @@ function createStreamReader(): StreamReader {
   return {
     read(event) {
       if (event.data === '') return 'ignored';
+      const repeatedText = repeated.match(event.data);
+      if (repeatedText !== null) {
+        text = appendBounded(text, repeatedText);
+        return 'delta';
+      }
       const data = parseJson(event.data);
       if (!isObject(data) || typeof data.type !== 'string') return 'unreadable';
       switch (data.type) {
@@ -122,9 +136,12 @@ function createStreamReader(): StreamReader {
           }
           return 'delta';
         }
-        case 'content_block_delta':
+        case 'content_block_delta': {
           readDelta(data.index, data.delta);
+          const textDelta = readTextDelta(data);
+          if (textDelta !== null) repeated.learn(event.data, textDelta);
           return 'delta';
+        }
         case 'content_block_stop':
           return 'delta';
         default:
