@@ -1,4 +1,4 @@
-# Image of the gateway: sources and production dependencies. Node runs TypeScript directly; only the workflow bundle is built.
+# Image of the gateway: sources and production dependencies. Node runs TypeScript directly; the workflow bundle is built, and what Node compiles is kept.
 FROM node:24-bookworm-slim AS dependencies
 WORKDIR /gateway
 COPY package.json package-lock.json ./
@@ -18,7 +18,12 @@ COPY activities ./activities
 RUN node --input-type=module --eval "const { prepareWorkflowBundle } = await import('/gateway/src/jobs/worker/workflow-bundle.ts'); \
       await prepareWorkflowBundle({ dataDir: '/gateway/workflow-bundle', logger: console })" \
     && chmod -R a+rX workflow-bundle
+RUN install --directory --owner=node --group=node compiled
 USER node
+# What Node compiles at a start, half of its time. Node keeps it per user.
+ENV NODE_COMPILE_CACHE=/gateway/compiled
+RUN node --input-type=module --eval "for (const file of ['service', 'app', 'app/api', 'app/console', 'app/durable-work']) \
+      await import('/gateway/src/' + file + '.ts')"
 VOLUME /data
 EXPOSE 8080
 # Without npm, which does not forward all signals to Node.

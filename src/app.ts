@@ -4,7 +4,6 @@ import type { Api } from './app/api.ts';
 import { createCallHandler, createTokenCounter } from './app/call-handler.ts';
 import { createCallRecording } from './app/call-recording.ts';
 import { type ConfigSnapshot, createSnapshot, withModels } from './app/config-snapshot.ts';
-import { startDurableWork } from './app/durable-work.ts';
 import { createErasures } from './app/erasures.ts';
 import { createLearning, signalWaitingBatches } from './app/learning.ts';
 import { createMediaHandlers } from './app/media.ts';
@@ -23,8 +22,8 @@ import { closeServer, listenOn, trackUnusedConnections } from './http/listen.ts'
 import type { HealthDeps } from './http/routes/health.ts';
 import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
+import { durableOff } from './jobs/durable-off.ts';
 import { readUiUrl } from './jobs/ui-url.ts';
-import { loadWorkerSdk } from './jobs/worker/temporal-worker.ts';
 import type { JournalFileSystem } from './journal/file-system.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
@@ -201,8 +200,9 @@ export async function createApp(options: AppOptions): Promise<App> {
 
   const closeUnusedConnections = trackUnusedConnections(server);
 
-  // Before the process serves calls, which would wait meanwhile.
-  if (role !== 'serve' && current.config.temporal.mode !== 'off') await loadWorkerSdk();
+  // Temporal's SDK is a quarter of what a process loads. Loaded before the process serves calls, which would wait meanwhile.
+  const durableWork = current.config.temporal.mode === 'off' ? null : await import('./app/durable-work.ts');
+  if (role !== 'serve' && durableWork) await durableWork.loadWorkerSdk();
   await keyring.start();
   await projects.start();
   await memory.settings.start();
@@ -225,21 +225,23 @@ export async function createApp(options: AppOptions): Promise<App> {
       return mayShowLink ? { kind: 'link', url: signInLinkUrl(origin, (await people.links.issue(null)).secret) } : { kind: 'command' };
     },
     startDurable(onReady) {
-      durable ??= startDurableWork({
-        snapshot,
-        role: role === 'serve' ? 'client' : 'worker',
-        environment,
-        dataDir,
-        database,
-        clock,
-        memory,
-        erasures: erasures.activities,
-        learning,
-        videos: media.activities,
-        interceptActivities,
-        logger,
-        onReady: (ready) => onReady?.(ready.uiUrl()),
-      });
+      durable ??= !durableWork
+        ? durableOff
+        : durableWork.startDurableWork({
+            snapshot,
+            role: role === 'serve' ? 'client' : 'worker',
+            environment,
+            dataDir,
+            database,
+            clock,
+            memory,
+            erasures: erasures.activities,
+            learning,
+            videos: media.activities,
+            interceptActivities,
+            logger,
+            onReady: (ready) => onReady?.(ready.uiUrl()),
+          });
       return durable;
     },
     reload(next) {

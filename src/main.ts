@@ -5,19 +5,15 @@
  */
 import { readFileSync } from 'node:fs';
 import type { ParseArgsConfig } from 'node:util';
-import { runCommand } from './cli/commands.ts';
-import { isCommandGroup, overview } from './cli/help.ts';
 import { ConfigError } from './config/config.ts';
 import { parseOptions } from './config/parse-options.ts';
 import { errorCode, errorMessage } from './core/error-messages.ts';
 import { asObject, parseJson } from './core/json/narrow.ts';
 import { untilAborted } from './core/time-limit.ts';
-import { createDemoVendor } from './demo-vendor/server.ts';
-import { joinCluster } from './service/cluster-worker.ts';
 import type { ServiceHost } from './service/service-host.ts';
 import { StartError } from './service/start-error.ts';
 
-const usage = `Usage: gateway <command>
+const usage = async (): Promise<string> => `Usage: gateway <command>
 
   start         the whole service on embedded defaults (what npm start runs)
   serve         an API process (needs DATABASE_URL)
@@ -29,7 +25,7 @@ const usage = `Usage: gateway <command>
 
 Commands that call a running service:
 
-${overview}
+${(await import('./cli/help.ts')).overview}
 Run gateway <command> --help for details.
 `;
 
@@ -46,14 +42,14 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'start':
       case 'serve':
       case 'worker':
-        if (printHelpIfRequested(readOptions(rest, {}))) return 0;
+        if (await printHelpIfRequested(readOptions(rest, {}))) return 0;
         await (await loadService()).runService(command, createHost());
         return 0;
       case 'member':
         await runClusterWorker(rest);
         return 0;
       case 'migrate':
-        if (printHelpIfRequested(readOptions(rest, {}))) return 0;
+        if (await printHelpIfRequested(readOptions(rest, {}))) return 0;
         await (await loadService()).runMigrations(createHost());
         return 0;
       case 'demo-vendor':
@@ -68,17 +64,18 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'help':
       case '--help':
       case '-h':
-        write(usage);
+        write(await usage());
         return 0;
       case '--version':
         write(`${version()}\n`);
         return 0;
       default:
-        if (isCommandGroup(command)) {
+        if ((await import('./cli/help.ts')).isCommandGroup(command)) {
           prepareOutput();
+          const { runCommand } = await import('./cli/commands.ts');
           return await runCommand([command, ...rest], process.env, { write, writeError });
         }
-        process.stderr.write(`gateway: unknown command ${command}\n\n${usage}`);
+        process.stderr.write(`gateway: unknown command ${command}\n\n${await usage()}`);
         return 1;
     }
   } catch (error) {
@@ -108,8 +105,8 @@ function readOptions(args: string[], options: OptionTypes): Readonly<Record<stri
   return parseOptions({ args, options: { ...options, help: { type: 'boolean', short: 'h' } } }).values;
 }
 
-function printHelpIfRequested({ help }: Readonly<Record<string, unknown>>): boolean {
-  if (help === true) write(usage);
+async function printHelpIfRequested({ help }: Readonly<Record<string, unknown>>): Promise<boolean> {
+  if (help === true) write(await usage());
   return help === true;
 }
 
@@ -150,6 +147,7 @@ function createHost(): ServiceHost {
 async function runClusterWorker([role]: string[]): Promise<void> {
   const host = createHost();
   const parentExited = new AbortController();
+  const { joinCluster } = await import('./service/cluster-worker.ts');
   const clusterWorker = await joinCluster(() => parentExited.abort());
   const stopping = AbortSignal.any([host.stopping, parentExited.signal]);
   const { runService } = await loadService();
@@ -182,11 +180,12 @@ function isAlive(pid: number): boolean {
 
 async function runDemoVendor(args: string[]): Promise<void> {
   const values = readOptions(args, { port: { type: 'string', default: '0' }, host: { type: 'string', default: '127.0.0.1' } });
-  if (printHelpIfRequested(values)) return;
+  if (await printHelpIfRequested(values)) return;
   const { stopping } = createHost();
   const host = String(values.host);
   const port = values.port === '' ? Number.NaN : Number(values.port);
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new StartError('--port must be a whole number from 0 to 65535');
+  const { createDemoVendor } = await import('./demo-vendor/server.ts');
   const vendor = await createDemoVendor({ host, port }).catch((cause: unknown) => {
     throw new StartError(`the demo vendor cannot listen on ${host}:${port}: ${errorMessage(cause)}`, { cause });
   });

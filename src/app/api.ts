@@ -27,7 +27,6 @@ import type { Reprice } from '../usage/reprice.ts';
 import { buildStatusReport, type StatusReport } from '../usage/status.ts';
 import type { CallRecording } from './call-recording.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
-import { createConsole } from './console.ts';
 import type { Erasures } from './erasures.ts';
 import type { Learning } from './learning.ts';
 import { createMcp } from './mcp.ts';
@@ -157,7 +156,10 @@ export function createApi(deps: ApiDeps): Api {
       publicUrl: () => snapshot().config.publicUrl,
       adminToken,
     }),
-    console: createConsole({ ...deps, eraseSubject, readStored, getStatus }),
+    console: async () => {
+      const { createConsole } = await import('./console.ts');
+      return createConsole({ ...deps, eraseSubject, readStored, getStatus });
+    },
   });
   return { server, closeStreams: mcp.close };
 }

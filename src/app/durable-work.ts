@@ -6,6 +6,7 @@ import type { Environment } from '../config/environment.ts';
 import { readTemporalConnection } from '../config/temporal-settings.ts';
 import type { Clock } from '../core/time.ts';
 import { type Durable, type DurableOptions, startDurable } from '../jobs/durable.ts';
+import { loadWorkerSdk as importWorkerSdk } from '../jobs/worker/temporal-worker.ts';
 import { shutdownGraceMs } from '../jobs/worker/worker-options.ts';
 import { reenqueueIdleTimers } from '../memory/conversations/idle-timer.ts';
 import { reenqueueErasures } from '../memory/erasure/erasure-steps.ts';
@@ -26,6 +27,11 @@ interface DurableWorkDeps
   readonly memory: Memory;
   readonly learning: Pick<Learning, 'activities' | 'batchRuns'>;
   readonly interceptActivities: (activities: Activities) => Activities;
+}
+
+/** Loads what a worker needs besides a client of Temporal: half of the modules that its process loads. */
+export async function loadWorkerSdk(): Promise<void> {
+  await importWorkerSdk();
 }
 
 export function startDurableWork(deps: DurableWorkDeps): Durable {

@@ -36,8 +36,8 @@ export interface ServerDeps extends HealthServerDeps {
   readonly provision: Router;
   /** Origins of web pages that may call the routes of virtual keys. */
   readonly corsOrigins: () => readonly string[];
-  /** `/console` and `/my-key`. */
-  readonly console: Router;
+  /** Loads `/console` and `/my-key`. Called with their first request: they take 12 MB (measured), which most processes of a deployment need not pay. */
+  readonly console: () => Promise<RequestHandler>;
   readonly mcp: McpRoutes;
 }
 
@@ -98,9 +98,17 @@ export function createHttpServer(deps: ServerDeps): Server {
     sendJson(response, 200, description);
   });
 
-  app.use(deps.console);
+  app.all(/^\/(?:console|my-key)(?:\/|$)/, whenRequested(deps.console));
 
   return serve(app, deps, allowOrigins(deps.corsOrigins, app));
+}
+
+function whenRequested(load: () => Promise<RequestHandler>): RequestHandler {
+  let loading: Promise<RequestHandler> | null = null;
+  return async (request, response, next) => {
+    loading ??= load();
+    (await loading)(request, response, next);
+  };
 }
 
 /** Server of a worker process: health routes only. */

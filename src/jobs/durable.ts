@@ -16,6 +16,7 @@ import { MissingNamespaceError, servesNamespace, type TemporalOptions } from './
 import { type DevServer, startDevServer } from './dev-server/dev-server.ts';
 import type { TemporalEnvironment } from './dev-server/install-temporal.ts';
 import { resolveTemporalBinary } from './dev-server/temporal-binary.ts';
+import { durableOff } from './durable-off.ts';
 import { type Dispatcher, startDispatcher } from './outbox/dispatcher.ts';
 import { createMissingKeys } from './payloads/missing-keys.ts';
 import { workflowsUrl } from './ui-url.ts';
@@ -78,9 +79,10 @@ const startBackoff = { initialMs: 5_000, factor: 4, maxMs: 30 * 60_000 };
 /** Starts durable work in the background. */
 export function startDurable(options: DurableOptions): Durable {
   const { temporal: settings, dataDir, logger } = options;
+  if (settings.mode === 'off') return durableOff;
   const stopping = new AbortController();
   const { signal } = stopping;
-  let phase: DurableState = settings.mode === 'off' ? 'off' : 'connecting';
+  let phase: DurableState = 'connecting';
   let server: DevServer | null = null;
   let temporal: Temporal | null = null;
   let worker: RunningWorker | null = null;
@@ -117,7 +119,7 @@ export function startDurable(options: DurableOptions): Durable {
       phase = 'off';
     },
   };
-  const starting = settings.mode === 'off' ? Promise.resolve() : start();
+  const starting = start();
   return durable;
 
   async function start(): Promise<void> {

@@ -5,7 +5,6 @@ import { errorSummary } from '../core/error-messages.ts';
 import { pause } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
-import { DataDirError, openEmbeddedDatabase } from '../db/embedded.ts';
 import { checkSchema, migrate, SchemaError } from '../db/migrate.ts';
 import { openServerDatabase } from '../db/pool.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -15,6 +14,7 @@ const schemaRetryMs = 1_000;
 
 export async function openDatabase({ server }: Config, logger: Logger): Promise<Database> {
   if (server.databaseUrl !== null) return openServerDatabase({ connectionString: server.databaseUrl, logger });
+  const { DataDirError, openEmbeddedDatabase } = await import('../db/embedded.ts');
   try {
     return await openEmbeddedDatabase({ dataDir: resolve(server.dataDir), logger });
   } catch (cause) {

@@ -2,9 +2,11 @@ import { spawn } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isConnectionError } from '../../src/db/connection-errors.ts';
+import type { Database } from '../../src/db/database.ts';
 import { DataDirError, openEmbeddedDatabase } from '../../src/db/embedded.ts';
+import { readEmptyDatabase } from '../../src/db/empty-database.ts';
 
 let dataDir = '';
 beforeAll(async () => {
@@ -69,6 +71,48 @@ test('a database whose creation was interrupted is created again; without the ma
   expect(await again.query('select n from kept')).toEqual([{ n: 1 }]);
   await again.close();
   await rm(cut, { recursive: true });
+});
+
+describe('a first start', () => {
+  const databases = (database: Database) => database.query('select datname as name from pg_database order by 1');
+
+  /** Opens a new directory whose first start reads `readEmpty`, and passes its database and the log to `work`. */
+  async function withNew(
+    readEmpty: () => Promise<Blob | null>,
+    work: (database: Database, warnings: string[]) => Promise<void>,
+  ): Promise<void> {
+    const folder = await mkdtemp(join(tmpdir(), 'gateway-first-start-'));
+    const warnings: string[] = [];
+    const database = await openEmbeddedDatabase({
+      dataDir: folder,
+      readEmpty,
+      logger: { warn: (_fields, message) => warnings.push(message) },
+    });
+    await work(database, warnings);
+    await database.close();
+    await rm(folder, { recursive: true });
+  }
+
+  test('unpacks the empty database that is shipped for the installed PGlite', async () => {
+    expect(await readEmptyDatabase()).not.toBeNull(); // After an upgrade of PGlite run `node scripts/write-empty-database.js`.
+    await withNew(readEmptyDatabase, async (database, warnings) => {
+      expect(await databases(database)).toEqual([{ name: 'postgres' }]);
+      await database.query('create extension vector');
+      expect(warnings).toEqual([]);
+    });
+  });
+
+  test('creates a database when the shipped one is damaged', async () => {
+    const whole = await readEmptyDatabase();
+    // Half of the files, so that PostgreSQL stops when it reads its catalog.
+    await withNew(
+      async () => whole?.slice(0, 6_000_128) ?? null,
+      async (database, warnings) => {
+        expect(await databases(database)).toEqual([{ name: 'postgres' }, { name: 'template0' }, { name: 'template1' }]);
+        expect(warnings).toEqual(['shipped empty database unusable; creating one']);
+      },
+    );
+  });
 });
 
 test('a directory of another PostgreSQL version is rejected with a one-line message', async () => {

@@ -59,7 +59,7 @@ export interface LogLine {
 export interface TestProcesses {
   /** Runs `gateway <command>` and waits until it listens or has ended. */
   start(command: string, options: ProcessOptions): Promise<GatewayProcess>;
-  /** A new home. `migrated` holds a migrated embedded database, which saves the five seconds of a first start. */
+  /** A new home. `migrated` holds a migrated embedded database, which saves the migrations of a first start. */
   home(content: 'migrated' | 'empty'): Promise<string>;
   /** Kills every process that still runs and removes the homes. */
   stopAll(): Promise<void>;

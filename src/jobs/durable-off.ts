@@ -1,0 +1,9 @@
+/** Durable work that is off (`GATEWAY_TEMPORAL=off`). Apart from `durable.ts`, which loads Temporal's SDK. */
+export const durableOff = {
+  state: () => 'off' as const,
+  waitReasons: () => [],
+  lagMs: () => 0,
+  uiUrl: () => null,
+  deleteRuns: (): Promise<never> => Promise.reject(new Error('durable work is off')),
+  stop: () => Promise.resolve(),
+};
