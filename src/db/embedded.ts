@@ -27,7 +27,7 @@ import { createValueTypes } from './value-types.ts';
 const embeddedMajorVersion = '18';
 
 /** PGlite allocates and clears all shared buffers when it opens. By default they are 128 MB; the kernel caches the files anyway. */
-const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=32MB'];
+const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=16MB'];
 
 /**
  * V8 compiles a function at its first call, and optimizes it later. To optimize PostgreSQL's interpreter of expressions takes 600 MB and a
