@@ -98,7 +98,7 @@ export function createHttpServer(deps: ServerDeps): Server {
     sendJson(response, 200, description);
   });
 
-  app.all(/^\/(?:console|my-key)(?:\/|$)/, whenRequested(deps.console));
+  app.all(/^\/(?:console|my-key)(?:[/.]|$)/, whenRequested(deps.console));
 
   return serve(app, deps, allowOrigins(deps.corsOrigins, app));
 }
