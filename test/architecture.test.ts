@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import {
   ABOVE_APP,
@@ -24,6 +24,22 @@ function readSources(): SourceFile[] {
 
 test('imports point down the levels, and restricted imports occur only where they are allowed', () => {
   expect(findViolations(readSources())).toEqual([]);
+});
+
+test('a process loads only what serves calls; the rest is imported where it is used', () => {
+  const sources = new Map(readSources().map(({ path, text }) => [path, text]));
+  const loaded = new Set<string>();
+  const load = (path: string): void => {
+    if (loaded.has(path)) return;
+    loaded.add(path);
+    for (const [, name = ''] of (sources.get(path) ?? '').matchAll(/^(?:import|export) (?!type\b)[^;]*?from '([^']+)';/gm)) {
+      load(name.startsWith('.') ? posix.join(posix.dirname(path), name) : name);
+    }
+  };
+  for (const entry of ['src/main.ts', 'src/service.ts', 'src/app.ts', 'src/app/api.ts']) load(entry);
+  const onDemand = /^(?:@temporalio|@electric-sql|@modelcontextprotocol|src\/console|src\/demo-vendor|src\/mcp)\//;
+  expect([...loaded].filter((path) => onDemand.test(path))).toEqual([]);
+  expect(loaded).toContain('src/vendors/http-client.ts');
 });
 
 test('migrations are numbered consecutively, even when two changes land at the same time', () => {
