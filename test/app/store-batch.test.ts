@@ -10,7 +10,7 @@ import { noon, settledCall, withText } from '../journal/calls.ts';
 import { listConversations } from '../memory/calls.ts';
 import { newVideo, openVideos } from '../videos/new-video.ts';
 
-const request = JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'the tea is oolong' }] });
+const request = JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'the tea is oolong, see https://tea.example' }] });
 const storeBatch = createStoreBatch(createCredentialMasker());
 const store = (database: Database, calls: readonly SettledCall[]): Promise<void> => database.transaction((tx) => storeBatch(tx, calls));
 

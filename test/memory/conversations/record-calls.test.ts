@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { SettledCall } from '../../../src/core/call.ts';
+import type { Queries } from '../../../src/db/database.ts';
+import { deleteOrphanedParts } from '../../../src/memory/conversations/orphaned-parts.ts';
 import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import {
@@ -214,6 +216,57 @@ describeDatabases('recording calls', (database) => {
     );
     expect(rows.map((row) => row.count)).toEqual([6, 6]);
     expect((await listConversations(database(), other)).map(({ lines }) => lines)).toEqual([three]);
+  });
+
+  test('a history whose end was deleted meanwhile is stored again as far as it is missing', async () => {
+    const projectId = await createProject(database());
+    const calls = [first, second, third].map((step, index) =>
+      settledCall({ projectId, ...step, at: index, body: chatBody(...step.lines), mode: 'off' }),
+    );
+    for (const call of calls.slice(0, 2)) await record(database(), [call]);
+    const deleteText = async (call: SettledCall | undefined) => {
+      const [row] = await database().query<{ lastHash: Buffer }>(
+        `delete from call_texts where call_id = $1::uuid returning last_hash as "lastHash"`,
+        [call?.metadata.id],
+      );
+      return database().transaction((tx) => deleteOrphanedParts(tx, projectId, row ? [row.lastHash] : []));
+    };
+    expect(await deleteText(calls[1])).toBe(2);
+    await record(database(), calls.slice(2));
+    expect(await textOf(calls[2])).toMatchObject({
+      lines: ['user q1', 'assistant r1', 'user q2', 'assistant r2', 'user q3', 'assistant r3'],
+    });
+    expect([await deleteText(calls[2]), await deleteText(calls[0])]).toEqual([4, 2]);
+    await record(database(), calls.slice(2));
+    expect(await textOf(calls[2])).toMatchObject({
+      lines: ['user q1', 'assistant r1', 'user q2', 'assistant r2', 'user q3', 'assistant r3'],
+    });
+  });
+
+  test('stored text is not sent again: a history after its last response, messages of the user, and documents', async () => {
+    const projectId = await createProject(database());
+    const sent: number[] = [];
+    const countSent = (lines: readonly string[], at: number) =>
+      database().transaction(async (tx) => {
+        let characters = 0;
+        const query: Queries['query'] = (text, values = []) => {
+          if (text.includes('insert into parts')) for (const value of values) characters += String(value).match(/[hd]/g)?.length ?? 0;
+          return tx.query(text, values);
+        };
+        await recordCalls({ ...tx, query }, [settledCall({ projectId, at, body: chatBody(...lines), answer: `r${at}`, mode: 'off' })]);
+        sent.push(characters);
+      });
+    const filler = (name: string, length: number) => `${name} ${'h'.repeat(length)}`;
+    const history = Array.from({ length: 10 }, (_, index) => [filler(`u q${index}`, 10_000), filler(`a r${index}`, 10_000)]).flat();
+    await countSent([...history, 'u first'], 0);
+    await countSent([...history, 'u second'], 1);
+    const users = Array.from({ length: 20 }, (_, index) => filler(`u only ${index}`, 1_000));
+    await countSent(users, 2);
+    await countSent([...users, 'u more'], 3);
+    await countSent([filler('u document', 10_000)], 4);
+    await countSent([filler('u document', 10_000)], 5);
+    const rounded = sent.map((characters) => Math.round(characters / 1_000));
+    expect(rounded).toEqual([200, 0, 20, 3, 10, 0]);
   });
 
   test('the stored prompt of a shortened history is the prompt as sent', async () => {

@@ -14,6 +14,12 @@ import { createProject, listConversationIds, listConversations, record, settledC
 const historyOf = (length: number): { role: string; content: string }[] =>
   Array.from({ length }, (_value, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', content: `m${index}` }));
 
+/** Rows of a parameter: an array, or a JSON list. */
+function countRows(value: unknown): number {
+  const rows: unknown = typeof value === 'string' && value.startsWith('[') ? JSON.parse(value) : value;
+  return Array.isArray(rows) ? rows.length : 0;
+}
+
 describeDatabases('long prompts', (database) => {
   test('of 100,001 messages keep the newest, and no statement has more than 500 rows', async () => {
     const projectId = await createProject(database());
@@ -21,7 +27,7 @@ describeDatabases('long prompts', (database) => {
     await database().transaction((tx) => {
       const counting: Queries = {
         query(text, values = []) {
-          longest.push(Math.max(0, ...values.map((value) => (Array.isArray(value) ? value.length : 0))));
+          longest.push(Math.max(0, ...values.map(countRows)));
           return tx.query(text, values);
         },
       };
