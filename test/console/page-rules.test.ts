@@ -35,7 +35,7 @@ async function openBrowser(options: Parameters<ReturnType<typeof chromium>['newC
 async function visibleText(page: Page): Promise<string> {
   const text = await page.evaluate<string>(`document.querySelector('main').innerText`);
   return text
-    .replaceAll(/\b(?:Copy|File)\b|[\d.,:]+ ?(?:ms|s|seconds?|minutes?)?|just now/g, '')
+    .replaceAll(/\b(?:Copy|File)\b|[\d.,:]+ ?(?:(?:ms|s|seconds?|minutes?|min)\b)?(?: ago)?|just now/g, '')
     .replaceAll(/\s+/g, ' ')
     .trim();
 }
