@@ -13,6 +13,7 @@ const [storeLimitMs, idleLimitMs] = [60_000, 60_000];
  * @property {number} pid
  * @property {number} port
  * @property {Record<string, string> | null} keys by project; null for the floor and the vendor, which need none
+ * @property {(vendor: string) => string[]} [headersOf] headers that select what the vendor answers
  * @property {{ countCalls: () => Promise<number>, cpuMs: () => number } | null} database
  */
 
@@ -48,6 +49,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
   /** @type {import('./callers.js').Result} */
   const result = await callers.ask({
     ...request,
+    headers: [...request.headers, ...(target.headersOf?.(scenario.vendor ?? 'plain') ?? [])],
     port: target.port,
     firstNumber: nextNumber(),
     connections: scenario.connections,

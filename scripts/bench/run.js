@@ -6,6 +6,7 @@ import { root } from '../launch.js';
 import { withBench } from './environment.js';
 import { measureOpenStreams } from './open-streams.js';
 import { formatTable, summarize } from './report.js';
+import { parseOther, startRivals, suitsRivals } from './rivals.js';
 import { callsOf, scenarios } from './scenarios.js';
 import { measureProcesses } from './two-processes.js';
 
@@ -19,7 +20,7 @@ export async function runBenchmark(args) {
   const options = parseOptions(args);
   /** @type {AnyRow[]} */
   const rows = [];
-  await withBench({}, async (bench) => {
+  await withBench({ vendorPort: options.vendorPort }, async (bench) => {
     const { names, checkouts } = options;
     /** @type {import('./environment.js').RunningTarget[]} */
     const targets = [];
@@ -30,9 +31,12 @@ export async function runBenchmark(args) {
         targets.push(await bench.startGateway(checkout, isTaken ? { label: checkout } : {}));
       }
     }
+    const rivals = [...(options.rivals ? await startRivals(bench) : []), ...options.others];
     for (const name of names) {
       const scenario = scenarios[name];
-      if (scenario) rows.push(...(await runScenario(bench, { name, scenario, targets, ...options })));
+      if (!scenario) continue;
+      const all = suitsRivals(scenario) ? [...targets, ...rivals] : targets;
+      rows.push(...(await runScenario(bench, { name, scenario, targets: all, ...options })));
     }
     if (names.includes('open-streams')) rows.push(...(await measureOpenStreams(bench, { targets, streams: options.streams })));
     if (!names.includes('processes')) return;
@@ -83,6 +87,9 @@ function parseOptions(args) {
       'warm-up': { type: 'string', default: '3' },
       calls: { type: 'string' },
       streams: { type: 'string', default: '10000' },
+      rivals: { type: 'boolean', default: false },
+      other: { type: 'string', multiple: true, default: [] },
+      'vendor-port': { type: 'string', default: '0' },
       json: { type: 'string' },
     },
   });
@@ -97,6 +104,9 @@ function parseOptions(args) {
     warmUp: wholeNumber('--warm-up', values['warm-up'], 0),
     calls: values.calls === undefined ? null : wholeNumber('--calls', values.calls, 1),
     streams: wholeNumber('--streams', values.streams, 1),
+    rivals: values.rivals,
+    others: values.other.map(parseOther),
+    vendorPort: wholeNumber('--vendor-port', values['vendor-port'], 0),
     json: values.json,
   };
 }

@@ -1,0 +1,77 @@
+/** `npm run bench` with a few calls: the programs start, every kind of call is counted and stored, and the results are complete. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import { createMessageReader, createNumbered } from '../../scripts/bench/http-messages.js';
+import { root } from '../support/gateway-process.ts';
+import { describePostgres } from '../support/postgres.ts';
+import { run } from '../support/run.ts';
+
+const limitMs = 300_000;
+
+describePostgres('the benchmark', () => {
+  it(
+    'reports medians of the floor and of the gateway, with ratios of the same round',
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'gateway-bench-test-'));
+      try {
+        const json = join(folder, 'rows.json');
+        const options = ['--calls', '20', '--rounds', '1', '--warm-up', '0', '--json', json];
+        const env = { ...process.env, DATABASE_URL: process.env.GATEWAY_TEST_POSTGRES_URL ?? '' };
+        const said = await run(process.execPath, [join(root, 'scripts', 'bench.js'), 'stream', 'failover', ...options], {
+          cwd: root,
+          env,
+          timeoutMs: limitMs,
+        });
+        expect(said).toMatch(/50-chunk stream at once/);
+        const rows: { scenario: string; target: string; calls: number; vendorCalls: number; toFloor: number }[] = JSON.parse(
+          await readFile(json, 'utf8'),
+        );
+        expect(rows.map(({ scenario, calls }) => [scenario, calls])).toEqual(
+          ['stream', 'stream', 'failover', 'failover'].map((scenario) => [scenario, 20]),
+        );
+        const gateway = rows.filter(({ target }) => target !== 'floor');
+        expect(gateway.map(({ vendorCalls }) => vendorCalls)).toEqual([1, 2]);
+        if (process.platform === 'linux') expect(gateway.every(({ toFloor }) => toFloor > 0)).toBe(true);
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    },
+    limitMs,
+  );
+});
+
+it.each([
+  ['in one piece', 1_000],
+  ['byte by byte', 1],
+  ['in pieces of seven bytes', 7],
+])('messages that arrive %s are read one after the other', (_title, pieceBytes) => {
+  const read: string[] = [];
+  let body = '';
+  const take = createMessageReader({
+    data: (bytes) => {
+      body += bytes.toString();
+    },
+    end: ({ first }) => {
+      read.push(`${first} | ${body}`);
+      body = '';
+    },
+  });
+  const messages = [
+    'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello',
+    'HTTP/1.1 204 No Content\r\n\r\n',
+    'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\n0\n\r\n0\r\n\r\n',
+  ];
+  for (const message of messages) {
+    const bytes = Buffer.from(message);
+    for (let at = 0; at < bytes.length; at += pieceBytes) take(bytes.subarray(at, at + pieceBytes));
+  }
+  expect(read).toEqual(['HTTP/1.1 200 OK | hello', 'HTTP/1.1 204 No Content | ', 'HTTP/1.1 200 OK | 3\r\nabc\r\n2\r\n0\n\r\n0\r\n\r\n']);
+});
+
+it('every mark of a numbered message gets the number', () => {
+  const message = createNumbered('ä ########## and ##########');
+  message.setNumber(42);
+  expect(message.bytes.toString()).toBe('ä 0000000042 and 0000000042');
+});
