@@ -41,13 +41,15 @@ export interface AddedMessages {
 
 /** Indexes appended messages; existing passages never change. */
 export async function addConversationPassages(tx: Queries, added: readonly AddedMessages[]): Promise<void> {
-  const rows = added.flatMap(({ messages, ...owner }) => splitIntoPassages(messages).map((text) => ({ ...owner, text })));
+  const rows = added.flatMap(({ conversationId, projectId, subject, messages }) =>
+    splitIntoPassages(messages).map((text) => ({ conversation_id: conversationId, project_id: projectId, subject, text })),
+  );
   for (const slice of toBatches(rows, ({ text }) => text.length)) {
     await tx.query(
       `insert into memory_passages (project_id, subject, conversation_id, text, lexemes, words_version)
        select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesSql('new.tokens')}, ${tokenizerVersion}
-         from unnest($1::uuid[], $2::text[], $3::uuid[], $4::text[], $5::text[]) as new (project_id, subject, conversation_id, text, tokens)`,
-      [...toColumns(slice, 'projectId', 'subject', 'conversationId', 'text'), slice.map((row) => tokenizeForIndex(row.text))],
+         from jsonb_to_recordset($1::jsonb) as new (project_id uuid, subject text, conversation_id uuid, text text, tokens text)`,
+      [JSON.stringify(slice.map((row) => ({ ...row, tokens: tokenizeForIndex(row.text) })))],
     );
   }
 }

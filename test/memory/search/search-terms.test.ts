@@ -1,10 +1,12 @@
 /** Terms that find memories and facts, in languages with and without spaces. */
 import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { createSearch, searchRequestSchema } from '../../../src/memory/search/search.ts';
 import { tokenizeForIndex, tokenizeForQuery } from '../../../src/memory/text/lexemes.ts';
 import { describeDatabases } from '../../db/databases.ts';
+import { isExhaustive } from '../../support/exhaustive.ts';
 import { createProject } from '../calls.ts';
 
 const memories: Readonly<Record<string, readonly string[]>> = {
@@ -57,4 +59,16 @@ test('scripts without spaces are indexed by letters and pairs and searched by pa
   expect(tokenizeForIndex('喝绿茶, ok')).toBe('喝 绿 茶 喝绿 绿茶 ok');
   expect(tokenizeForQuery('喝绿茶, ok')).toBe('喝绿 绿茶 ok');
   expect(tokenizeForQuery('茶')).toBe('茶');
+});
+
+test('ASCII text with typographic marks gives the tokens that the steps for other text give', () => {
+  const characters = fc.string({ unit: fc.constantFrom(...'aBz09.,- \n\t/\'"_‘’“”–—…•\0\u007f'), maxLength: 30 });
+  fc.assert(
+    fc.property(characters, (text) => {
+      // A mark that separates tokens, too, but is not among the typographic ones.
+      expect(tokenizeForIndex(text)).toBe(tokenizeForIndex(`${text} ⁃`));
+    }),
+    { numRuns: isExhaustive ? 1_000_000 : 2_000 },
+  );
+  expect(tokenizeForIndex(' Tea/Coffee—“2.5” or 2…5, .5 V1.2! ')).toBe('tea coffee 2.5 or 2 5 5 v1.2');
 });
