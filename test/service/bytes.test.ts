@@ -120,8 +120,9 @@ it('only allowed headers are sent to the vendor', () =>
       'x-other': '1',
       'openai-organization': 'o',
     };
-    const passed = { 'openai-beta': 'b1', 'idempotency-key': 'i1', 'anthropic-beta': 'a1' };
-    await gateway.call('/v1/chat/completions', { model: 'one/echo', messages: [] }, { ...secret, ...passed });
+    const passed = { 'openai-beta': 'b1', 'idempotency-key': 'i1' };
+    const other = { 'anthropic-beta': 'a1', 'anthropic-version': '2023-06-01' };
+    await gateway.call('/v1/chat/completions', { model: 'one/echo', messages: [] }, { ...secret, ...other, ...passed });
     const headers = gateway.vendor.requests()[0]?.headers ?? {};
     expect(headers).toMatchObject({
       ...passed,
@@ -129,8 +130,9 @@ it('only allowed headers are sent to the vendor', () =>
       'accept-encoding': 'identity',
       'content-type': 'application/json',
     });
-    for (const name of Object.keys(secret)) expect(headers[name]).toBeUndefined();
-    await gateway.call('/v1/messages', { model: 'three/echo', max_tokens: 1, messages: [] }, { 'anthropic-version': '2024-01-01' });
-    expect(gateway.vendor.requests()[1]?.headers).toMatchObject({ 'x-api-key': 'key-three', 'anthropic-version': '2024-01-01' });
-    expect(gateway.vendor.requests()[1]?.headers.authorization).toBeUndefined();
+    for (const name of Object.keys({ ...secret, ...other })) expect(headers[name]).toBeUndefined();
+    const own = { 'anthropic-version': '2024-01-01', 'anthropic-beta': 'a1' };
+    await gateway.call('/v1/messages', { model: 'three/echo', max_tokens: 1, messages: [] }, { ...own, 'openai-beta': 'b1' });
+    expect(gateway.vendor.requests()[1]?.headers).toMatchObject({ 'x-api-key': 'key-three', ...own });
+    for (const name of ['authorization', 'openai-beta']) expect(gateway.vendor.requests()[1]?.headers[name]).toBeUndefined();
   }));

@@ -155,3 +155,19 @@ export function setMember(spans: BodySpans, key: string, json: string): Splice {
   const text = `${JSON.stringify(key)}:${json}`;
   return { span: { start: at, end: at }, replacement: spans.isEmpty ? text : `${text},` };
 }
+
+/** The splices that cut elements out of an array, each run of them with one comma. */
+export function cutElements(elements: readonly Span[], isCut: readonly boolean[]): Splice[] {
+  const splices: Splice[] = [];
+  for (let first = 0; first < elements.length; first += 1) {
+    if (!isCut[first]) continue;
+    let last = first;
+    while (isCut[last + 1]) last += 1;
+    const next = elements[last + 1];
+    const start = next === undefined ? (elements[first - 1]?.end ?? elements[first]?.start) : elements[first]?.start;
+    const end = next?.start ?? elements[last]?.end;
+    if (start !== undefined && end !== undefined) splices.push({ span: { start, end }, replacement: '' });
+    first = last;
+  }
+  return splices;
+}

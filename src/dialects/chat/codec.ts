@@ -9,6 +9,7 @@ import { parseChatUsage } from '../contract/token-usage.ts';
 import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { createRepeatedEvent } from '../json/repeated-event.ts';
+import { createToolCallReader, listToolCalls, toArgumentText } from './tool-calls.ts';
 
 const keys = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens', 'n'];
 
@@ -73,9 +74,9 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const response = parseJson(bytes.toString('utf8'));
   if (!isObject(response) || !Array.isArray(response.choices)) return null;
   const message = asObject(asObject(response.choices[0]).message);
-  const toolCalls = asArray(message.tool_calls).map((call) => {
-    const fn = asObject(asObject(call).function);
-    return { name: asString(fn.name) ?? '', arguments: asString(fn.arguments) ?? '' };
+  const toolCalls = listToolCalls(message).flatMap(({ function: fn }) => {
+    if (!isObject(fn)) return [];
+    return [{ name: asString(fn.name) ?? '', arguments: toArgumentText(fn.arguments) }];
   });
   const tokens = parseChatUsage(response.usage);
   const text = asString(message.content) ?? asString(message.refusal) ?? '';
@@ -89,8 +90,8 @@ function readTextDelta(chunk: unknown): string | null {
   if (!Array.isArray(choices) || choices.length !== 1) return null;
   if ([usage, groq, error].some((value) => value !== undefined && value !== null)) return null;
   const { delta, finish_reason: finishReason, index } = asObject(choices[0]);
-  const { content, tool_calls: calls } = asObject(delta);
-  return index === 0 && !finishReason && calls === undefined ? asString(content) : null;
+  const { content, tool_calls: calls, function_call: legacyCall } = asObject(delta);
+  return index === 0 && !finishReason && calls === undefined && legacyCall === undefined ? asString(content) : null;
 }
 
 function createStreamReader(): StreamReader {
@@ -100,23 +101,20 @@ function createStreamReader(): StreamReader {
   /** Whether a choice has a finish reason, by its index. */
   const ends = new Map<unknown, boolean>();
   let problem: string | null = null;
-  const toolCalls = new Map<unknown, { name: string; arguments: string }>();
+  const calls = createToolCallReader();
+  const toolCalls: { name: string; arguments: string }[] = [];
 
   const readChoice = (choice: unknown): void => {
     const { delta, finish_reason: finishReason, index } = asObject(choice);
     ends.set(index, ends.get(index) === true || typeof finishReason === 'string');
     if (index !== undefined && index !== 0) return; // Further choices (`n` > 1) are forwarded, but a conversation continues with the first.
-    const { content, refusal, tool_calls: calls } = asObject(delta);
+    const message = asObject(delta);
+    const { content, refusal } = message;
     if (typeof content === 'string') text = appendBounded(text, content);
     else if (typeof refusal === 'string') text = appendBounded(text, refusal);
-    for (const callDelta of asArray(calls)) {
-      const { index: callIndex, function: fn } = asObject(callDelta);
-      const { name, arguments: more } = asObject(fn);
-      const call = toolCalls.get(callIndex) ?? { name: '', arguments: '' };
-      toolCalls.set(callIndex, {
-        name: call.name + (asString(name) ?? ''),
-        arguments: appendBounded(call.arguments, asString(more) ?? ''),
-      });
+    for (const { call, argumentText } of calls.read(message)) {
+      const before = toolCalls[call.position]?.arguments ?? '';
+      toolCalls[call.position] = { name: call.name, arguments: appendBounded(before, argumentText) };
     }
   };
 
@@ -145,7 +143,8 @@ function createStreamReader(): StreamReader {
       return Array.isArray(chunk.choices) ? 'delta' : 'ignored';
     },
     summary: () => {
-      const turn = { text, toolCalls: [...toolCalls.values()] };
+      // Calls of other kinds have neither; they are no part of a turn.
+      const turn = { text, toolCalls: toolCalls.filter((call) => call.name !== '' || call.arguments !== '') };
       return { tokens, isFinal: tokens !== null, turn, finished: ends.size > 0 && [...ends.values()].every(Boolean) };
     },
     finished: () => [...ends.values()].some(Boolean),

@@ -2,7 +2,7 @@
  * Finds thinking blocks without a signature in the history of a messages request. The translation of a chat vendor's reasoning has none, and a
  * model that checks signatures refuses the whole request, so that a conversation could not continue at another vendor.
  */
-import { type BodySpans, type Span, type Splice, scanElements, scanMembers } from '../../core/json/spans.ts';
+import { type BodySpans, cutElements, type Span, type Splice, scanElements, scanMembers } from '../../core/json/spans.ts';
 import { skipSpace } from '../../core/json/syntax.ts';
 
 /** Whether the model refuses thinking that it has not signed: Anthropic's do, wherever they are served. */
@@ -54,22 +54,6 @@ function isUnsigned(body: Buffer, block: Span): boolean {
   if (type === undefined || body.toString('latin1', type.value.start, type.value.end) !== '"thinking"') return false;
   const signature = members.get('signature');
   return signature?.kind !== 'string' || signature.value.end - signature.value.start === 2;
-}
-
-/** Cuts with one comma for each run of elements. */
-function cutElements(elements: readonly Span[], isCut: readonly boolean[]): Splice[] {
-  const splices: Splice[] = [];
-  for (let first = 0; first < elements.length; first += 1) {
-    if (!isCut[first]) continue;
-    let last = first;
-    while (isCut[last + 1]) last += 1;
-    const next = elements[last + 1];
-    const start = next === undefined ? (elements[first - 1]?.end ?? elements[first]?.start) : elements[first]?.start;
-    const end = next?.start ?? elements[last]?.end;
-    if (start !== undefined && end !== undefined) splices.push({ span: { start, end }, replacement: '' });
-    first = last;
-  }
-  return splices;
 }
 
 /**

@@ -2,17 +2,19 @@
 
 import type { AssistantTurn } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
+import { type BodySpans, cutElements, decodeString, type Span, type Splice, scanElements, scanMembers } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import type { ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseResponsesUsage } from '../contract/token-usage.ts';
 import { appendBounded } from '../json/bounded-text.ts';
+import { sealMark, unsealReasoning } from '../json/sealed-reasoning.ts';
 import { parsePassthroughRequest, patchModel } from './codecs.ts';
 
 export const responses: RouteCodec = {
   route: 'responses',
   path: '/responses',
   parseRequest: (body, spans) => parsePassthroughRequest(body, spans, { mayStream: true, maxTokensKey: 'max_output_tokens' }),
-  patchForVendor: patchModel,
+  patchForVendor: (body, spans, vendorModel) => [...patchModel(body, spans, vendorModel), ...omitSealedReasoning(body, spans)],
   parseResponse(bytes) {
     const body = parseJson(bytes.toString('utf8'));
     return isObject(body) && Array.isArray(body.output) ? parseResponse(body) : null;
@@ -20,6 +22,26 @@ export const responses: RouteCodec = {
   createStreamReader,
   formatStreamError: () => null,
 };
+
+const inputKey = new Set(['input']);
+const contentKey = new Set(['encrypted_content']);
+
+/** Splices that remove the reasoning items that the gateway sealed for another vendor, and which this one would reject. */
+function omitSealedReasoning(body: Buffer, { object }: BodySpans): Splice[] {
+  if (!body.includes(`"${sealMark}`)) return [];
+  const input = scanMembers(body, object.start, inputKey).members.get('input');
+  if (input?.kind !== 'array') return [];
+  const items = [...scanElements(body, input.value.start)];
+  return cutElements(
+    items.map(({ value }) => value),
+    items.map(({ kind, value }) => kind === 'object' && isSealed(body, value)),
+  );
+}
+
+function isSealed(body: Buffer, item: Span): boolean {
+  const content = scanMembers(body, item.start, contentKey).members.get('encrypted_content');
+  return content?.kind === 'string' && unsealReasoning(decodeString(body, content.value)) !== null;
+}
 
 function parseResponse(response: Readonly<Record<string, unknown>>): ResponseSummary {
   const tokens = parseResponsesUsage(response.usage);

@@ -48,9 +48,8 @@ export function createStreamToMessages(identity: ResponseIdentity, { hidesThinki
       const last = formatEvent('message_delta', { type: 'message_delta', delta, usage: toMessagesUsage(tokens) });
       return queue.drainAll() + last + formatEvent('message_stop', { type: 'message_stop' });
     },
-    keepAlive: '',
+    keepAlive: ping,
   });
 }
 
-/** Sent while the model thinks, so that no proxy considers the connection idle. */
 const ping = formatEvent('ping', { type: 'ping' });

@@ -18,6 +18,7 @@ import type { CallCancellation } from './cancellation.ts';
 import { type ChainFailure, toChainFailure } from './chain-error.ts';
 import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest, isCutOff } from './estimate.ts';
+import { forwardedHeadersFor } from './forwarded-headers.ts';
 import { createIdempotencyKeyFilter } from './idempotency.ts';
 import { reportAttempt } from './report-attempt.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
@@ -77,13 +78,13 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       try {
         const provider = findProvider(candidate.provider);
         if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
-        const { codec, body, forwardedHeaders, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm);
+        const { codec, body, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm);
         const vendorResponse = await sendToVendor(httpClient, {
           provider,
           codec,
           body,
           stream: call.stream,
-          forwardedHeaders: headersFor(candidate, forwardedHeaders),
+          forwardedHeaders: headersFor(candidate, forwardedHeadersFor(codec.route, call)),
           now: () => clock.now(),
           ...(cancellation.signal ? { signal: cancellation.signal } : {}),
         });

@@ -19,6 +19,7 @@ import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
 import { refusalOf } from './chain-error.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
+import { forwardedHeadersFor } from './forwarded-headers.ts';
 import type { ProjectContext } from './project-context.ts';
 
 export interface CountTokensDeps {
@@ -80,7 +81,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
       codec,
       body: splice(call.body, codec.patchForVendor(call.body, call.spans, model, false)),
       stream: false,
-      forwardedHeaders: call.forwardedHeaders,
+      forwardedHeaders: forwardedHeadersFor('messages', call),
       signal,
       now: () => clock.now(),
     });

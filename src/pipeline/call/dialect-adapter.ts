@@ -2,7 +2,7 @@
  * Adapts a call to the dialect of a candidate. For a vendor of the caller's dialect, only a few members of the body are patched and the
  * response is passed through; for a vendor of the other dialect, request and response are translated.
  */
-import { type Call, type Candidate, type Dialect, isDialect } from '../../core/call.ts';
+import { type Call, type Candidate, isDialect } from '../../core/call.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { splice } from '../../core/json/spans.ts';
@@ -19,7 +19,7 @@ import { createStreamToChat } from '../../dialects/translate/messages-to-chat-st
 import type { StreamTranslator } from '../../dialects/translate/stream.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
-import { responsesAdapterFor, withoutSealedReasoning } from './responses-adapter.ts';
+import { responsesAdapterFor } from './responses-adapter.ts';
 import type { ResponsesForm } from './responses-routes.ts';
 import { translateJson, translateStream, withBody } from './translate-response.ts';
 
@@ -28,8 +28,6 @@ export interface DialectAdapter {
   /** Codec of the vendor's dialect. */
   readonly codec: RouteCodec;
   readonly body: Buffer;
-  /** Headers of the caller that are sent to the vendor. */
-  readonly forwardedHeaders: Readonly<Record<string, string>>;
   /** Converts the vendor's response to the caller's dialect. Throws VendorError `unreadable`. */
   toCallerResponse(response: VendorResponse): VendorResponse;
 }
@@ -44,7 +42,6 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
     return refuseUntranslatable(() =>
       responsesAdapterFor(call, {
         candidate,
-        forwardedHeaders: headersFor(candidate.dialect, call.forwardedHeaders),
         maxTokensField: maxTokensField(provider),
         takesReasoning: candidate.traits?.takesReasoning ?? takesReasoning(provider),
         maxTokens: candidate.maxOutputTokens ?? defaultMaxTokens,
@@ -53,11 +50,10 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
   }
   if (!isDialect(route) || candidate.dialect === route) {
     const codec = routeCodecs[route];
-    const { body, spans } = route === 'responses' ? withoutSealedReasoning(call) : call;
+    const { body, spans } = call;
     return {
       codec,
       body: splice(body, codec.patchForVendor(body, spans, candidate.model, call.stream)),
-      forwardedHeaders: call.forwardedHeaders,
       toCallerResponse: (response) => response,
     };
   }
@@ -72,7 +68,6 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
   return {
     codec: routeCodecs[candidate.dialect],
     body: refuseUntranslatable(() => translateRequest(body, call, candidate, provider)),
-    forwardedHeaders: headersFor(candidate.dialect, call.forwardedHeaders),
     toCallerResponse(response) {
       if (response.kind === 'stream')
         return { ...translateStream(response, createTranslator()), summary: () => asSentToCaller(response.summary()) };
@@ -120,13 +115,6 @@ function refuseUntranslatable<Result>(translate: () => Result): Result {
     const report = { code: null, type: null, param, windowTokens: null };
     throw new VendorError('status', message, { status: 400, vendorMessage: message, report, cause: error });
   }
-}
-
-/** Drops headers of the other dialect, and the caller's API version, because the translation determines the version. */
-function headersFor(dialect: Dialect, forwarded: Readonly<Record<string, string>>): Record<string, string> {
-  const prefix = dialect === 'chat' ? 'openai-' : 'anthropic-';
-  const isForwarded = (name: string): boolean => name === 'idempotency-key' || (name.startsWith(prefix) && name !== 'anthropic-version');
-  return Object.fromEntries(Object.entries(forwarded).filter(([name]) => isForwarded(name)));
 }
 
 /** Returns the name of the token limit: OpenAI's reasoning models reject `max_tokens`, many compatible vendors accept nothing else. */

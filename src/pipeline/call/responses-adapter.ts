@@ -3,13 +3,10 @@
  * are translated back. See docs/architecture/translation.md#responses.
  */
 import type { Call, Candidate, ModelTraits } from '../../core/call.ts';
-import { asArray, type JsonObject } from '../../core/json/narrow.ts';
-import { scanObject } from '../../core/json/spans.ts';
+import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../../dialects/contract/untranslatable.ts';
-import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { asLosslessObject, omitNullish } from '../../dialects/json/lossless-json.ts';
 import { parseLossless } from '../../dialects/json/parse-lossless.ts';
-import { sealMark, unsealReasoning } from '../../dialects/json/sealed-reasoning.ts';
 import { readAssistantTurn } from '../../dialects/passthrough/responses.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import { requestToMessages } from '../../dialects/translate/chat-to-messages.ts';
@@ -21,7 +18,6 @@ import { translateJson, translateStream, withBody } from './translate-response.t
 
 export interface ResponsesTarget {
   readonly candidate: Candidate;
-  readonly forwardedHeaders: Readonly<Record<string, string>>;
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
   /** The form in which a chat vendor takes reasoning of earlier turns. */
   readonly takesReasoning: NonNullable<ModelTraits['takesReasoning']>;
@@ -30,10 +26,7 @@ export interface ResponsesTarget {
 }
 
 /** Returns the adapter. Throws UntranslatableError. */
-export function responsesAdapterFor(
-  call: Call,
-  { candidate, forwardedHeaders, maxTokensField, maxTokens, takesReasoning }: ResponsesTarget,
-) {
+export function responsesAdapterFor(call: Call, { candidate, maxTokensField, maxTokens, takesReasoning }: ResponsesTarget) {
   const { dialect, model, traits } = candidate;
   const { stream } = call;
   const parsed = parseLossless(call.body.toString('utf8'));
@@ -49,7 +42,6 @@ export function responsesAdapterFor(
   return {
     codec: routeCodecs[dialect],
     body: Buffer.from(JSON.stringify(body)),
-    forwardedHeaders,
     // The turn as the caller gets it, because the caller's next call repeats that turn.
     toCallerResponse(response: VendorResponse): VendorResponse {
       if (response.kind === 'stream') {
@@ -79,17 +71,4 @@ function toChatRequest(chat: JsonObject, { model, stream, maxTokensField, reason
     reasoning_effort: reasons ? effort : null,
     ...(stream ? { stream: true, stream_options: { include_usage: true } } : {}),
   });
-}
-
-/**
- * Returns the body for a vendor that has the route: unchanged, except for reasoning that the gateway sealed for another vendor, and which this
- * one would reject.
- */
-export function withoutSealedReasoning(call: Call): Pick<Call, 'body' | 'spans'> {
-  if (!call.body.includes(`"${sealMark}`)) return call;
-  const request = asLosslessObject(parseLossless(call.body.toString('utf8')));
-  const input = asArray(request.input).filter((item) => unsealReasoning(asLosslessObject(item).encrypted_content) === null);
-  if (input.length === asArray(request.input).length) return call;
-  const body = Buffer.from(JSON.stringify({ ...request, input }));
-  return { body, spans: scanObject(body, bodyKeys) };
 }

@@ -4,6 +4,7 @@ import { scanObject, splice } from '../../../src/core/json/spans.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
 import { chat } from '../../../src/dialects/chat/codec.ts';
 import type { RequestSummary } from '../../../src/dialects/contract/route-codec.ts';
+import { parsePrompt } from '../../../src/dialects/prompt/prompt.ts';
 import { objectWith, valueText } from '../../core/json/json-texts.ts';
 import { readStream, streamOf } from '../events.ts';
 
@@ -189,6 +190,20 @@ describe('parseResponse', () => {
     });
   });
 
+  test('reads calls as the next request repeats them: arguments that are objects, legacy calls, none of other kinds', () => {
+    const tool_calls = [
+      { id: 'a', type: 'function', function: { name: 'f', arguments: { x: 1 } } },
+      { id: 'b', type: 'custom', custom: { name: 'g', input: '' } },
+    ];
+    const message = { role: 'assistant', content: null, tool_calls, function_call: { name: 'h', arguments: '{}' } };
+    const turn = chat.parseResponse(answerOf(message))?.turn;
+    expect(turn?.toolCalls).toEqual([
+      { name: 'f', arguments: '{"x":1}' },
+      { name: 'h', arguments: '{}' },
+    ]);
+    expect(parsePrompt('chat', { messages: [message] }).messages.map(({ toolCalls }) => toolCalls)).toEqual([turn?.toolCalls]);
+  });
+
   test.each([
     ['null content', { content: null, tool_calls: null }, ''],
     ['a refusal', { content: null, refusal: 'No.' }, 'No.'],
@@ -306,6 +321,36 @@ describe('the stream reader', () => {
         { name: 'second', arguments: '{"y":2}' },
       ],
     });
+  });
+
+  test.each([
+    ['the same index', 0],
+    ['no index', undefined],
+  ])('complete tool calls with %s are separate; their names may be repeated, their arguments objects', (_what, index) => {
+    const reader = chat.createStreamReader();
+    const call = (id: string, fn: object): object => delta({ tool_calls: [{ index, id, type: 'function', function: fn }] });
+    readStream(
+      reader,
+      streamOf(
+        call('a', { name: 'first', arguments: '{"x":' }),
+        call('a', { name: 'first', arguments: '1}' }),
+        call('b', { name: 'second', arguments: { y: [2] } }),
+        delta({ tool_calls: [{ index: 7, id: 'c', type: 'custom', custom: { name: 'third', input: 'z' } }] }),
+        finish('tool_calls'),
+        '[DONE]',
+      ),
+    );
+    expect(reader.summary().turn.toolCalls).toEqual([
+      { name: 'first', arguments: '{"x":1}' },
+      { name: 'second', arguments: '{"y":[2]}' },
+    ]);
+  });
+
+  test('a legacy function call is a tool call', () => {
+    const reader = chat.createStreamReader();
+    const parts = [{ name: 'f', arguments: '{"x"' }, { arguments: ':1}' }];
+    readStream(reader, streamOf(...parts.map((part) => delta({ function_call: part })), finish('function_call'), '[DONE]'));
+    expect(reader.summary().turn.toolCalls).toEqual([{ name: 'f', arguments: '{"x":1}' }]);
   });
 
   test('a conversation goes on with the first of several choices', () => {

@@ -171,6 +171,18 @@ describe('from chat to messages', () => {
     ).toEqual([[useStart(0, 'c0'), json(0, '{"a":1}')], [stop(0), useStart(1, 'c1', 'g'), json(1, '{"a":')], [json(1, '2}')], [stop(1)]]);
   });
 
+  test('a long call takes time in proportion to its length, with others waiting, however its deltas are cut', () => {
+    const translator = createStreamToMessages(names);
+    const push = (data: object): string => translator.push({ name: '', data: JSON.stringify(data), start: 0 });
+    push(first);
+    push(call(0, { name: 'f', arguments: '{"a":"' }, 'c0'));
+    for (let index = 1; index <= 20_000; index += 1) push(call(index, { name: 'g', arguments: '{' }, `c${index}`));
+    for (let piece = 0; piece < 100_000; piece += 1) push(more(0, '}'));
+    for (let index = 1; index <= 20_000; index += 1) push(more(index, '}'));
+    const events = push(more(0, '"}')).split('\n\n');
+    expect(events.length - 1).toBe(1 + 1 + 20_000 * 3 - 1);
+  }, 30_000);
+
   test('a call waits for its name, is named once, and gets an id when it has none', () => {
     const made = expect.stringMatching(/^toolu_[0-9a-f]{24}$/);
     expect(steps(more(0, '{'), call(0, { name: 'f', arguments: '' }), call(0, { name: 'f', arguments: '}' }))).toEqual([
@@ -258,6 +270,10 @@ describe('from chat to messages', () => {
     const datas = [first, chunk({ reasoning_content: 'Hm' }), chunk({ content: 'Hi' })];
     const { steps: out } = run(createStreamToMessages(names, { hidesThinking: true }), datas, false);
     expect(out.slice(1)).toEqual([[{ type: 'ping' }], [textStart(0), text(0, 'Hi')]]);
+  });
+
+  test("the vendor's comments keep the connection alive, once the response has begun", () => {
+    expect(run(createStreamToMessages(names), ['', first, ''], false).steps).toEqual([[], [opening], [{ type: 'ping' }]]);
   });
 
   test('further choices and chunks without choices produce no output', () => {

@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { createObjectText } from '../../../src/dialects/json/json-text.ts';
 import { asLosslessObject, asNumber, isLosslessObject, omitNullish } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
-import { valueText } from '../../core/json/json-texts.ts';
+import { objectText, valueText } from '../../core/json/json-texts.ts';
 
 function parsed(text: string): unknown {
   try {
@@ -15,6 +16,36 @@ function parsed(text: string): unknown {
 function nested(depth: number): string {
   return `${'{"a":'.repeat(depth)}1.0${'}'.repeat(depth)}`;
 }
+
+describe('an object that arrives in pieces', () => {
+  const isWhole = (...pieces: string[]): boolean => {
+    const text = createObjectText();
+    for (const piece of pieces) text.add(piece);
+    return text.isComplete();
+  };
+
+  test('is complete with its last brace, wherever it is cut', () => {
+    fc.assert(
+      fc.property(objectText, fc.nat(), (text, place) => {
+        const cut = place % (text.length + 1);
+        const pieces = [text.slice(0, cut), text.slice(cut)];
+        expect(isWhole(pieces[0] ?? '')).toBe(typeof parsed(pieces[0] ?? '') === 'object');
+        expect(isWhole(...pieces)).toBe(true);
+        expect(isWhole(...pieces, ' \n')).toBe(true);
+        expect(isWhole(...text)).toBe(true);
+      }),
+    );
+  });
+
+  test.each(['', '{', '[]', '[{}]', '"{}"', '7', '{}{}', '{} x', '{,}', '{]', '}', '{"a":"}', '{"a":"\\"}', '{"a":[}]'])(
+    'is incomplete as %j',
+    (text) => {
+      expect(isWhole(text)).toBe(false);
+      expect(isWhole(...text)).toBe(false);
+      expect(isWhole(...text, '}')).toBe(parsed(`${text}}`) !== undefined);
+    },
+  );
+});
 
 describe('parseLossless', () => {
   test.each([

@@ -8,6 +8,7 @@ import { sealReasoning } from '../../../src/dialects/json/sealed-reasoning.ts';
 import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import type { DialectAdapter } from '../../../src/pipeline/call/dialect-adapter.ts';
 import { adapterFor } from '../../../src/pipeline/call/dialect-adapter.ts';
+import { forwardedHeadersFor } from '../../../src/pipeline/call/forwarded-headers.ts';
 import type { ResponsesForm } from '../../../src/pipeline/call/responses-routes.ts';
 import type { StreamChunk, StreamEnd } from '../../../src/vendors/stream.ts';
 import type { StreamResponse, VendorResponse } from '../../../src/vendors/text.ts';
@@ -82,22 +83,30 @@ describe('for a vendor of the same dialect', () => {
   ] as const)("%s: only the model in the caller's bytes changes, and the response is passed through", (route, text) => {
     const adapter = adapt(callOf(route, text), route);
     expect(adapter.body.toString()).toBe(text.replace('standard', `${route}-model`));
-    expect(adapter).toMatchObject({ codec: { route }, forwardedHeaders: passed });
+    expect(adapter).toMatchObject({ codec: { route } });
     const answer = plainOf(route, '{"any":1.0}');
     expect(adapter.toCallerResponse(answer)).toBe(answer);
   });
 });
 
 describe('for a vendor that has the route of responses', () => {
-  test('reasoning that the gateway sealed for another vendor is removed; without any, only the model changes', () => {
-    const [own, foreign] = [
-      '"type":"reasoning","encrypted_content":"gAAA"',
-      `"type":"reasoning","encrypted_content":"${sealReasoning({ a: 1 })}"`,
-    ];
-    const text = (items: string): string => `{ "model":"standard", "input":[${items}], "x" : 1.0 }`;
-    expect(adapt(callOf('responses', text(`{ ${own}}`)), 'chat').body.toString()).toBe(text(`{ ${own}}`).replace('standard', 'chat-model'));
-    const body = adapt(callOf('responses', text(`{${own}},{${foreign}}`)), 'chat').body.toString();
-    expect(body).toBe(`{"model":"chat-model","input":[{${own}}],"x":1.0}`);
+  const own = '{ "type":"reasoning", "encrypted_content":"gAAA" }';
+  const sealed = `{"type":"reasoning","encrypted_content" : "${sealReasoning({ a: 1 })}","id":"r"}`;
+  const broken = '{"type":"reasoning","encrypted_content":"gw1.???"}';
+  const quoting = `{"role":"user","content":"\\"${sealReasoning({ a: 1 })}\\""}`;
+  const bodyOf = (model: string, items: string): string =>
+    `{ "model":"${model}", "input": ${items}, "x" : 1.0 ,"n":12345678901234567890}\n`;
+
+  test.each([
+    ['none', `[${own} , ${quoting}]`, `[${own} , ${quoting}]`],
+    ['the first item', `[ ${sealed}, ${own}]`, `[ ${own}]`],
+    ['the last item', `[${own}\n, ${sealed} ]`, `[${own} ]`],
+    ['several items', `[${sealed},${own},${sealed},${sealed} , ${quoting}]`, `[${own},${quoting}]`],
+    ['all items', `[ ${sealed} ]`, '[  ]'],
+    ['text that is no reasoning', `[${broken}]`, `[${broken}]`],
+    ['a text instead of items', `"${sealReasoning({ a: 1 })}"`, `"${sealReasoning({ a: 1 })}"`],
+  ])('reasoning that the gateway sealed for another vendor is cut out, every other byte stays: %s', (_place, items, sent) => {
+    expect(adapt(callOf('responses', bodyOf('standard', items)), 'chat').body.toString()).toBe(bodyOf('chat-model', sent));
   });
 });
 
@@ -124,17 +133,28 @@ describe('for a vendor without the route of responses', () => {
 });
 
 describe('for a vendor of the other dialect', () => {
-  it("translates the body and forwards the headers of the vendor's dialect", () => {
+  it('translates the body', () => {
     const toMessages = adapt(callOf('chat', chatText), 'messages', { maxOutputTokens: 321 });
     expect(jsonOf(toMessages)).toEqual({
       model: 'messages-model',
       max_tokens: 321,
       messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }],
     });
-    expect([toMessages.codec.route, toMessages.forwardedHeaders]).toEqual(['messages', { 'anthropic-beta': 'a', 'idempotency-key': 'i' }]);
+    expect(toMessages.codec.route).toBe('messages');
     const toChat = adapt(callOf('messages', messagesText), 'chat');
     expect(jsonOf(toChat)).toEqual({ model: 'chat-model', messages: [{ role: 'user', content: 'hi' }], max_tokens: 9 });
-    expect([toChat.codec.route, toChat.forwardedHeaders]).toEqual(['chat', { 'openai-beta': 'o', 'idempotency-key': 'i' }]);
+    expect(toChat.codec.route).toBe('chat');
+  });
+
+  const [openAi, anthropic] = [{ 'openai-beta': 'o' }, { 'anthropic-beta': 'a' }];
+  test.each([
+    ['messages', 'chat', anthropic],
+    ['messages', 'messages', { ...anthropic, 'anthropic-version': '2020-01-01' }],
+    ['chat', 'messages', openAi],
+    ['chat', 'chat', openAi],
+    ['embeddings', 'embeddings', openAi],
+  ] as const)('a vendor of %s gets the headers of its dialect from a caller of %s, and no version of another', (vendor, route, headers) => {
+    expect(forwardedHeadersFor(vendor, { route, forwardedHeaders: passed })).toEqual({ ...headers, 'idempotency-key': 'i' });
   });
 
   test.each([

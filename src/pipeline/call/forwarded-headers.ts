@@ -1,0 +1,14 @@
+/** Chooses the headers of the caller that a vendor gets. */
+import type { Call, TextRoute } from '../../core/call.ts';
+
+/**
+ * Returns the caller's headers for a vendor that is called by `route`: without those of the other dialect. A translation determines the API
+ * version itself.
+ */
+export function forwardedHeadersFor(route: TextRoute, call: Pick<Call, 'route' | 'forwardedHeaders'>): Readonly<Record<string, string>> {
+  const isForwarded = (name: string): boolean => {
+    if (name === 'anthropic-version') return route === 'messages' && call.route === 'messages';
+    return !name.startsWith(route === 'messages' ? 'openai-' : 'anthropic-');
+  };
+  return Object.fromEntries(Object.entries(call.forwardedHeaders).filter(([name]) => isForwarded(name)));
+}
