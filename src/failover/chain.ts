@@ -25,8 +25,11 @@ export type ChainResult<Success> =
 
 export interface Chain<Success> {
   readonly candidates: readonly Candidate[];
-  /** One attempt, which was delayed by `waitMs`. Throws VendorError; any other error is a bug and ends the chain. */
-  attempt(candidate: Candidate, waitMs: number): Promise<Success>;
+  /**
+   * One attempt, which was delayed by `waitMs`; `isLast` when no other candidate is left. Throws VendorError; any other error is a bug and ends
+   * the chain.
+   */
+  attempt(candidate: Candidate, waitMs: number, isLast: boolean): Promise<Success>;
   /** Time until the call's deadline; null without one. */
   remainingMs(): number | null;
   /** Waits; throws VendorError `aborted` when the call is cancelled meanwhile. */
@@ -51,7 +54,7 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
     const { candidate, waitMs, isRetry } = next;
     try {
       if (isRetry) await chain.pause(waitMs);
-      return { kind: 'responded', response: await chain.attempt(candidate, waitMs) };
+      return { kind: 'responded', response: await chain.attempt(candidate, waitMs, queue.length === 0) };
     } catch (error) {
       if (!(error instanceof VendorError)) throw error;
       const kind = classifyFailure(error);

@@ -16,6 +16,8 @@ export type StreamEnd =
 export interface StreamChunk {
   readonly bytes: Buffer;
   readonly isLast: boolean;
+  /** The response has no content so far: only its opening, or that and an error. Absent otherwise. */
+  readonly isOpening?: true;
   /** Events of `bytes` that only report usage, in order; absent when there are none. */
   readonly usage?: readonly Span[];
 }
@@ -60,6 +62,7 @@ export async function* relayEvents(
 ): AsyncGenerator<StreamChunk, StreamEnd> {
   const parser = createSseParser();
   let hasStarted = false;
+  let hasContent = false;
   let isWhole = false;
   let buffered: Buffer[] = [];
   let bufferedBytes = 0;
@@ -70,15 +73,16 @@ export async function* relayEvents(
     for (const [index, event] of events.entries()) {
       const kind = reader.read(event);
       isReadable = kind !== 'unreadable';
-      if (kind === 'delta') hasStarted = true;
+      if (kind === 'opening') hasStarted = true;
+      else if (kind === 'delta') hasStarted = hasContent = true;
       else if (kind === 'usage') {
-        hasStarted = true;
+        hasStarted = hasContent = true;
         usage = [...usage, { start: event.start, end: events[index + 1]?.start ?? bytes.length }];
       } else if (kind === 'end' && hasStarted) return { bytes, usage, end: { kind: 'whole' }, isReadable };
       else if (kind === 'error') {
         // Anything after the error, such as `[DONE]`, would make the response appear complete, so it is cut off.
         const cut = stripSecretsFromBytes(bytes.subarray(0, events[index + 1]?.start ?? bytes.length), secrets);
-        const message = stripSecrets(reader.problem() ?? 'the vendor reported an error', secrets);
+        const message = stripSecrets(reader.problem()?.message ?? 'the vendor reported an error', secrets);
         return { bytes: cut, usage, end: { kind: 'broken', message, errorForwarded: hasStarted }, isReadable };
       } else if (!isReadable && !hasStarted) {
         return {
@@ -98,6 +102,7 @@ export async function* relayEvents(
     const all = offset === 0 ? bytes : Buffer.concat([...buffered, bytes]);
     buffered = [];
     bufferedBytes = 0;
+    if (!hasContent && !isLast) return { bytes: all, isLast, isOpening: true };
     if (usage.length === 0) return { bytes: all, isLast };
     return { bytes: all, isLast, usage: usage.map(({ start, end }) => ({ start: start + offset, end: end + offset })) };
   };

@@ -6,7 +6,8 @@
  */
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
 import type { ResponseSummary, RouteCodec } from '../dialects/contract/route-codec.ts';
-import { parseVendorError, readVendorMessage, type VendorErrorBody } from '../dialects/contract/vendor-error.ts';
+import { parseVendorError, type VendorErrorBody } from '../dialects/contract/vendor-error.ts';
+import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, isSuccess, toReport, toStatusError } from './http-response.ts';
 import type { StreamChunk, StreamEnd } from './stream.ts';
@@ -25,6 +26,8 @@ export interface TextRequest {
   readonly stream: boolean;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** Another model can be tried: a stream is returned when its content begins, so that an earlier failure is thrown. */
+  readonly mayFailOver?: boolean;
   /** For a `Retry-After` that is a date. Called when the response arrives, which may be long after the request. */
   readonly now: () => number;
 }
@@ -115,7 +118,7 @@ function plainTextBody(response: HttpResponse, bytes: Buffer): string | null {
   return /^text\/plain\b/i.test(getHeader(response, 'content-type') ?? '') ? bytes.toString('utf8').trim() || null : null;
 }
 
-async function openStream(response: HttpResponse, { provider, codec }: TextRequest): Promise<StreamResponse> {
+async function openStream(response: HttpResponse, { provider, codec, mayFailOver }: TextRequest): Promise<StreamResponse> {
   const type = getHeader(response, 'content-type') ?? 'text/event-stream';
   if (!/^text\/event-stream\b/i.test(type)) {
     response.body.release();
@@ -129,19 +132,30 @@ async function openStream(response: HttpResponse, { provider, codec }: TextReque
     provider.firstByteTimeoutMs,
   );
   const first = await relay.next().finally(() => clearTimeout(firstChunkTimer));
-  if (first.done) {
-    const reason = first.value.kind === 'broken' ? first.value.message : 'it was empty';
-    const error = readVendorMessage(reason);
-    if (error.code === contextOverflowCode) throw overflowError(error, provider);
+  const fail = (reason: string): never => {
+    const problem = reader.problem();
+    if (problem?.code === contextOverflowCode) throw overflowError(problem, provider);
     throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, { status: response.status });
-  }
-  const firstChunk = first.value;
+  };
+  if (first.done) return fail(first.value.kind === 'broken' ? first.value.message : 'it was empty');
+  const opened: OpenedStream =
+    mayFailOver && first.value.isOpening ? await holdOpening(relay, first.value) : { held: [first.value], pending: null, end: null };
+  if (opened.end?.kind === 'broken') return fail(opened.end.message);
   async function* chunks(): AsyncGenerator<StreamChunk, StreamEnd> {
+    let { pending } = opened;
     try {
-      yield firstChunk;
+      yield* opened.held;
+      if (opened.end) return opened.end;
+      if (pending !== null) {
+        const step = await pending;
+        pending = null;
+        if (step.done) return step.value;
+        yield step.value;
+      }
       return yield* relay;
     } finally {
       // Ends the request if the reader stopped early; no effect after a complete response.
+      if (pending !== null) response.body.destroy();
       await relay.return({ kind: 'whole' });
       response.body.release();
     }

@@ -19,6 +19,8 @@ const tiers = {
   'ours-alone': ['three/echo', 'four/echo'],
   'ours-then-answer': ['three/echo', 'one/echo'],
   'ours-then-failure': ['three/echo', 'one/fail-500'],
+  'opened-chat': ['one/error-after-0', 'three/error-after-0', 'two/echo+opened'],
+  'opened-broken': ['three/break-after-0', 'one/break-after-0+long-9', 'two/echo+opened'],
   keyed: ['one/fail-500+a', 'one/fail-500+b', 'three/fail-500+c', 'two/fail-500+d', 'three/echo+e'],
   retried: ['one/rate-limited-once-0.01+a'],
 };
@@ -83,6 +85,34 @@ describe('a call that one dialect cannot express', () => {
     expect([failed.status, await failed.json()]).toMatchObject([
       502,
       { error: { code: 'upstream_failed', message: expect.stringMatching(/^one\/fail-500: the vendor responded with 500/) } },
+    ]);
+  });
+});
+
+describe('a stream that fails after its opening, before any content', () => {
+  it.each([
+    ['opened-chat', paths.chat],
+    ['opened-chat', paths.messages],
+    ['opened-broken', paths.chat],
+    ['opened-broken', paths.messages],
+    ['opened-chat', '/v1/responses'],
+  ])('200 from the next model (%s, %s), without what the first one sent', async (model, path) => {
+    const gateway = await lend();
+    const input = { messages: [{ role: 'user', content: 'hi' }], input: 'hi' };
+    const response = await gateway.call(path, { model, stream: true, max_tokens: 9, ...input });
+    expect([response.status, response.headers.get('x-gateway-model')]).toEqual([200, 'two/echo+opened']);
+    const text = await response.text();
+    expect(text).not.toMatch(/error|after-0/);
+    expect((await lastCall(gateway)).attempts.map(({ outcome }) => outcome).slice(-2)).toEqual(['failed', 'ok']);
+  });
+
+  it('200 and the broken stream when no other model is left', async () => {
+    const gateway = await lend();
+    const body = { model: 'one/error-after-0', stream: true, messages: [{ role: 'user', content: 'hi' }] };
+    const response = await gateway.call(paths.chat, body);
+    expect([response.status, await response.text()]).toEqual([
+      200,
+      expect.stringMatching(/^data: .*"role":"assistant".*\n\ndata: .*"error"/),
     ]);
   });
 });

@@ -295,26 +295,32 @@ describe('an upload', () => {
     expect(received[0]?.body.toString()).toBe(head.replace('own/whisper', 'whisper') + file.toString() + tail);
   });
 
-  it('that its caller ends early ends the vendor’s request, and is charged by estimate', async () => {
-    const started = new Promise<void>((resolve) => {
-      onFirstBytes = resolve;
-    });
-    const { port, hostname } = new URL(gateway.url);
-    const request = httpRequest({
-      ...{ port, hostname, path, method: 'POST' },
-      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'multipart/form-data; boundary=x', 'content-length': 80_000 },
-    });
-    request.on('error', () => undefined);
-    request.write(field('model', 'own/whisper') + filePart('').slice(0, -2));
-    await started;
-    request.destroy();
-    await eventually(async () => {
-      expect(await rowOf(gateway)).toMatchObject({
-        ...{ outcome: 'client_left', status: 499, code: 'upstream_failed', cost: 0.001, estimated: true },
+  it.each([
+    ['a transcription', path, 'own/whisper', [1e-9, 1.1e-4]],
+    ['an image edit', '/v1/images/edits', 'own/gpt-image-2', [0, 0]],
+  ] as const)(
+    '%s that its caller ends early ends the vendor’s request, and is charged by what was sent',
+    async (_what, route, model, cost) => {
+      const started = new Promise<void>((resolve) => {
+        onFirstBytes = resolve;
       });
-    });
-    expect(received).toEqual([]);
-  });
+      const { port, hostname } = new URL(gateway.url);
+      const request = httpRequest({
+        ...{ port, hostname, path: route, method: 'POST' },
+        headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'multipart/form-data; boundary=x', 'content-length': 80_000 },
+      });
+      request.on('error', () => undefined);
+      request.write(field('model', model) + filePart('x'.repeat(8_000)).slice(0, -2));
+      await started;
+      request.destroy();
+      await eventually(async () => {
+        expect(await rowOf(gateway)).toMatchObject({ outcome: 'client_left', status: 499, code: 'upstream_failed', estimated: true });
+      });
+      const charged = Number((await rowOf(gateway)).cost);
+      expect([charged >= cost[0], charged <= cost[1]]).toEqual([true, true]);
+      expect(received).toEqual([]);
+    },
+  );
 
   it('of 31 MiB passes, and one of more than 32 MiB is 413', async () => {
     const large = Buffer.concat([

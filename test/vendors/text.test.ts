@@ -1,7 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { VendorError } from '../../src/core/errors.ts';
 import { chat } from '../../src/dialects/chat/codec.ts';
+import type { RouteCodec } from '../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
+import { responses } from '../../src/dialects/passthrough/responses.ts';
 import type { StreamEnd } from '../../src/vendors/stream.ts';
 import type { StreamResponse, TextRequest, VendorResponse } from '../../src/vendors/text.ts';
 import { sendToVendor } from '../../src/vendors/text.ts';
@@ -253,6 +255,28 @@ describe('an error status', () => {
     );
   });
 
+  const overflow = { message: 'Please shorten it.', code: 'context_length_exceeded', type: 'invalid_request_error' };
+  const created = streamOf({ type: 'response.created', response: {} }, { type: 'response.in_progress', response: {} });
+  test.each<[string, RouteCodec, string, object]>([
+    ['chat', chat, streamOf({ choices: [] }, { choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] }), { error: overflow }],
+    ['messages', messages, streamOf({ type: 'message_start', message: {} }, { type: 'ping' }), { type: 'error', error: overflow }],
+    ['responses', responses, created, { type: 'response.failed', response: { error: overflow } }],
+    ['responses', responses, created, { type: 'error', ...overflow }],
+    ['responses', responses, '', { type: 'error', error: overflow }],
+  ])(
+    'the same in an error event after the opening of a stream of %s, if another model can be tried',
+    async (_route, codec, begin, error) => {
+      const answer: Responder = (response) =>
+        void response.writeHead(200, eventStream).write(begin || ': hi\n\n', () => setImmediate(() => response.end(streamOf(error))));
+      await expect(ask(answer, { codec, stream: true, mayFailOver: true })).rejects.toMatchObject({
+        kind: 'status',
+        status: 400,
+        vendorMessage: overflow.message,
+        report: { code: overflow.code },
+      });
+    },
+  );
+
   test('leaves the connection reusable', async () => {
     await withVendor(
       (response) => response.writeHead(500).end('{"error":{}}'),
@@ -304,6 +328,42 @@ describe('a stream', () => {
         kind: 'stream',
       });
     }
+  });
+
+  const role = streamOf({ choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] });
+
+  test('whose content follows its opening at once is relayed byte for byte, also if another model can be tried', async () => {
+    const answer = await ask((response) => response.writeHead(200, eventStream).end(role + opening + rest), {
+      stream: true,
+      mayFailOver: true,
+    });
+    expect(await readChunks(streamed(answer))).toEqual({ text: role + opening + rest, end: { kind: 'whole' } });
+  });
+
+  test('whose content is late is returned with its opening alone', async () => {
+    let release: () => void = () => undefined;
+    await withVendor(
+      (response) =>
+        void response.writeHead(200, eventStream).write(role, () => {
+          release = () => response.end(opening + rest);
+        }),
+      async ({ url, httpClient }) => {
+        const answer = streamed(await sendToVendor(httpClient, requestOf(url, { stream: true, mayFailOver: true })));
+        release();
+        expect(await readChunks(answer)).toEqual({ text: role + opening + rest, end: { kind: 'whole' } });
+      },
+    );
+  });
+
+  test('that is silent after its opening is returned, and ends when its reader stops', async () => {
+    await withVendor(
+      (response) => void response.writeHead(200, eventStream).write(role),
+      async ({ url, httpClient }) => {
+        const chunks = streamed(await sendToVendor(httpClient, requestOf(url, { stream: true, mayFailOver: true }))).chunks();
+        expect((await chunks.next()).value).toMatchObject({ bytes: Buffer.from(role), isLast: false });
+        await chunks.return({ kind: 'whole' });
+      },
+    );
   });
 
   test('that breaks after its first chunk returns broken and does not throw', async () => {

@@ -6,6 +6,7 @@ import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import { scanMembers, setMember } from '../../core/json/spans.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
+import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
 import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { createRepeatedEvent } from '../json/repeated-event.ts';
@@ -94,13 +95,25 @@ function readTextDelta(chunk: unknown): string | null {
   return index === 0 && !finishReason && calls === undefined && legacyCall === undefined ? asString(content) : null;
 }
 
+/** Whether a choice of a chunk has more than the role: the first one of many vendors has nothing else. */
+function holdsContent(choice: unknown): boolean {
+  const { delta, finish_reason: finishReason } = asObject(choice);
+  if (typeof finishReason === 'string') return true;
+  return Object.entries(asObject(delta)).some(([name, value]) => name !== 'role' && !isEmptyValue(value));
+}
+
+function isEmptyValue(value: unknown): boolean {
+  return value === null || value === '' || (Array.isArray(value) && value.length === 0);
+}
+
 function createStreamReader(): StreamReader {
   const repeated = createRepeatedEvent('content', (data) => readTextDelta(parseJson(data)));
   let tokens: ResponseSummary['tokens'] = null;
   let text = '';
   /** Whether a choice has a finish reason, by its index. */
   const ends = new Map<unknown, boolean>();
-  let problem: string | null = null;
+  let problem: VendorErrorBody | null = null;
+  let hasContent = false;
   const calls = createToolCallReader();
   const toolCalls: { name: string; arguments: string }[] = [];
 
@@ -130,8 +143,7 @@ function createStreamReader(): StreamReader {
       const chunk = parseJson(event.data);
       if (!isObject(chunk)) return 'unreadable';
       if (chunk.error !== undefined && chunk.error !== null) {
-        // Some vendors send a bare string instead of an object.
-        problem = asString(asObject(chunk.error).message) ?? asString(chunk.error);
+        problem = readVendorError(chunk);
         return 'error';
       }
       for (const choice of asArray(chunk.choices)) readChoice(choice);
@@ -140,7 +152,9 @@ function createStreamReader(): StreamReader {
       tokens = parseChatUsage(chunk.usage) ?? parseChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
       // An object without choices carries no content. Other vendor data may be in one, such as Azure's `prompt_filter_results`.
       if (asArray(chunk.choices).length === 0 && isObject(chunk.usage)) return 'usage';
-      return Array.isArray(chunk.choices) ? 'delta' : 'ignored';
+      if (!Array.isArray(chunk.choices)) return 'ignored';
+      hasContent ||= chunk.choices.some(holdsContent);
+      return hasContent ? 'delta' : 'opening';
     },
     summary: () => {
       // Calls of other kinds have neither; they are no part of a turn.

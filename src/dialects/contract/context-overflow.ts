@@ -16,11 +16,11 @@ const overflowPhrases = new RegExp(
     'input tokens exceed the configured limit', // OpenAI
     'prompt is too long', // Anthropic
     'exceed context limit', // Anthropic, with max_tokens
-    'exceeds the maximum number of tokens allowed', // Google
+    'input token count.{0,40} exceeds the maximum number of tokens allowed', // Google
     'maximum prompt length', // xAI
     'reduce the length of the messages', // Groq
     'current length is \\d+ while limit is', // Cerebras
-    'too many tokens', // Cohere
+    'too many tokens: (?:total number|size limit)', // Cohere
     'exceeded model token limit', // Moonshot
     'context window exceeds limit', // MiniMax
     'exceeded this model context window', // Cloudflare
@@ -41,10 +41,21 @@ interface ErrorTexts {
   readonly message: string | null;
   readonly code: string | null;
   readonly type: string | null;
+  readonly param: string | null;
 }
 
-export function isContextOverflow({ message, code, type }: ErrorTexts): boolean {
-  return overflowNames.has(code) || overflowNames.has(type) || (message !== null && overflowPhrases.test(message));
+/** Members that a prompt which is too long can be blamed on; an error about any other member is of another kind. */
+const promptParams = /message|input|prompt|content|token/i;
+/**
+ * Text that the vendor quotes, such as a value of the request, but not the message of another vendor's error. Phrases contain apostrophes, so a
+ * quotation begins after a space or bracket.
+ */
+const quotations = /(?<=^|[\s([{:,=])(?<!["']message["']: ?)(?:"[^"]*"|'[^']*')/g;
+
+export function isContextOverflow({ message, code, type, param }: ErrorTexts): boolean {
+  if (overflowNames.has(code) || overflowNames.has(type)) return true;
+  if (message === null || (param !== null && !promptParams.test(param))) return false;
+  return overflowPhrases.test(message.replace(quotations, ''));
 }
 
 const windowInMessage =

@@ -6,6 +6,7 @@ import type { AssistantTurn, TextRoute } from '../../core/call.ts';
 import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import type { SseEvent } from '../../core/sse.ts';
+import type { VendorErrorBody } from './vendor-error.ts';
 
 /** What the gateway reads from a request body; everything else is forwarded unread. */
 export interface RequestSummary {
@@ -34,11 +35,11 @@ export interface ResponseSummary {
 
 /**
  * What an event means for the relay:
- * `delta` part of the response; `end` the last event of a complete response; `error` the vendor reports a failure (see `problem`);
+ * `opening` start of the response, without content; `delta` part of its content; `end` the last event of a complete response; `error` the vendor reports a failure (see `problem`);
  * `usage` an event that only reports usage, which vendors send when they are asked for it; `ignored` keep-alives and events without content;
  * `unreadable` data that is not of this dialect.
  */
-export type StreamEventKind = 'delta' | 'end' | 'error' | 'usage' | 'ignored' | 'unreadable';
+export type StreamEventKind = 'opening' | 'delta' | 'end' | 'error' | 'usage' | 'ignored' | 'unreadable';
 
 /** Reads the events of one streamed response. */
 export interface StreamReader {
@@ -47,8 +48,8 @@ export interface StreamReader {
   summary(): ResponseSummary;
   /** The response is complete although its closing event is missing, which some vendors omit. */
   finished(): boolean;
-  /** The vendor's message of an `error` event. Null when it sent none. */
-  problem(): string | null;
+  /** What the vendor said in an `error` event. Null before one. */
+  problem(): VendorErrorBody | null;
 }
 
 export interface RouteCodec {

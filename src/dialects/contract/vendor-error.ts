@@ -14,7 +14,11 @@ export interface VendorErrorBody extends VendorReport {
  */
 export function parseVendorError(bytes: Buffer): VendorErrorBody {
   const parsed = parseJson(bytes.toString('utf8'));
-  const body = asObject(Array.isArray(parsed) ? parsed[0] : parsed);
+  return readVendorError(asObject(Array.isArray(parsed) ? parsed[0] : parsed));
+}
+
+/** The same of a parsed body, or of the data of an error event. */
+export function readVendorError(body: JsonObject): VendorErrorBody {
   const error = [body.error, body.detail, asArray(body.errors)[0]].find(isObject) ?? body;
   const issue = asObject(asArray(body.detail)[0]);
   const message = asString(error.message) ?? asString(body.error) ?? asString(body.message) ?? asString(body.detail) ?? asString(issue.msg);
@@ -22,11 +26,6 @@ export function parseVendorError(bytes: Buffer): VendorErrorBody {
   const type = asText(error.type) ?? asText(error.status);
   const param = asText(error.param) ?? findField(error) ?? toPath(issue.loc);
   return normalize({ message, code, type, param });
-}
-
-/** What a message without a body says, such as that of an error event. */
-export function readVendorMessage(message: string): VendorErrorBody {
-  return normalize({ message, code: null, type: null, param: null });
 }
 
 function normalize(error: Omit<VendorErrorBody, 'windowTokens'>): VendorErrorBody {

@@ -8,6 +8,7 @@ import type { Tokens } from '../../core/pricing.ts';
 import { formatEvent } from '../../core/sse.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
+import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
 import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { createRepeatedEvent } from '../json/repeated-event.ts';
@@ -87,7 +88,7 @@ function createStreamReader(): StreamReader {
   let knowsInput = false;
   let text = '';
   let finished = false;
-  let problem: string | null = null;
+  let problem: VendorErrorBody | null = null;
   const toolCalls = new Map<unknown, { name: string; arguments: string }>();
   const wholeInputs = new Map<unknown, string>();
 
@@ -113,14 +114,14 @@ function createStreamReader(): StreamReader {
         case 'ping':
           return 'ignored';
         case 'error':
-          problem = asString(asObject(data.error).message);
+          problem = readVendorError(data);
           return 'error';
         case 'message_stop':
           return 'end';
         case 'message_start':
           tokens = parseMessagesUsage(asObject(data.message).usage, tokens);
           knowsInput ||= reportsInput(asObject(data.message).usage);
-          return 'delta';
+          return 'opening';
         case 'message_delta':
           tokens = parseMessagesUsage(data.usage, tokens);
           finished ||= typeof asObject(data.delta).stop_reason === 'string';

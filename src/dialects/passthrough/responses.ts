@@ -6,6 +6,7 @@ import { type BodySpans, cutElements, decodeString, type Span, type Splice, scan
 import type { Tokens } from '../../core/pricing.ts';
 import type { ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseResponsesUsage } from '../contract/token-usage.ts';
+import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { sealMark, unsealReasoning } from '../json/sealed-reasoning.ts';
 import { parsePassthroughRequest, patchModel } from './codecs.ts';
@@ -61,7 +62,7 @@ export function readAssistantTurn(response: Readonly<Record<string, unknown>>): 
 
 function createStreamReader(): StreamReader {
   let text = '';
-  let problem: string | null = null;
+  let problem: VendorErrorBody | null = null;
   let complete: ResponseSummary | null = null;
   let tokens: Tokens | null = null;
 
@@ -72,11 +73,11 @@ function createStreamReader(): StreamReader {
       if (!isObject(data) || typeof data.type !== 'string') return 'unreadable';
       switch (data.type) {
         case 'error':
-          problem = asString(data.message) ?? asString(asObject(data.error).message);
+          problem = readVendorError(isObject(data.error) ? data : { error: data });
           return 'error';
         case 'response.failed': {
           const response = asObject(data.response);
-          problem = asString(asObject(response.error).message);
+          problem = readVendorError(response);
           tokens = parseResponsesUsage(response.usage);
           return 'error';
         }
@@ -88,6 +89,10 @@ function createStreamReader(): StreamReader {
         case 'response.refusal.delta':
           text = appendBounded(text, asString(data.delta) ?? '');
           return 'delta';
+        case 'response.created':
+        case 'response.queued':
+        case 'response.in_progress':
+          return 'opening';
         default:
           return 'delta';
       }

@@ -69,7 +69,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     const report = ({ provider }: Candidate, error: VendorError | null): void =>
       reportAttempt(breakers, { projectId: call.caller.projectId, provider, error, now: clock.now() });
 
-    const send = async (candidate: Candidate, waitMs: number, responsesForm: ResponsesForm): Promise<Responded> => {
+    const send = async (candidate: Candidate, waitMs: number, isLast: boolean, responsesForm: ResponsesForm): Promise<Responded> => {
       n += 1;
       const startedAt = clock.now();
       const record = { n, provider: candidate.provider, model: candidate.model, startedAt };
@@ -84,6 +84,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
           codec,
           body,
           stream: call.stream,
+          mayFailOver: !isLast,
           forwardedHeaders: headersFor(candidate, forwardedHeadersFor(codec.route, call)),
           now: () => clock.now(),
           ...(cancellation.signal ? { signal: cancellation.signal } : {}),
@@ -109,10 +110,10 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       }
     };
 
-    const attempt = (candidate: Candidate, waitMs: number): Promise<Responded> =>
+    const attempt = (candidate: Candidate, waitMs: number, isLast: boolean): Promise<Responded> =>
       call.route === 'responses'
-        ? responsesRoutes.attempt(candidate, waitMs, (form, wait) => send(candidate, wait, form))
-        : send(candidate, waitMs, 'native');
+        ? responsesRoutes.attempt(candidate, waitMs, (form, wait) => send(candidate, wait, isLast, form))
+        : send(candidate, waitMs, isLast, 'native');
 
     const result = await runChain({ candidates, attempt, remainingMs: cancellation.remainingMs, pause: cancellation.pause }).catch(
       (error: unknown) => {

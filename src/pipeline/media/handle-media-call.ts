@@ -121,7 +121,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
    * charged, because the vendor may finish and bill it.
    */
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
-    const { request } = running;
+    const request = { ...running.request, ...running.request.usageWhenCut?.() };
     const error = asGatewayError(cause);
     const vendorError = cause instanceof VendorError ? cause : null;
     if (vendorError) report(request, vendorError);
@@ -135,7 +135,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
         ? ({ outcome: hasLeft ? 'client_left' : 'unknown', units: request.units, tokens: null } as const)
         : ({ outcome: isRefused ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
     await settle(
-      { ...running, status: vendorError?.status ?? null },
+      { ...running, request, status: vendorError?.status ?? null },
       { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now() },
     );
     throw error;

@@ -22,6 +22,8 @@ export interface MediaCallRequest {
   readonly unitsEstimated?: boolean;
   /** Charged when the model is priced by tokens and the vendor reports none. */
   readonly estimatedTokens: Tokens;
+  /** What replaces `units` and `estimatedTokens` when the call is cut off before its vendor responds. */
+  readonly usageWhenCut?: () => Partial<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
   /** Upper bound for the reservation while the call runs. */
   readonly maxOutputTokens: number;
   /** The same of the input; absent: one token for each byte of the body. */

@@ -39,11 +39,25 @@ export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpCli
     // The number of images, which decides what is reserved, may follow the file.
     if (hasCostCeiling && kind.route === 'images') await readAll();
     const texts = [...fields].flatMap(([name, value]) => (name === 'model' ? [] : [value]));
-    const request = { call, project, candidate, texts, ...estimateUsage(call, kind, fields) };
+    const { body, sentBytes } = countSent(bodyFor(candidate.model));
+    const usageWhenCut = () => (sentBytes() < body.lengthBytes ? estimatePart(kind, sentBytes()) : {});
+    const request = { call, project, candidate, texts, ...estimateUsage(call, kind, fields), usageWhenCut };
     return mediaCalls.stream(request, cancellation, () =>
-      sendUpload(httpClient, { provider, kind, body: bodyFor(candidate.model), signal: cancellation.signal, now: () => clock.now() }),
+      sendUpload(httpClient, { provider, kind, body, signal: cancellation.signal, now: () => clock.now() }),
     );
   };
+}
+
+/** Counts the bytes that have been sent. */
+function countSent(body: UploadBody): { readonly body: UploadBody; readonly sentBytes: () => number } {
+  let sentBytes = 0;
+  async function* chunks(): AsyncGenerator<Buffer, void> {
+    for await (const chunk of body.chunks) {
+      sentBytes += chunk.length;
+      yield chunk;
+    }
+  }
+  return { body: { ...body, chunks: chunks() }, sentBytes: () => sentBytes };
 }
 
 type EstimatedUsage = Pick<MediaCallRequest, 'units' | 'unitsEstimated' | 'estimatedTokens' | 'maxInputTokens' | 'maxOutputTokens'>;
@@ -60,9 +74,20 @@ function estimateUsage({ bodyBytes }: MediaCall, { route }: UploadKind, fields: 
     };
   }
   const seconds = bodyBytes / bytesPerSecond;
-  const estimatedTokens = { ...noTokens, input: promptTokens + Math.ceil(seconds * audioTokensPerSecond) };
+  const estimatedTokens = { ...noTokens, input: promptTokens + toAudioTokens(seconds) };
   return {
     ...{ units: { seconds }, unitsEstimated: true, estimatedTokens },
     ...{ maxInputTokens: estimatedTokens.input, maxOutputTokens: Math.ceil(seconds * maxTextTokensPerSecond) },
   };
+}
+
+/** What a vendor can have used of an upload that broke off: it cannot edit an image that it has only a part of. */
+function estimatePart({ route }: UploadKind, sentBytes: number): Pick<MediaCallRequest, 'units' | 'estimatedTokens'> {
+  if (route === 'images') return { units: { images: 0 }, estimatedTokens: noTokens };
+  const seconds = sentBytes / bytesPerSecond;
+  return { units: { seconds }, estimatedTokens: { ...noTokens, input: toAudioTokens(seconds) } };
+}
+
+function toAudioTokens(seconds: number): number {
+  return Math.ceil(seconds * audioTokensPerSecond);
 }

@@ -252,7 +252,7 @@ describe('the stream reader', () => {
         '[DONE]',
       ),
     );
-    expect(meanings).toEqual(['delta', 'delta', 'delta', 'delta', 'usage', 'end']);
+    expect(meanings).toEqual(['opening', 'delta', 'delta', 'delta', 'usage', 'end']);
     expect(reader.summary()).toEqual({ tokens: counted, isFinal: true, turn: { text: 'Hello', toolCalls: [] }, finished: true });
     expect(reader.finished()).toBe(true);
     expect(reader.problem()).toBeNull();
@@ -277,9 +277,11 @@ describe('the stream reader', () => {
     ['only usage', { choices: [], usage }, 'usage'],
     ['only usage, without choices', { usage }, 'usage'],
     ['the end and usage', finish('stop', { usage }), 'delta'],
-    ["Azure's results of its filter", { choices: [], prompt_filter_results: [{ prompt_index: 0 }] }, 'delta'],
-    ['the same with null as usage', { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null }, 'delta'],
-    ['neither', { choices: [] }, 'delta'],
+    ["Azure's results of its filter", { choices: [], prompt_filter_results: [{ prompt_index: 0 }] }, 'opening'],
+    ['the same with null as usage', { choices: [], prompt_filter_results: [{ prompt_index: 0 }], usage: null }, 'opening'],
+    ['neither', { choices: [] }, 'opening'],
+    ['only the role', delta({ role: 'assistant', content: '', refusal: null, tool_calls: [] }), 'opening'],
+    ['reasoning', delta({ role: 'assistant', content: null, reasoning: 'Hm' }), 'delta'],
   ])('a chunk with %s is recognized', (_what, chunk, meaning) => {
     expect(readStream(chat.createStreamReader(), streamOf(chunk))).toEqual([meaning]);
   });
@@ -382,7 +384,7 @@ describe('the stream reader', () => {
   ])('knows an error event %s', (_name, event, problem) => {
     const reader = chat.createStreamReader();
     expect(readStream(reader, streamOf(delta({ content: 'x' }), event))).toEqual(['delta', 'error']);
-    expect(reader.problem()).toBe(problem);
+    expect(reader.problem()).toMatchObject({ message: problem });
     expect(reader.finished()).toBe(false);
   });
 

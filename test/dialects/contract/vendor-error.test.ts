@@ -64,6 +64,13 @@ describe('a prompt that is too long for the model has one code, and the window t
     ['Google', 'The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).', 1_048_575],
     ['Mistral', 'Prompt contains 300000 tokens, too large for model with 131072 maximum context length', 131_072],
     ['xAI', "This model's maximum prompt length is 131072 but the request contains 537812 tokens.", 131_072],
+    ['Google, newer models', 'The input token count exceeds the maximum number of tokens allowed 1048576.', 1_048_576],
+    ['Cohere', 'too many tokens: total number of tokens in the prompt cannot exceed 128000 - received 130000.', null],
+    [
+      'LiteLLM, which quotes its vendor',
+      `litellm.BadRequestError: Error code: 400 - {'error': {'message': "This model's maximum context length is 8192 tokens.", 'param': 'messages'}}`,
+      8192,
+    ],
     ['Groq', 'Please reduce the length of the messages or completion.', null],
     ['Cerebras', 'Current length is 9000 while limit is 8192', 8192],
     ['vLLM', 'The decoder prompt (length 5000) is longer than the maximum model length of 4096.', 4096],
@@ -77,6 +84,19 @@ describe('a prompt that is too long for the model has one code, and the window t
     const bodies = [{ error: { message, type: 'invalid_request_error', code: 400 } }, { object: 'error', message }, { detail: message }];
     for (const body of bodies)
       expect(parseVendorError(Buffer.from(JSON.stringify(body)))).toMatchObject({ message, code: 'context_length_exceeded', windowTokens });
+  });
+
+  test.each<[string, object]>([
+    ['quotes a phrase in quotation marks', { message: 'messages.0.content: Input should be a list, got "the prompt is too long, really"' }],
+    [
+      'quotes one in apostrophes',
+      { message: "Invalid value: 'maximum context length'. Supported values are: 'low'.", param: 'messages[0]' },
+    ],
+    ['is about another member', { message: 'tool description exceeds the maximum context length of 1024', param: 'tools[0].description' }],
+    ['limits the output', { message: 'max_output_tokens exceeds the maximum number of tokens allowed (8192)' }],
+    ['limits the rate', { message: 'too many tokens per minute' }],
+  ])('an error that %s is of another kind', (_what, error) => {
+    expect(parseVendorError(Buffer.from(JSON.stringify({ error })))).toMatchObject({ code: null, windowTokens: null });
   });
 
   test.each(['context_length_exceeded', 'exceed_context_size_error'])('by the name %s alone, as code or as type', (name) => {

@@ -130,7 +130,7 @@ describe('the stream reader', () => {
         stop,
       ),
     );
-    expect(meanings).toEqual(['delta', 'delta', 'ignored', 'delta', 'delta', 'delta', 'delta', 'end']);
+    expect(meanings).toEqual(['opening', 'delta', 'ignored', 'delta', 'delta', 'delta', 'delta', 'end']);
     expect(reader.summary()).toMatchObject({
       tokens: { ...noTokens, input: 25, output: 15 },
       isFinal: true,
@@ -200,7 +200,7 @@ describe('the stream reader', () => {
     ];
     expect(
       readStream(reader, streamOf(start(), ...deltas.map((part) => ({ type: 'content_block_delta', index: 0, delta: part })))),
-    ).toEqual(['delta', 'delta', 'delta', 'delta']);
+    ).toEqual(['opening', 'delta', 'delta', 'delta']);
     expect(reader.summary().turn.text).toBe('');
   });
 
@@ -209,8 +209,8 @@ describe('the stream reader', () => {
     [{ type: 'error' }, null],
   ])('recognizes the error event %j', (event, problem) => {
     const reader = messages.createStreamReader();
-    expect(readStream(reader, streamOf(start(), event))).toEqual(['delta', 'error']);
-    expect(reader.problem()).toBe(problem);
+    expect(readStream(reader, streamOf(start(), event))).toEqual(['opening', 'error']);
+    expect(reader.problem()).toMatchObject({ message: problem });
   });
 
   test('an event of an unknown type is ignored', () => {

@@ -103,7 +103,7 @@ describe('responses', () => {
         { type: 'response.output_text.delta', delta: 'He' },
         { type, response: { output, usage: { input_tokens: 3, output_tokens: 2 } } },
       ]);
-      expect(meanings).toEqual(['delta', 'delta', 'end']);
+      expect(meanings).toEqual(['opening', 'delta', 'end']);
       expect(reader.summary()).toEqual({ tokens: { ...none, input: 3, output: 2 }, isFinal: true, turn });
     },
   );
@@ -116,11 +116,11 @@ describe('responses', () => {
         { type: 'response.failed', response: { error: { message: 'overloaded' }, usage: { input_tokens: 3, output_tokens: 1 } } },
       ]),
     ).toEqual(['delta', 'error']);
-    expect(failing.problem()).toBe('overloaded');
+    expect(failing.problem()).toMatchObject({ message: 'overloaded' });
     expect(failing.summary()).toEqual({ tokens: { ...none, input: 3, output: 1 }, isFinal: true, turn: { text: 'He', toolCalls: [] } });
     const broken = responses.createStreamReader();
     expect(read(broken, [{ type: 'error', message: 'no' }])).toEqual(['error']);
-    expect(broken.problem()).toBe('no');
+    expect(broken.problem()).toMatchObject({ message: 'no' });
     expect(broken.finished()).toBe(false);
   });
 

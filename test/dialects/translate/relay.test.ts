@@ -21,7 +21,7 @@ describe("the translator and the relay's reader of the vendor's dialect", () => 
     let begun = false;
     for (const event of createSseParser().push(Buffer.from(text)).events) {
       const meaning = reader.read(event);
-      if (meaning === 'delta') begun = true;
+      if (meaning === 'opening' || meaning === 'delta') begun = true;
       if (meaning === 'end' && begun) return { begun, ended: 'whole' };
       if (meaning === 'error') return { begun, ended: 'broken' };
     }

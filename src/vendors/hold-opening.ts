@@ -1,0 +1,42 @@
+/**
+ * Holds the opening of a stream back until its content begins, for a moment: vendors report some failures only after they have opened the
+ * response, such as a prompt that is too long on `/v1/responses`, and until the caller has received something another model can be tried.
+ */
+import { withTimeout } from '../core/time-limit.ts';
+import type { StreamChunk, StreamEnd } from './stream.ts';
+
+type Relay = AsyncGenerator<StreamChunk, StreamEnd>;
+
+export interface OpenedStream {
+  readonly held: readonly StreamChunk[];
+  /** The next step of the relay, which has been requested; null when it has not. */
+  readonly pending: ReturnType<Relay['next']> | null;
+  /** Null while the stream continues. */
+  readonly end: StreamEnd | null;
+}
+
+/** Failures that vendors find before they generate anything arrive at once. A model that thinks for longer must not appear to be silent. */
+const maxHoldMs = 1_000;
+
+/** `first` is the first chunk of `relay`. Rejects as `relay` does. */
+export async function holdOpening(relay: Relay, first: StreamChunk): Promise<OpenedStream> {
+  const held = [first];
+  let pending: OpenedStream['pending'] = null;
+  let isLate = false;
+  const readContent = async (): Promise<StreamEnd | null> => {
+    while (held.at(-1)?.isOpening === true) {
+      pending = relay.next();
+      const step = await pending;
+      if (isLate) return null;
+      pending = null;
+      if (step.done) return step.value;
+      held.push(step.value);
+    }
+    return null;
+  };
+  const end = await withTimeout(readContent(), maxHoldMs, () => {
+    isLate = true;
+    return null;
+  });
+  return { held, pending, end };
+}
