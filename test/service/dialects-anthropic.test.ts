@@ -1,20 +1,39 @@
-/** The `@anthropic-ai/sdk` with only base URL and key changed, on vendors of both dialects. */
+/** The `@anthropic-ai/sdk` with only base URL and key changed, on vendors of both dialects; tool loops with thinking, also of `openai`. */
 import type Anthropic from '@anthropic-ai/sdk';
-import { describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type OpenAI from 'openai';
 import { shareGateway } from '../support/gateway.ts';
 import {
   anthropicOf,
+  chatTools,
   dialects,
   lastRequest,
   messagesTools,
+  openaiOf,
   pixel,
   providersYaml,
   toolInputs,
   vendors,
   webImage,
 } from './dialects-gateway.ts';
+import { firstTurn, startThinkingVendor, type ThinkingVendor } from './thinking-vendor.ts';
 
-const lent = shareGateway({ yaml: providersYaml });
+let thinking: ThinkingVendor;
+beforeAll(async () => {
+  thinking = await startThinkingVendor();
+});
+afterAll(() => thinking.stop());
+beforeEach(() => void thinking.requests.splice(0));
+
+const lent = shareGateway({
+  yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}
+  signing: { base_url: ${thinking.url}/v1, api_key: key, dialect: messages }
+  reasoning: { base_url: ${thinking.url}/v1, api_key: key, dialect: chat }
+models:
+  reasoning/details: { takes_reasoning: details }
+  reasoning/text: { takes_reasoning: text }
+`,
+});
 
 type Messages = Anthropic.MessageParam[];
 const question: Messages = [{ role: 'user', content: 'What is the capital of Norway?' }];
@@ -128,5 +147,84 @@ describe.each(dialects)('messages on a %s vendor', (vendor) => {
     expect(failure).toBeInstanceOf(UnprocessableEntityError);
     const message = "The request is not one that 'refuse-422' can answer.";
     expect(failure).toMatchObject({ status: 422, error: { type: 'error', error: { type: 'invalid_request_error', message } } });
+  });
+});
+
+describe.each([false, true])('a tool loop with thinking, whose vendor wants it back unchanged (stream %s)', (stream) => {
+  const result = '12 degrees, rain';
+
+  it('of a chat caller on a messages vendor: its message carries the signature', async () => {
+    const { completions } = openaiOf(lent()).chat;
+    const ask = async (messages: OpenAI.ChatCompletionMessageParam[]) => {
+      const body = { model: 'signing/claude', messages, tools: chatTools, reasoning_effort: 'low', max_completion_tokens: 4_000 } as const;
+      return stream ? completions.stream(body).finalChatCompletion() : completions.create(body);
+    };
+    const asked = { role: 'user', content: 'Weather in Oslo?' } as const;
+    const message = (await ask([asked])).choices[0]?.message;
+    if (!message) throw new Error('no message');
+    expect(message).toMatchObject({
+      reasoning_content: firstTurn.thinking,
+      reasoning_details: [{ type: 'reasoning.text', text: firstTurn.thinking, signature: 'c2ln' }],
+      tool_calls: [{ id: 'toolu_01', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } }],
+    });
+    const answer = await ask([asked, message, { role: 'tool', tool_call_id: 'toolu_01', content: result }]);
+    expect(answer.choices[0]).toMatchObject({ finish_reason: 'stop', message: { content: 'It rains in Oslo.' } });
+    expect(thinking.requests).toMatchObject([
+      { thinking: { type: 'enabled' } },
+      {
+        thinking: { type: 'enabled' },
+        messages: [
+          { role: 'user' },
+          {
+            role: 'assistant',
+            content: [
+              { type: 'thinking', thinking: firstTurn.thinking, signature: 'c2ln' },
+              { type: 'tool_use', id: 'toolu_01', name: 'get_weather', input: { city: 'Oslo' } },
+            ],
+          },
+          { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_01', content: result }] },
+        ],
+      },
+    ]);
+  });
+
+  it.each(['details', 'text'])('of a messages caller on a chat vendor that takes it as %s', async (form) => {
+    const { messages: api } = anthropicOf(lent());
+    const ask = async (messages: Anthropic.MessageParam[]) => {
+      const thinks = { type: 'enabled' as const, budget_tokens: 1_024 };
+      const body = { model: `reasoning/${form}`, max_tokens: 4_000, thinking: thinks, tools: messagesTools, messages };
+      return stream ? api.stream(body).finalMessage() : api.create(body);
+    };
+    const asked = { role: 'user', content: 'Weather in Oslo?' } as const;
+    const { content } = await ask([asked]);
+    expect(content).toEqual([
+      { type: 'thinking', thinking: firstTurn.thinking, signature: 'c2ln' },
+      { type: 'tool_use', id: 'toolu_01', name: 'get_weather', input: { city: 'Oslo' } },
+    ]);
+    const results = [{ type: 'tool_result' as const, tool_use_id: 'toolu_01', content: result }];
+    const answer = await ask([asked, { role: 'assistant', content }, { role: 'user', content: results }]);
+    expect(answer).toMatchObject({ stop_reason: 'end_turn', content: [{ type: 'text', text: 'It rains in Oslo.' }] });
+    expect(thinking.requests[1]).toMatchObject({
+      messages: [
+        { role: 'user' },
+        {
+          role: 'assistant',
+          reasoning_content: firstTurn.thinking,
+          ...(form === 'details' && { reasoning_details: [{ text: firstTurn.thinking, signature: 'c2ln' }] }),
+          tool_calls: [{ id: 'toolu_01', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } }],
+        },
+        { role: 'tool', tool_call_id: 'toolu_01', content: result },
+      ],
+    });
+  });
+
+  it('without its thinking gets the refusal of the vendor', async () => {
+    const { completions } = openaiOf(lent()).chat;
+    const called = {
+      role: 'assistant' as const,
+      tool_calls: [{ id: 't', type: 'function' as const, function: { name: 'f', arguments: '{}' } }],
+    };
+    const messages = [{ role: 'user' as const, content: 'Hi' }, called, { role: 'tool' as const, tool_call_id: 't', content: result }];
+    await expect(completions.create({ model: 'signing/claude', stream, messages })).rejects.toMatchObject({ status: 400 });
   });
 });

@@ -126,8 +126,10 @@ function createStreamReader(): StreamReader {
     if (typeof content === 'string') text = appendBounded(text, content);
     else if (typeof refusal === 'string') text = appendBounded(text, refusal);
     for (const { call, argumentText } of calls.read(message)) {
-      const before = toolCalls[call.position]?.arguments ?? '';
-      toolCalls[call.position] = { name: call.name, arguments: appendBounded(before, argumentText) };
+      const toolCall = toolCalls[call.position] ?? { name: '', arguments: '' };
+      toolCall.name = call.name;
+      toolCall.arguments = appendBounded(toolCall.arguments, argumentText);
+      toolCalls[call.position] = toolCall;
     }
   };
 

@@ -10,7 +10,8 @@ export function listToolCalls({ tool_calls: calls, function_call: legacyCall }: 
 
 /** The text of `arguments`, which some vendors send as an object. */
 export function toArgumentText(value: unknown): string {
-  return isLosslessObject(value) ? toJsonText(value) : (asString(value) ?? '');
+  if (typeof value === 'string') return value;
+  return isLosslessObject(value) ? toJsonText(value) : '';
 }
 
 /** A call of a streamed response, as far as it has arrived. */
@@ -72,9 +73,8 @@ export function createToolCallReader(): ToolCallReader {
 
   return {
     read({ tool_calls: calls, function_call: legacyCall }) {
-      if (!Array.isArray(calls) && !isObject(legacyCall)) return noDeltas;
-      const legacy = isObject(legacyCall) ? [{ index: 'function_call', function: legacyCall }] : [];
-      return [...asArray(calls).map(asObject), ...legacy].map(readDelta);
+      if (Array.isArray(calls)) return calls.map((delta: unknown) => readDelta(asObject(delta)));
+      return isObject(legacyCall) ? [readDelta({ index: 'function_call', function: legacyCall })] : noDeltas;
     },
     count: () => count,
   };

@@ -19,14 +19,14 @@ export function toJsonText(value: unknown, mapText?: (holder: unknown, key: stri
 
 /** A JSON object that arrives in pieces, such as the arguments of a tool call. */
 export interface ObjectText {
-  /** Takes time in proportion to the piece, however long the text is. */
   add(piece: string): void;
-  /** Whether the text is a complete JSON object, which nothing but white space can extend. */
+  /** Whether the text is a complete JSON object, which nothing but white space can extend. Reads each piece once, when it is asked. */
   isComplete(): boolean;
 }
 
 export function createObjectText(): ObjectText {
-  let text = '';
+  let unread = '';
+  let read = '';
   let state: 'open' | 'complete' | 'invalid' = 'open';
   let depth = 0;
   let isInString = false;
@@ -50,17 +50,22 @@ export function createObjectText(): ObjectText {
     return false;
   };
 
+  const readPiece = (piece: string): void => {
+    if (state === 'complete' && /[^ \t\n\r]/.test(piece)) state = 'invalid';
+    if (state !== 'open') return;
+    read += piece;
+    // Brackets outside of strings are balanced only once in an object, so the text is parsed once.
+    if (closesIn(piece)) state = isObject(parseJson(read)) ? 'complete' : 'invalid';
+  };
+
   return {
     add(piece) {
-      if (state === 'complete' && /[^ \t\n\r]/.test(piece)) state = 'invalid';
-      if (state !== 'open') return;
-      const isClosed = closesIn(piece);
-      text += piece;
-      if (!isClosed) return;
-      // Brackets outside of strings are balanced only once in an object, so the text is parsed once.
-      state = isObject(parseJson(text)) ? 'complete' : 'invalid';
-      text = '';
+      if (state !== 'invalid') unread += piece;
     },
-    isComplete: () => state === 'complete',
+    isComplete() {
+      if (unread !== '') readPiece(unread);
+      unread = '';
+      return state === 'complete';
+    },
   };
 }

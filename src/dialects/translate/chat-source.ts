@@ -40,18 +40,21 @@ export function createChatSource(): ChatSource {
       const { error } = chunk;
       if (error !== undefined && error !== null)
         return { kind: 'error', message: asString(asObject(error).message) ?? asString(error) ?? unnamedProblem };
-      readUsage(asObject(chunk.x_groq).usage);
-      readUsage(chunk.usage);
+      if (isObject(chunk.x_groq)) readUsage(chunk.x_groq.usage);
+      if (isObject(chunk.usage)) readUsage(chunk.usage);
       // Further choices (`n` > 1) have no equivalent; a first chunk without choices carries no content.
-      const choices = asArray(chunk.choices).map(asObject);
-      const choice = choices.find(({ index }) => index === undefined || index === null || index === 0);
+      const choice = asArray(chunk.choices).map(asObject).find(isFirstChoice);
       if (!choice) return { kind: 'ignored' };
       finishReason = asString(choice.finish_reason) ?? finishReason;
-      return { kind: 'part', part: { chunk, delta: asObject(choice.delta) } };
+      return { kind: 'part', chunk, delta: asObject(choice.delta) };
     },
     isComplete: () => finishReason !== null,
     end: () => ({ finishReason, tokens, reasoningTokens }),
   };
+}
+
+function isFirstChoice({ index }: JsonObject): boolean {
+  return index === undefined || index === null || index === 0;
 }
 
 /** Tokens of reasoning in the usage of a chat response. */

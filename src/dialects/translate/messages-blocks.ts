@@ -76,20 +76,23 @@ export function createBlockReader(writer: BlockWriter): BlockReader {
     position === null ? writer.text(piece) : writer.toolInput(position, piece);
 
   const resume = (index: unknown, delta: JsonObject): string => {
-    const block = open.get(index);
     switch (delta.type) {
       case 'text_delta':
         return writer.text(asString(delta.text) ?? '');
       case 'thinking_delta': {
         const thinking = asString(delta.thinking) ?? '';
+        const block = open.get(index);
         if (block?.kind === 'thinking') block.thinking += thinking;
         return writer.thinking(thinking);
       }
-      case 'signature_delta':
+      case 'signature_delta': {
+        const block = open.get(index);
         if (block?.kind === 'thinking') block.signature += asString(delta.signature) ?? '';
         return '';
+      }
       case 'input_json_delta': {
         const piece = asString(delta.partial_json) ?? '';
+        const block = open.get(index);
         if (block?.kind !== 'tool' || piece === '') return '';
         block.hasDeltas = true;
         return input(block.position, piece);

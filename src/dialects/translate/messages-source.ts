@@ -39,15 +39,15 @@ export function createMessagesSource(): MessagesSource {
       switch (event.type) {
         case 'message_start':
           readUsage(asObject(event.message).usage);
-          return { kind: 'part', part: { event, data } };
+          return { kind: 'part', event, data };
         case 'content_block_start':
         case 'content_block_delta':
         case 'content_block_stop':
-          return { kind: 'part', part: { event, data } };
+          return { kind: 'part', event, data };
         case 'message_delta':
           stopReason = asObject(event.delta).stop_reason ?? stopReason;
           readUsage(event.usage);
-          return { kind: 'part', part: { event, data } };
+          return { kind: 'part', event, data };
         case 'message_stop':
           return { kind: 'end' };
         case 'ping':

@@ -31,7 +31,7 @@ export interface StreamState {
 
 /** What an event means. `Part` is a part of the response in the vendor's dialect. */
 export type VendorEvent<Part> =
-  | { readonly kind: 'part'; readonly part: Part }
+  | ({ readonly kind: 'part' } & Part)
   | { readonly kind: 'error'; readonly message: string }
   /** The last event of a complete response. */
   | { readonly kind: 'end' }
@@ -62,9 +62,9 @@ export function createStreamTranslator<Part>(source: StreamSource<Part>, target:
   let problem: string | null = null;
 
   const add = (part: Part): string => {
-    const started = begun ? '' : target.start(part);
+    if (begun) return target.add(part);
     begun = true;
-    return started + target.add(part);
+    return target.start(part) + target.add(part);
   };
 
   const finish = (): string => {
@@ -84,7 +84,7 @@ export function createStreamTranslator<Part>(source: StreamSource<Part>, target:
       const event = source.read(data);
       switch (event.kind) {
         case 'part':
-          return add(event.part);
+          return add(event);
         case 'error':
           return fail(event.message);
         case 'end':
