@@ -67,8 +67,12 @@ function toToolMessage(block: JsonObject, ids: ToolIds): { message: JsonObject; 
   const texts = parts.filter((part) => part.type === 'text');
   const others = parts.filter((part) => part.type !== 'text');
   const resultTexts = block.is_error === true ? prefixError(texts) : texts;
-  const attached = others.length === 0 ? [] : [{ type: 'text', text: `Attached to the result of tool call ${id}:` }, ...others];
-  return { message: { role: 'tool', tool_call_id: id, content: toContent(resultTexts) }, attached };
+  return { message: { role: 'tool', tool_call_id: id, content: toContent(resultTexts) }, attached: attachTo(id, others) };
+}
+
+/** Parts of a user message that belong to the result of a tool. */
+export function attachTo(callId: unknown, parts: readonly JsonObject[]): readonly JsonObject[] {
+  return parts.length === 0 ? [] : [{ type: 'text', text: `Attached to the result of tool call ${callId}:` }, ...parts];
 }
 
 /** Marks an error in the text, since chat has no `is_error`. */
@@ -143,7 +147,7 @@ function asBlocks(content: unknown): readonly JsonObject[] {
 }
 
 /** A single text as a string, which every chat vendor accepts and some require. */
-function toContent(parts: readonly JsonObject[]): unknown {
+export function toContent(parts: readonly JsonObject[]): unknown {
   const [first] = parts;
   if (first === undefined) return '';
   return parts.length === 1 && first.type === 'text' ? first.text : parts;

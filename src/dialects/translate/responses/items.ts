@@ -9,7 +9,7 @@ import { rejectUntranslatable } from '../../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../../json/lossless-json.ts';
 import { unsealReasoning } from '../../json/sealed-reasoning.ts';
 import { type ReasoningPart, readReasoning, readThinkingBlock, signedParts } from '../chat-reasoning.ts';
-import { fillReasoning, toReasoningHistory } from '../messages-turns.ts';
+import { attachTo, fillReasoning, toContent, toReasoningHistory } from '../messages-turns.ts';
 import { createToolIds } from '../tool-ids.ts';
 import { toCustomArguments, toVendorName } from './tools.ts';
 
@@ -79,7 +79,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
     const texts = target === 'messages' ? parts : parts.filter(({ type }) => type === 'text');
     const others = target === 'messages' ? [] : parts.filter(({ type }) => type !== 'text');
     messages.push({ role: 'tool', tool_call_id: id, content: toContent(texts) });
-    if (others.length > 0) attached.push({ type: 'text', text: `Attached to the result of tool call ${id}:` }, ...others);
+    attached.push(...attachTo(id, others));
   };
 
   const addItem = (item: JsonObject, at: string): void => {
@@ -202,11 +202,4 @@ function toPart(part: JsonObject, at: string): JsonObject {
     default:
       return rejectUntranslatable(`${at}: content of this type does not exist at this model's vendor`);
   }
-}
-
-/** A single text as a string, which every vendor accepts and some require. */
-function toContent(parts: readonly JsonObject[]): unknown {
-  const [first] = parts;
-  if (first === undefined) return '';
-  return parts.length === 1 && first.type === 'text' ? first.text : parts;
 }
