@@ -71,7 +71,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
   });
   const estimateCost: EstimateCost = (model, { tokens, units, searches }) => {
     const row = snapshot().catalog.models.get(model);
-    return row ? (unitsCost(units, row.unitPrices) ?? (row.price ? tokenCost(tokens, row.price, searches) : null)) : null;
+    return row ? (unitsCost(units, row.unitPrices) ?? (row.price ? tokenCost(tokens, row.price, { ...units, searches }) : null)) : null;
   };
   const onRecovered = async (journalId: string): Promise<void> => {
     await admission.leases.revokeAll(journalId);

@@ -22,6 +22,7 @@ export function formatCatalog(rows: readonly JsonObject[]): string {
 }
 
 const units = [
+  ['image_input', 'a million image tokens of input'],
   ['per_image', 'an image'],
   ['per_million_characters', 'a million characters'],
   ['per_second', 'a second'],

@@ -152,8 +152,9 @@ function toPrices(fields: JsonObject, kind: Kind): JsonObject | null {
     }
     case 'images': {
       const image = toAmount(fields.output_cost_per_image ?? (hasTokens ? undefined : fields.input_cost_per_image), 0);
-      if (!isCharged(image)) return hasTokens && tokens.input !== undefined ? compact(tokens) : null;
-      return compact({ per_image: image, ...(hasTokens && tokens.input !== undefined && tokens) });
+      const all = { ...tokens, image_input: toAmount(fields.input_cost_per_image_token, 6) ?? undefined };
+      if (!isCharged(image)) return hasTokens && tokens.input !== undefined ? compact(all) : null;
+      return compact({ per_image: image, ...(hasTokens && tokens.input !== undefined && all) });
     }
     case 'speech': {
       const characters = toAmount(fields.input_cost_per_character, 6);

@@ -122,6 +122,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     traits: toTraits({ ...starter, ...row }),
     serves: row.serves ?? starter?.serves ?? null,
     takes: row.takes ?? starter?.takes ?? null,
+    imageInputNanos: amount(row.image_input, 'image_input'),
     perImageNanos: amount(row.per_image, 'per_image'),
     perMillionCharactersNanos: amount(row.per_million_characters, 'per_million_characters'),
     perSecondNanos: amount(row.per_second, 'per_second'),

@@ -62,6 +62,7 @@ export interface CatalogRow {
   readonly serves: readonly Route[] | null;
   /** Optional fields that an image or speech model accepts. Null: unknown. */
   readonly takes: readonly TakeableField[] | null;
+  readonly imageInputNanos: bigint | null;
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
   readonly perSecondNanos: bigint | null;

@@ -71,6 +71,7 @@ export const modelRow = z.strictObject({
     .min(1)
     .optional(),
   takes: z.array(z.enum([...takeableFields.images, ...takeableFields.speech])).optional(),
+  image_input: amount,
   per_image: amount,
   per_million_characters: amount,
   per_second: amount,

@@ -11,9 +11,9 @@ const million = { max_input_tokens: 1_047_576, context_window: 1_047_576, max_ou
 const small = { max_input_tokens: 128_000, context_window: 128_000, max_output_tokens: 16_384, reasons: false };
 const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000 };
 
-/** Output tokens are image tokens. Image tokens of the input, which edits have, cost 1.6 times as much as those of its text; rows have one price. */
+/** Output tokens are image tokens; edits have image tokens in their input, too. */
 const image = {
-  ...{ kind: 'images', input: '5', cached_input: '1.25', output: '30' },
+  ...{ kind: 'images', input: '5', image_input: '8', cached_input: '1.25', output: '30' },
   takes: ['quality', 'background', 'output_format', 'output_compression', 'moderation', 'safety_identifier', 'user'],
 } as const satisfies ModelValues;
 
@@ -88,7 +88,7 @@ const models: Readonly<Record<string, ModelValues>> = {
   'gpt-image-2.5-sunburst': image,
   'gpt-image-2': image,
   'gpt-image-1.5': { ...image, output: '32' },
-  'gpt-image-1-mini': { ...image, input: '2', cached_input: '0.20', output: '8' },
+  'gpt-image-1-mini': { ...image, input: '2', image_input: '2.50', cached_input: '0.20', output: '8' },
   'tts-1': { per_million_characters: '15', takes: ['speed'] },
   'tts-1-hd': { per_million_characters: '30', takes: ['speed'] },
   'gpt-4o-mini-tts': { kind: 'speech', input: '0.60', output: '12', takes: ['speed', 'instructions'] },

@@ -2,7 +2,7 @@
  * Costs are whole numbers of nano-dollars (1e-9 USD). Prices are nano-dollars per million tokens, parsed from decimal text, so that no binary
  * fraction enters a sum.
  */
-import type { Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
+import type { CallUnits, Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
 
 /** Difference between the new and the old cost of a stored call; an unknown cost counts as 0. */
 export interface CostAdjustment {
@@ -28,13 +28,15 @@ export function nanosFromUsd(usd: string | number): bigint {
 }
 
 /**
- * Cost of `tokens` and `searches` (search units of a rerank call) in nano-dollars, rounded once, half up. All input tokens, including cached
- * ones and cache writes, decide which price tier applies to the whole call.
+ * Cost of `tokens` and of what is charged in addition to them in nano-dollars, rounded once, half up. All input tokens, including cached ones
+ * and cache writes, decide which price tier applies to the whole call.
  */
-export function tokenCost(tokens: Tokens, price: Price, searches = 0): number {
+export function tokenCost(tokens: Tokens, price: Price, { searches = 0, imageTokens = 0 }: ChargedUnits = {}): number {
   const rates = ratesFor(tokens, price);
+  const imageInput = Math.min(imageTokens, tokens.input);
   const total =
-    BigInt(tokens.input) * rates.inputNanos +
+    BigInt(tokens.input - imageInput) * rates.inputNanos +
+    BigInt(imageInput) * (price.imageInputNanos ?? rates.inputNanos) +
     BigInt(tokens.cachedInput) * rates.cachedInputNanos +
     BigInt(tokens.cacheWrite) * rates.cacheWriteNanos +
     BigInt(tokens.cacheWrite1h) * rates.cacheWrite1hNanos +
@@ -42,6 +44,8 @@ export function tokenCost(tokens: Tokens, price: Price, searches = 0): number {
     BigInt(searches) * (price.perSearchNanos ?? 0n) * 1_000_000n;
   return Number((total + 500_000n) / 1_000_000n);
 }
+
+type ChargedUnits = Pick<CallUnits, 'searches' | 'imageTokens'>;
 
 function ratesFor(tokens: Tokens, price: Price): TokenPrice {
   if (price.above === undefined) return price;

@@ -16,6 +16,8 @@ export interface Units {
   readonly images?: number;
   readonly characters?: number;
   readonly seconds?: number;
+  /** The part of the input tokens that images are, for models with a price for them. */
+  readonly imageTokens?: number;
 }
 
 /** What a call is charged by in addition to its tokens. */
@@ -44,6 +46,8 @@ export interface TokenPrice {
 export interface Price extends TokenPrice {
   /** Nano-dollars per search unit (rerank). */
   readonly perSearchNanos?: bigint;
+  /** Price of input tokens of images, where it differs from that of text. */
+  readonly imageInputNanos?: bigint;
   /** Prices of the whole call when its input has more than `tokens` tokens; in ascending order of `tokens`. */
   readonly above?: readonly { readonly tokens: number; readonly price: TokenPrice }[];
 }

@@ -55,7 +55,12 @@ const count = z.number();
 const textOrNull = z.string().nullable();
 const countOrNull = z.number().nullable();
 
-const units = { images: count.exactOptional(), characters: count.exactOptional(), seconds: count.exactOptional() };
+const units = {
+  images: count.exactOptional(),
+  characters: count.exactOptional(),
+  seconds: count.exactOptional(),
+  imageTokens: count.exactOptional(),
+};
 
 const metadataSchema: z.ZodType<CallMetadata> = z.object({
   id: z.string(),

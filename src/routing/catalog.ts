@@ -38,6 +38,7 @@ export interface PricedRow {
   readonly price: TokenPrice | null;
   readonly aboveTokens?: Price['above'];
   readonly perSearchNanos?: bigint | null;
+  readonly imageInputNanos?: bigint | null;
 }
 
 /** The part of the configuration that routing uses; `models` and `tiers` in file order. */
@@ -131,12 +132,13 @@ const free: TokenPrice = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n
  * Price of tokens and searches; null when unknown. Tokens are free for models charged by the search, and for moderations unless their row has a
  * price (docs/vendors.md).
  */
-export function toPrice({ kind, price, aboveTokens = [], perSearchNanos = null }: PricedRow): Price | null {
+export function toPrice({ kind, price, aboveTokens = [], perSearchNanos = null, imageInputNanos = null }: PricedRow): Price | null {
   const tokens = price ?? (perSearchNanos !== null || kind === 'moderations' ? free : null);
   if (tokens === null) return null;
   return {
     ...tokens,
     ...(perSearchNanos !== null && { perSearchNanos }),
+    ...(imageInputNanos !== null && { imageInputNanos }),
     ...(aboveTokens.length > 0 && { above: aboveTokens }),
   };
 }

@@ -68,6 +68,11 @@ describe('an entry of the public price table', () => {
       { kind: 'images', input: '5', output: '40' },
     ],
     [
+      'image tokens of the input',
+      '"mode": "image_generation", "input_cost_per_token": 5e-06, "output_cost_per_token": 3e-05, "input_cost_per_image_token": 8e-06',
+      { kind: 'images', input: '5', image_input: '8', output: '30' },
+    ],
+    [
       'images by the image',
       '"mode": "image_generation", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0, "output_cost_per_image": 0.04',
       { kind: 'images', per_image: '0.04' },

@@ -161,10 +161,18 @@ describe('tokenCost', () => {
 
   test('adds searches to the tokens before rounding', () => {
     const search: Price = { ...free, inputNanos: 400_000n, perSearchNanos: 2_000_000n };
-    expect(tokenCost(noTokens, search, 3)).toBe(6_000_000);
-    expect(tokenCost({ ...noTokens, input: 2 }, search, 1)).toBe(2_000_001);
-    expect(tokenCost({ ...noTokens, input: 1 }, price, 5)).toBe(3_000);
+    expect(tokenCost(noTokens, search, { searches: 3 })).toBe(6_000_000);
+    expect(tokenCost({ ...noTokens, input: 2 }, search, { searches: 1 })).toBe(2_000_001);
+    expect(tokenCost({ ...noTokens, input: 1 }, price, { searches: 5 })).toBe(3_000);
     expect(tokenCost(noTokens, search)).toBe(0);
+  });
+
+  test('image tokens, a part of the input, have their own price where the row has one', () => {
+    const images: Price = { ...free, inputNanos: 5_000_000_000n, imageInputNanos: 8_000_000_000n };
+    expect(tokenCost({ ...noTokens, input: 1_000 }, images, { imageTokens: 800 })).toBe(200 * 5_000 + 800 * 8_000);
+    expect(tokenCost({ ...noTokens, input: 1_000 }, images)).toBe(5_000_000);
+    expect(tokenCost({ ...noTokens, input: 1_000 }, images, { imageTokens: 2_000 })).toBe(8_000_000);
+    expect(tokenCost({ ...noTokens, input: 1_000 }, { ...free, inputNanos: 5_000_000_000n }, { imageTokens: 800 })).toBe(5_000_000);
   });
 
   test('is never off by a nano-dollar', () => {

@@ -16,7 +16,7 @@ describe('the price of a model', () => {
 
   test('of a model charged by the search has free tokens', () => {
     const price = toPrice(row({ kind: 'rerank', perSearchNanos: 2_000_000n }));
-    expect(price && tokenCost({ ...noTokens, input: 1_000 }, price, 2)).toBe(4_000_000);
+    expect(price && tokenCost({ ...noTokens, input: 1_000 }, price, { searches: 2 })).toBe(4_000_000);
   });
 
   test('of moderations is zero by default, and unknown for other models without a price', () => {

@@ -95,15 +95,12 @@ describe('a stream that fails after its opening, before any content', () => {
     ['opened-chat', paths.messages],
     ['opened-broken', paths.chat],
     ['opened-broken', paths.messages],
-    ['opened-chat', '/v1/responses'],
   ])('200 from the next model (%s, %s), without what the first one sent', async (model, path) => {
     const gateway = await lend();
-    const input = { messages: [{ role: 'user', content: 'hi' }], input: 'hi' };
-    const response = await gateway.call(path, { model, stream: true, max_tokens: 9, ...input });
+    const response = await gateway.call(path, { model, stream: true, max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] });
     expect([response.status, response.headers.get('x-gateway-model')]).toEqual([200, 'two/echo+opened']);
-    const text = await response.text();
-    expect(text).not.toMatch(/error|after-0/);
-    expect((await lastCall(gateway)).attempts.map(({ outcome }) => outcome).slice(-2)).toEqual(['failed', 'ok']);
+    expect(await response.text()).not.toContain('after-0');
+    expect((await lastCall(gateway)).attempts).toMatchObject([{ outcome: 'failed' }, { outcome: 'failed' }, { outcome: 'ok' }]);
   });
 
   it('200 and the broken stream when no other model is left', async () => {

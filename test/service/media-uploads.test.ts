@@ -56,7 +56,7 @@ models:
   own/whisper: { kind: transcriptions, per_second: 0.0001 }
   own/tokens: { kind: transcriptions, input: 2.5, output: 10 }
   own/unpriced: { kind: transcriptions }
-  own/gpt-image-2: { kind: images, input: 5, output: 30, takes: [quality, output_format] }
+  own/gpt-image-2: { kind: images, input: 5, image_input: 8, output: 30, takes: [quality, output_format] }
 transcription_tiers: { standard: [own/whisper] }
 image_tiers: { standard: [own/gpt-image-2] }
 `,
@@ -172,7 +172,8 @@ describe('audio.translations.create', () => {
 });
 
 describe('images.edit', () => {
-  const usage = { input_tokens: 1_000, output_tokens: 2_000, total_tokens: 3_000 };
+  const details = { image_tokens: 800, text_tokens: 200 };
+  const usage = { input_tokens: 1_000, input_tokens_details: details, output_tokens: 2_000, total_tokens: 3_000 };
 
   it('returns the vendor’s JSON unchanged, and forwards several images and a mask', async () => {
     const sent = { created: 1, data: [{ b64_json: image }], usage, quality: 'low' };
@@ -191,7 +192,7 @@ describe('images.edit', () => {
     expect([form.get('model'), form.get('quality'), form.getAll('image[]').length, (form.get('mask') as File).name]).toEqual([
       ...['gpt-image-2', 'low', 2, 'mask.png'],
     ]);
-    expect(await rowOf(gateway)).toMatchObject({ route: 'images', model: 'own/gpt-image-2', cost: 0.065, estimated: false });
+    expect(await rowOf(gateway)).toMatchObject({ route: 'images', model: 'own/gpt-image-2', cost: 0.0674, estimated: false });
   });
 
   it('streams partial images, and charges the usage of the completed one', async () => {
@@ -206,7 +207,7 @@ describe('images.edit', () => {
     const events: unknown[] = [];
     for await (const event of stream) events.push(event);
     expect(events).toEqual([completed]);
-    expect(await rowOf(gateway)).toMatchObject({ cost: 0.065, estimated: false });
+    expect(await rowOf(gateway)).toMatchObject({ cost: 0.0674, estimated: false });
   });
 
   it('returns base64 where the vendor sends addresses', async () => {

@@ -261,7 +261,7 @@ describe('an error status', () => {
     ['chat', chat, streamOf({ choices: [] }, { choices: [{ index: 0, delta: { role: 'assistant', content: '' } }] }), { error: overflow }],
     ['messages', messages, streamOf({ type: 'message_start', message: {} }, { type: 'ping' }), { type: 'error', error: overflow }],
     ['responses', responses, created, { type: 'response.failed', response: { error: overflow } }],
-    ['responses', responses, created, { type: 'error', ...overflow }],
+    ['responses', responses, created, { ...overflow, type: 'error' }],
     ['responses', responses, '', { type: 'error', error: overflow }],
   ])(
     'the same in an error event after the opening of a stream of %s, if another model can be tried',

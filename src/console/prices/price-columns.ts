@@ -35,6 +35,7 @@ function otherPrices(prices: ModelPrices | null): Html | string {
   const lines = [
     ...unitLabels.flatMap(([member, label]) => (prices[member] === null ? [] : [html`${usd(prices[member])} ${label}`])),
     ...(price?.perSearchNanos === undefined ? [] : [html`${usd(price.perSearchNanos)} per search`]),
+    ...(price?.imageInputNanos === undefined ? [] : [html`${usd(price.imageInputNanos)} image input`]),
     ...(price?.above ?? []).map(
       ({ tokens, price: above }) => html`${usd(above.inputNanos)} / ${usd(above.outputNanos)} above ${tokens / 1_000}k input tokens`,
     ),
@@ -59,6 +60,7 @@ export const priceCsvHeader = [
   'cache_write_1h_usd_per_million',
   'output_usd_per_million',
   'usd_per_search',
+  'image_input_usd_per_million',
   'usd_per_image',
   'usd_per_million_characters',
   'usd_per_second',
@@ -74,6 +76,7 @@ export function priceCsv(prices: ModelPrices | null): CsvValue[] {
       price?.cacheWrite1hNanos,
       price?.outputNanos,
       price?.perSearchNanos,
+      price?.imageInputNanos,
     ],
     ...[perImageNanos, perMillionCharactersNanos, perSecondNanos],
   ];

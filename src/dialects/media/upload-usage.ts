@@ -1,11 +1,11 @@
 /** Reads what a transcription or an image edit is charged by from the vendor's response, plain or streamed (docs/vendors.md). Pure. */
-import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asCount, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { Tokens, Units } from '../../core/pricing.ts';
 import type { SseEvent } from '../../core/sse.ts';
 import { parseResponsesUsage } from '../contract/token-usage.ts';
 
 export interface UploadUsage {
-  /** Images of an edit, or seconds of audio. */
+  /** Images of an edit and their tokens in its input, or seconds of audio. */
   readonly units: Units;
   /** The seconds are not the vendor's count. */
   readonly unitsEstimated: boolean;
@@ -20,7 +20,13 @@ export const charactersPerSecond = 15;
 
 export function parseEditUsage(body: Buffer): UploadUsage {
   const { data, usage } = asObject(parseJson(body.toString('utf8')));
-  return { units: { images: asArray(data).length }, unitsEstimated: false, tokens: parseResponsesUsage(usage) };
+  return readEdit(asArray(data).length, usage);
+}
+
+function readEdit(images: number, usage: unknown): UploadUsage {
+  const imageTokens = asCount(asObject(asObject(usage).input_tokens_details).image_tokens);
+  const units = { images, ...(imageTokens !== undefined && { imageTokens }) };
+  return { units, unitsEstimated: false, tokens: parseResponsesUsage(usage) };
 }
 
 /** A transcript as JSON, or as text or subtitles, which have no usage: their seconds are estimated. */
@@ -36,7 +42,7 @@ export function parseUploadEvent({ data }: SseEvent): UploadUsage | null {
   const event = asObject(parseJson(data));
   switch (event.type) {
     case 'image_edit.completed':
-      return { units: { images: 1 }, unitsEstimated: false, tokens: parseResponsesUsage(event.usage) };
+      return readEdit(1, event.usage);
     case 'transcript.text.done':
       return readTranscript(event);
     default:

@@ -11,7 +11,7 @@ export function estimateRequest(call: Call, price: Price | null): { readonly tok
   const tokens = { ...noTokens, input: estimateTokens(call.body.length) };
   return {
     tokens,
-    costNanos: price === null ? null : tokenCost(tokens, price, isChargedBySearch(call, price) ? estimateSearches(call) : 0),
+    costNanos: price === null ? null : tokenCost(tokens, price, isChargedBySearch(call, price) ? { searches: estimateSearches(call) } : {}),
   };
 }
 

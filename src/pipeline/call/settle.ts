@@ -60,7 +60,8 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
   const { tokens, isEstimated } = resolveTokens(call, summary, outcome);
   const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
   const searches = lacksSearches ? estimateSearches(call) : summary.searches;
-  const costNanos = price === null ? null : tokenCost(tokens, price, searches);
+  const units = searches === undefined ? null : { searches };
+  const costNanos = price === null ? null : tokenCost(tokens, price, units ?? {});
   const last: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
@@ -84,7 +85,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
       cache: cacheStatusFor(call),
       tokens,
       costNanos,
-      ...(searches !== undefined && { units: { searches } }),
+      ...(units !== null && { units }),
       estimated: isEstimated || lacksSearches,
       durationMs: endedAt - call.startedAt,
       firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,

@@ -46,5 +46,5 @@ function costBound(call: Call, price: Price, input: number, output: number): num
   }
   const isSearched = route === 'rerank' && price.perSearchNanos !== undefined;
   const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
-  return Math.max(...kinds.map((tokens) => tokenCost(tokens, price, searches)));
+  return Math.max(...kinds.map((tokens) => tokenCost(tokens, price, { searches })));
 }

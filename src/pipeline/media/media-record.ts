@@ -4,7 +4,7 @@ import type { CallMetadata, CallResult, MediaCall, MediaCandidate, Outcome, Sett
 import { noMemory } from '../../core/call.ts';
 import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
 import { GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
-import type { Tokens, Units } from '../../core/pricing.ts';
+import type { Price, Tokens, Units } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { AttemptStart } from '../../journal/record.ts';
 import type { ProjectContext } from '../call/project-context.ts';
@@ -93,7 +93,7 @@ function computeCharge(
   if (unitCost !== null) return { tokens: tokens ?? noTokens, costNanos: unitCost, isEstimated: isCut || unitsEstimated };
   if (candidate.price === null) return { tokens: tokens ?? noTokens, costNanos: null, isEstimated: isCut };
   const charged = tokens ?? estimatedTokens;
-  return { tokens: charged, costNanos: tokenCost(charged, candidate.price), isEstimated: isCut || tokens === null };
+  return { tokens: charged, costNanos: tokenCost(charged, candidate.price, units), isEstimated: isCut || tokens === null };
 }
 
 /**
@@ -106,8 +106,13 @@ export function mediaUsageBounds({ call, candidate, units, maxInputTokens = call
 } {
   const { price, unitPrices } = candidate;
   const maxTokens = { ...noTokens, input: maxInputTokens, output: maxOutputTokens };
-  const costNanos = unitsCost(units, unitPrices) ?? (price === null ? 0 : tokenCost(maxTokens, price));
+  const costNanos = unitsCost(units, unitPrices) ?? (price === null ? 0 : mostTokenCost(maxTokens, price));
   return { costNanos: clampToSafeInteger(costNanos), tokens: price === null ? 1 : clampToSafeInteger(maxTokens.input + maxTokens.output) };
+}
+
+/** All input may be text, or an image. */
+function mostTokenCost(tokens: Tokens, price: Price): number {
+  return Math.max(tokenCost(tokens, price), tokenCost(tokens, price, { imageTokens: tokens.input }));
 }
 
 /** Maps a failure to the error of a media route (docs/api/reference.md#error-codes). */

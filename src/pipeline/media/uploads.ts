@@ -69,7 +69,7 @@ function estimateUsage({ bodyBytes }: MediaCall, { route }: UploadKind, fields: 
     const images = countEditedImages(fields);
     const estimatedTokens = { ...noTokens, input: promptTokens + tokensPerImage, output: images * tokensPerImage };
     return {
-      ...{ units: { images }, estimatedTokens },
+      ...{ units: { images, imageTokens: tokensPerImage }, estimatedTokens },
       ...{ maxInputTokens: promptTokens + maxTokensPerImage, maxOutputTokens: images * maxTokensPerImage },
     };
   }

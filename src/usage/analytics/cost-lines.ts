@@ -7,6 +7,7 @@ import type { ModelPrices } from '../prices/stored-price.ts';
 export interface CostLine {
   readonly item:
     | 'input'
+    | 'image input'
     | 'cached input'
     | 'cache write'
     | 'cache write (1 h)'
@@ -81,11 +82,13 @@ function tierAbove(tokens: Tokens, price: Price): { readonly tokens: number; rea
   return price.above?.findLast((above) => input > above.tokens) ?? null;
 }
 
-function linesOfTokens(tokens: Tokens, units: CallUnits | null, { perSearchNanos }: Price, rates: TokenPrice): CostLine[] {
+function linesOfTokens(tokens: Tokens, units: CallUnits | null, { perSearchNanos, imageInputNanos }: Price, rates: TokenPrice): CostLine[] {
   const line = (item: CostLine['item'], count: number, priceNanos: bigint): CostLine[] =>
     count === 0 ? [] : [toLine(item, count, priceNanos, 1_000_000)];
+  const imageInput = imageInputNanos === undefined ? 0 : Math.min(units?.imageTokens ?? 0, tokens.input);
   return [
-    ...line('input', tokens.input, rates.inputNanos),
+    ...line('input', tokens.input - imageInput, rates.inputNanos),
+    ...line('image input', imageInput, imageInputNanos ?? 0n),
     ...line('cached input', tokens.cachedInput, rates.cachedInputNanos),
     ...line('cache write', tokens.cacheWrite, rates.cacheWriteNanos),
     ...line('cache write (1 h)', tokens.cacheWrite1h, rates.cacheWrite1hNanos),

@@ -21,13 +21,13 @@ export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits |
     case 'rerank':
       return prices?.price?.perSearchNanos && units?.searches === undefined
         ? { kind: 'units_not_kept' }
-        : recalculateTokens(tokens, prices, units?.searches);
+        : recalculateTokens(tokens, prices, units);
     case 'chat':
     case 'messages':
     case 'embeddings':
     case 'moderations':
     case 'responses':
-      return recalculateTokens(tokens, prices);
+      return recalculateTokens(tokens, prices, null);
   }
 }
 
@@ -38,12 +38,12 @@ function recalculateMedia(tokens: Tokens, units: CallUnits | null, prices: Model
   if (units === null && hasUnitPrice) return { kind: 'units_not_kept' };
   const unitCost = units && prices ? unitsCost(units, prices) : null;
   if (unitCost !== null) return { kind: 'cost', nanos: clampToSafeInteger(unitCost) };
-  const charge = recalculateTokens(tokens, prices);
+  const charge = recalculateTokens(tokens, prices, units);
   const isCounted = Object.values(tokens).some((count) => count !== 0);
   return charge.kind === 'cost' && !isCounted ? { kind: 'units_not_kept' } : charge;
 }
 
-function recalculateTokens(tokens: Tokens, prices: ModelPrices | null, searches?: number): RecalculatedCost {
+function recalculateTokens(tokens: Tokens, prices: ModelPrices | null, units: CallUnits | null): RecalculatedCost {
   const price = prices?.price ?? null;
-  return price === null ? { kind: 'price_unknown' } : { kind: 'cost', nanos: clampToSafeInteger(tokenCost(tokens, price, searches)) };
+  return price === null ? { kind: 'price_unknown' } : { kind: 'cost', nanos: clampToSafeInteger(tokenCost(tokens, price, units ?? {})) };
 }

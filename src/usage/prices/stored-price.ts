@@ -18,6 +18,7 @@ export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos,
     ...(price && toTokensJson(price)),
     ...(price?.above && { above: price.above.map((above) => ({ tokens: above.tokens, ...toTokensJson(above.price) })) }),
     ...(price?.perSearchNanos !== undefined && { per_search: String(price.perSearchNanos) }),
+    ...(price?.imageInputNanos !== undefined && { image_input: String(price.imageInputNanos) }),
     ...(perImageNanos !== null && { per_image: String(perImageNanos) }),
     ...(perMillionCharactersNanos !== null && { per_million_characters: String(perMillionCharactersNanos) }),
     ...(perSecondNanos !== null && { per_second: String(perSecondNanos) }),
@@ -27,13 +28,14 @@ export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos,
 
 /** Throws when `stored` does not come from `toStoredPrice`. */
 export function parseStoredPrice(stored: unknown): ModelPrices {
-  const { input, above, per_search, per_image, per_million_characters, per_second, ...tokens } = asObject(stored);
+  const { input, above, per_search, image_input, per_image, per_million_characters, per_second, ...tokens } = asObject(stored);
   const price: Price | null =
     input === undefined
       ? null
       : {
           ...parseTokens({ input, ...tokens }),
           ...(per_search !== undefined && { perSearchNanos: parseNanos(per_search) }),
+          ...(image_input !== undefined && { imageInputNanos: parseNanos(image_input) }),
           ...(above !== undefined && {
             above: asArray(above).map((entry) => ({ tokens: Number(asObject(entry).tokens), price: parseTokens(asObject(entry)) })),
           }),

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Price } from '../../../src/core/pricing.ts';
+import { noTokens, type Price } from '../../../src/core/pricing.ts';
+import { explainCost } from '../../../src/usage/analytics/cost-lines.ts';
 import { priceAt, recordPrices } from '../../../src/usage/prices/price-history.ts';
 import { type ModelPrices, parseStoredPrice, toStoredPrice } from '../../../src/usage/prices/stored-price.ts';
 import { describeDatabases } from '../../db/databases.ts';
@@ -11,10 +12,24 @@ const of = (price: Price): ModelPrices => ({ ...nothing, price });
 describe('a stored price', () => {
   test.each<[string, ModelPrices]>([
     ['of tokens, larger than a double can hold', of(tokens)],
-    ['with longer calls and searches', of({ ...tokens, perSearchNanos: 0n, above: [{ tokens: 200_000, price: tokens }] })],
+    [
+      'with longer calls and searches',
+      of({ ...tokens, perSearchNanos: 0n, imageInputNanos: 7n, above: [{ tokens: 200_000, price: tokens }] }),
+    ],
     ['of images, characters and seconds', { price: null, perImageNanos: 1n, perMillionCharactersNanos: 2n, perSecondNanos: 3n }],
   ])('%s is read as it was written', (_title, prices) => {
     expect(parseStoredPrice(JSON.parse(JSON.stringify(toStoredPrice(prices))))).toEqual(prices);
+  });
+
+  test('of image tokens is a line of its own, and the lines add up to the cost', () => {
+    const price = { ...tokens, inputNanos: 5_000_000_000n, imageInputNanos: 8_000_000_000n };
+    const call = { route: 'images', model: 'a/edit', cache: null, tokens: { ...noTokens, input: 1_000 }, costNanos: 7_400_000 } as const;
+    const { lines, sumNanos, comparison } = explainCost({ ...call, units: { images: 1, imageTokens: 800 } }, of(price));
+    expect(lines.map(({ item, count, costNanos }) => [item, count, costNanos.whole])).toEqual([
+      ['input', 200, 1_000_000n],
+      ['image input', 800, 6_400_000n],
+    ]);
+    expect([sumNanos, comparison]).toEqual([7_400_000, 'equal']);
   });
 
   test('is null when no price is known, and rejects other JSON', () => {

@@ -112,6 +112,7 @@ function toPriceJson(price: Price): Record<string, unknown> {
   return {
     ...toTokenPriceJson(price),
     ...(price.perSearchNanos !== undefined && { per_search: usd(price.perSearchNanos) }),
+    ...(price.imageInputNanos !== undefined && { image_input: usd(price.imageInputNanos) }),
     ...(price.above && { above_tokens: Object.fromEntries(price.above.map((above) => [above.tokens, toTokenPriceJson(above.price)])) }),
   };
 }
