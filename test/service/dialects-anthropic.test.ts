@@ -163,7 +163,8 @@ describe.each([false, true])('a tool loop with thinking, whose vendor wants it b
     const message = (await ask([asked])).choices[0]?.message;
     if (!message) throw new Error('no message');
     expect(message).toMatchObject({
-      reasoning_content: firstTurn.thinking,
+      // The SDK keeps only the last delta of a member that it does not know.
+      ...(!stream && { reasoning_content: firstTurn.thinking }),
       reasoning_details: [{ type: 'reasoning.text', text: firstTurn.thinking, signature: 'c2ln' }],
       tool_calls: [{ id: 'toolu_01', function: { name: 'get_weather', arguments: '{"city":"Oslo"}' } }],
     });

@@ -95,9 +95,16 @@ describe('a stream that fails after its opening, before any content', () => {
     ['opened-chat', paths.messages],
     ['opened-broken', paths.chat],
     ['opened-broken', paths.messages],
+    ['opened-chat', '/v1/responses'],
   ])('200 from the next model (%s, %s), without what the first one sent', async (model, path) => {
     const gateway = await lend();
-    const response = await gateway.call(path, { model, stream: true, max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] });
+    const response = await gateway.call(path, {
+      model,
+      stream: true,
+      max_tokens: 9,
+      input: 'hi',
+      messages: [{ role: 'user', content: 'hi' }],
+    });
     expect([response.status, response.headers.get('x-gateway-model')]).toEqual([200, 'two/echo+opened']);
     expect(await response.text()).not.toContain('after-0');
     expect((await lastCall(gateway)).attempts).toMatchObject([{ outcome: 'failed' }, { outcome: 'failed' }, { outcome: 'ok' }]);

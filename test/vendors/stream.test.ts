@@ -97,7 +97,8 @@ describe('a complete response', () => {
   test('of the messages dialect ends with message_stop', async () => {
     const chunks = [messageStart, event({ type: 'ping' }), messageStop];
     const { relayed, end } = await relay(messages, chunks);
-    expect(relayed).toEqual(chunks.map((text, index) => ({ bytes: Buffer.from(text), isLast: index === 2 })));
+    const opening = { isLast: false, isOpening: true };
+    expect(relayed).toEqual(chunks.map((text, index) => ({ bytes: Buffer.from(text), ...(index === 2 ? { isLast: true } : opening) })));
     expect(end).toEqual({ kind: 'whole' });
   });
 

@@ -135,7 +135,7 @@ function createStreamReader(): StreamReader {
             toolCalls.set(data.index, { name: asString(block.name) ?? '', arguments: '' });
             wholeInputs.set(data.index, JSON.stringify(block.input ?? {}));
           }
-          return 'delta';
+          return block.text === '' || block.thinking === '' ? 'opening' : 'delta';
         }
         case 'content_block_delta': {
           readDelta(data.index, data.delta);

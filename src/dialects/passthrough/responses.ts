@@ -60,6 +60,9 @@ export function readAssistantTurn(response: Readonly<Record<string, unknown>>): 
   return { text, toolCalls };
 }
 
+/** Events of a response, an item or a part that has no content yet. */
+const openings = /^response\.(?:created|queued|in_progress|(?:output_item|content_part|reasoning_summary_part)\.added)$/;
+
 function createStreamReader(): StreamReader {
   let text = '';
   let problem: VendorErrorBody | null = null;
@@ -89,12 +92,8 @@ function createStreamReader(): StreamReader {
         case 'response.refusal.delta':
           text = appendBounded(text, asString(data.delta) ?? '');
           return 'delta';
-        case 'response.created':
-        case 'response.queued':
-        case 'response.in_progress':
-          return 'opening';
         default:
-          return 'delta';
+          return openings.test(data.type) ? 'opening' : 'delta';
       }
     },
     // The last event contains the complete response; an interrupted stream has only its text.

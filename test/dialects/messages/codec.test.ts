@@ -130,7 +130,7 @@ describe('the stream reader', () => {
         stop,
       ),
     );
-    expect(meanings).toEqual(['opening', 'delta', 'ignored', 'delta', 'delta', 'delta', 'delta', 'end']);
+    expect(meanings).toEqual(['opening', 'opening', 'ignored', 'delta', 'delta', 'delta', 'delta', 'end']);
     expect(reader.summary()).toMatchObject({
       tokens: { ...noTokens, input: 25, output: 15 },
       isFinal: true,
