@@ -21,7 +21,7 @@ describe('a stored price', () => {
     expect(parseStoredPrice(JSON.parse(JSON.stringify(toStoredPrice(prices))))).toEqual(prices);
   });
 
-  test('of image tokens is a line of its own, and the lines add up to the cost', () => {
+  test('of image tokens is a separate line, and the lines add up to the cost', () => {
     const price = { ...tokens, inputNanos: 5_000_000_000n, imageInputNanos: 8_000_000_000n };
     const call = { route: 'images', model: 'a/edit', cache: null, tokens: { ...noTokens, input: 1_000 }, costNanos: 7_400_000 } as const;
     const { lines, sumNanos, comparison } = explainCost({ ...call, units: { images: 1, imageTokens: 800 } }, of(price));
