@@ -19,7 +19,7 @@ import { acquireFileLock } from '../core/file-lock.ts';
 import { isObject } from '../core/json/narrow.ts';
 import { createConnections, type DatabaseLogger } from './connections.ts';
 import type { Database } from './database.ts';
-import { readEmptyDatabase } from './empty-database.ts';
+import { unpackEmptyDatabase } from './empty-database.ts';
 import { notifySafely } from './listener.ts';
 import { createValueTypes } from './value-types.ts';
 
@@ -56,12 +56,12 @@ export class DataDirError extends Error {
 export interface EmbeddedDatabaseOptions {
   readonly dataDir: string;
   readonly logger?: DatabaseLogger;
-  /** Reads the empty database that a first start unpacks; replaced by tests. */
-  readonly readEmpty?: typeof readEmptyDatabase;
+  /** Puts the shipped empty database into the folder of a first start; replaced by tests. */
+  readonly unpackEmpty?: typeof unpackEmptyDatabase;
 }
 
 /** Locks the directory and opens `<dataDir>/db`, which the first start creates. */
-export async function openEmbeddedDatabase({ dataDir, logger, readEmpty = readEmptyDatabase }: EmbeddedDatabaseOptions): Promise<Database> {
+export async function openEmbeddedDatabase({ dataDir, logger, unpackEmpty = unpackEmptyDatabase }: EmbeddedDatabaseOptions): Promise<Database> {
   const folder = join(dataDir, 'db');
   await ensureFolder(folder);
   const lock = await acquireFileLock(join(dataDir, 'db.lock'));
@@ -72,7 +72,7 @@ export async function openEmbeddedDatabase({ dataDir, logger, readEmpty = readEm
   try {
     const pglite = await openOrCreate(folder, {
       marker: join(dataDir, 'db.unfinished'),
-      readEmpty,
+      unpackEmpty,
       onUnusable: (error) => logger?.warn({ err: describeError(error) }, 'shipped empty database unusable; creating one'),
     });
     return wrapInPool(pglite, lock.release, logger);
@@ -158,16 +158,15 @@ async function openOrCreate(folder: string, { marker, ...options }: CreateOption
 }
 
 interface CreateOptions {
-  readonly readEmpty: typeof readEmptyDatabase;
+  readonly unpackEmpty: typeof unpackEmptyDatabase;
   readonly onUnusable: (error: unknown) => void;
 }
 
 /** From the shipped empty database, else by PGlite's `initdb`. */
-async function create(folder: string, { readEmpty, onUnusable }: CreateOptions): Promise<PGlite> {
+async function create(folder: string, { unpackEmpty, onUnusable }: CreateOptions): Promise<PGlite> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   try {
-    const empty = await readEmpty();
-    if (empty) return await open(folder, empty);
+    if (await unpackEmpty(folder)) return await open(folder);
   } catch (error) {
     onUnusable(error);
     await rm(folder, { recursive: true, force: true });
@@ -176,8 +175,8 @@ async function create(folder: string, { readEmpty, onUnusable }: CreateOptions):
   return open(folder);
 }
 
-async function open(folder: string, loadDataDir?: Blob): Promise<PGlite> {
-  const pglite = new LeanPGlite({ dataDir: folder, extensions: { vector }, startParams, ...(loadDataDir && { loadDataDir }) });
+async function open(folder: string): Promise<PGlite> {
+  const pglite = new LeanPGlite({ dataDir: folder, extensions: { vector }, startParams });
   await pglite.waitReady;
   return pglite;
 }

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -20,9 +20,26 @@ export async function emptyDatabaseFile(): Promise<URL> {
   return new URL(`./empty-database/${hash.slice(0, 16)}.tar.gz`, import.meta.url);
 }
 
-/** The archive, as PGlite loads it; null when there is none for the installed PGlite. Throws when it is damaged. */
-export async function readEmptyDatabase(): Promise<Blob | null> {
+/** Unpacks it into an empty folder. False when there is none for the installed PGlite. Throws when it is damaged. */
+export async function unpackEmptyDatabase(folder: string): Promise<boolean> {
   const file = await emptyDatabaseFile();
-  if (!existsSync(file)) return null;
-  return new Blob([await promisify(gunzip)(await readFile(file))]);
+  if (!existsSync(file)) return false;
+  // PGlite can load an archive too, but keeps the 25 MB in memory.
+  for (const { name, content } of readTar(await promisify(gunzip)(await readFile(file)))) {
+    if (content) await writeFile(join(folder, name), content);
+    else await mkdir(join(folder, name), { recursive: true });
+  }
+  return true;
+}
+
+/** Yields the files and folders (without content) of an archive in the format `ustar`. */
+function* readTar(archive: Buffer): Generator<{ name: string; content: Buffer | null }> {
+  const text = (start: number, length: number): string => archive.toString('latin1', start, start + length).split('\0', 1).join('');
+  for (let header = 0; text(header, 100) !== ''; ) {
+    const content = header + 512;
+    const size = Number.parseInt(text(header + 124, 12), 8);
+    const isFolder = text(header + 156, 1) === '5';
+    yield { name: text(header, 100), content: isFolder ? null : archive.subarray(content, content + size) };
+    header = content + Math.ceil(size / 512) * 512;
+  }
 }

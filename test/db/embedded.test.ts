@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { isConnectionError } from '../../src/db/connection-errors.ts';
-import type { Database } from '../../src/db/database.ts';
 import { DataDirError, openEmbeddedDatabase } from '../../src/db/embedded.ts';
-import { readEmptyDatabase } from '../../src/db/empty-database.ts';
+import { emptyDatabaseFile, unpackEmptyDatabase } from '../../src/db/empty-database.ts';
 
 let dataDir = '';
 beforeAll(async () => {
@@ -74,44 +74,35 @@ test('a database whose creation was interrupted is created again; without the ma
 });
 
 describe('a first start', () => {
-  const databases = (database: Database) => database.query('select datname as name from pg_database order by 1');
-
-  /** Opens a new directory whose first start reads `readEmpty`, and passes its database and the log to `work`. */
-  async function withNew(
-    readEmpty: () => Promise<Blob | null>,
-    work: (database: Database, warnings: string[]) => Promise<void>,
-  ): Promise<void> {
+  /** The names of its databases, and the warnings, after a first start that `unpackEmpty` serves. */
+  async function start(unpackEmpty: typeof unpackEmptyDatabase): Promise<{ databases: unknown[]; warnings: string[] }> {
     const folder = await mkdtemp(join(tmpdir(), 'gateway-first-start-'));
     const warnings: string[] = [];
-    const database = await openEmbeddedDatabase({
-      dataDir: folder,
-      readEmpty,
-      logger: { warn: (_fields, message) => warnings.push(message) },
-    });
-    await work(database, warnings);
+    const logger = { warn: (_fields: object, message: string) => warnings.push(message) };
+    const database = await openEmbeddedDatabase({ dataDir: folder, unpackEmpty, logger });
+    await database.query('create extension vector');
+    const databases = await database.query<{ name: string }>('select datname as name from pg_database order by 1');
     await database.close();
     await rm(folder, { recursive: true });
+    return { databases: databases.map(({ name }) => name), warnings };
   }
 
-  test('unpacks the empty database that is shipped for the installed PGlite', async () => {
-    expect(await readEmptyDatabase()).not.toBeNull(); // After an upgrade of PGlite run `node scripts/write-empty-database.js`.
-    await withNew(readEmptyDatabase, async (database, warnings) => {
-      expect(await databases(database)).toEqual([{ name: 'postgres' }]);
-      await database.query('create extension vector');
-      expect(warnings).toEqual([]);
-    });
+  test('unpacks the empty database of the installed PGlite, which is shipped', async () => {
+    // If not: after an upgrade of PGlite run `node scripts/write-empty-database.js`.
+    expect(existsSync(await emptyDatabaseFile())).toBe(true);
+    expect(await start(unpackEmptyDatabase)).toEqual({ databases: ['postgres'], warnings: [] });
   });
 
   test('creates a database when the shipped one is damaged', async () => {
-    const whole = await readEmptyDatabase();
-    // Half of the files, so that PostgreSQL stops when it reads its catalog.
-    await withNew(
-      async () => whole?.slice(0, 6_000_128) ?? null,
-      async (database, warnings) => {
-        expect(await databases(database)).toEqual([{ name: 'postgres' }, { name: 'template0' }, { name: 'template1' }]);
-        expect(warnings).toEqual(['shipped empty database unusable; creating one']);
-      },
-    );
+    const unpackHalf = async (folder: string): Promise<boolean> => {
+      await unpackEmptyDatabase(folder);
+      await rm(join(folder, 'base'), { recursive: true });
+      return true;
+    };
+    expect(await start(unpackHalf)).toEqual({
+      databases: ['postgres', 'template0', 'template1'],
+      warnings: ['shipped empty database unusable; creating one'],
+    });
   });
 });
 
