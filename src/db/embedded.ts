@@ -61,7 +61,11 @@ export interface EmbeddedDatabaseOptions {
 }
 
 /** Locks the directory and opens `<dataDir>/db`, which the first start creates. */
-export async function openEmbeddedDatabase({ dataDir, logger, unpackEmpty = unpackEmptyDatabase }: EmbeddedDatabaseOptions): Promise<Database> {
+export async function openEmbeddedDatabase({
+  dataDir,
+  logger,
+  unpackEmpty = unpackEmptyDatabase,
+}: EmbeddedDatabaseOptions): Promise<Database> {
   const folder = join(dataDir, 'db');
   await ensureFolder(folder);
   const lock = await acquireFileLock(join(dataDir, 'db.lock'));

@@ -34,7 +34,11 @@ export async function unpackEmptyDatabase(folder: string): Promise<boolean> {
 
 /** Yields the files and folders (without content) of an archive in the format `ustar`. */
 function* readTar(archive: Buffer): Generator<{ name: string; content: Buffer | null }> {
-  const text = (start: number, length: number): string => archive.toString('latin1', start, start + length).split('\0', 1).join('');
+  const text = (start: number, length: number): string =>
+    archive
+      .toString('latin1', start, start + length)
+      .split('\0', 1)
+      .join('');
   for (let header = 0; text(header, 100) !== ''; ) {
     const content = header + 512;
     const size = Number.parseInt(text(header + 124, 12), 8);
