@@ -116,6 +116,7 @@ async function call(work) {
   if (work.perSecond !== undefined) {
     const everyMs = 1_000 / work.perSecond;
     const timer = setInterval(() => {
+      // Without a free connection the call is made later.
       if (goesOn()) return free.shift()?.();
       clearInterval(timer);
       const rest = setInterval(() => {

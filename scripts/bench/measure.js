@@ -58,11 +58,15 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
     calls,
   });
   if (result.failure !== null || result.calls === 0) throw new Error(`${target.label}: ${result.failure ?? 'no call ended'}`);
+  const vendorCalls = ((await vendor.ask({})).requests - vendorBefore) / result.calls;
+  const expected = target.keys === null ? 1 : (scenario.vendorCalls ?? 1);
+  if (vendorCalls !== expected) throw new Error(`${target.label}: ${vendorCalls} instead of ${expected} vendor calls for each call`);
   if (target.database && stored !== undefined) await untilStored(target, stored + result.calls);
   const threads = await untilIdle(target, idleMs);
   const used = (/** @type {(name: string) => boolean} */ isCounted) =>
     [...threads].reduce((sum, [name, ms]) => sum + (isCounted(name) ? ms - (threadsBefore.get(name) ?? 0) : 0), 0);
-  const perCall = (/** @type {number} */ ms) => (ms * 1_000) / result.calls;
+  // Without /proc there are no threads.
+  const perCall = (/** @type {number} */ ms) => (threads.size === 0 ? Number.NaN : (ms * 1_000) / result.calls);
   return {
     calls: result.calls,
     cpuMicros: perCall(used(() => true)),
@@ -72,7 +76,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
     durations: result.durations,
     firstBytes: result.firstBytes,
     memory: memoryBytes(target.pid),
-    vendorCalls: ((await vendor.ask({})).requests - vendorBefore) / result.calls,
+    vendorCalls,
   };
 }
 

@@ -33,6 +33,12 @@ export function pinCores(measuredCores) {
   }
 }
 
+/** @param {string} signal */
+function endBy(signal) {
+  process.stderr.write(`ended by ${signal}\n`);
+  process.exit(1);
+}
+
 /** The caller ends the programs with `stopAll`. @param {string} folder for their output */
 export function createProcesses(folder) {
   /** @type {import('node:child_process').ChildProcess[]} */
@@ -41,7 +47,7 @@ export function createProcesses(folder) {
     for (const child of children) if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
   };
   process.once('exit', killAll);
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => endBy(signal));
 
   /** @param {import('node:child_process').ChildProcess} child */
   const stop = async (child) => {

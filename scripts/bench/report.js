@@ -49,7 +49,7 @@ export function summarize(scenario, roundsOf) {
       mainMicros: isVendor ? Number.NaN : middle((round) => round.mainMicros),
       databaseMicros: middle((round) => round.databaseMicros),
       toFloor: ratio(floor, cpu),
-      toFirst: ratio(first, cpu),
+      toFirst: target === 'floor' ? Number.NaN : ratio(first, cpu),
       perSecond: middle(perSecond),
       perSecondToFirst: ratio(first, perSecond),
       p50: centile(durations, 0.5),
@@ -96,6 +96,24 @@ export function formatTable(rows, title, extra) {
   return `\n${title}\n${heading}\n${lines.join('\n')}`;
 }
 
+/**
+ * A line for each scenario and gateway, as a table of Markdown.
+ * @param {Row[]} rows
+ * @param {(scenario: string) => string} titleOf
+ */
+export function formatSummary(rows, titleOf) {
+  const shown = columns.filter(([name]) => name !== 'perSecondToFirst' && rows.some((row) => Number.isFinite(row[name])));
+  const lines = rows
+    .filter(({ target }) => target !== 'floor' && target !== 'vendor')
+    .map((row) => {
+      const floor = rows.find(({ scenario, target }) => scenario === row.scenario && target === 'floor');
+      const values = shown.map(([name, , digits]) => format(Number(row[name]), digits));
+      return [titleOf(row.scenario), row.target, format(floor?.cpuMicros ?? Number.NaN, 0), ...values];
+    });
+  const heading = ['scenario', 'gateway', 'floor µs', ...shown.map(([, text]) => text)];
+  return `\n${[heading, heading.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n')}`;
+}
+
 /** @param {number} value @param {number} digits */
 function format(value, digits) {
   return Number.isFinite(value) ? value.toFixed(digits) : '-';
@@ -113,5 +131,6 @@ function centile(list, part) {
 
 /** @param {number[]} list */
 function median(list) {
-  return centile(Float64Array.from(list).sort(), 0.5);
+  const values = Float64Array.from(list).sort();
+  return (centile(values, 0.5) + (values[Math.ceil(values.length / 2) - 1] ?? Number.NaN)) / 2;
 }

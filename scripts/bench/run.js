@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { root } from '../launch.js';
 import { withBench } from './environment.js';
 import { measureOpenStreams } from './open-streams.js';
-import { formatTable, summarize } from './report.js';
+import { formatSummary, formatTable, summarize } from './report.js';
 import { parseOther, startRivals, suitsRivals } from './rivals.js';
 import { callsOf, scenarios } from './scenarios.js';
 import { measureProcesses } from './two-processes.js';
@@ -13,39 +13,48 @@ import { measureProcesses } from './two-processes.js';
 /** Scenarios that are measured in another way. */
 const otherScenarios = ['processes', 'open-streams'];
 
-/** @typedef {import('./report.js').Row | import('./open-streams.js').OpenStreams} AnyRow */
+/** @typedef {ReturnType<typeof parseOptions>} Options */
 
-/** @param {string[]} args of the command line @returns {Promise<AnyRow[]>} */
+/** @param {string[]} args of the command line */
 export async function runBenchmark(args) {
   const options = parseOptions(args);
-  /** @type {AnyRow[]} */
+  /** @type {import('./report.js').Row[]} */
   const rows = [];
-  await withBench({ vendorPort: options.vendorPort }, async (bench) => {
-    const { names, checkouts } = options;
-    /** @type {import('./environment.js').RunningTarget[]} */
-    const targets = [];
-    if (names.some((name) => name !== 'processes')) {
-      targets.push(await bench.startFloor());
-      for (const checkout of checkouts) {
-        const isTaken = targets.some(({ label }) => label === basename(checkout));
-        targets.push(await bench.startGateway(checkout, isTaken ? { label: checkout } : {}));
+  /** @type {import('./open-streams.js').OpenStreams[]} */
+  const openStreams = [];
+  try {
+    await withBench(options, async (bench) => {
+      const { names } = options;
+      const targets = names.some((name) => name !== 'processes') ? await startTargets(bench, options) : [];
+      const rivals = [...(options.rivals ? await startRivals(bench) : []), ...options.others];
+      for (const name of names) {
+        const scenario = scenarios[name];
+        if (!scenario) continue;
+        const all = suitsRivals(scenario) ? [...targets, ...rivals] : targets;
+        rows.push(...(await runScenario(bench, { name, scenario, targets: all, ...options })));
       }
-    }
-    const rivals = [...(options.rivals ? await startRivals(bench) : []), ...options.others];
-    for (const name of names) {
-      const scenario = scenarios[name];
-      if (!scenario) continue;
-      const all = suitsRivals(scenario) ? [...targets, ...rivals] : targets;
-      rows.push(...(await runScenario(bench, { name, scenario, targets: all, ...options })));
-    }
-    if (names.includes('open-streams')) rows.push(...(await measureOpenStreams(bench, { targets, streams: options.streams })));
-    if (!names.includes('processes')) return;
-    // Its gateways are others, and those of the other scenarios would take from their cores.
-    for (const { gateway } of targets) await gateway?.program.stop();
-    rows.push(...(await measureProcesses(bench, { ...options, calls: options.calls ?? callsOf({}) })));
-  });
-  if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(rows, null, 2)}\n`);
-  return rows;
+      if (names.includes('open-streams')) openStreams.push(...(await measureOpenStreams(bench, { targets, streams: options.streams })));
+      if (!names.includes('processes')) return;
+      // Its gateways are others, and those of the other scenarios would take from their cores.
+      for (const { gateway } of targets) await gateway?.program.stop();
+      rows.push(...(await measureProcesses(bench, { ...options, calls: options.calls ?? callsOf({}) })));
+    });
+  } finally {
+    // Also after a failure: what was measured before it took minutes.
+    if (rows.length > 0) console.log(formatSummary(rows, (name) => scenarios[name]?.title ?? name));
+    if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify([...rows, ...openStreams], null, 2)}\n`);
+  }
+}
+
+/** @param {import('./environment.js').Bench} bench @param {Options} options */
+async function startTargets(bench, { checkouts }) {
+  /** @type {import('./environment.js').RunningTarget[]} */
+  const targets = [await bench.startFloor()];
+  for (const checkout of checkouts) {
+    const isTaken = targets.some(({ label }) => label === basename(checkout));
+    targets.push(await bench.startGateway(checkout, isTaken ? { label: checkout } : {}));
+  }
+  return targets;
 }
 
 /**
@@ -64,6 +73,8 @@ async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp
   const perRound = calls ?? callsOf(scenario);
   /** @type {Map<string, import('./measure.js').Round[]>} */
   const results = new Map(targets.map(({ label }) => [label, []]));
+  // The response that the others get.
+  if (scenario.vendorCalls === 0) for (const target of targets) await bench.measure(target, { ...scenario, vendorCalls: 1 }, 1);
   if (warmUp > 0) for (const target of targets) await bench.measure(target, scenario, perRound * warmUp);
   for (let done = 0; done < rounds; done += 1) {
     // Every other round in the opposite order, so that a machine that becomes slower favours none.

@@ -15,6 +15,7 @@ import { questionText } from './texts.js';
  * @property {number} [perSecond]
  * @property {boolean} [grows]
  * @property {boolean} [streams] also prints the time of the first byte
+ * @property {number} [vendorCalls] that a gateway makes for each call; default: 1
  * @property {boolean} [direct] also measures the vendor without a gateway, for the latency that is added
  * @property {number} [calls] of a round; default: 3,000
  * @property {'memories'} [needs] what must be there before
@@ -45,7 +46,7 @@ export const scenarios = {
     headers: ['x-gateway-memory: recall'],
     needs: 'memories',
   },
-  'cache-hit': { title: 'cache hit, 16 connections', connections: 16, project: 'cache', body: same },
+  'cache-hit': { title: 'cache hit, 16 connections', connections: 16, project: 'cache', body: same, vendorCalls: 0 },
   stream: { title: '50-chunk stream at once, 16 connections', connections: 16, vendor: 'stream', streams: true, calls: 1_500 },
   'stream-paced': {
     title: '10 streams/s, chunks 10 ms apart',
@@ -72,6 +73,7 @@ export const scenarios = {
     vendor: 'failing',
     model: 'failing',
     floorVendor: 'plain',
+    vendorCalls: 2,
   },
 };
 
