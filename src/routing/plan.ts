@@ -49,29 +49,18 @@ export interface Planner {
 
 export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): Planner {
   const viewOf = (request: PlanRequest): SelectRequest => ({ ...request, catalog: catalog(), catalogFill: catalogFill() });
+  const findLast = createLastPlans();
   return {
     plan(request) {
-      const view = viewOf(request);
-      if (!hasProvider(request.project, view.catalog.providers)) {
-        throw noRoute('no providers configured', `the project has no provider for ${quoteName(request.modelAsked)}`);
-      }
-      const selection = selectFor(view, request);
-      const { open, skipped, isFilled } = selection;
-      if (open.length === 0) throw noRouteFor(view, request, selection);
-      const available = open.flatMap((id) => toCandidate(view.catalog, id) ?? []);
-      const ordered = orderByPriority(available, ({ id }) => (isRetired(request.project, id) ? 2 : 0));
       const { prompt, route } = request;
-      const { fitting, tooSmall } = prompt ? splitByWindow(ordered, route, prompt) : { fitting: ordered, tooSmall: [] };
-      const toEntry = ({ id }: Candidate, reason: string | null): PlanEntry => ({
-        model: id,
-        skipped: reason,
-        ...(isFilled ? { filled: true as const } : {}),
-      });
-      const entries = [
-        ...fitting.map((candidate) => toEntry(candidate, null)),
-        ...tooSmall.map((candidate) => toEntry(candidate, 'context_too_small')),
-      ];
-      return { candidates: fitting, entries: [...entries, ...skipped] };
+      const view = viewOf(request);
+      const plan = findLast(view, request, () => planAnyPrompt(view, request));
+      const { candidates } = plan;
+      const { fitting, tooSmall } = prompt ? splitByWindow(candidates, route, prompt) : { fitting: candidates, tooSmall: [] };
+      if (tooSmall.length === 0) return plan;
+      const entryOf = ({ id }: Candidate): readonly PlanEntry[] => plan.entries.filter(({ model }) => model === id);
+      const skipped = tooSmall.flatMap(entryOf).map((entry) => ({ ...entry, skipped: 'context_too_small' }));
+      return { candidates: fitting, entries: [...fitting.flatMap(entryOf), ...skipped, ...plan.entries.slice(candidates.length)] };
     },
     order(plan, { caller, project }) {
       const candidates = orderByPriority(plan.candidates, createPriority(project, caller.projectId, breakers));
@@ -81,6 +70,35 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
       return { candidates, entries: plan.entries.toSorted((left, right) => positionOf(left) - positionOf(right)) };
     },
     explain: (request) => selectFor(viewOf(request), request).skipped,
+  };
+}
+
+/** The plan of a prompt that every model can take. Throws `no_route`. */
+function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
+  if (!hasProvider(request.project, view.catalog.providers)) {
+    throw noRoute('no providers configured', `the project has no provider for ${quoteName(request.modelAsked)}`);
+  }
+  const selection = selectFor(view, request);
+  const { open, skipped, isFilled } = selection;
+  if (open.length === 0) throw noRouteFor(view, request, selection);
+  const available = open.flatMap((id) => toCandidate(view.catalog, id) ?? []);
+  const candidates = orderByPriority(available, ({ id }) => (isRetired(request.project, id) ? 2 : 0));
+  const entries = candidates.map(({ id }): PlanEntry => ({ model: id, skipped: null, ...(isFilled && { filled: true as const }) }));
+  return { candidates, entries: [...entries, ...skipped] };
+}
+
+/** Returns the plan of the key's last call if this one asks for the same, otherwise that of `create`. Keeps no prompt. */
+function createLastPlans() {
+  const plans = new WeakMap<Caller, { readonly asked: readonly unknown[]; readonly plan: Plan }>();
+  return (view: SelectRequest, request: PlanRequest, create: () => Plan): Plan => {
+    const { catalog, catalogFill, project, source, route } = view;
+    const { caller, modelAsked, autoTier = null, requiresPrice = false } = request;
+    const asked = [catalog, catalogFill, project, source, route, modelAsked, autoTier, requiresPrice];
+    const last = plans.get(caller);
+    if (last?.asked.every((value, index) => value === asked[index])) return last.plan;
+    const plan = create();
+    plans.set(caller, { asked, plan });
+    return plan;
   };
 }
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import type { TextRoute } from '../../src/core/call.ts';
 import { createBreakers } from '../../src/failover/breaker.ts';
 import { buildCatalog, splitModelId } from '../../src/routing/catalog.ts';
-import type { Plan } from '../../src/routing/plan.ts';
+import type { Plan, Planner, PlanRequest } from '../../src/routing/plan.ts';
 import { createPlanner } from '../../src/routing/plan.ts';
 import { type Asked, callerWith, idsOf, plan, price, project, source } from './plans.ts';
 
@@ -382,6 +383,35 @@ test('uses the current catalog', () => {
   expect(planner.plan(request).candidates).toHaveLength(2);
   catalog = buildCatalog({ ...source, tiers: { standard: ['azure/mini'] } });
   expect(planner.plan(request).candidates).toMatchObject([{ id: 'azure/mini' }]);
+});
+
+test('a plan does not depend on the earlier plans of the key', () => {
+  const caller = callerWith(['standard', 'mini', 'openai/gpt']);
+  const projects = [project, { ...project, tiers: { standard: ['mini'] } }, { ...project, retired: ['openai'] }];
+  const catalog = buildCatalog(source);
+  const create = () => createPlanner({ catalog: () => catalog, breakers: createBreakers({ now: () => 0 }), catalogFill: () => false });
+  const request = fc.record({
+    caller: fc.constant(caller),
+    project: fc.constantFrom(...projects),
+    source: fc.constantFrom('acme', 'app'),
+    route: fc.constantFrom('chat', 'embeddings'),
+    modelAsked: fc.constantFrom('auto', 'standard', 'mini'),
+    autoTier: fc.constantFrom(null, 'wide'),
+    requiresPrice: fc.boolean(),
+  });
+  const outcomeOf = (planner: Planner, asked: PlanRequest) => {
+    try {
+      return planner.plan(asked);
+    } catch (error) {
+      return String(error);
+    }
+  };
+  fc.assert(
+    fc.property(fc.array(request, { maxLength: 10 }), (requests) => {
+      const planner = create();
+      for (const asked of requests) expect(outcomeOf(planner, asked)).toEqual(outcomeOf(create(), asked));
+    }),
+  );
 });
 
 test.each([
