@@ -61,9 +61,19 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
   sendBytes(response, status, 'application/json', Buffer.from(JSON.stringify(body)));
 }
 
-/** Sends a complete body. `no-store`, because an intermediate cache would serve it to another caller. */
-export function sendBytes(response: ServerResponse, status: number, contentType: string, bytes: Buffer): void {
-  response.writeHead(status, { 'content-type': contentType, 'content-length': bytes.length, 'cache-control': 'no-store' });
+/**
+ * Sends a complete body. `no-store`, because an intermediate cache would serve it to another caller. `headers` are further names and values: a
+ * list passed at once takes less CPU time than single calls of `setHeader`.
+ */
+export function sendBytes(
+  response: ServerResponse,
+  status: number,
+  contentType: string,
+  bytes: Buffer,
+  headers: readonly string[] = [],
+): void {
+  const own = ['content-type', contentType, 'content-length', String(bytes.length), 'cache-control', 'no-store'];
+  response.writeHead(status, [...headers, ...own]);
   endWithLinger(response, bytes);
 }
 

@@ -9,21 +9,28 @@ import type { VideoStart } from '../pipeline/video/start-video.ts';
 import type { FileResponse } from '../pipeline/video/video-queries.ts';
 import { type ErrorStyle, sendBytes, sendJson } from './error-handler.ts';
 
-/** Names the call in the headers, also as the request id that SDKs of the dialect show. */
+/** Names and values of the headers that name the call, also as the request id that SDKs of the dialect show. */
+export function callIdHeaders(id: string, style: ErrorStyle): string[] {
+  return ['x-gateway-call-id', id, style === 'messages' ? 'request-id' : 'x-request-id', id];
+}
+
+/** Sets these headers on a response that is sent in another way. */
 export function setCallId(response: ServerResponse, id: string, style: ErrorStyle): void {
-  response.setHeader('x-gateway-call-id', id);
-  response.setHeader(style === 'messages' ? 'request-id' : 'x-request-id', id);
+  const headers = callIdHeaders(id, style);
+  for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
 }
 
 /** Resolves when the response is handed to the connection, or the caller has disconnected. */
-export async function sendCallResponse(response: ServerResponse, callResponse: CallResponse): Promise<void> {
-  setModelHeader(response, callResponse.model);
-  if (callResponse.cache !== null) response.setHeader('x-gateway-cache', callResponse.cache);
+export async function sendCallResponse(response: ServerResponse, callResponse: CallResponse, idHeaders: readonly string[]): Promise<void> {
+  const { model, cache } = callResponse;
+  const headers = [...idHeaders, 'x-gateway-model', toHeaderValue(model)];
+  if (cache !== null) headers.push('x-gateway-cache', cache);
   if (callResponse.kind === 'plain') {
-    sendBytes(response, callResponse.status, callResponse.contentType, callResponse.bytes);
+    sendBytes(response, callResponse.status, callResponse.contentType, callResponse.bytes, headers);
     return;
   }
-  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', 'x-accel-buffering': 'no' });
+  headers.push('content-type', 'text/event-stream', 'cache-control', 'no-cache', 'x-accel-buffering', 'no');
+  response.writeHead(200, headers);
   await sendChunks(response, callResponse.chunks);
 }
 
@@ -72,7 +79,11 @@ async function waitUntilDrained(response: ServerResponse): Promise<boolean> {
   return await Promise.race([moved, timedOut]).finally(() => abort.abort());
 }
 
-/** Characters of model ids that are not allowed in header values are replaced. */
 export function setModelHeader(response: ServerResponse, model: string): void {
-  response.setHeader('x-gateway-model', model.replace(/[^\x20-\x7e]/g, '?'));
+  response.setHeader('x-gateway-model', toHeaderValue(model));
+}
+
+/** Characters of model ids that are not allowed in header values are replaced. */
+function toHeaderValue(model: string): string {
+  return model.replace(/[^\x20-\x7e]/g, '?');
 }

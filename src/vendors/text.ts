@@ -54,7 +54,7 @@ export type VendorResponse = JsonResponse | StreamResponse;
 export async function sendToVendor(httpClient: VendorHttpClient, request: TextRequest): Promise<VendorResponse> {
   const { provider, codec, body, stream, signal } = request;
   const response = await httpClient.send({
-    url: new URL(provider.baseUrl + codec.path),
+    url: addressOf(provider, codec.path),
     method: 'POST',
     headers: {
       'content-type': 'application/json',
@@ -72,6 +72,17 @@ export async function sendToVendor(httpClient: VendorHttpClient, request: TextRe
   });
   if (!isSuccess(response)) throw await readStatusError(response, request);
   return stream ? openStream(response, request) : readJson(response, request);
+}
+
+/** Parsed addresses of each provider's routes. */
+const addresses = new WeakMap<Provider, Map<string, URL>>();
+
+function addressOf(provider: Provider, path: string): URL {
+  const known = addresses.get(provider) ?? new Map<string, URL>();
+  addresses.set(provider, known);
+  const address = known.get(path) ?? new URL(provider.baseUrl + path);
+  known.set(path, address);
+  return address;
 }
 
 async function readJson(response: HttpResponse, { provider, codec }: TextRequest): Promise<JsonResponse> {

@@ -28,7 +28,7 @@ import {
   parseTimeoutMs,
   pickForwardedHeaders,
 } from '../headers.ts';
-import { sendCallResponse, setCallId } from '../send-response.ts';
+import { callIdHeaders, sendCallResponse, setCallId } from '../send-response.ts';
 
 /** The part of a project that the inference routes need. */
 export interface RoutedProject {
@@ -62,11 +62,11 @@ export interface FormatConversion {
 export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversion?: FormatConversion) {
   const { findCaller, findProject, memorySettings, handleCall, clock, logger } = deps;
   const codec = routeCodecs[route];
+  const style = route === 'messages' ? 'messages' : 'chat';
 
   return async function textRoute(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = clock.now();
     const id = newId(startedAt);
-    setCallId(response, id, route === 'messages' ? 'messages' : 'chat');
     try {
       const callerLookup = findCaller(parseKey(request.headers, route === 'messages'));
       const caller = callerLookup instanceof Promise ? await callerLookup : callerLookup;
@@ -83,12 +83,13 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       if (call.stream) detectAbandonedStream(response, keepAliveComment);
       try {
         const answer = await handleCall(call, project.settings, cancellation);
-        await sendCallResponse(response, conversion ? conversion.toCaller(answer) : answer);
+        await sendCallResponse(response, conversion ? conversion.toCaller(answer) : answer, callIdHeaders(id, style));
       } finally {
         cancellation.clearDeadline();
       }
     } catch (error) {
-      sendError(response, isDialect(route) ? error : toPlainTextError(error), route === 'messages' ? 'messages' : 'chat', logger);
+      if (!response.headersSent) setCallId(response, id, style);
+      sendError(response, isDialect(route) ? error : toPlainTextError(error), style, logger);
     }
   };
 }
