@@ -4,8 +4,7 @@
  * Secrets are redacted in the finished line, which covers every field, error message and stack. The prefix of a secret stays, so that an operator
  * can identify the key.
  */
-import { types } from 'node:util';
-import pino from 'pino';
+import { inspect, types } from 'node:util';
 import { createLogOutput, type LogOutput } from './log-output.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -27,25 +26,38 @@ export interface LoggerOptions {
   readonly process?: number;
 }
 
-/** The error in the field `err` is written with message, stack and causes. */
+const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
+
+/**
+ * The error in the field `err` is written with message, stack and causes. A line is written for every call, so it is put together from parts:
+ * a library for logs took three times as much CPU time (measured).
+ */
 export function createLogger({ level, destination, process: slot }: LoggerOptions): Logger {
   const target = destination ?? standardOutput();
-  const logger = pino(
-    {
-      level,
-      base: slot === undefined ? null : { process: slot },
-      timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-      serializers: { err: serializeError },
-    },
-    { write: (line: string) => target.write(redactSecrets(line)) },
-  );
-  return {
-    debug: (fields, message) => logger.debug(fields, message),
-    info: (fields, message) => logger.info(fields, message),
-    warn: (fields, message) => logger.warn(fields, message),
-    error: (fields, message) => logger.error(fields, message),
+  const base = slot === undefined ? '' : `,"process":${slot}`;
+  const writer = (name: Exclude<LogLevel, 'silent'>): Logger['info'] => {
+    if (levels.indexOf(name) < levels.indexOf(level)) return () => undefined;
+    return (fields, message) => {
+      const start = `{"level":"${name}","time":"${new Date().toISOString()}"${base}`;
+      target.write(redactSecrets(`${start}${formatFields(fields)},"msg":${JSON.stringify(message)}}\n`));
+    };
   };
+  return { debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') };
+}
+
+/** The members of the fields with a comma before them. */
+function formatFields(fields: LogFields): string {
+  const json = stringify('err' in fields ? { ...fields, err: serializeError(fields.err) } : fields);
+  return json === '{}' ? '' : `,${json.slice(1, -1)}`;
+}
+
+/** JSON of any object, also of one with a cycle or a BigInt. */
+function stringify(fields: LogFields): string {
+  try {
+    return JSON.stringify(fields);
+  } catch {
+    return JSON.stringify({ fields: inspect(fields) });
+  }
 }
 
 /** Accessing Node's own stream puts a pipe into non-blocking mode: when full, it rejects bytes instead of blocking the process. */

@@ -26,6 +26,19 @@ test('messages below the level are not written', () => {
   expect(lines).toEqual([]);
 });
 
+test('fields that are not JSON are written as text', () => {
+  const { logger, lines } = recorded();
+  const cycle: Record<string, unknown> = { tokens: 12n };
+  logger.info({ ...cycle, cycle: Object.assign(cycle, { cycle }) }, 'odd');
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ fields: expect.stringContaining('12n'), msg: 'odd' });
+});
+
+test('a line names the process of a cluster, and has no fields when there are none', () => {
+  const lines: string[] = [];
+  createLogger({ level: 'info', process: 2, destination: { write: (line) => lines.push(line) } }).info({}, 'ready');
+  expect(JSON.parse(lines[0] ?? '')).toEqual({ level: 'info', time: expect.any(String), process: 2, msg: 'ready' });
+});
+
 test('errors are written with message, code and causes', () => {
   const { logger, lines } = recorded();
   const cause = Object.assign(new Error('refused'), { code: 'ECONNREFUSED' });
