@@ -17,18 +17,18 @@ export interface Program {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Of the client's package. */
-  readonly version: string;
+  /** Returns the version of the client's package. */
+  readonly version: () => Promise<string>;
 }
 
-/** Installs the client if necessary; returns how to run its driver. Throws with the reason when it cannot be installed. */
-export async function installClient(client: Client): Promise<Program> {
+/** Installs the client if necessary; returns how to run a driver of it. Throws with the reason when it cannot be installed. */
+export async function installClient(client: Client, driverName = client.driver): Promise<Program> {
   const folder = isInDependencies(client) ? root : await ensurePackages(client.runtime, client.packages);
-  const driver = join(drivers, client.driver);
-  const version = await versionOf(client.runtime, folder, client.packages[0]);
+  const driver = join(drivers, driverName);
+  const version = (): Promise<string> => versionOf(client.runtime, folder, client.packages[0]);
   switch (client.runtime) {
     case 'node': {
-      const args = ['--import', join(drivers, 'resolve-from.js'), driver];
+      const args = ['--import', join(drivers, 'resolve-from.js'), join(drivers, 'driver.js'), driverName];
       return {
         command: process.execPath,
         args,

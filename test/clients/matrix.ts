@@ -59,7 +59,7 @@ async function runOne(client: Client, target: Target): Promise<ClientRecord> {
   const common = { name: nameOf(packages[0]), runtime, api, packages };
   try {
     const program = await installClient(client);
-    return { ...common, version: program.version, outcomes: await runClient(client, program, target) };
+    return { ...common, version: await program.version(), outcomes: await runClient(client, program, target) };
   } catch (error) {
     // The row says so, and the other clients still run.
     return { ...common, version: null, outcomes: null, problem: messageOf(error) };

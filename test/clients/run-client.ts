@@ -2,6 +2,7 @@
 import { run } from '../support/run.ts';
 import { type CaseName, caseNames, cases, type Seen, samples, type Vendor, vendors } from './cases.ts';
 import type { Client } from './clients.ts';
+import { drive } from './drivers/driver.js';
 import type { Program } from './install.ts';
 
 export interface Target {
@@ -50,23 +51,60 @@ function runsOf(modelOf: (vendor: Vendor, script: string) => string) {
   );
 }
 
-export async function runClient(client: Client, program: Program, { url, key }: Target): Promise<Outcomes> {
-  clientsSoFar += 1;
-  // Scripts such as `fail-once-500` count by model name.
-  const own = `client-${process.pid}-${clientsSoFar}`;
-  const ownModel = (vendor: Vendor, script: string): string =>
-    `${vendor}/${script}${script === cases.retries.script ? `+${own}-${vendor}` : ''}`;
-  const runs = runsOf(client.knownModels ? knownModelOf : ownModel);
-  const job = JSON.stringify({ url, key, flavor: client.api, samples, runs });
+export async function runClient(client: Client, program: Program, target: Target): Promise<Outcomes> {
+  const [outcomes] = await runClients([client], program, target);
+  return outcomes ?? { chat: {}, messages: {} };
+}
+
+/** Runs the clients of one program. `concurrency` is the number of cases that run at the same time. */
+export async function runClients(
+  clients: readonly Client[],
+  program: Program,
+  target: Target,
+  { concurrency = 1 } = {},
+): Promise<readonly Outcomes[]> {
+  const jobs = clients.map((client) => ({ ...createJob(client, target), concurrency, driver: client.driver }));
   // Only what the program needs, so that no setting of the machine changes what a client does.
   const { PATH = '', HOME = '' } = process.env;
-  const output = await run(program.command, program.args, { env: { PATH, HOME, ...program.env, CLIENT_JOB: job }, timeoutMs: limitMs });
+  const given = { CLIENT_JOB: JSON.stringify(jobs[0]), ...(jobs.length > 1 && { CLIENT_JOBS: JSON.stringify(jobs) }) };
+  const output = await run(program.command, program.args, { env: { PATH, HOME, ...program.env, ...given }, timeoutMs: limitMs });
+  const lines = output.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line) as DriverLine] : []));
+  return clients.map((client, index) =>
+    toOutcomes(
+      client,
+      lines.filter(({ id }) => id === jobs[index]?.id),
+    ),
+  );
+}
+
+/** Runs a client of the clone in this process, whose settings it sees. */
+export async function runClientHere(client: Client, target: Target, concurrency: number): Promise<Outcomes> {
+  const lines: DriverLine[] = [];
+  await drive(client.driver, { ...createJob(client, target), concurrency }, (line) => lines.push(line));
+  return toOutcomes(client, lines);
+}
+
+function toOutcomes(client: Client, lines: readonly DriverLine[]): Outcomes {
   const outcomes: Record<Vendor, Partial<Record<CaseName, string>>> = { chat: {}, messages: {} };
-  for (const line of output.split('\n').filter((each) => each.startsWith('{'))) {
-    const { vendor, case: name, seen } = JSON.parse(line) as { vendor: Vendor; case: CaseName; seen: Seen };
-    outcomes[vendor][name] = judge(client, vendor, name, seen);
-  }
+  for (const { vendor, case: name, seen } of lines) outcomes[vendor][name] = judge(client, vendor, name, seen);
   return outcomes;
+}
+
+interface DriverLine {
+  readonly id: string;
+  readonly vendor: Vendor;
+  readonly case: CaseName;
+  readonly seen: Seen;
+}
+
+function createJob(client: Client, { url, key }: Target) {
+  clientsSoFar += 1;
+  // Scripts such as `fail-once-500` count by model name.
+  const id = `client-${process.pid}-${clientsSoFar}`;
+  const ownModel = (vendor: Vendor, script: string): string =>
+    `${vendor}/${script}${script === cases.retries.script ? `+${id}-${vendor}` : ''}`;
+  const runs = runsOf(client.knownModels ? knownModelOf : ownModel);
+  return { id, url, key, flavor: client.api, samples, runs };
 }
 
 /** Prefix of an outcome that an exception of the client describes. */

@@ -1,12 +1,12 @@
 /** Flavors: `chat` and `responses` of @ai-sdk/openai, `messages` of @ai-sdk/anthropic. */
 import * as ai from 'ai';
-import { drive, readJob, toolResults } from './driver.js';
+import { toolResults } from './samples.js';
 
-const { flavor: chosen } = readJob();
-const provider = chosen === 'messages' ? await import('@ai-sdk/anthropic') : await import('@ai-sdk/openai');
+globalThis.AI_SDK_LOG_WARNINGS = false;
 
-await drive(({ url, key, flavor, samples }) => {
-  const modelOf = createModel(url, key, flavor);
+/** @param {any} job */
+export async function createCases({ url, key, flavor, samples }) {
+  const modelOf = await createModel(url, key, flavor);
   // With the default the SDK sends the ids of earlier items, which only a vendor that stores them can read.
   const withoutStore = flavor === 'responses' ? { providerOptions: { openai: { store: false } } } : {};
   const prompt = samples.question;
@@ -94,11 +94,11 @@ await drive(({ url, key, flavor, samples }) => {
       },
     }),
   };
-});
+}
 
-function createModel(url, key, flavor) {
+async function createModel(url, key, flavor) {
   const settings = { baseURL: `${url}/v1`, apiKey: key };
-  if (flavor === 'messages') return provider.createAnthropic(settings);
-  const openai = provider.createOpenAI(settings);
+  if (flavor === 'messages') return (await import('@ai-sdk/anthropic')).createAnthropic(settings);
+  const openai = (await import('@ai-sdk/openai')).createOpenAI(settings);
   return flavor === 'chat' ? openai.chat : openai.responses;
 }

@@ -32,7 +32,9 @@ func main() {
 		return text
 	}
 
-	plain := func(params anthropic.MessageNewParams) (*anthropic.Message, error) { return client.Messages.New(ctx, params) }
+	plain := func(params anthropic.MessageNewParams) (*anthropic.Message, error) {
+		return client.Messages.New(ctx, params)
+	}
 	streamed := func(params anthropic.MessageNewParams) (*anthropic.Message, int, error) {
 		stream := client.Messages.NewStreaming(ctx, params)
 		message := anthropic.Message{}

@@ -1,7 +1,8 @@
 import Anthropic from '@anthropic-ai/sdk';
-import { drive, toolResults } from './driver.js';
+import { toolResults } from './samples.js';
 
-await drive(({ url, key, samples }) => {
+/** @param {any} job */
+export async function createCases({ url, key, samples }) {
   const client = new Anthropic({ baseURL: url, apiKey: key });
   const ask = (content) => [{ role: 'user', content }];
   const tools = samples.tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters }));
@@ -77,4 +78,4 @@ await drive(({ url, key, samples }) => {
       },
     }),
   };
-});
+}

@@ -1,29 +1,40 @@
 /**
- * Runs the cases that a client has, and prints one JSON line per case. The job is in the variable CLIENT_JOB:
- * `{ url, key, flavor, samples, runs: [{ vendor, case, model }] }`.
+ * Runs the cases that a client has. As a program it is called with the name of a driver, and prints one JSON line per case. The job is in the
+ * variable CLIENT_JOB: `{ id, url, key, flavor, samples, concurrency, runs: [{ vendor, case, model }] }`.
  */
 
-export function readJob() {
-  return JSON.parse(process.env['CLIENT_JOB'] ?? '');
+/**
+ * Calls `report` for each case of the job that the driver has.
+ *
+ * @param {string} driver
+ * @param {any} job
+ * @param {(line: any) => void} report
+ */
+export async function drive(driver, job, report) {
+  const { createCases } = await import(`./${driver}`);
+  const cases = await createCases(job);
+  const waiting = job.runs.filter((/** @type {any} */ run) => cases[run.case] !== undefined);
+  const work = async () => {
+    for (let run = waiting.shift(); run !== undefined; run = waiting.shift()) {
+      const seen = await cases[run.case](run.model).catch((/** @type {any} */ error) => ({ error: describe(error) }));
+      report({ id: job.id, vendor: run.vendor, case: run.case, seen });
+    }
+  };
+  await Promise.all(Array.from({ length: job.concurrency }, work));
 }
 
-/** @param {(job: any) => Record<string, (model: string) => Promise<object>>} createCases */
-export async function drive(createCases) {
-  const job = readJob();
-  const cases = createCases(job);
-  for (const { vendor, case: name, model } of job.runs) {
-    const run = cases[name];
-    if (run === undefined) continue;
-    const seen = await run(model).catch((error) => ({ error: describe(error) }));
-    process.stdout.write(`${JSON.stringify({ vendor, case: name, seen })}\n`);
-  }
-}
-
-/** Frameworks put the vendor's message into a cause, or into the last error of their own retries. */
+/**
+ * Frameworks put the vendor's message into a cause, or into the last error of their own retries.
+ *
+ * @param {any} error
+ */
 function describe(error) {
   const inner = [error, error.cause, error.lastError].filter(Boolean);
   return { name: error.constructor.name, message: inner.map((each) => `${each.message}${each.responseBody ?? ''}`).join('; ') };
 }
 
-/** What the tools of the cases return. */
-export const toolResults = { get_weather: 'sunny', get_time: 'noon' };
+if (import.meta.main) {
+  await drive(process.argv[2] ?? '', JSON.parse(process.env['CLIENT_JOB'] ?? ''), (line) =>
+    process.stdout.write(`${JSON.stringify(line)}\n`),
+  );
+}

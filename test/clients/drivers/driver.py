@@ -2,6 +2,8 @@
 
 import json
 import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 TOOL_RESULTS = {"get_weather": "sunny", "get_time": "noon"}
 JOB = json.loads(os.environ["CLIENT_JOB"])
@@ -18,15 +20,22 @@ IMAGE_URL = "data:image/png;base64," + SAMPLES["image"]
 
 def drive(cases):
     """Calls `cases[name](model)` for each run of the job."""
-    for run in JOB["runs"]:
-        case = cases.get(run["case"])
-        if case is None:
-            continue
+
+    def work(run):
         try:
-            seen = case(run["model"])
+            seen = cases[run["case"]](run["model"])
         except Exception as error:  # What a client throws is what the case is about.
             seen = {"error": describe(error)}
-        print(json.dumps({"vendor": run["vendor"], "case": run["case"], "seen": seen}), flush=True)
+        sys.stdout.write(json.dumps({"id": JOB["id"], "vendor": run["vendor"], "case": run["case"], "seen": seen}) + "\n")
+
+    runs = [run for run in JOB["runs"] if run["case"] in cases]
+    if JOB["concurrency"] == 1:  # Some frameworks need the main thread.
+        for run in runs:
+            work(run)
+    else:
+        with ThreadPoolExecutor(JOB["concurrency"]) as threads:
+            list(threads.map(work, runs))
+    sys.stdout.flush()
 
 
 def describe(error):

@@ -1,12 +1,11 @@
 /** Flavors: `chat` and `responses` of @langchain/openai, `messages` of @langchain/anthropic. */
 import { ContextOverflowError } from '@langchain/core/errors';
 import { HumanMessage, ToolMessage } from '@langchain/core/messages';
-import { drive, readJob, toolResults } from './driver.js';
+import { toolResults } from './samples.js';
 
-const { flavor: chosen } = readJob();
-const packageOf = chosen === 'messages' ? await import('@langchain/anthropic') : await import('@langchain/openai');
-
-await drive(({ url, key, flavor, samples }) => {
+/** @param {any} job */
+export async function createCases({ url, key, flavor, samples }) {
+  const packageOf = flavor === 'messages' ? await import('@langchain/anthropic') : await import('@langchain/openai');
   const modelOf = (model, more = {}) =>
     flavor === 'messages'
       ? new packageOf.ChatAnthropic({ model, apiKey: key, anthropicApiUrl: url, maxTokens: 500, ...more })
@@ -89,4 +88,4 @@ await drive(({ url, key, flavor, samples }) => {
       },
     }),
   };
-});
+}

@@ -4,9 +4,10 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { Agent } from '@mastra/core/agent';
 import { createTool } from '@mastra/core/tools';
 import { z } from 'zod';
-import { drive, toolResults } from './driver.js';
+import { toolResults } from './samples.js';
 
-await drive(({ url, key, flavor, samples }) => {
+/** @param {any} job */
+export async function createCases({ url, key, flavor, samples }) {
   const settings = { baseURL: `${url}/v1`, apiKey: key };
   const modelOf = {
     chat: (model) => ({ id: `gateway/${model}`, url: `${url}/v1`, apiKey: key }),
@@ -78,4 +79,4 @@ await drive(({ url, key, flavor, samples }) => {
       return { text: await result.text, reasoning: await result.reasoningText };
     },
   };
-});
+}

@@ -1,11 +1,12 @@
 /** Flavors: `responses` and `chat`, the two model classes of @openai/agents. */
 import { Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, setTracingDisabled, tool } from '@openai/agents';
 import OpenAI from 'openai';
-import { drive, toolResults } from './driver.js';
+import { toolResults } from './samples.js';
 
 setTracingDisabled(true);
 
-await drive(({ url, key, flavor, samples }) => {
+/** @param {any} job */
+export async function createCases({ url, key, flavor, samples }) {
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: key });
   const Model = flavor === 'chat' ? OpenAIChatCompletionsModel : OpenAIResponsesModel;
   const runner = new Runner({ tracingDisabled: true });
@@ -75,4 +76,4 @@ await drive(({ url, key, flavor, samples }) => {
       },
     }),
   };
-});
+}

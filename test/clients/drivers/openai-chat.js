@@ -1,7 +1,8 @@
 import OpenAI from 'openai';
-import { drive, toolResults } from './driver.js';
+import { toolResults } from './samples.js';
 
-await drive(({ url, key, samples }) => {
+/** @param {any} job */
+export async function createCases({ url, key, samples }) {
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: key });
   const { completions } = client.chat;
   const ask = (content) => [{ role: 'user', content }];
@@ -74,4 +75,4 @@ await drive(({ url, key, samples }) => {
       return { ids };
     },
   };
-});
+}

@@ -1,7 +1,8 @@
 import OpenAI from 'openai';
-import { drive, toolResults } from './driver.js';
+import { toolResults } from './samples.js';
 
-await drive(({ url, key, samples }) => {
+/** @param {any} job */
+export async function createCases({ url, key, samples }) {
   const { responses } = new OpenAI({ baseURL: `${url}/v1`, apiKey: key });
   const tools = samples.tools.map((fn) => ({ type: 'function', strict: true, ...fn }));
 
@@ -68,4 +69,4 @@ await drive(({ url, key, samples }) => {
       return { text: textOf(response), reasoning: summary.map(({ text }) => text).join('') };
     },
   };
-});
+}
