@@ -59,6 +59,25 @@ describe('records', () => {
     expect(readBack(record)).toEqual(record);
   });
 
+  test('records keep the form that older versions read', () => {
+    const call = settledCall({ content: { request: Buffer.from('{}'), response } });
+    const { metadata, result } = call;
+    const metaOf = (record: JournalRecord): unknown =>
+      decodeFrames(Buffer.concat(encodeRecord(record))).frames.map(({ meta, attachment }) => [
+        JSON.parse(meta.toString()),
+        attachment.toString(),
+      ])[0];
+    expect(metaOf({ kind: 'opened', metadata, attempts: [attemptStart] })).toEqual([
+      { kind: 'opened', facts: metadata, attempts: [attemptStart] },
+      '',
+    ]);
+    expect(metaOf({ kind: 'attempt', callId: 'x', attempt: attemptStart })).toEqual([
+      { kind: 'attempt', callId: 'x', attempt: attemptStart },
+      '',
+    ]);
+    expect(metaOf({ kind: 'settled', call })).toEqual([{ kind: 'settled', facts: metadata, result, content: { answer: response } }, '{}']);
+  });
+
   test('a record that this version does not know is unreadable; its call id is returned if it has one', () => {
     const read = (meta: string) => decodeFrames(frameOf(meta)).frames.map(decodeRecord)[0];
     expect(read('{"kind":"settled","facts":{"id":"x"}}')).toEqual({ kind: 'unreadable', callId: 'x' });

@@ -12,6 +12,7 @@
 import { type CallContent, isPromptRoute, type PromptRoute, type SettledCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
 import { parseJson } from '../../core/json/narrow.ts';
+import { mapInTurns } from '../../core/map-in-turns.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
@@ -36,7 +37,7 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
   const ids = candidates.map((call) => call.metadata.id);
   const stored = await findStoredCallIds(tx, ids);
   const newCalls = candidates.filter((call, index) => !stored.has(call.metadata.id) && ids.indexOf(call.metadata.id) === index);
-  const extracted = newCalls.map((call) => ({ call, text: extractText(call, masker) }));
+  const extracted = await mapInTurns(newCalls, (call) => ({ call, text: extractText(call, masker) }));
   const recordedCalls = extracted
     .filter(({ call, text }) => isRecorded(call, text, settings.get(call.metadata.projectId) ?? defaultMemorySettings))
     .map(({ call, text }) => toRecordedCall(call, text));

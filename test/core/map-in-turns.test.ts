@@ -1,0 +1,24 @@
+import { expect, test } from '@jest/globals';
+import { mapInTurns } from '../../src/core/map-in-turns.ts';
+
+/** Takes longer than a turn may. */
+function blockFor3Ms(): void {
+  for (const end = performance.now() + 3; performance.now() < end; );
+}
+
+test('long work lets the event loop turn between its items, and keeps their order', async () => {
+  let turns = 0;
+  const results = await mapInTurns([1, 2, 3], (item) => {
+    setImmediate(() => {
+      turns += 1;
+    });
+    blockFor3Ms();
+    return [item, turns];
+  });
+  expect(results).toEqual([
+    [1, 0],
+    [2, 1],
+    [3, 2],
+  ]);
+  expect(await mapInTurns([], String)).toEqual([]);
+});
