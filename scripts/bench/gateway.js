@@ -58,7 +58,9 @@ export async function startGateway({ name, checkout, processes, prefix, database
   };
   const main = join(checkout, 'src', 'main.ts');
   await promisify(execFile)(process.execPath, [main, 'migrate'], { cwd: checkout, env: { ...process.env, ...env } });
-  const program = await processes.start(name, [...prefix, process.execPath, ...flags, main, 'serve'], { cwd: checkout, env });
+  // The flag of the Dockerfile.
+  const command = [...prefix, process.execPath, '--min-semi-space-size=16', ...flags, main, 'serve'];
+  const program = await processes.start(name, command, { cwd: checkout, env });
 
   /** @type {(method: string, path: string, token: string, body: object) => Promise<any>} */
   const send = async (method, path, token, body) => {
