@@ -30,14 +30,13 @@ interface OpenCall extends ItemPlace {
 
 export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, CallerTool>): CallItems {
   const calls = new Map<number, OpenCall>();
-  /** Calls whose arguments are complete. */
-  const whole = new Set<number>();
+  /** Calls that have got arguments since they were last found incomplete. */
+  const changed = new Set<number>();
 
   const end = (position: number): string => {
     const call = calls.get(position);
     if (!call) return '';
     calls.delete(position);
-    whole.delete(position);
     const { id, index, isCustom, names, progress } = call;
     const place = { item_id: id, output_index: index };
     const given = isCustom ? parseCustomArguments(call.arguments, parseLossless) : call.arguments;
@@ -68,13 +67,16 @@ export function createCallItems(items: OutputItems, tools: ReadonlyMap<string, C
       if (!call || argumentText === '') return '';
       call.arguments += argumentText;
       call.progress.add(argumentText);
-      if (call.progress.isComplete()) whole.add(position);
-      else whole.delete(position);
+      changed.add(position);
       if (call.isCustom) return keepAliveComment;
       return items.event('response.function_call_arguments.delta', { item_id: call.id, output_index: call.index, delta: argumentText });
     },
     end,
-    endWhole: () => [...whole].map(end).join(''),
+    endWhole() {
+      const whole = [...changed].filter((position) => calls.get(position)?.progress.isComplete());
+      changed.clear();
+      return whole.map(end).join('');
+    },
     endAll: () => [...calls.keys()].map(end).join(''),
     open: () => [...calls.values()].map((call) => [call.index, toItem(call, 'incomplete', call.arguments)]),
   };
