@@ -194,16 +194,16 @@ describe('a call', () => {
     const inCalls = parses.filter(({ place }) => place === 'call');
     expect(inCalls).toHaveLength(calls);
     for (const { text } of inCalls) expect(text.slice(0, answerStart.length)).toBe(answerStart);
-    // Proof that other parses are seen and attributed: the vendor parses each body, the drain each record and each body.
+    // Proof that other parses are seen and attributed: the vendor and the drain parse each body.
     expect(parses.filter(({ place }) => place === 'vendor').length).toBeGreaterThanOrEqual(calls);
-    expect(parses.filter(({ place }) => place === 'drain').length).toBeGreaterThanOrEqual(2 * calls);
+    expect(parses.filter(({ place }) => place === 'drain').length).toBeGreaterThanOrEqual(calls);
     show(`${calls} plain calls on ${path}: ${inCalls.length} parses on their way, each of a vendor's answer`);
   });
 
   it.each([
-    ['/v1/chat/completions', 'chat'],
-    ['/v1/messages', 'messages'],
-  ] as const)('that is streamed on %s parses each event once, and never its request body', async (path, name) => {
+    ['/v1/chat/completions', 'chat', '{"id":"chatcmpl-'],
+    ['/v1/messages', 'messages', '{"type":"'],
+  ] as const)('that is streamed on %s parses the first of similar events, and never its request body', async (path, name, eventStart) => {
     const gateway = await shared().withProject(`streamed-${name}`);
     await makeCalls(gateway, path, { count: concurrency, stream: true });
     await stored(gateway, concurrency);
@@ -215,8 +215,10 @@ describe('a call', () => {
     await stored(gateway, concurrency + 1);
     stop();
     const inCall = parses.filter(({ place }) => place === 'call').map(({ text }) => text);
-    expect(events.length).toBeGreaterThan(5);
-    expect(inCall).toEqual(events);
+    expect(inCall[0]).toBe(events[0]);
+    expect(inCall.at(-1)).toBe(events.at(-1));
+    expect(inCall.length).toBeLessThan(events.length);
+    for (const text of inCall) expect(text.slice(0, eventStart.length)).toBe(eventStart);
   });
 });
 
