@@ -5,7 +5,7 @@ import { cpuMs, memoryBytes } from './proc.js';
 import { requestOf } from './scenarios.js';
 import { openChunkMs } from './texts.js';
 
-const samples = 6;
+const samples = 12;
 /** Files of a process besides its streams. */
 const otherFiles = 200;
 

@@ -9,6 +9,7 @@
  * @property {number} rounds
  * @property {number} calls
  * @property {number} cpuMicros per call; medians of the rounds, as all others
+ * @property {number[]} cpuMicrosOfRounds
  * @property {number} mainMicros
  * @property {number} databaseMicros
  * @property {number} toFloor median of the ratios of the same round
@@ -46,6 +47,7 @@ export function summarize(scenario, roundsOf) {
       rounds: rounds.length,
       calls: rounds.reduce((sum, round) => sum + round.calls, 0),
       cpuMicros: middle(cpu),
+      cpuMicrosOfRounds: rounds.map(cpu),
       mainMicros: isVendor ? Number.NaN : middle((round) => round.mainMicros),
       databaseMicros: middle((round) => round.databaseMicros),
       toFloor: ratio(floor, cpu),
@@ -62,7 +64,7 @@ export function summarize(scenario, roundsOf) {
   });
 }
 
-/** @type {[keyof Row, string, number][]} member, heading, digits */
+/** @type {[Exclude<keyof Row, 'cpuMicrosOfRounds'>, string, number][]} member, heading, digits */
 const columns = [
   ['cpuMicros', 'CPU µs', 0],
   ['mainMicros', 'main', 0],
