@@ -4,7 +4,7 @@ import { cpus, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { startGateway } from './gateway.js';
+import { nodeFlags, startGateway } from './gateway.js';
 import { measureRound } from './measure.js';
 import { openPostgres } from './postgres.js';
 import { createProcesses, pinCores } from './processes.js';
@@ -69,7 +69,7 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
     /** @returns {Promise<RunningTarget>} */
     async startFloor() {
       const file = fileURLToPath(new URL('floor.js', import.meta.url));
-      const floor = await processes.start('floor', [...measured, process.execPath, file, `http://127.0.0.1:${vendorPort}`]);
+      const floor = await processes.start('floor', [...measured, process.execPath, ...nodeFlags, file, `http://127.0.0.1:${vendorPort}`]);
       return { label: 'floor', ...floor, keys: null, database: null };
     },
     /**

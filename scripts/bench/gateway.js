@@ -9,6 +9,8 @@ import { gatewayConfig } from './scenarios.js';
 const adminToken = 'token-for-measurements';
 const ceilings = { calls: 1_000_000_000, cost: 1_000_000, rpm: 100_000_000, tpm: 1_000_000_000_000 };
 const memories = 1_000;
+/** Those of the Dockerfile; the floor has them too. */
+export const nodeFlags = ['--min-semi-space-size=16'];
 
 /** Projects of the scenarios; `plain` also says what the others leave out. */
 const projects = {
@@ -58,8 +60,7 @@ export async function startGateway({ name, checkout, processes, prefix, database
   };
   const main = join(checkout, 'src', 'main.ts');
   await promisify(execFile)(process.execPath, [main, 'migrate'], { cwd: checkout, env: { ...process.env, ...env } });
-  // The flag of the Dockerfile.
-  const command = [...prefix, process.execPath, '--min-semi-space-size=16', ...flags, main, 'serve'];
+  const command = [...prefix, process.execPath, ...nodeFlags, ...flags, main, 'serve'];
   const program = await processes.start(name, command, { cwd: checkout, env });
 
   /** @type {(method: string, path: string, token: string, body: object) => Promise<any>} */
