@@ -1,5 +1,6 @@
 /** What every measurement needs: a folder, pinned programs, PostgreSQL, the vendor, the callers and the floor. */
-import { mkdtemp, rm } from 'node:fs/promises';
+import { rmSync } from 'node:fs';
+import { mkdtemp } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import process from 'node:process';
@@ -20,6 +21,8 @@ import { createProcesses, pinCores } from './processes.js';
  */
 export async function withBench({ vendorPort = 0 }, work) {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-bench-'));
+  // Also when a signal ends the run.
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const { isPinned, measured } = pinCores(1);
   const processes = createProcesses(folder);
   const postgres = await openPostgres();
@@ -33,7 +36,6 @@ export async function withBench({ vendorPort = 0 }, work) {
   } finally {
     await processes.stopAll();
     await postgres.close();
-    await rm(folder, { recursive: true, force: true });
   }
 }
 
