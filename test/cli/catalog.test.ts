@@ -7,6 +7,7 @@ import { runCommand } from '../../src/cli/commands.ts';
 import { shareGateway } from '../support/gateway.ts';
 
 const lent = shareGateway({
+  database: 'any',
   yaml: () => `
 providers:
   openai: { base_url: https://api.openai.com/v1, api_key: k, dialect: chat }

@@ -12,7 +12,7 @@ import { installClient } from './install.ts';
 import { readPage, readRecord, readRequests, replaceTables } from './record.ts';
 import { isAsDocumented, matrixYaml, type Outcomes, projectSettings, runClientHere, runClients } from './run-client.ts';
 
-const lent = shareGateway({ yaml: matrixYaml });
+const lent = shareGateway({ database: 'any', yaml: matrixYaml });
 const currentPython = 'anthropic==2.* openai==3.*';
 
 function isAffordable(client: Client): boolean {

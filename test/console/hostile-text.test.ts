@@ -56,7 +56,7 @@ const corpus = [...scripts, ...shapes];
 const priced = 'one/<img/src/onerror=ran=1>"x';
 const yaml = (vendorUrl: string, deadUrl: string): string =>
   defaultYaml(vendorUrl, deadUrl).replace('models:\n', `models:\n  ${JSON.stringify(priced)}: { input: 1, output: 1 }\n`);
-const gateway = shareGateway({ yaml });
+const gateway = shareGateway({ database: 'any', yaml });
 const chromium = sharedChromium();
 let planted: PlantedProject;
 

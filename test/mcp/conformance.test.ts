@@ -10,7 +10,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { shareGateway } from '../support/gateway.ts';
 import { addPerson, issueToken } from './people.ts';
 
-const shared = shareGateway({});
+const shared = shareGateway({ database: 'any' });
 const root = join(import.meta.dirname, '../..');
 
 /** Adds the token, which the suite cannot send. */

@@ -6,7 +6,7 @@ import { createPersonalTokens } from '../../src/people/personal-tokens.ts';
 import { shareGateway } from '../support/gateway.ts';
 import { addPerson, callTool, issueToken, withClient } from './people.ts';
 
-const shared = shareGateway({});
+const shared = shareGateway({ database: 'any' });
 
 const allScopes = 'settings:read settings:write memory:read usage:read';
 const listTools = { jsonrpc: '2.0', id: 1, method: 'tools/list' };

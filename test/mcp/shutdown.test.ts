@@ -5,7 +5,7 @@ import { addPerson, issueToken } from './people.ts';
 
 test('a listening client does not delay the shutdown', async () => {
   // Waiting for the client would take this minute, longer than the test may.
-  const stream = await withGateway({ graceMs: 60_000 }, async (gateway) => {
+  const stream = await withGateway({ database: 'any', graceMs: 60_000 }, async (gateway) => {
     const token = await issueToken(gateway, await addPerson(gateway, []));
     const response = await fetch(`${gateway.url}/mcp`, {
       method: 'POST',

@@ -9,6 +9,7 @@ const ids = async ({ call }: TestGateway, headers?: Record<string, string>): Pro
   (await jsonOf<{ data: { id: string }[] }>(call('/v1/models', undefined, headers))).data.map(({ id }) => id);
 
 const gateway = shareGateway({
+  database: 'any',
   yaml: (vendor) => `
 providers:
   one: { base_url: ${vendor}/v1, api_key: key-one, dialect: chat }
@@ -130,7 +131,7 @@ describe('400 no_route', () => {
 
   test('no providers', () =>
     withGateway(
-      { yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
+      { database: 'any', yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
       async ({ call }) => {
         const answer = await call(chatPath, ask('auto'));
         expect([answer.status, await answer.json()]).toMatchObject([

@@ -47,7 +47,7 @@ async function sent(gateway: TestGateway, path: string, body: string): Promise<s
 }
 
 it('a body reaches the vendor unchanged except for the model', () =>
-  withGateway({}, async (gateway) => {
+  withGateway({ database: 'any' }, async (gateway) => {
     await fc.assert(
       fc.asyncProperty(chatBody, async (body) => {
         expect(await sent(gateway, '/v1/chat/completions', body.replace('%MODEL%', '"one/echo"'))).toBe(body.replace('%MODEL%', '"echo"'));
@@ -61,7 +61,7 @@ it('a body reaches the vendor unchanged except for the model', () =>
   }));
 
 it('a streamed chat body gets stream_options.include_usage and is otherwise unchanged', () =>
-  withGateway({}, async (gateway) => {
+  withGateway({ database: 'any' }, async (gateway) => {
     const rest = '"messages":[{"role":"user","content":"\\u0041 1.0"}],"seed":12345678901234567890';
     const cases: [string, string][] = [
       [`{"model":"one/echo","stream":true,${rest}}`, `{"stream_options":{"include_usage":true},"model":"echo","stream":true,${rest}}`],
@@ -83,7 +83,7 @@ it('a streamed chat body gets stream_options.include_usage and is otherwise unch
   }));
 
 it('responses are returned byte for byte, plain and streamed, in both dialects', () =>
-  withGateway({}, async (gateway) => {
+  withGateway({ database: 'any' }, async (gateway) => {
     for (const [path, provider] of [
       ['/v1/chat/completions', 'one'],
       ['/v1/messages', 'three'],
@@ -112,7 +112,7 @@ function withoutIds(text: string): string {
 }
 
 it('only allowed headers are sent to the vendor', () =>
-  withGateway({}, async (gateway) => {
+  withGateway({ database: 'any' }, async (gateway) => {
     const secret = {
       'x-gateway-source': 'app',
       'x-gateway-memory-subject': 'ada',

@@ -14,7 +14,7 @@ const chains = {
 const yaml = (vendorUrl: string, deadUrl: string): string =>
   `${providersYaml(vendorUrl, deadUrl)}auto: { classifier: model }\ntiers: ${JSON.stringify(chains)}\n`;
 
-const lent = shareGateway({ yaml, clock: createSlowClock() });
+const lent = shareGateway({ database: 'any', yaml, clock: createSlowClock() });
 let project: TestGateway;
 let projects = 0;
 

@@ -8,6 +8,7 @@ import { callsOf, defaultYaml, jsonOf, shareGateway, type TestGateway } from '..
 import { expectChatError } from './inference-routes.ts';
 
 const lent = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) =>
     defaultYaml(vendorUrl, deadUrl).replace(
       'tiers:',

@@ -6,7 +6,7 @@ import { vendors, ways } from './dialects-gateway.ts';
 import type { InferenceRoute } from './inference-routes.ts';
 import { expectRouteError, projectLender, routeOf, routes } from './inference-routes.ts';
 
-const lent = shareGateway({});
+const lent = shareGateway({ database: 'any' });
 const lend = projectLender(lent, 'rules');
 
 /** A value of each class, and similar text that does not match. */

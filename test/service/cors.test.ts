@@ -36,7 +36,7 @@ afterAll(() => {
 
 const yaml = (vendorUrl: string, deadUrl: string): string =>
   `${defaultYaml(vendorUrl, deadUrl)}cors: { origins: [${app}, "${pageOrigin}"] }\n`;
-const lent = shareGateway({ yaml });
+const lent = shareGateway({ database: 'any', yaml });
 const chromium = sharedChromium();
 
 const preflight = ({ url }: TestGateway, path: string, origin: string): Promise<Response> =>

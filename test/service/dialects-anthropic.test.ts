@@ -26,6 +26,7 @@ afterAll(() => thinking.stop());
 beforeEach(() => void thinking.requests.splice(0));
 
 const lent = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}
   signing: { base_url: ${thinking.url}/v1, api_key: key, dialect: messages }
   reasoning: { base_url: ${thinking.url}/v1, api_key: key, dialect: chat }

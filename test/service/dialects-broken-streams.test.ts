@@ -25,6 +25,7 @@ const models = (['chat', 'messages'] as const).flatMap((vendor) =>
 );
 const prices = models.map((model) => `  "${model}": { input: 3, output: 15 }\n`);
 const lent = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}models:\n${prices.join('')}tiers:\n${tiers.join('')}`,
 });
 /** Breakers are per project. */

@@ -16,6 +16,7 @@ import {
 } from './dialects-gateway.ts';
 
 const lent = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}tiers: { embed: [three/echo, one/echo] }\n`,
 });
 

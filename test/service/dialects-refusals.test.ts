@@ -14,7 +14,7 @@ const tiers = `tiers:
   chat-then-refuses: [three/echo, one/refuse-422]
   messages-then-refuses: [one/echo, three/refuse-422]
 `;
-const lent = shareGateway({ yaml: (vendorUrl, deadUrl) => providersYaml(vendorUrl, deadUrl) + tiers });
+const lent = shareGateway({ database: 'any', yaml: (vendorUrl, deadUrl) => providersYaml(vendorUrl, deadUrl) + tiers });
 /** Breakers are per project. */
 const lend = projectLender(lent, 'refusals');
 

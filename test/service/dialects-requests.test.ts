@@ -5,6 +5,7 @@ import type { Dialect } from './dialects-gateway.ts';
 import { lastRequest, paths, providersYaml, translatedWays, vendors } from './dialects-gateway.ts';
 
 const lent = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) =>
     `${providersYaml(vendorUrl, deadUrl)}models:\n  three/echo: { input: 1, output: 5 }\n  three/bounded: { input: 1, output: 5, max_output_tokens: 777 }\n  three/schemas: { supports_schema: true, thinking: adaptive }\n  three/plain: { thinking: none }\n  one/plain: { reasons: false }\n`,
 });

@@ -38,6 +38,7 @@ afterAll(async () => {
 });
 
 const lent = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) => {
     partialTarget = vendorUrl;
     return `

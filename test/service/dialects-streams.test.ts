@@ -43,7 +43,7 @@ const yaml = (vendorUrl: string, deadUrl: string): string =>
     .filter((line, index, all) => all.indexOf(line) === index)
     .join('')}`;
 
-const lent = shareGateway({ yaml });
+const lent = shareGateway({ database: 'any', yaml });
 
 interface Received {
   readonly text: string | null;

@@ -17,7 +17,7 @@ import {
   webImage,
 } from './dialects-gateway.ts';
 
-const lent = shareGateway({ yaml: providersYaml });
+const lent = shareGateway({ database: 'any', yaml: providersYaml });
 
 const answer = 'You said: What is the capital of Norway?';
 const common = { maxRetries: 0, maxOutputTokens: 500 };

@@ -32,6 +32,7 @@ const models = {
   'four/echo+large': { max_input_tokens: 8_000 },
 };
 const lent = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}models: ${JSON.stringify(models)}\ntiers: ${JSON.stringify(tiers)}\n`,
 });
 let projects = 0;

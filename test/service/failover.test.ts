@@ -55,7 +55,7 @@ function hastyRow(vendorUrl: string, name: string, dialect: string): string {
   return `  ${name}: { base_url: ${vendorUrl}/v1, api_key: key-${name}, dialect: ${dialect}, first_byte_timeout_ms: 500 }\n`;
 }
 
-const lent = shareGateway({ yaml: chains });
+const lent = shareGateway({ database: 'any', yaml: chains });
 let projects = 0;
 
 /** Each test has its own project, and thus its own breakers. */

@@ -19,7 +19,7 @@ import { answerCheck, inside, requestsOf } from './described-requests.ts';
 import type { RawRequest } from './raw-requests.ts';
 import { rawRequests } from './raw-requests.ts';
 
-const lent = shareGateway({});
+const lent = shareGateway({ database: 'any' });
 
 const goodChat = { model: 'one/echo', messages: [{ role: 'user', content: 'still there?' }] };
 

@@ -6,7 +6,7 @@ import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, shareGateway } from '../support/gateway.ts';
 import { dialects, paths, providersYaml, vendors } from './dialects-gateway.ts';
 
-const lent = shareGateway({ yaml: providersYaml });
+const lent = shareGateway({ database: 'any', yaml: providersYaml });
 let projects = 0;
 const lend = (): Promise<TestGateway> => {
   projects += 1;

@@ -178,7 +178,7 @@ afterEach(() => {
 });
 
 describe('a call', () => {
-  const shared = shareGateway({ clock });
+  const shared = shareGateway({ database: 'any', clock });
 
   it.each([
     ['/v1/chat/completions', 'chat', '{"id":"chatcmpl-'],

@@ -4,6 +4,7 @@ import OpenAI from 'openai';
 import { callsOf, defaultYaml, jsonOf, shareGateway } from '../support/gateway.ts';
 
 const lent = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) =>
     `${defaultYaml(vendorUrl, deadUrl).replace('tiers:', 'tiers:\n  embed: [one/not-found, two/embed]\n  flaky: [one/fail-500, two/echo]\n  refusing: [one/refuse-422, two/refuse-400]')}`.replace(
       'models:',

@@ -46,6 +46,7 @@ beforeEach(() => {
 });
 
 const shared = shareGateway({
+  database: 'any',
   yaml: (_demoUrl, deadUrl) => `
 providers:
   own: { base_url: ${vendorUrl}/v1, api_key: vendor-key, dialect: chat }

@@ -48,6 +48,7 @@ export function shareVendor(): SharedVendor {
   const assets = createListener();
   beforeAll(() => Promise.all([vendor.listen(), assets.listen()]));
   const lent = shareGateway({
+    database: 'any',
     yaml: () => `
 providers:
   own: { base_url: ${vendor.url}/v1, api_key: ${vendorKey}, dialect: chat }

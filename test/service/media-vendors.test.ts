@@ -17,7 +17,7 @@ const json = (response: ServerResponse, body: unknown): unknown =>
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
 
 describe('the openai SDK, with only base URL and key changed', () => {
-  const lent = shareGateway({ yaml: mediaYaml });
+  const lent = shareGateway({ database: 'any', yaml: mediaYaml });
   const sdk = () => new OpenAI({ baseURL: `${lent().url}/v1`, apiKey: lent().key, maxRetries: 0 });
 
   it('images.generate returns base64 from every provider', async () => {
@@ -340,7 +340,7 @@ it(
 providers: { own: { base_url: ${vendor.url}/v1, api_key: ${vendorKey}, dialect: chat } }
 models: { own/picture: { per_image: 0.04 } }
 `;
-        await withGateway({ yaml, graceMs: 100 }, async (gateway) => {
+        await withGateway({ database: 'any', yaml, graceMs: 100 }, async (gateway) => {
           const answer = askMedia(gateway, images, 'own/picture', { more: { n: 3 } }).catch((error: unknown) => error);
           await eventually(async () => expect(vendor.asked).toHaveLength(1));
           await gateway.app.close();

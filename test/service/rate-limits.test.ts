@@ -83,6 +83,7 @@ const lines = [
   ...dialects.flatMap(tierLines),
 ];
 const lent = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) => `${providersYaml(vendorUrl, deadUrl)}tiers:\n${lines.map((line) => `  ${line}\n`).join('')}`,
 });
 /** Breakers, and what a vendor asked to wait, are per project. */

@@ -10,6 +10,7 @@ const vendor = await startRecordedVendor();
 afterAll(() => vendor.close());
 
 const lent = shareGateway({
+  database: 'any',
   yaml: () => `
 providers:
   recorded-chat: { base_url: ${vendor.url}/v1, api_key: key-recorded, dialect: chat }

@@ -8,7 +8,7 @@ import { unusedUrl } from '../support/unused-port.ts';
 import { anthropicOf, chatTools, type Dialect, messagesTools, openaiOf, paths, vendors, ways } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
 
-const gateway = shareGateway({ cache: true });
+const gateway = shareGateway({ database: 'any', cache: true });
 const lendProject = projectLender(gateway, 'cache');
 
 const question = [{ role: 'user' as const, content: 'Please use a tool: the weather in Oslo' }];
@@ -324,7 +324,7 @@ test('200: a slow reader of a cached stream gets all of it', async () => {
 test('200: a cached response is not returned after a configuration change or after its expiry', async () => {
   let now = Date.parse('2026-11-21T12:00:00Z');
   const clock = { now: () => now };
-  await withGateway({ cache: true, clock }, async (lent) => {
+  await withGateway({ database: 'any', cache: true, clock }, async (lent) => {
     expect(caches([await ask(lent, 'chat'), await ask(lent, 'chat')])).toEqual(['miss', 'hit']);
     now += 599_000;
     expect((await ask(lent, 'chat')).cache).toBe('hit');

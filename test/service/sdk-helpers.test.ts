@@ -7,7 +7,7 @@ import { shareGateway } from '../support/gateway.ts';
 import type { Dialect } from './dialects-gateway.ts';
 import { anthropicOf, citySchema, dialects, openaiOf, providersYaml, timeSchema, vendors } from './dialects-gateway.ts';
 
-const lent = shareGateway({ yaml: providersYaml });
+const lent = shareGateway({ database: 'any', yaml: providersYaml });
 const stay = z.object({ city: z.string(), days: z.number() });
 const oslo = { city: 'Oslo', days: 1 };
 const messages = [{ role: 'user' as const, content: 'Oslo' }];

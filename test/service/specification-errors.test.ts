@@ -28,7 +28,7 @@ import {
 
 const hourMs = 3_600_000;
 const clock = clockAt(Date.now());
-const lent = shareGateway({ clock });
+const lent = shareGateway({ database: 'any', clock });
 const lendProject = projectLender(lent, 'errors');
 
 /** Routes with a virtual key that are not inference routes. */

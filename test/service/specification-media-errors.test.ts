@@ -9,7 +9,7 @@ import { expectPlainText, expectRouteError, projectLender } from './inference-ro
 import type { MediaRoute } from './media-routes.ts';
 import { askMedia, bearer, images, mediaRoutes, mediaYaml, rowOf, speech } from './media-routes.ts';
 
-const lent = shareGateway({ yaml: mediaYaml });
+const lent = shareGateway({ database: 'any', yaml: mediaYaml });
 const lendProject = projectLender(lent, 'media');
 
 describe('plain-text errors', () => {
@@ -58,7 +58,7 @@ describe('error codes', () => {
     [images, 'imageShape'],
     [speech, 'speechShape'],
   ] as const)('bad_shape, 500 on $name: a row that names an unknown shape at run time', (route: MediaRoute, member) =>
-    withGateway({ yaml: mediaYaml }, async (gateway) => {
+    withGateway({ database: 'any', yaml: mediaYaml }, async (gateway) => {
       const { loadConfig } = await import('../../src/config/load.ts');
       const config = loadConfig({ env: {}, fileText: mediaYaml(gateway.vendor.url, gateway.vendor.url), fileName: 'gateway.yaml' });
       const { one } = config.providers;

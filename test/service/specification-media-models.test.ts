@@ -5,7 +5,7 @@ import { expectRouteError, projectLender } from './inference-routes.ts';
 import type { MediaRoute } from './media-routes.ts';
 import { askMedia, bearer, images, issueKey, mediaRoutes, mediaYaml, speech } from './media-routes.ts';
 
-const lent = shareGateway({ yaml: mediaYaml });
+const lent = shareGateway({ database: 'any', yaml: mediaYaml });
 const lendProject = projectLender(lent, 'media');
 
 describe('model', () => {
@@ -100,13 +100,13 @@ describe('no_route', () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { providers: [] });
     await expectRouteError(await askMedia(gateway, route, 'one/x'), route, noRoute('no providers configured'));
     const yaml = (url: string) => `providers: { films: { base_url: ${url}/v1beta, api_key: some-key, dialect: gemini } }\n`;
-    await withGateway({ yaml }, async (films) => {
+    await withGateway({ database: 'any', yaml }, async (films) => {
       await expectRouteError(await askMedia(films, route, 'x'), route, noRoute(`no ${route.word} provider configured`));
     });
   });
 
   it.each(mediaRoutes)('`no providers configured` on $name: no vendor at all', (route) =>
-    withGateway({ yaml: () => 'providers: {}\n' }, async (gateway) => {
+    withGateway({ database: 'any', yaml: () => 'providers: {}\n' }, async (gateway) => {
       await expectRouteError(await askMedia(gateway, route, 'one/x'), route, noRoute('no providers configured'));
     }),
   );

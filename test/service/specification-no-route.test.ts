@@ -7,7 +7,7 @@ import { describe, expect, it } from '@jest/globals';
 import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { ask, dialectRoutes, expectRouteError, nameOf, projectLender, routes } from './inference-routes.ts';
 
-const lent = shareGateway({});
+const lent = shareGateway({ database: 'any' });
 const lendProject = projectLender(lent, 'no-route');
 
 const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
@@ -45,7 +45,7 @@ describe('400 no_route', () => {
 
   it('`no providers configured`: no providers', () =>
     withGateway(
-      { yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
+      { database: 'any', yaml: (vendor) => `providers: { films: { base_url: ${vendor}/v1beta, api_key: k, dialect: gemini } }\n` },
       async (gateway) => {
         for (const route of routes)
           await expectRouteError(await ask(gateway, route, 'standard'), route, noRoute('no providers configured'));

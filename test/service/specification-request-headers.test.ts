@@ -20,7 +20,7 @@ import {
   routes,
 } from './inference-routes.ts';
 
-const lent = shareGateway({});
+const lent = shareGateway({ database: 'any' });
 const lendProject = projectLender(lent, 'headers');
 
 /** Header values are bytes; `fetch` sends each character as one byte. */

@@ -21,6 +21,7 @@ import {
 } from './inference-routes.ts';
 
 const lent = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) => defaultYaml(vendorUrl, deadUrl).replace('tiers:\n', 'tiers:\n  embed: [two/echo]\n'),
 });
 const lendProject = projectLender(lent, 'answers');
@@ -39,6 +40,7 @@ describe('status', () => {
   it('200: the breakers of the providers that the project can route to, media providers included', async () => {
     await withGateway(
       {
+        database: 'any',
         yaml: (vendorUrl, deadUrl) =>
           defaultYaml(vendorUrl, deadUrl).replace(
             'models:',

@@ -5,7 +5,7 @@ import { callsOf, eventually, shareGateway } from '../support/gateway.ts';
 import { anthropicOf, openaiOf, paths, vendors } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
 
-const gateway = shareGateway({ cache: true });
+const gateway = shareGateway({ database: 'any', cache: true });
 const lendProject = projectLender(gateway, 'surprises');
 
 const messages = [{ role: 'user' as const, content: 'Hi' }];

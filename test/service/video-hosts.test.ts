@@ -10,6 +10,7 @@ const portOf = ({ url }: VideoVendor): string => new URL(url).port;
 const [own, foreign] = [portOf(vendor), portOf(listener)];
 
 const lent = shareGateway({
+  database: 'any',
   yaml: () => `
 providers:
   film: { base_url: ${vendor.url}/v1beta, api_key: ${key}, dialect: gemini, asset_hosts: ['127.0.0.1:${portOf(assets)}'] }

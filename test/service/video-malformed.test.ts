@@ -7,6 +7,7 @@ import { createVideoVendor, json } from './video-vendor.ts';
 
 const vendor = await createVideoVendor();
 const lent = shareGateway({
+  database: 'any',
   yaml: () => `
 providers:
   chat: { base_url: ${vendor.url}/v1, api_key: key-chat, dialect: chat }
