@@ -140,7 +140,8 @@ function createStreamReader(): StreamReader {
       const repeatedText = repeated.match(event.data);
       if (repeatedText !== null) {
         text = appendBounded(text, repeatedText);
-        return 'delta';
+        hasContent ||= repeatedText !== '';
+        return hasContent ? 'delta' : 'opening';
       }
       const chunk = parseJson(event.data);
       if (!isObject(chunk)) return 'unreadable';
