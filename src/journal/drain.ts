@@ -104,6 +104,8 @@ export function createDrain(options: DrainOptions): Drain {
       if (segment.number < position.segment) continue;
       if (segment.number > position.segment) position = { segment: segment.number, offset: 0 };
       await drainSegment(segment, endOffset);
+      // The rest of the journal is not stored: recovery stores and deletes it.
+      if (isStopped) return 'idle';
       resolveWaiters();
     }
     await deleteDrainedSegments();

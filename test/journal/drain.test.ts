@@ -164,6 +164,29 @@ describe('draining', () => {
       { database: { ...emptyDatabase(), transaction: () => new Promise(() => {}) } },
     ));
 
+  test.each([
+    ['memory', 16_000_000],
+    ['disk', 0],
+  ])('stop() in the middle of a backlog keeps what is not stored on disk: from %s', async (_source, recentBytes) => {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const calls = Array.from({ length: 12 }, () => settledCall({ content: withText('x'.repeat(20_000)) }));
+    await withDrain(
+      async ({ journal, drain }) => {
+        for (const call of calls) await journal.settle(call);
+        expect(journal.segments().length).toBeGreaterThan(2);
+        await drain.stop(20);
+        release();
+        // Resolves when the run in progress has ended.
+        await drain.stop();
+        const stored = drain.counts().stored;
+        expect(stored).toBeLessThan(calls.length);
+        const onDisk = (await Promise.all(journal.segments().map(({ file }) => readFile(file, 'latin1')))).join('');
+        expect(calls.slice(stored).filter(({ metadata }) => !onDisk.includes(metadata.id))).toEqual([]);
+      },
+      { recentBytes, store: () => released },
+    );
+  });
+
   test('a record larger than a window is read completely', () =>
     withDrain(async ({ journal, drain, batches }) => {
       const call = settledCall({ content: withText('x'.repeat(6 * 1024 * 1024)) });
