@@ -8,10 +8,10 @@ import { ignorable } from './injection-forms.ts';
 /** Compiled expressions, kept for more projects than a busy process serves: rows of projects are reloaded every few seconds. */
 const compiled = new LRUCache<string, RE2JS>({ max: 1_000, memoMethod: (expression) => RE2JS.compile(expression) });
 
-/** Whether the rule matches the text as it is, or as a reader takes its letters. */
-export function matchesRule({ class: ruleClass, expression = '' }: ContentRule, text: string): boolean {
+/** Whether the rule matches one of the texts as it is, or as a reader takes its letters. */
+export function matchesRule({ class: ruleClass, expression = '' }: ContentRule, texts: readonly string[]): boolean {
   const isMatch = ruleClass === 'expression' ? (form: string) => compiled.memo(expression).test(form) : detectors[ruleClass];
-  return normalizedForms(text).some((form) => isMatch(form));
+  return texts.some((text) => normalizedForms(text).some((form) => isMatch(form)));
 }
 
 /** Microseconds per character, at most: 15 ns per instruction of an expression, 0.4 µs for a class (measured). */

@@ -9,7 +9,7 @@ import type { ContentRule } from './content-rule.ts';
 export interface MatchRequest {
   readonly id: number;
   readonly rule: ContentRule;
-  readonly text: string;
+  readonly texts: readonly string[];
 }
 
 export interface MatchResponse {
@@ -22,13 +22,13 @@ let lastId = 0;
 let current: Worker | null = null;
 
 /** `matchesRule` in the thread, which serves one request after the other. Rejects when the thread fails. */
-export function matchInThread(rule: ContentRule, text: string): Promise<boolean> {
+export function matchInThread(rule: ContentRule, texts: readonly string[]): Promise<boolean> {
   current ??= startWorker();
   lastId += 1;
   const request = Promise.withResolvers<boolean>();
   pending.set(lastId, request);
   current.ref();
-  current.postMessage({ id: lastId, rule, text } satisfies MatchRequest);
+  current.postMessage({ id: lastId, rule, texts } satisfies MatchRequest);
   return request.promise;
 }
 

@@ -61,18 +61,34 @@ export async function evaluateTexts({ rules, cost, chunkLength }: PlaceRules, te
   const verdict = (blockedBy: RuleClass | null): RuleVerdict => {
     return { blockedBy, observed: [...new Set([...observed].map((rule) => rule.class))] };
   };
-  for (const text of texts) {
-    for (let at = 0; at < text.length; ) {
-      const { chunk, next } = chunkAt(text, at, chunkLength);
-      for (const rule of rules) {
-        if (observed.has(rule) || !(await matches(rule, chunk))) continue;
-        if (rule.action === 'block') return verdict(rule.class);
-        observed.add(rule);
-      }
-      at = next;
+  for (const batch of batchesOf(texts, chunkLength)) {
+    for (const rule of rules) {
+      if (observed.has(rule) || !(await matches(rule, batch))) continue;
+      if (rule.action === 'block') return verdict(rule.class);
+      observed.add(rule);
     }
   }
   return verdict(null);
+}
+
+/** Chunks of long texts, and short texts together: a turn of the thread for each string of a request would cost more than its evaluation. */
+function* batchesOf(texts: readonly string[], maxLength: number): Generator<readonly string[]> {
+  let batch: string[] = [];
+  let length = 0;
+  for (const text of texts) {
+    for (let at = 0; at < text.length; ) {
+      const { chunk, next } = chunkAt(text, at, maxLength);
+      if (length + chunk.length > maxLength) {
+        yield batch;
+        batch = [];
+        length = 0;
+      }
+      batch.push(chunk);
+      length += chunk.length;
+      at = next;
+    }
+  }
+  yield batch;
 }
 
 /** The slower a rule, the shorter the chunks, unless an anchor could match at their ends. */

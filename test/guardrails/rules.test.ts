@@ -1,4 +1,5 @@
-import { expect, test } from '@jest/globals';
+import { Worker } from 'node:worker_threads';
+import { expect, jest, test } from '@jest/globals';
 import { type ContentRule, parseRulesInput, parseStoredRules } from '../../src/guardrails/content-rule.ts';
 import { compileRules, evaluateTexts, type PlaceRules } from '../../src/guardrails/rules.ts';
 
@@ -88,6 +89,15 @@ test.each([
   expect(await evaluateTexts(placed, [text, 'and the end'])).toEqual({ blockedBy: null, observed: [] });
   clearImmediate(next);
   expect(turns).toBeGreaterThan(1_000);
+});
+
+test('a thread evaluates many short texts together', async () => {
+  const requests = jest.spyOn(Worker.prototype, 'postMessage');
+  const rules = inputRules({ class: 'email', action: 'observe' }, { class: 'iban', action: 'block' });
+  const texts = Array.from({ length: 20_000 }, (_, index) => `the description of parameter ${index}`);
+  expect(await evaluateTexts(rules, [...texts, 'a@example.com'])).toEqual({ blockedBy: null, observed: ['email'] });
+  expect(requests.mock.calls.length).toBeLessThan(50);
+  requests.mockRestore();
 });
 
 const rule = { class: 'email', place: 'input', action: 'block' };
