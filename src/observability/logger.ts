@@ -65,23 +65,30 @@ export function standardOutput(): LogOutput {
   return createLogOutput({ fd: process.stdout.fd });
 }
 
-/** Patterns keep, as `$1`, what identifies the secret. Repetitions are bounded, so that no text makes them slow. */
+/**
+ * Patterns keep, as `$1`, what identifies the secret. Repetitions are bounded, so that no text makes them slow. A secret begins at a word
+ * boundary, also after an escape such as `\n`, whose letter is part of no word.
+ */
 const secrets: readonly RegExp[] = [
-  /\b(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key: its prefix is public
-  /\b(sk-(?:ant-|proj-|or-v1-|svcacct-)?)[\w-]{16,}/g, // OpenAI, Anthropic, OpenRouter and vendors with the same format
-  /\b(gwp_)[\w-]{8,}/g, // personal token
-  /\b(AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA)[\w-]{12,}/g, // Google, Groq, xAI, Hugging Face, Replicate, Perplexity, GitHub, AWS
-  /\b((?:bearer|basic)\s{1,8})[\w.~+/=-]{6,}/gi,
-  // Named secrets, as a member of JSON (also of JSON within a string) and as `name: value` or `name=value`. JSON's own brackets are never
-  // replaced, so that the line remains valid JSON.
+  /(?<!(?<!\\)\w)(sk-gw-[a-z0-9]{8})-[0-9A-Za-z]{20,}/g, // virtual key: its prefix is public
+  /(?<!(?<!\\)\w)(sk-(?:ant-|proj-|or-v1-|svcacct-)?)[\w-]{16,}/g, // OpenAI, Anthropic, OpenRouter and vendors with the same format
+  /(?<!(?<!\\)\w)(gwp_)[\w-]{8,}/g, // personal token
+  /(?<!(?<!\\)\w)(AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA)[\w-]{12,}/g, // Google, Groq, xAI, Hugging Face, Replicate, Perplexity, GitHub, AWS
+  /(?<!(?<!\\)\w)((?:bearer|basic)\s{1,8})[\w.~+/=-]{6,}/gi,
+  // Named secrets, as a member of JSON (also of JSON within a string) and as `name: value` or `name=value`, quoted or not. JSON's own brackets
+  // are never replaced, so that the line remains valid JSON.
   /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\\{0,8}["']\s{0,8}:\s{0,8}\\{0,8}["'])[^"'\\]{6,}/gi,
+  /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\s{0,8}[:=]\s{0,8}\\{0,8}["'])(?![,:}\]])[^"'\\]{6,}/gi,
   /((?:x-api-key|x-goog-api-key|api[_-]?key|password|secret|token)\s{0,8}[:=]\s{0,8})[^\s"'\\,;&{}[\]]{6,}/gi,
   /(:\/\/[^\s:/@"\\]{1,256}:)[^\s@"\\]{1,256}(?=@)/g, // user:password@ in an address
-  /\b(eyJ)[\w-]{10,4096}\.[\w-]{10,}\.[\w-]*/g, // JSON web token
+  /(?<!(?<!\\)\w)(eyJ)[\w-]{10,4096}\.[\w-]{10,}\.[\w-]*/g, // JSON web token
 ];
 
-/** What the text of every secret contains. Most lines have none of it, and are searched once instead of once per kind of secret. */
-const signs = /sk-|gwp_|AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA|bearer|basic|api[_-]?key|password|secret|token|:\/\/|eyJ/i;
+/**
+ * What the text of every secret contains. Most lines have none of it, and are searched once instead of once per kind of secret. Lines of calls
+ * contain the prefix of a key, which is shorter than a secret.
+ */
+const signs = /sk-[\w-]{16}|gwp_|AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA|bearer|basic|api[_-]?key|password|secret|token|:\/\/|eyJ/i;
 
 /** Replaces everything that resembles a secret. */
 function redactSecrets(text: string): string {
@@ -89,10 +96,19 @@ function redactSecrets(text: string): string {
   return secrets.reduce((result, pattern) => result.replace(pattern, (_whole: string, kept: string) => `${kept}[redacted]`), text);
 }
 
-function serializeError(error: unknown): unknown {
+/** An error may be among its own causes. */
+const maxCauses = 8;
+
+function serializeError(error: unknown, depth = 0): unknown {
   // Not `instanceof`: errors of workflow sandboxes belong to another realm.
   if (!types.isNativeError(error)) return error;
   const { name, message, stack, cause } = error;
   const code = 'code' in error ? { code: error.code } : {};
-  return { name, message, ...code, stack, ...(cause === undefined ? {} : { cause: serializeError(cause) }) };
+  return {
+    name,
+    message,
+    ...code,
+    stack,
+    ...(cause === undefined || depth === maxCauses ? {} : { cause: serializeError(cause, depth + 1) }),
+  };
 }

@@ -48,6 +48,20 @@ test('errors are written with message, code and causes', () => {
   });
 });
 
+test('an error that is its own cause is written', () => {
+  const { logger, lines } = recorded();
+  const err = new Error('again');
+  err.cause = err;
+  logger.error({ err }, 'failed');
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ err: { cause: { message: 'again' } } });
+});
+
+test('secrets of fields that are not JSON are redacted', () => {
+  const { logger, lines } = recorded();
+  logger.error({ count: 1n, password: secret, headers: { 'x-api-key': secret } }, 'odd');
+  expect(lines[0]).not.toContain(secret);
+});
+
 const secret = 'q7Zk93hTPLmXw4Rb8VnYc2Jd';
 test.each([
   ['a virtual key', `sk-gw-abcd1234-${secret}${secret}0`],
@@ -60,6 +74,9 @@ test.each([
   ['a header', `x-api-key: ${secret}`],
   ['JSON in a text', JSON.stringify({ api_key: secret })],
   ['a database address', `postgres://gateway:${secret}@db/gateway`],
+  ['a key at the start of a line', `wrong key:\nsk-proj-${secret}`],
+  ['a bearer token at the start of a line', `headers:\r\nBearer ${secret}`],
+  ['a quoted value', `password: '${secret}'`],
   ['a query', `https://vendor/v1?api_key=${secret}&x=1`],
 ])('%s never appears in a line', (_name, text) => {
   const { logger, lines } = recorded();
@@ -79,6 +96,13 @@ test('the public prefix of a key, and ordinary numbers and text, are not redacte
     model: 'openai/gpt-4o-mini',
     msg: 'sk-gw-abcd1234 answered',
   });
+});
+
+test('a text that ends like the name of a secret leaves the rest of the line alone', () => {
+  const { logger, lines } = recorded();
+  const fields = { list: ['token:', 123456789, 'password=', [[[12345678]]]], 'secret:': 123456789 };
+  logger.info(fields, 'token: ');
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({ ...fields, msg: 'token: ' });
 });
 
 test('a line is valid JSON for any field values', () => {
