@@ -131,6 +131,7 @@ interface VendorErrorOptions {
   readonly vendorMessage?: string | null;
   readonly report?: VendorReport;
   readonly retryAfterMs?: number | null;
+  readonly isUnsent?: boolean;
   readonly cause?: unknown;
 }
 
@@ -146,6 +147,8 @@ export class VendorError extends Error {
   readonly report: VendorReport;
   /** Delay requested by the vendor; undefined when it named none; null when retrying is useless (spend limit, quota). */
   readonly retryAfterMs: number | null | undefined;
+  /** The vendor received nothing of the request, so it cannot bill it. */
+  readonly isUnsent: boolean;
 
   constructor(kind: VendorErrorKind, message: string, options: VendorErrorOptions = {}) {
     super(message, { cause: options.cause });
@@ -155,6 +158,7 @@ export class VendorError extends Error {
     this.vendorMessage = options.vendorMessage ?? null;
     this.report = options.report ?? noReport;
     this.retryAfterMs = options.retryAfterMs;
+    this.isUnsent = options.isUnsent ?? false;
   }
 }
 

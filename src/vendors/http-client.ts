@@ -59,7 +59,7 @@ export function createVendorHttpClient(): VendorHttpClient {
   return {
     send({ url, method, headers, body, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, signal }) {
       if (abortedWith) return Promise.reject(new VendorError('connect', abortedWith.message));
-      if (signal?.aborted) return Promise.reject(toVendorError(signal.reason, 'start'));
+      if (signal?.aborted) return Promise.reject(toVendorError(signal.reason, 'unsent'));
       const pool = poolFor(url.origin, connectTimeoutMs);
       const upload = body === null || Buffer.isBuffer(body) ? body : Readable.from(body, { objectMode: false });
       const path = url.pathname + url.search;
@@ -94,7 +94,7 @@ function createExchange({ upload, signal, resolve, reject }: ExchangeOptions): D
     signal?.removeEventListener('abort', abort);
     if (upload instanceof Readable) upload.on('error', ignoreLateError).destroy();
     if (body) body.fail(toVendorError(cause, 'body'));
-    else reject(toVendorError(cause, 'start'));
+    else reject(toVendorError(cause, connection ? 'start' : 'unsent'));
   };
   const abort = (): void => {
     if (connection) connection.abort(signal?.reason);
@@ -130,15 +130,16 @@ function ignoreLateError(): void {
   // The response is already complete or abandoned, so a later connection error has no effect.
 }
 
-/** Classifies a connection error. `phase` is `body` once the response headers have arrived. */
-export function toVendorError(cause: unknown, phase: 'start' | 'body'): VendorError {
-  if (cause instanceof VendorError) return cause;
+/** Classifies a connection error. `phase` is `unsent` until there is a connection, and `body` once the response headers have arrived. */
+export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'): VendorError {
+  const isUnsent = phase === 'unsent';
+  if (cause instanceof VendorError) return isUnsent ? new VendorError(cause.kind, cause.message, { isUnsent, cause }) : cause;
   if (cause instanceof errors.RequestAbortedError || (isObject(cause) && cause.name === 'AbortError'))
-    return new VendorError('aborted', 'the request was ended', { cause });
+    return new VendorError('aborted', 'the request was ended', { isUnsent, cause });
   if (cause instanceof errors.HeadersTimeoutError) return new VendorError('timeout', 'no response in time', { cause });
   if (cause instanceof errors.BodyTimeoutError) return new VendorError('broken', 'the response stalled', { cause });
   if (phase === 'body') return new VendorError('broken', 'the response broke off', { cause });
   // A connection that closes before any byte of the response counts as unreachable.
   // Only the system's code, such as ECONNREFUSED: never an address or a message.
-  return new VendorError('connect', `no connection (${asString(errorCode(cause)) ?? 'closed'})`, { cause });
+  return new VendorError('connect', `no connection (${asString(errorCode(cause)) ?? 'closed'})`, { isUnsent, cause });
 }

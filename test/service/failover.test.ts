@@ -1,5 +1,7 @@
 /** Failover as callers and operators observe it. See docs/architecture/routing-and-failover.md. */
-import { describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, jsonOf, shareGateway } from '../support/gateway.ts';
 
@@ -39,6 +41,7 @@ const tiersOf = (dialect: string, { one, two, dead, hasty }: Record<'one' | 'two
 
 const chains = (vendorUrl: string, deadUrl: string): string =>
   defaultYaml(vendorUrl, deadUrl)
+    .replace('models:\n', `  mute: { base_url: "https://127.0.0.1:${portOf(mute)}/v1", api_key: key-mute, dialect: chat }\nmodels:\n`)
     .replace('models:\n', `${hastyRow(vendorUrl, 'hasty', 'chat')}${hastyRow(vendorUrl, 'hasty-messages', 'messages')}models:\n`)
     .replace(
       'tiers:\n',
@@ -54,6 +57,18 @@ const chains = (vendorUrl: string, deadUrl: string): string =>
 function hastyRow(vendorUrl: string, name: string, dialect: string): string {
   return `  ${name}: { base_url: ${vendorUrl}/v1, api_key: key-${name}, dialect: ${dialect}, first_byte_timeout_ms: 500 }\n`;
 }
+
+/** Accepts connections and never sends a byte, so that TLS to it is never established. */
+const mute = createServer();
+const muteSockets: Socket[] = [];
+beforeAll(async () => {
+  mute.on('connection', (socket) => muteSockets.push(socket.on('error', () => {})));
+  await once(mute.listen(0, '127.0.0.1'), 'listening');
+});
+afterAll(() => {
+  for (const socket of muteSockets) socket.destroy();
+  mute.close();
+});
 
 const lent = shareGateway({ database: 'any', yaml: chains });
 let projects = 0;
@@ -209,3 +224,17 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
       expect((await gateway.call(path, bodyOf(`${dialect}-slow`, false), { 'x-gateway-timeout-ms': '-5' })).status).toBe(200);
     }));
 });
+
+it('a call whose deadline passes before there is a connection is free: the vendor has received nothing', () =>
+  withProject(async (gateway) => {
+    const answer = await gateway.call('/v1/chat/completions', bodyOf('mute/any', false), { 'x-gateway-timeout-ms': '300' });
+    expect(await jsonOf(answer)).toMatchObject({ error: { message: expect.stringMatching(/^client deadline exceeded/) } });
+    const attempts = [{ outcome: 'deadline', status: null }];
+    expect(await lastCall(gateway)).toMatchObject({ outcome: 'deadline', estimated: false, tokens: { input: 0 }, attempts });
+  }));
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  return address.port;
+}

@@ -95,14 +95,17 @@ describe('send', () => {
     await withVendor(
       () => {},
       async ({ url, httpClient, received, connectionClosed }) => {
-        await expect(httpClient.send(requestOf(url, { signal: AbortSignal.abort() }))).rejects.toMatchObject({ kind: 'aborted' });
+        await expect(httpClient.send(requestOf(url, { signal: AbortSignal.abort() }))).rejects.toMatchObject({
+          kind: 'aborted',
+          isUnsent: true,
+        });
         expect(received).toHaveLength(0);
 
         const controller = new AbortController();
         const failed = httpClient.send(requestOf(url, { signal: controller.signal }));
         while (received.length === 0) await nextTurn();
         controller.abort();
-        await expect(failed).rejects.toMatchObject({ kind: 'aborted' });
+        await expect(failed).rejects.toMatchObject({ kind: 'aborted', isUnsent: false });
         await connectionClosed();
       },
     );

@@ -104,7 +104,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
           waitMs,
           firstByteMs: null,
           durationMs: clock.now() - startedAt,
-          ...(isCutOff(outcome) ? estimateRequest(call, candidate.price) : { tokens: noTokens, costNanos: 0 }),
+          ...(isCutOff(outcome) && !error.isUnsent ? estimateRequest(call, candidate.price) : { tokens: noTokens, costNanos: 0 }),
         });
         throw error;
       }

@@ -131,10 +131,10 @@ export function settleCacheHit(
   };
 }
 
-/** Settles a call without a response. An attempt that was cut off is charged by estimate. */
+/** Settles a call without a response. An attempt that was cut off is charged by estimate, unless nothing of it was sent. */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;
-  const cut = failed.findLast((attempt) => isCutOff(attempt.outcome));
+  const cut = failed.findLast(({ outcome, tokens }) => isCutOff(outcome) && tokens.input > 0);
   return {
     metadata,
     result: {
