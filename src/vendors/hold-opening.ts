@@ -17,20 +17,24 @@ export interface OpenedStream {
 
 /** Failures that vendors find before they generate anything arrive at once. A model that thinks for longer must not appear to be silent. */
 const maxHoldMs = 1_000;
+/** An opening repeats the request at most, as that of `/v1/responses` does; a vendor that opens for ever must not fill the memory. */
+const maxHeldBytes = 4 * 1024 * 1024;
 
 /** `first` is the first chunk of `relay`. Rejects as `relay` does. */
 export async function holdOpening(relay: Relay, first: StreamChunk): Promise<OpenedStream> {
   const held = [first];
+  let heldBytes = first.bytes.length;
   let pending: OpenedStream['pending'] = null;
   let isLate = false;
   const readContent = async (): Promise<StreamEnd | null> => {
-    while (held.at(-1)?.isOpening === true) {
+    while (held.at(-1)?.isOpening === true && heldBytes < maxHeldBytes) {
       pending = relay.next();
       const step = await pending;
       if (isLate) return null;
       pending = null;
       if (step.done) return step.value;
       held.push(step.value);
+      heldBytes += step.value.bytes.length;
     }
     return null;
   };
