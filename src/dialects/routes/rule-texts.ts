@@ -65,6 +65,9 @@ function extractTexts(values: readonly unknown[]): string[] {
     const { value, isToolInput, isName } = next;
     if (typeof value === 'string') {
       if (!isName && value !== '' && !isDataUrl(value)) texts.push(value);
+    } else if (typeof value === 'number') {
+      // Such as that of a card: other dialects write the input of a tool as text.
+      if (isToolInput) texts.push(String(value));
     } else if (Array.isArray(value)) {
       const joined = joinBlocks(value);
       if (joined !== null) texts.push(joined);

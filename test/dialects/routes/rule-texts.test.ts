@@ -50,6 +50,15 @@ test.each<[string, object]>([
   expect(texts).toContain('hi');
 });
 
+test('numbers in the input of a tool are text, as where a dialect writes the input as text', () => {
+  const call = { type: 'tool_use', id: 'toolu_1', name: 'pay', input: { card: 4111111111111111, parts: [12] } };
+  expect(extractRequestTexts({ max_tokens: 50, messages: [{ role: 'assistant', content: [call] }] })).toEqual([
+    'pay',
+    '4111111111111111',
+    '12',
+  ]);
+});
+
 test('identifiers, binary content and names of the API are not text', () => {
   const body = {
     model: 'vendor/model',
