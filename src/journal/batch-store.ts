@@ -58,7 +58,9 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
   let quarantined = 0;
   let rejected = 0;
 
-  const commit = async (calls: readonly SettledCall[]): Promise<void> => {
+  const commit = async (unsanitized: readonly SettledCall[]): Promise<void> => {
+    // Here, since it throws for a value of a wrong type: calls from memory were not validated.
+    const calls = unsanitized.map(sanitizeCall);
     await database.transaction(async (tx) => {
       await lockProject(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
       await store(tx, calls);
@@ -120,7 +122,7 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
 
   const storeEntries = async (entries: readonly BatchEntry[]): Promise<void> => {
     // A journal may contain a record twice, when its write was retried; the copies are equal.
-    const unique = new Map(entries.toReversed().map((entry) => [entry.call.metadata.id, { ...entry, call: sanitizeCall(entry.call) }]));
+    const unique = new Map(entries.toReversed().map((entry) => [entry.call.metadata.id, entry]));
     const inOrder = [...unique.values()].toReversed().filter(({ call }) => !done.has(call.metadata.id));
     for (const batch of toBatches(inOrder, textBytes, maxBatchBytes)) await storeBatch(batch);
     done.clear();

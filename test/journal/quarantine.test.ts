@@ -58,6 +58,19 @@ describe('a record that the database rejects', () => {
     );
   });
 
+  test('is isolated, too, when an unexpected value in it cannot be processed', () =>
+    withDrain(
+      async ({ journal, drain, batches }) => {
+        const response = JSON.parse('{"text":"fine","toolCalls":[{"name":5,"arguments":"{}"}]}');
+        const [bad, good] = [settledCall({ content: { request: Buffer.from('{}'), response } }), settledCall()];
+        await Promise.all([journal.settle(bad), journal.settle(good)]);
+        await drain.waitUntilDrained();
+        expect(batches.flat()).toEqual([{ ...bad, content: null }, good]);
+        expect(drain.counts()).toMatchObject({ stored: 2, quarantined: 1, rejected: 0 });
+      },
+      { recentBytes: 16_000 },
+    ));
+
   test('does not stop the drain when the quarantine is not writable either', () =>
     withDrain(
       async ({ dataDir, journal, drain, batches }) => {
