@@ -81,7 +81,9 @@ export async function* relayEvents(
       } else if (kind === 'end' && hasStarted) return { bytes, usage, end: { kind: 'whole' }, isReadable };
       else if (kind === 'error') {
         // Anything after the error, such as `[DONE]`, would make the response appear complete, so it is cut off.
-        const cut = stripSecretsFromBytes(bytes.subarray(0, events[index + 1]?.start ?? bytes.length), secrets);
+        // Secrets are stripped from the error alone: the positions of `usage` are those of the events before it.
+        const reported = stripSecretsFromBytes(bytes.subarray(event.start, events[index + 1]?.start ?? bytes.length), secrets);
+        const cut = Buffer.concat([bytes.subarray(0, event.start), reported]);
         const message = stripSecrets(reader.problem()?.message ?? 'the vendor reported an error', secrets);
         return { bytes: cut, usage, end: { kind: 'broken', message, errorForwarded: hasStarted }, isReadable };
       } else if (!isReadable && !hasStarted) {

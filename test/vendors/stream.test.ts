@@ -272,3 +272,13 @@ describe('the body', () => {
     expect(isClosed()).toBe(true);
   });
 });
+
+test('the key in an error does not move the events before it', async () => {
+  const key = 'key-of-the-vendor';
+  const { body } = createBody();
+  const said = streamOf({ choices: [{ index: 0, delta: { content: `as in ${key}` } }] });
+  body.add(Buffer.from(said + streamOf({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } })));
+  body.add(Buffer.from(streamOf({ error: { message: `no such key: ${key}` } })));
+  const { value } = await relayEvents(body, chat.createStreamReader(), [key]).next();
+  expect(omitUsage(value as StreamChunk).toString()).toBe(said + streamOf({ error: { message: 'no such key: [key]' } }));
+});
