@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
+import type { ScheduleHandle } from '@temporalio/client';
 import { type CleanupStep, createCleanupActivities } from '../../activities/cleanup.ts';
 import { createCleanupSteps } from '../../src/app/cleanup.ts';
 import { systemClock } from '../../src/core/time.ts';
@@ -18,6 +19,14 @@ test('the steps of the cleanup are those that the workflow describes, in the sam
   );
   expect(names).toEqual(cleanupSteps);
 });
+
+/** An update that the server has accepted and not applied yet replaces the whole schedule, also a pause that was sent after it. */
+async function pause(handle: ScheduleHandle): Promise<void> {
+  await until('it is paused', async () => {
+    await handle.pause('investigating');
+    return (await describeSchedule(handle)).state.paused;
+  });
+}
 
 describe('dailyCleanup', () => {
   const shared = sharedTemporal();
@@ -160,7 +169,7 @@ describe('dailyCleanup', () => {
       return 'searchAttributes' in action && Object.hasOwn(action.searchAttributes ?? {}, searchAttributes.state.name);
     });
     expect(schedules.lackAttributes()).toBe(false);
-    await handle.pause('investigating');
+    await pause(handle);
     await putSchedules(schedules);
     const { state, policies, spec, action } = await describeSchedule(handle);
     expect(state).toMatchObject({ paused: true, note: 'investigating' });
@@ -185,8 +194,7 @@ describe('dailyCleanup', () => {
     try {
       await putSchedules(createSchedules(lost, logger));
       const described = lost.client.schedule.getHandle('daily-cleanup');
-      await described.pause('investigating');
-      await until('it is paused', async () => (await describeSchedule(described)).state.paused);
+      await pause(described);
       const handle = current.client.schedule.getHandle('daily-cleanup');
       await expect(describeSchedule(handle)).rejects.toThrow('TEMPORAL_PAYLOAD_KEY does not contain the key');
       await putSchedules(createSchedules(current, logger));
