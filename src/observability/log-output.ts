@@ -104,7 +104,7 @@ function writeLast(fd: number, bytes: Buffer): void {
     try {
       rest = rest.subarray(writeSync(fd, rest));
     } catch (error) {
-      if (errorCode(error) !== 'EAGAIN') return; // The lines are lost: there is no other output.
+      if (errorCode(error) !== 'EAGAIN') return; // The lines are lost: they cannot be written elsewhere.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, exitRetryMs);
     }
   }

@@ -8,7 +8,7 @@
 import { asString, parseJson } from '../../core/json/narrow.ts';
 
 export interface RepeatedEvent {
-  /** The text of an event that differs from the example in its text only; null when there is no example, or anything else differs. */
+  /** Returns the text of an event that differs from the example only in its text; null for any other event, and before an example is known. */
   match(data: string): string | null;
   /** Takes an event with `text` as the example. */
   learn(data: string, text: string): void;

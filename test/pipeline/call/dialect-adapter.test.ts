@@ -103,7 +103,7 @@ describe('for a vendor that has the route of responses', () => {
     ['the last item', `[${own}\n, ${sealed} ]`, `[${own} ]`],
     ['several items', `[${sealed},${own},${sealed},${sealed} , ${quoting}]`, `[${own},${quoting}]`],
     ['all items', `[ ${sealed} ]`, '[  ]'],
-    ['text that is no reasoning', `[${broken}]`, `[${broken}]`],
+    ['text that does not contain reasoning', `[${broken}]`, `[${broken}]`],
     ['a text instead of items', `"${sealReasoning({ a: 1 })}"`, `"${sealReasoning({ a: 1 })}"`],
   ])('reasoning that the gateway sealed for another vendor is cut out, every other byte stays: %s', (_place, items, sent) => {
     expect(adapt(callOf('responses', bodyOf('standard', items)), 'chat').body.toString()).toBe(bodyOf('chat-model', sent));
