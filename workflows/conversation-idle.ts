@@ -11,12 +11,13 @@ import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities, ConversationIdleInput } from './contract.ts';
 import { formatClockTime, note } from './notes.ts';
 import { pollUntil } from './poll-until.ts';
+import { recoveringLocally } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
 const { readConversation } = proxyLocalActivities<Activities>({
   startToCloseTimeout: '1 minute',
   // Only the database can fail here, and it recovers: unlimited attempts.
-  retry: { initialInterval: '1 second', backoffCoefficient: 2, maximumInterval: '6 hours' },
+  retry: recoveringLocally,
   // Longer retry delays become timers of the server and occupy no worker.
   localRetryThreshold: '5 seconds',
   summary: note('readIfIdle'),

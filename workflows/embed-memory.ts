@@ -3,14 +3,11 @@ import { continueAsNew, proxyActivities } from '@temporalio/workflow';
 import type { Activities, EmbedMemoryInput, EmbedProgress } from './contract.ts';
 import { note } from './notes.ts';
 import { repeatWhileMore } from './poll-until.ts';
-import { createRetries, singleTry } from './retries.ts';
+import { createRetries, singleTry, vendorRecovering } from './retries.ts';
 import { createRunStatus } from './run-status.ts';
 
 const options = { startToCloseTimeout: '30 minutes', heartbeatTimeout: '30 seconds', retry: singleTry } as const;
 const { embedPassages } = proxyActivities<Activities>(options);
-
-/** Database and vendors recover: unlimited tries. */
-const retries = { firstMs: 60_000, maxMs: 6 * 3_600_000 };
 
 /** `passages`: how many this run embedded. */
 export interface EmbedMemoryResult {
@@ -27,7 +24,7 @@ export async function embedMemory(input: EmbedMemoryInput): Promise<EmbedMemoryR
   await repeatWhileMore(async (slice) => {
     const embed = (): Promise<EmbedProgress> =>
       embedPassages.executeWithOptions({ ...options, summary: note('embedPassages', slice) }, [input]);
-    const progress = await retry(embed, retries, { facts: { passages }, lines: [note('embedding', passages)] });
+    const progress = await retry(embed, vendorRecovering, { facts: { passages }, lines: [note('embedding', passages)] });
     passages += progress.passages ?? 0; // Absent in histories of older versions.
     outcome = progress.reason ?? 'done';
     show({ state: 'running', passages }, [note('embedding', passages), note('nextByItself')]);

@@ -9,6 +9,7 @@ import {
   condition,
   defineSignal,
   patched,
+  type RetryPolicy,
   setHandler,
   TimeoutFailure,
   workflowInfo,
@@ -28,8 +29,21 @@ export interface RetryOptions {
   readonly maxTries?: number;
 }
 
+/** After an outage the next try comes within this time: nobody waits for hours, and a failing dependency is not stressed. */
+const longestWaitMs = 10 * 60_000;
+
 /** For activities in which only the database or Temporal can fail: both recover. */
-export const recovering: RetryOptions = { firstMs: 1_000, maxMs: 10 * 60_000 };
+export const recovering: RetryOptions = { firstMs: 1_000, maxMs: longestWaitMs };
+
+/** The same for local activities, which Temporal retries. */
+export const recoveringLocally = {
+  initialInterval: recovering.firstMs,
+  backoffCoefficient: 2,
+  maximumInterval: recovering.maxMs,
+} satisfies RetryPolicy;
+
+/** For activities in which a vendor can fail too: a first try that fails costs a request. */
+export const vendorRecovering: RetryOptions = { firstMs: 60_000, maxMs: longestWaitMs };
 
 /** What a run shows of its work while it retries. */
 export interface RetriedWork {

@@ -5,6 +5,7 @@ import { gatewayError } from '../../src/core/errors.ts';
 import { PermanentStartError } from '../../src/jobs/outbox/outbox-rows.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type { IdleCheckResult } from '../../workflows/contract.ts';
+import { recoveringLocally } from '../../workflows/retries.ts';
 import { rawHistory } from '../support/histories.ts';
 import { startTogether } from '../support/start-together.ts';
 import { sharedTemporal, type TestTemporal, until } from '../support/temporal.ts';
@@ -186,4 +187,9 @@ describe('conversationIdle', () => {
       'Temporal dev server died; restarting it',
     ]);
   });
+});
+
+test('waits ten minutes at most after an outage of the database, however long it was', () => {
+  expect(recoveringLocally).toMatchObject({ maximumInterval: 10 * 60_000 });
+  expect(recoveringLocally).not.toHaveProperty('maximumAttempts');
 });

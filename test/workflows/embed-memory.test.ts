@@ -54,6 +54,22 @@ describe('embedMemory', () => {
     await worker.stop();
   });
 
+  test('waits ten minutes at most after an outage, however long it was', async () => {
+    const { handle, worker } = await start(() => Promise.reject(gatewayError('query_failed')));
+    for (const count of [1, 2, 3, 4, 5]) {
+      let nextAt = '';
+      await until(`try ${count} has failed`, async () => {
+        const status = await handle.query<{ tries?: number; next_at?: string }>('status');
+        nextAt = status.next_at ?? '';
+        return status.tries === count && nextAt !== '';
+      });
+      expect(Date.parse(nextAt) - Date.now()).toBeLessThanOrEqual(10 * 60_000);
+      await handle.signal('look');
+    }
+    await handle.terminate();
+    await worker.stop();
+  });
+
   test('does not say that all embeddings are computed when the project has no model for them', async () => {
     const { handle, worker } = await start(async () => ({ kind: 'done', passages: 0, reason: 'no_route' }));
     expect(await handle.result()).toEqual({ outcome: 'no_route', passages: 0 });
