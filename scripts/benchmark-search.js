@@ -12,7 +12,7 @@ import { refreshWordStatistics } from '../src/memory/indexing/word-statistics.ts
 import { addItemPassages } from '../src/memory/records/passages.ts';
 import { createSearch } from '../src/memory/search/search.ts';
 import { searchStatement } from '../src/memory/search/search-query.ts';
-import { toVectorLiteral } from '../src/memory/text/vectors.ts';
+import { toVectorParameter } from '../src/memory/text/vectors.ts';
 
 const memories = Number(process.env.MEMORIES ?? 100_000);
 const dims = Number(process.env.DIMENSIONS ?? 256);
@@ -69,7 +69,7 @@ try {
       kind: /** @type {const} */ ('fact'),
       // Every second memory belongs to one of 5,000 end users.
       subject: index % 2 === 0 ? null : `user-${Math.floor(random() * 5_000)}`,
-      vector: toVectorLiteral(someVector().map((value) => Number(value.toFixed(4)))),
+      vector: toVectorParameter(someVector().map((value) => Number(value.toFixed(4)))),
     }));
     await database.transaction(async (tx) => {
       await tx.query(
@@ -123,7 +123,7 @@ try {
     );
     const plan = await tx.query(
       `explain (analyze, costs off, timing off) ${searchStatement({ of: 'memories', dims, recalledOnly: false })}`,
-      [projectId, null, someWords(8), 10, 0, null, toVectorLiteral(someVector()), model],
+      [projectId, null, someWords(8), 10, 0, null, toVectorParameter(someVector()), model],
     );
     console.log(
       `\n${plan

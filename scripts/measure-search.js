@@ -17,7 +17,7 @@ import { openEmbeddedDatabase } from '../src/db/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { addItemPassages } from '../src/memory/records/passages.ts';
 import { createSearch } from '../src/memory/search/search.ts';
-import { toUnitVector, toVectorLiteral } from '../src/memory/text/vectors.ts';
+import { toUnitVector, toVectorParameter } from '../src/memory/text/vectors.ts';
 import { cacheDirectory } from './cache.js';
 import { makeRetrievalSet } from './retrieval-dataset.js';
 
@@ -51,7 +51,7 @@ try {
     /** @type {{ id: string }[]} */
     const near = await database.query(
       `select item_id as id from memory_passages order by embedding::halfvec(${values.length}) <=> $1::halfvec(${values.length}) limit 10`,
-      [toVectorLiteral(values)],
+      [toVectorParameter(values)],
     );
     /** @param {string[]} list */
     const rank = (list) => list.findIndex((id) => wanted.has(id));
@@ -87,7 +87,7 @@ async function store(projectId, ids) {
       `update memory_passages passage
           set embedding = new.vector::halfvec, embedding_dims = vector_dims(new.vector::halfvec), embedding_model = $3::text
          from unnest($1::uuid[], $2::text[]) as new (item_id, vector) where passage.item_id = new.item_id`,
-      [items.map(({ id }) => id), vectors.map(toVectorLiteral), model],
+      [items.map(({ id }) => id), vectors.map(toVectorParameter), model],
     );
   });
 }

@@ -1,4 +1,6 @@
 import { afterEach, expect, test } from '@jest/globals';
+import { fromSql } from 'pgvector';
+import { toVectorParameter } from '../../src/memory/text/vectors.ts';
 import { describeDatabases } from './databases.ts';
 
 describeDatabases('a database', (database) => {
@@ -50,12 +52,29 @@ describeDatabases('a database', (database) => {
 
   test('accepts every kind of parameter that the modules use', async () => {
     const rows = await database().query(
-      `select $1::bytea as "bytes", $2::bytea[] as "list", $3::jsonb as "json", $4::timestamptz as "instant", $5::bigint as "big", $6::text[] as "texts"`,
-      [Buffer.from([0, 1]), [Buffer.from([2])], JSON.stringify({ a: 'ü' }), new Date(5), 12n, ['a', null, 'c,"d']],
+      `select $1::bytea as "bytes", $2::bytea[] as "list", $3::jsonb as "json", $4::timestamptz as "instant", $5::bigint as "big", $6::text[] as "texts", $7::vector as "vector"`,
+      [
+        Buffer.from([0, 1]),
+        [Buffer.from([2])],
+        JSON.stringify({ a: 'ü' }),
+        new Date(5),
+        12n,
+        ['a', null, 'c,"d'],
+        toVectorParameter([1e-7, -0.5]),
+      ],
     );
     expect(rows).toEqual([
-      { bytes: Buffer.from([0, 1]), list: [Buffer.from([2])], json: { a: 'ü' }, instant: new Date(5), big: 12, texts: ['a', null, 'c,"d'] },
+      {
+        bytes: Buffer.from([0, 1]),
+        list: [Buffer.from([2])],
+        json: { a: 'ü' },
+        instant: new Date(5),
+        big: 12,
+        texts: ['a', null, 'c,"d'],
+        vector: expect.any(String),
+      },
     ]);
+    expect(fromSql(String(rows[0]?.vector))).toEqual([1e-7, -0.5]);
   });
 
   test('commits a transaction, and rolls back one that threw', async () => {

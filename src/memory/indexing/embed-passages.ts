@@ -7,7 +7,7 @@
 import type { EmbedProgress } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
-import { toVectorLiteral } from '../text/vectors.ts';
+import { toVectorParameter } from '../text/vectors.ts';
 import { refreshWordStatistics } from './word-statistics.ts';
 
 export interface EmbedPassagesOptions {
@@ -90,7 +90,7 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
           set embedding = new.vector::halfvec, embedding_dims = vector_dims(new.vector::halfvec), embedding_model = $3::text
          from unnest($1::bigint[], $2::text[]) as new (id, vector)
         where passage.id = new.id`,
-      [pending.map(({ id }) => id), vectors.map((vector) => vector && toVectorLiteral(vector)), model],
+      [pending.map(({ id }) => id), vectors.map(toVectorParameter), model],
     );
   }
 

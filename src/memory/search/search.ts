@@ -10,7 +10,7 @@ import { hasAtMost, optionalSubject, storableText } from '../items/item-schemas.
 import { type Item, itemKinds } from '../records/item-record.ts';
 import { tokenizeForQuery } from '../text/lexemes.ts';
 import { cutSnippet } from '../text/snippet.ts';
-import { type TextVector, toVectorLiteral } from '../text/vectors.ts';
+import { type TextVector, toVectorParameter } from '../text/vectors.ts';
 import { reembedOnModelChange } from '../triggers/embedding-runs.ts';
 import { searchStatement } from './search-query.ts';
 
@@ -85,7 +85,7 @@ export function createSearch({ database }: { readonly database: Database }) {
         minScore,
         // Conversations have no kind.
         of === 'memories' && kinds.length > 0 ? kinds : null,
-        ...(vector ? [toVectorLiteral(vector.values), vector.model] : []),
+        ...(vector ? [toVectorParameter(vector.values), vector.model] : []),
       ]);
     return database.transaction(async (tx) => {
       await tx.query(sessionSettings, [String(options.queryTimeoutMs)]);

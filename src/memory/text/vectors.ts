@@ -1,4 +1,5 @@
 /** Embeddings as stored: unit length and half precision, so that the numbers of every model are in range. */
+import { toSql } from 'pgvector';
 
 /** An embedding and its model; vectors of different models are not comparable. */
 export interface TextVector {
@@ -22,7 +23,7 @@ export function toUnitVector(values: readonly unknown[]): number[] | null {
   return values.map((value) => Number(value) / length);
 }
 
-/** Text form of a vector for pgvector. */
-export function toVectorLiteral(values: readonly number[]): string {
-  return `[${values.join(',')}]`;
+/** A vector as the parameter of a statement: `$1::halfvec`. */
+export function toVectorParameter(values: readonly number[] | null): string | null {
+  return toSql(values && [...values]);
 }
