@@ -1,4 +1,4 @@
-/** Replays a cached response as a stream, in chunks, so that back pressure applies to it. */
+/** Replays a cached response as a stream, in chunks of whole events as from a vendor, so that back pressure applies to it. */
 import type { Call } from '../../core/call.ts';
 import { omitUsage, type StreamChunk, type StreamEnd } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
@@ -11,9 +11,31 @@ const chunkBytes = 16 * 1024;
 export function replayCached(hit: CacheHit, { hidesUsage }: Pick<Call, 'hidesUsage'>): Pick<StreamResponse, 'chunks' | 'summary'> {
   async function* chunks(): AsyncGenerator<StreamChunk, StreamEnd> {
     const bytes = hidesUsage ? omitUsage(hit) : hit.bytes;
-    for (let at = 0; at < bytes.length; at += chunkBytes)
-      yield { bytes: bytes.subarray(at, at + chunkBytes), isLast: at + chunkBytes >= bytes.length };
+    for (let at = 0, end = 0; at < bytes.length; at = end) {
+      end = findEventEnd(bytes, at, at + chunkBytes);
+      yield { bytes: bytes.subarray(at, end), isLast: end === bytes.length };
+    }
     return { kind: 'whole' };
   }
   return { chunks, summary: () => hit.summary };
+}
+
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
+
+/** End of the last event between `start` and `limit`; of the event that contains `limit` when it is larger. */
+function findEventEnd(bytes: Buffer, start: number, limit: number): number {
+  if (limit >= bytes.length) return bytes.length;
+  for (let at = bytes.lastIndexOf(lineFeed, limit - 1); at > start; at = bytes.lastIndexOf(lineFeed, at - 1)) {
+    if (endsBlankLine(bytes, at)) return at + 1;
+  }
+  for (let at = bytes.indexOf(lineFeed, limit); at >= 0; at = bytes.indexOf(lineFeed, at + 1)) {
+    if (endsBlankLine(bytes, at)) return at + 1;
+  }
+  return bytes.length;
+}
+
+/** Whether the line feed at `at` ends a blank line, and so an event. */
+function endsBlankLine(bytes: Buffer, at: number): boolean {
+  return bytes[at - 1] === lineFeed || (bytes[at - 1] === carriageReturn && bytes[at - 2] === lineFeed);
 }

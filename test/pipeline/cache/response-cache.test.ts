@@ -295,6 +295,27 @@ test('a cached stream is replayed in small chunks on demand, and the last one is
   expect(chunks.map(({ isLast: last }) => last)).toEqual([false, false, true]);
 });
 
+test.each([
+  ['LF', '\n'],
+  ['CRLF', '\r\n'],
+  ['CR', '\r'],
+])('a replayed stream is cut between events, whatever their size (%s)', async (_what, lineEnd) => {
+  const { lookup, store } = createCache();
+  const stream = { ...call, stream: true };
+  const sizes = [1, 100, 7_000, 9_000, 40_000, 2, 16_383, 16_384, 3, 20_000];
+  const text = (size: number, end: object = {}): string =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(size) }, ...end }] })}${lineEnd}${lineEnd}`;
+  const bytes = Buffer.from([...sizes.map((size) => text(size)), text(0, { finish_reason: 'stop' }), 'data: [DONE]\n\n'].join(''));
+  store(stream, bytes);
+  const { hit } = lookup(stream);
+  if (!hit) throw new Error('the stream was not cached');
+  const chunks: Buffer[] = [];
+  for await (const chunk of replayCached(hit, {}).chunks()) chunks.push(chunk.bytes);
+  expect(Buffer.concat(chunks)).toEqual(bytes);
+  for (const chunk of chunks) expect(chunk.toString()).toMatch(/^data: (?:.|\s)*(?:\n\n|\r\n\r\n|\r\r)$/);
+  if (lineEnd !== '\r') expect(chunks.length).toBeGreaterThan(5);
+});
+
 describe('erasure', () => {
   const about = (subject: string, more: Partial<Call> & { projectId?: string } = {}) =>
     callOf(`{"messages":["${subject}"]}`, { memory: { mode: 'write', explicitWrite: false, subject }, ...more });
