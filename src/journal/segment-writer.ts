@@ -7,12 +7,12 @@
  */
 import { join } from 'node:path';
 import type { SettledCall } from '../core/call.ts';
+import { createSyncWrites } from '../core/sync-writes.ts';
 import type { Clock } from '../core/time.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { JournalFileSystem, OpenFile } from './file-system.ts';
 import type { WrittenRange } from './recent-calls.ts';
 import { segmentName } from './segment-name.ts';
-import { createSyncWrites } from './sync-writes.ts';
 
 export interface Segment {
   readonly number: number;

@@ -2,11 +2,12 @@
  * Writes log lines at the end of the event-loop turn, so that a stalled reader, a full disk or a closed terminal never fails a call. Up to
  * `maxBytes` of lines wait to be written; further ones are dropped, and a line reports their number once writing works again.
  *
- * Lines are written in this thread as long as that is fast: the thread pool took five times as much CPU for the lines of one call (measured). A
- * terminal may block for as long as a person likes, and a disk may stall, so a terminal and a file that was slow are written by the thread pool.
+ * Lines are written in this thread while `sync-writes.ts` allows it: the thread pool took five times as much CPU for the lines of one call
+ * (measured). A terminal may block for as long as a person likes, and is always written by the thread pool.
  */
 import { write, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
+import { createSyncWrites } from '../core/sync-writes.ts';
 
 export interface LogOutput {
   /** Never throws, and never writes before the end of the turn. */
@@ -25,14 +26,12 @@ export interface LogOutputOptions {
 const fullRetryMs = 20;
 /** Retry interval after other errors: a full disk, a closed terminal. */
 const errorRetryMs = 1_000;
-/** A write that takes longer is followed by writes in the thread pool for a while. */
-const slowWriteMs = 5;
-const poolMs = 10_000;
 const exitTimeoutMs = 500;
 const exitRetryMs = 5;
 
 export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, writeNow = writeSync }: LogOutputOptions): LogOutput {
-  let usesPoolUntil = isatty(fd) ? Number.POSITIVE_INFINITY : 0;
+  const isTerminal = isatty(fd);
+  const syncWrites = createSyncWrites();
   let waiting = '';
   let rest: Buffer | null = null;
   let isBusy = false;
@@ -54,19 +53,20 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, writeNow = wri
   };
 
   const writeRest = (): void => {
-    if (!rest) return;
-    const startedAt = performance.now();
-    if (startedAt < usesPoolUntil) {
-      write(fd, rest, onWritten);
+    const bytes = rest;
+    if (!bytes) return;
+    if (isTerminal || !syncWrites.allows(bytes.length)) {
+      write(fd, bytes, onWritten);
       return;
     }
+    let written: number;
     try {
-      const bytes = writeNow(fd, rest);
-      if (performance.now() - startedAt > slowWriteMs) usesPoolUntil = performance.now() + poolMs;
-      onWritten(null, bytes);
+      written = syncWrites.measure(() => writeNow(fd, bytes));
     } catch (error) {
       onWritten(error, 0);
+      return;
     }
+    onWritten(null, written);
   };
 
   const onWritten = (error: unknown, bytes: number): void => {

@@ -1,9 +1,9 @@
 /** When the journal writes on the event loop, and that a stalling disk does not stop the process. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
+import { createSyncWrites } from '../../src/core/sync-writes.ts';
 import { type JournalFileSystem, nodeFileSystem } from '../../src/journal/file-system.ts';
 import { createJournal, type Journal } from '../../src/journal/journal.ts';
-import { createSyncWrites } from '../../src/journal/sync-writes.ts';
 import { attemptStart, clockAt, factsOf, keepingLogger, noon, settledCall, until, withFolder, withText } from './calls.ts';
 
 describe('synchronous writes', () => {

@@ -62,7 +62,7 @@ test('after a slow write the thread pool writes, and keeps the order of the line
   let writes = 0;
   const writeNow = (fd: number, bytes: Buffer): number => {
     writes += 1;
-    for (const endsAt = performance.now() + 20; performance.now() < endsAt; );
+    for (const endsAt = performance.now() + 60; performance.now() < endsAt; );
     return writeSync(fd, bytes);
   };
   const { write } = createLogOutput({ fd: handle.fd, writeNow });

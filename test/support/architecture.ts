@@ -87,7 +87,7 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   guardrails: ['core'],
   failover: ['core'],
   core: [],
-  observability: [],
+  observability: ['core'],
   workflows: [],
   'demo-vendor': [],
 };

@@ -33,10 +33,10 @@ export function createSyncWrites(now: () => number = () => performance.now()) {
       return !isPaused;
     },
     /** Runs a synchronous write and measures it, whether or not it throws. */
-    measure(write: () => void): void {
+    measure<Result>(write: () => Result): Result {
       const startedAt = now();
       try {
-        write();
+        return write();
       } finally {
         const endedAt = now();
         payDebt(startedAt);
