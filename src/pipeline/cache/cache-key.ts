@@ -1,5 +1,5 @@
 /** The key under which responses are cached: equal for calls that must get the same response. */
-import { createHash } from 'node:crypto';
+import { createHash, hash } from 'node:crypto';
 import type { Call, Candidate } from '../../core/call.ts';
 import { omitMembers } from '../../core/json/omit.ts';
 
@@ -19,12 +19,28 @@ const excludedMembers = ['model', 'stream', 'stream_options'];
  */
 export function computeCacheKey(projectId: string, { call, candidates, revision }: CacheKeyInput): string {
   const { route, body, spans, forwardedHeaders } = call;
-  // A model's traits change what it is sent; its price does not.
-  const plan = candidates.map(({ price: _price, ...candidate }) => candidate);
   const { 'idempotency-key': _once, ...headers } = forwardedHeaders;
   const headerList = Object.entries(headers).sort(([a], [b]) => (a < b ? -1 : 1));
   // JSON text contains no line feed, so the first one separates the parameters from the body.
-  const hash = createHash('sha256').update(`${JSON.stringify([projectId, route, revision, plan, headerList])}\n`);
-  for (const part of omitMembers(body, spans, excludedMembers)) hash.update(part);
-  return hash.digest('base64');
+  const parameters = `${JSON.stringify([projectId, route, revision, headerList])}${planText(candidates)}\n`;
+  const parts = omitMembers(body, spans, excludedMembers);
+  if (body.length <= maxJoinedBytes) return hash('sha256', Buffer.concat([Buffer.from(parameters), ...parts]), 'base64');
+  const digest = createHash('sha256').update(parameters);
+  for (const part of parts) digest.update(part);
+  return digest.digest('base64');
+}
+
+/** One hash of joined bytes takes less than an object that is given them in parts, unless there are many bytes to copy. */
+const maxJoinedBytes = 16 * 1_024;
+
+/** Plans are kept between calls (`routing/plan.ts`), so their text is too. */
+const planTexts = new WeakMap<readonly Candidate[], string>();
+
+function planText(candidates: readonly Candidate[]): string {
+  const known = planTexts.get(candidates);
+  if (known !== undefined) return known;
+  // A model's traits change what it is sent; its price does not.
+  const text = JSON.stringify(candidates.map(({ price: _price, ...candidate }) => candidate));
+  planTexts.set(candidates, text);
+  return text;
 }

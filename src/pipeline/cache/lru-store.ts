@@ -27,7 +27,8 @@ export function createResponseStore(maxBytes: number) {
   let evicted = 0;
   const entries = new LRUCache<string, CachedResponse>({
     maxSize: maxBytes,
-    sizeCalculation: ({ bytes }) => bytes.length + overheadBytes,
+    // Twice: a response that was served once is kept with its text, so that it is parsed once.
+    sizeCalculation: ({ bytes }) => 2 * bytes.length + overheadBytes,
     dispose: (_response, _key, reason) => {
       if (reason === 'evict') evicted += 1;
     },

@@ -132,23 +132,43 @@ function render(
   response: CachedResponse,
   { dialect, storedFormat, format }: { dialect: Dialect; storedFormat: ResponseFormat; format: ResponseFormat },
 ): CacheHit | null {
-  let { bytes, contentType } = response;
-  if (storedFormat !== format) {
-    const text = format === 'plain' ? streamToJson(dialect, bytes) : jsonToStream(dialect, bytes);
-    if (text === null) return null;
-    bytes = Buffer.from(text);
-    contentType = format === 'plain' ? 'application/json' : 'text/event-stream';
+  if (storedFormat === format) {
+    const { bytes, contentType, model } = response;
+    const reading = readOnce(response, dialect, format);
+    return reading && { bytes, contentType, model, ...reading };
   }
-  const read = format === 'plain' ? readPlain(dialect, bytes) : readStream(dialect, bytes);
-  return read && { bytes, contentType, model: response.model, ...read };
+  const text = format === 'plain' ? streamToJson(dialect, response.bytes) : jsonToStream(dialect, response.bytes);
+  if (text === null) return null;
+  const bytes = Buffer.from(text);
+  const reading = readBytes(bytes, dialect, format);
+  return (
+    reading && { bytes, contentType: format === 'plain' ? 'application/json' : 'text/event-stream', model: response.model, ...reading }
+  );
 }
 
-function readPlain(dialect: Dialect, bytes: Buffer): Pick<CacheHit, 'summary' | 'usage'> | null {
+type Reading = Pick<CacheHit, 'summary' | 'usage'>;
+
+/** What the first hit read; the size of an entry includes it. */
+const readings = new WeakMap<CachedResponse, Reading>();
+
+function readOnce(response: CachedResponse, dialect: Dialect, format: ResponseFormat): Reading | null {
+  const known = readings.get(response);
+  if (known) return known;
+  const reading = readBytes(response.bytes, dialect, format);
+  if (reading) readings.set(response, reading);
+  return reading;
+}
+
+function readBytes(bytes: Buffer, dialect: Dialect, format: ResponseFormat): Reading | null {
+  return format === 'plain' ? readPlain(dialect, bytes) : readStream(dialect, bytes);
+}
+
+function readPlain(dialect: Dialect, bytes: Buffer): Reading | null {
   const summary = routeCodecs[dialect].parseResponse(bytes);
   return summary && { summary, usage: [] };
 }
 
-function readStream(dialect: Dialect, bytes: Buffer): Pick<CacheHit, 'summary' | 'usage'> {
+function readStream(dialect: Dialect, bytes: Buffer): Reading {
   const parser = createSseParser();
   const reader = routeCodecs[dialect].createStreamReader();
   const whole = parser.push(bytes);
