@@ -39,6 +39,8 @@ export async function runProfile(args) {
   await withBench({}, async (bench) => {
     const target = await bench.startGateway(checkout, { flags: ['--inspect=127.0.0.1:0'] });
     if (scenario.needs === 'memories') await target.gateway.addMemories();
+    // The response that the others get.
+    if (scenario.vendorCalls === 0) await bench.measure(target, { ...scenario, vendorCalls: 1 }, 1, { idleMs });
     if (warmUp > 0) await bench.measure(target, scenario, calls * warmUp, { idleMs });
     const inspector = await openInspector(target.gateway.program.log());
     try {
