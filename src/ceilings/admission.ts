@@ -8,7 +8,7 @@
  * @see docs/architecture/ceilings.md
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
-import type { CallResult, SettledCall } from '../core/call.ts';
+import type { CallResult, ConsumedAmount, SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import type { Database } from '../db/database.ts';
@@ -97,11 +97,14 @@ export function createAdmission({ database, clock, logger, process, onStoreDown,
   };
 
   const attachDebits = (result: CallResult, debits: readonly LeaseDebit[]): CallResult => {
-    const amounts = debits.flatMap(({ quota, generation, debit: { amount, overdraft } }) => {
-      if (quota.counterId === null) return [];
-      quotasById.set(quota.counterId, quota);
-      return [{ counter: quota.counterId, generation, amount, ...(overdraft > 0 && { owed: overdraft }) }];
-    });
+    const amounts: ConsumedAmount[] = [];
+    for (const { quota, generation, debit } of debits) {
+      const { counterId: counter } = quota;
+      if (counter === null) continue;
+      quotasById.set(counter, quota);
+      const { amount, overdraft } = debit;
+      amounts.push(overdraft > 0 ? { counter, generation, amount, owed: overdraft } : { counter, generation, amount });
+    }
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts } };
   };
 

@@ -13,7 +13,7 @@ export function createGrantPolicy(window: WindowKind) {
   let prefetchFrom = 0;
   let lastGrant = 0;
   /** Another process needed quota recently: lease nothing beyond the need, and return what becomes available. */
-  const isContested = (): boolean => performance.now() < contestedUntil;
+  const isContested = (): boolean => contestedUntil > 0 && performance.now() < contestedUntil;
 
   return {
     isContested,

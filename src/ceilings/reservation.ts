@@ -113,10 +113,11 @@ export function reserveAll(request: ReservationRequest): Reservation | Promise<R
       return true;
     },
     settle(result) {
-      const debits = reservations.flatMap(({ ceiling, quota, grant }) => {
+      const debits: LeaseDebit[] = [];
+      for (const { ceiling, quota, grant } of reservations) {
         const debit = quota.settle(grant, Math.max(0, usageFor(ceiling, result)));
-        return debit === null || debit.amount + debit.overdraft === 0 ? [] : [{ quota, generation: grant.generation, debit }];
-      });
+        if (debit !== null && debit.amount + debit.overdraft > 0) debits.push({ quota, generation: grant.generation, debit });
+      }
       return attachDebits(result, debits);
     },
     release,

@@ -266,9 +266,19 @@ export interface CallResult {
   /** Usage to deduct from the leases of the process whose journal id is `process`. Absent when no ceiling applied. */
   readonly consumed?: {
     readonly process: string;
-    /** By row of `limit_counters` and generation of the lease; `owed` is the overdraft: usage beyond the lease. */
-    readonly amounts: readonly { readonly counter: number; readonly generation: number; readonly amount: number; readonly owed?: number }[];
+    readonly amounts: readonly ConsumedAmount[];
   };
+}
+
+/** What a call used of a lease. */
+export interface ConsumedAmount {
+  /** Row of `limit_counters`. */
+  readonly counter: number;
+  /** Of the lease. */
+  readonly generation: number;
+  readonly amount: number;
+  /** The overdraft: usage beyond the lease. */
+  readonly owed?: number;
 }
 
 /** The assistant's part of a response, which memory may read. */

@@ -79,8 +79,11 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const settings = settingsLookup instanceof Promise ? await settingsUnlessLate(settingsLookup) : settingsLookup;
       const call = parseCall({ id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body });
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
-      onClientDisconnect(response, cancellation.clientDisconnected);
-      if (call.stream) detectAbandonedStream(response, keepAliveComment);
+      // A plain call is read to its end, because the vendor bills it.
+      if (call.stream) {
+        onClientDisconnect(response, cancellation.clientDisconnected);
+        detectAbandonedStream(response, keepAliveComment);
+      }
       try {
         const answer = await handleCall(call, project.settings, cancellation);
         await sendCallResponse(response, conversion ? conversion.toCaller(answer) : answer, callIdHeaders(id, style));

@@ -10,5 +10,6 @@ export function forwardedHeadersFor(route: TextRoute, call: Pick<Call, 'route' |
     if (name === 'anthropic-version') return route === 'messages' && call.route === 'messages';
     return !name.startsWith(route === 'messages' ? 'openai-' : 'anthropic-');
   };
+  if (Object.keys(call.forwardedHeaders).every(isForwarded)) return call.forwardedHeaders;
   return Object.fromEntries(Object.entries(call.forwardedHeaders).filter(([name]) => isForwarded(name)));
 }
