@@ -8,7 +8,7 @@ import { createErasures } from './app/erasures.ts';
 import { createLearning, signalWaitingBatches } from './app/learning.ts';
 import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
-import { startCostAdjustment } from './ceilings/counter-updates.ts';
+import { applyCostAdjustments } from './ceilings/counter-updates.ts';
 import { createCounterReader, createUsageReader } from './ceilings/counter-usage.ts';
 import type { FirstSignIn } from './cli/banner.ts';
 import { parseImportedRows } from './config/catalog.ts';
@@ -182,7 +182,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           projects,
           breakers,
           reports,
-          reprice: createReprice({ database, startCostAdjustment }),
+          reprice: createReprice({ database, adjustCosts: applyCostAdjustments }),
           memory,
           erasures,
           learning,

@@ -8,7 +8,10 @@ import type { Queries } from '../db/database.ts';
 import { lockCounterCreation } from '../db/locks.ts';
 import { toBatches, toColumns } from '../db/row-batches.ts';
 
-/** Counts `calls`, which `tx` has newly stored, and deducts what they have used from the leases. */
+/**
+ * Counts `calls`, which `tx` has newly stored, and deducts what they have used from the leases. The last step of the transaction: leases are
+ * acquired from the rows that it locks.
+ */
 export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   if (calls.length === 0) return;
   const ids = calls.map(({ metadata }) => metadata.id);
@@ -18,58 +21,29 @@ export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   // A separate statement: the next one must read the rows as they are once we hold their locks.
   const locked = await tx.query<CounterSum>(lockCounters, [ids, counters]);
   if (locked.length === 0) return;
-  await tx.query(addToCounters, toColumns(locked, 'id', 'amount'));
-  if (consumed.length > 0) {
-    const [processes, amounts] = [consumed.map(({ process }) => process), consumed.map(({ amount }) => amount)];
-    await tx.query(subtractFromLeases, [processes, counters, amounts, consumed.map(({ generation }) => generation)]);
-  }
+  await tx.query(countCalls, [...toColumns(locked, 'id', 'amount'), ...toColumns(consumed, 'process', 'counter', 'amount', 'generation')]);
 }
 
-/** Corrections of the costs of stored calls, in one transaction. The reservations of these calls have ended long ago. */
-export interface CostAdjustments {
-  /** At most 500 adjustments. */
-  add(changes: readonly CostAdjustment[]): Promise<void>;
-  /** Updates the counters and returns how many have changed. Nothing may be added afterwards. */
-  count(): Promise<number>;
-}
-
-/** Prevents the creation of counters of these projects until the transaction ends. Existing ones are not locked before `count`. */
-export async function startCostAdjustment(tx: Queries, projectIds: readonly string[]): Promise<CostAdjustments> {
-  await lockCounterCreation(tx, projectIds, 'shared');
-  const sums = new Map<number, number>();
-  return {
-    async add(changes) {
-      const nonZero = changes.filter(({ nanos }) => nanos !== 0);
-      if (nonZero.length === 0) return;
-      const columns = [nonZero.map(({ callId }) => callId), nonZero.map(({ nanos }) => nanos)];
-      for (const { id, amount } of await tx.query<CounterSum>(sumChanged, columns)) sums.set(id, amount + (sums.get(id) ?? 0));
-    },
-    async count() {
-      // In the order of ids across all statements, in which other transactions lock them too.
-      const changed = [...sums].filter(([, amount]) => amount !== 0).toSorted(([one], [other]) => one - other);
-      for (const batch of toBatches(changed)) {
-        const ids = batch.map(([id]) => id);
-        await tx.query('select id from limit_counters where id = any($1::bigint[]) order by id for update', [ids]);
-        await tx.query(addToCounters, [ids, batch.map(([, amount]) => amount)]);
-      }
-      return changed.length;
-    },
-  };
-}
-
-/** Updates counters by at most 500 changes of the costs of stored calls, in the transaction `tx`. */
-export async function applyCostAdjustments(tx: Queries, changes: readonly CostAdjustment[]): Promise<void> {
+/**
+ * Updates counters by at most 500 changes of the costs of stored calls, whose reservations have ended long ago. The last step of the transaction
+ * `tx`: leases are acquired from the rows that it locks. Returns by how much each counter has changed, by its id.
+ */
+export async function applyCostAdjustments(tx: Queries, changes: readonly CostAdjustment[]): Promise<ReadonlyMap<number, number>> {
   const nonZero = changes.filter(({ nanos }) => nanos !== 0);
-  if (nonZero.length === 0) return;
-  const projects = await tx.query<{ id: string }>('select distinct project_id as id from calls where id = any($1::uuid[])', [
-    nonZero.map(({ callId }) => callId),
-  ]);
-  const costs = await startCostAdjustment(
+  if (nonZero.length === 0) return new Map();
+  const ids = nonZero.map(({ callId }) => callId);
+  const projects = await tx.query<{ id: string }>('select distinct project_id as id from calls where id = any($1::uuid[])', [ids]);
+  await lockCounterCreation(
     tx,
     projects.map(({ id }) => id),
+    'shared',
   );
-  await costs.add(nonZero);
-  await costs.count();
+  const changed = await tx.query<CounterSum>(sumChanged, [ids, nonZero.map(({ nanos }) => nanos)]);
+  for (const batch of toBatches(changed)) {
+    await tx.query('select id from limit_counters where id = any($1::bigint[]) order by id for update', [batch.map(({ id }) => id)]);
+    await tx.query(addToCounters, toColumns(batch, 'id', 'amount'));
+  }
+  return new Map(changed.map(({ id, amount }) => [id, amount]));
 }
 
 interface CounterSum {
@@ -135,22 +109,22 @@ const changedCosts = affectedCounters(`
 
 const sumChanged = `
   with ${changedCosts}
-  select id, amount from counted where amount <> 0`;
+  select id, amount from counted where amount <> 0 order by id`;
 
 const addToCounters = `
   update limit_counters c set settled = c.settled + changed.amount
     from unnest($1::bigint[], $2::bigint[]) as changed (id, amount) where c.id = changed.id`;
 
 /** Skips leases that have been revoked: their counters no longer include them. */
-const subtractFromLeases = `
-  with consumed as (
-    select * from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bigint[]) as consumed (process, counter_id, amount, generation)
-  ), lowered as (
+const countCalls = `
+  with lowered as (
     update limit_leases l set amount = l.amount - consumed.amount
-      from consumed
+      from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[]) as consumed (process, counter_id, amount, generation)
      where l.process = consumed.process and l.counter_id = consumed.counter_id and l.generation = consumed.generation
     returning l.counter_id, consumed.amount
+  ), returned as (
+    select counter_id, sum(amount)::bigint as amount from lowered group by counter_id
   )
-  update limit_counters c set leased = c.leased - lowered.amount
-    from (select counter_id, sum(amount)::bigint as amount from lowered group by counter_id) as lowered
-   where c.id = lowered.counter_id`;
+  update limit_counters c set settled = c.settled + counted.amount, leased = c.leased - coalesce(returned.amount, 0)
+    from unnest($1::bigint[], $2::bigint[]) as counted (id, amount) left join returned on returned.counter_id = counted.id
+   where c.id = counted.id`;

@@ -1,9 +1,9 @@
 /**
- * Recalculates the costs of stored calls at the prices of `model_prices` in force when they started, in one transaction with their attempts
- * and the ceiling counters. Idempotent.
+ * Recalculates the costs of stored calls at the prices of `model_prices` in force when they started, in slices: each is a transaction with the
+ * attempts and the ceiling counters of its calls, so that admission never waits for a reprice. One that fails has repriced a part of the window;
+ * running it again does the rest, since it is idempotent.
  *
- * Calls continue to be stored meanwhile: rows that a drain needs are not locked before the last step. Only changed costs are written. Calls
- * whose cost cannot be computed exactly from their rows are skipped and counted.
+ * Only changed costs are written. Calls whose cost cannot be computed exactly from their rows are skipped and counted.
  */
 
 import { type CostAdjustment, toUsd } from '../core/cost.ts';
@@ -17,10 +17,7 @@ import type { RecalculatedCost } from './prices/recalculate-cost.ts';
 import type { RepriceInput } from './reprice-input.ts';
 import { type ChargesWindow, readCharges, type StoredCharge, writeAttemptCosts, writeCallCosts } from './stored-charges.ts';
 
-export interface RepriceRequest extends Omit<RepriceInput, 'project'> {
-  /** Null for all projects. */
-  readonly projectId: string | null;
-}
+export interface RepriceRequest extends Omit<RepriceInput, 'project'>, ChargesWindow {}
 
 /** Response of the route. */
 export interface RepriceReceipt {
@@ -46,36 +43,36 @@ export interface RepriceReceipt {
 
 type SkipReason = Exclude<RecalculatedCost['kind'], 'cost'>;
 
-/** Implemented by `ceilings/counter-updates.ts`. */
-type StartCostAdjustment = (
-  tx: Queries,
-  projectIds: readonly string[],
-) => Promise<{ add(changes: readonly CostAdjustment[]): Promise<void>; count(): Promise<number> }>;
+/** Implemented by `ceilings/counter-updates.ts`. Returns by how much each counter has changed, by its id. */
+type AdjustCosts = (tx: Queries, changes: readonly CostAdjustment[]) => Promise<ReadonlyMap<number, number>>;
 
 export type Reprice = (request: RepriceRequest) => Promise<RepriceReceipt>;
 
-export function createReprice(deps: { database: Database; startCostAdjustment: StartCostAdjustment }): Reprice {
-  const { database, startCostAdjustment } = deps;
-  return (request) =>
-    database.transaction(async (tx) => {
-      await lockGlobal(tx, 'reprice');
-      const pricesCorrected = request.prices === 'now' ? await correctPrices(tx, request) : [];
-      const projectIds = await findProjects(tx, request);
-      const costs = await startCostAdjustment(tx, projectIds);
-      const totals = await recalculateWindow(tx, { ...request, projectIds }, costs.add);
-      const { from, to, prices, models } = request;
-      const { nanos, ...counts } = totals;
-      const receipt: RepriceReceipt = {
-        ...{ from: formatTime(from), to: formatTime(to), prices, models, prices_corrected: pricesCorrected },
-        ...counts,
-        counters_changed: await costs.count(),
-        difference: toUsd(nanos),
-      };
-      return receipt;
-    });
+export function createReprice({ database, adjustCosts }: { database: Database; adjustCosts: AdjustCosts }): Reprice {
+  return async (request) => {
+    const { from, to, prices, models } = request;
+    const pricesCorrected = prices === 'now' ? await database.transaction((tx) => correctPrices(tx, request)) : [];
+    const counters = new Map<number, number>();
+    let totals = noTotals;
+    for (let after: string | null = null; ; ) {
+      const slice: RepricedSlice | null = await database.transaction((tx) => repriceSlice(tx, request, after, adjustCosts));
+      if (slice === null) break;
+      totals = addSlice(totals, slice);
+      for (const [id, amount] of slice.counters) counters.set(id, amount + (counters.get(id) ?? 0));
+      after = slice.lastId;
+    }
+    const { nanos, ...counts } = totals;
+    return {
+      ...{ from: formatTime(from), to: formatTime(to), prices, models, prices_corrected: pricesCorrected },
+      ...counts,
+      counters_changed: [...counters.values()].filter((amount) => amount !== 0).length,
+      difference: toUsd(nanos),
+    };
+  };
 }
 
 async function correctPrices(tx: Queries, { from, to, models }: RepriceRequest): Promise<readonly string[]> {
+  await lockGlobal(tx, 'reprice');
   const { corrected, withoutPrice } = await correctHistory(tx, models ?? (await findModels(tx, from, to)), { from, to });
   if (models && withoutPrice.length > 0)
     throw gatewayError('bad_request', { message: `models: there is no price now for ${withoutPrice.join(', ')}` });
@@ -90,53 +87,54 @@ async function findModels(tx: Queries, from: number, to: number): Promise<string
   return rows.map(({ model }) => model);
 }
 
-/** Projects with calls in the window. */
-async function findProjects(tx: Queries, { from, to, projectId }: RepriceRequest): Promise<string[]> {
-  if (projectId !== null) return [projectId];
-  const rows = await tx.query<{ id: string }>('select distinct project_id as id from calls where id >= $1::uuid and id < $2::uuid', [
-    minIdAt(from),
-    minIdAt(to),
-  ]);
-  return rows.map(({ id }) => id);
+interface RepricedSlice {
+  readonly calls: readonly StoredCharge[];
+  readonly changes: readonly CostAdjustment[];
+  readonly attemptsChanged: number;
+  readonly counters: ReadonlyMap<number, number>;
+  readonly lastId: string;
 }
 
-type Totals = Pick<RepriceReceipt, 'calls' | 'calls_changed' | 'calls_newly_priced' | 'attempts_changed' | 'left'> & {
-  readonly nanos: number;
-};
-
-async function recalculateWindow(
+/** Reprices the calls that follow `after`; null when there are none. */
+async function repriceSlice(
   tx: Queries,
   window: ChargesWindow,
-  onChanges: (changes: readonly CostAdjustment[]) => Promise<void>,
-): Promise<Totals> {
-  let totals: Totals = {
-    ...{ calls: 0, calls_changed: 0, calls_newly_priced: 0, attempts_changed: 0, nanos: 0 },
-    left: { price_unknown: 0, units_not_kept: 0, video: 0 },
-  };
-  for (let after: string | null = null; ; ) {
-    const page = await readCharges(tx, window, after);
-    const last = page.calls.at(-1);
-    if (!last) return totals;
-    const changes = await writeCallCosts(tx, page.calls.flatMap(toNewCosts));
-    await onChanges(changes);
-    const attempts = await writeAttemptCosts(tx, page.attempts.flatMap(toNewCosts));
-    totals = addPage(totals, page.calls, changes, attempts);
-    after = last.id;
-  }
+  after: string | null,
+  adjustCosts: AdjustCosts,
+): Promise<RepricedSlice | null> {
+  // Another reprice must not change a cost between this one's read and write.
+  await lockGlobal(tx, 'reprice');
+  const { calls, attempts } = await readCharges(tx, window, after);
+  const last = calls.at(-1);
+  if (!last) return null;
+  const changes = await writeCallCosts(tx, calls.flatMap(toNewCosts));
+  const attemptsChanged = await writeAttemptCosts(tx, attempts.flatMap(toNewCosts));
+  // Last, since leases are acquired from the counters.
+  const counters = await adjustCosts(tx, changes);
+  return { calls, changes, attemptsChanged, counters, lastId: last.id };
 }
 
 function toNewCosts({ charge, ...row }: StoredCharge) {
   return charge?.kind === 'cost' && charge.nanos !== row.costNanos ? [{ ...row, newNanos: charge.nanos }] : [];
 }
 
-function addPage(totals: Totals, calls: readonly StoredCharge[], changes: readonly CostAdjustment[], attempts: number): Totals {
+type Totals = Pick<RepriceReceipt, 'calls' | 'calls_changed' | 'calls_newly_priced' | 'attempts_changed' | 'left'> & {
+  readonly nanos: number;
+};
+
+const noTotals: Totals = {
+  ...{ calls: 0, calls_changed: 0, calls_newly_priced: 0, attempts_changed: 0, nanos: 0 },
+  left: { price_unknown: 0, units_not_kept: 0, video: 0 },
+};
+
+function addSlice(totals: Totals, { calls, changes, attemptsChanged }: RepricedSlice): Totals {
   const unknown = new Set(calls.filter(({ costNanos }) => costNanos === null).map(({ id }) => id));
   const skippedFor = (reason: SkipReason): number => totals.left[reason] + calls.filter(({ charge }) => charge?.kind === reason).length;
   return {
     calls: totals.calls + calls.length,
     calls_changed: totals.calls_changed + changes.length,
     calls_newly_priced: totals.calls_newly_priced + changes.filter(({ callId }) => unknown.has(callId)).length,
-    attempts_changed: totals.attempts_changed + attempts,
+    attempts_changed: totals.attempts_changed + attemptsChanged,
     left: { price_unknown: skippedFor('price_unknown'), units_not_kept: skippedFor('units_not_kept'), video: skippedFor('video') },
     nanos: changes.reduce((sum, { nanos }) => sum + nanos, totals.nanos),
   };

@@ -11,7 +11,8 @@ import { parseStoredPrice } from './prices/stored-price.ts';
 export interface ChargesWindow {
   readonly from: number;
   readonly to: number;
-  readonly projectIds: readonly string[];
+  /** Null for all projects. */
+  readonly projectId: string | null;
   readonly models: readonly string[] | null;
 }
 
@@ -35,10 +36,10 @@ const pageSize = 250;
 /** The page after the call `after`; null for the first page. Omits attempts that were never charged because they failed. */
 export async function readCharges(
   tx: Queries,
-  { from, to, projectIds, models }: ChargesWindow,
+  { from, to, projectId, models }: ChargesWindow,
   after: string | null,
 ): Promise<{ calls: readonly StoredCharge[]; attempts: readonly StoredCharge[] }> {
-  const calls = await tx.query<ChargeRow>(selectCalls, [minIdAt(from), minIdAt(to), after, projectIds, models, pageSize]);
+  const calls = await tx.query<ChargeRow>(selectCalls, [minIdAt(from), minIdAt(to), after, projectId, models, pageSize]);
   const charged = calls.filter(isCharged).map(({ id }) => id);
   const attempts = charged.length === 0 ? [] : await tx.query<ChargeRow>(selectAttempts, [charged]);
   return { calls: calls.map(toCharge), attempts: attempts.map(toCharge) };
@@ -108,7 +109,7 @@ const priceJoin = (model: string): string => `
 const selectCalls = `
   select c.id, 0 as n, c.route, c.model, c.cache, ${chargeColumns('c')}
     from calls c ${priceJoin('c.model')}
-   where c.id >= $1::uuid and c.id < $2::uuid and ($3::uuid is null or c.id > $3::uuid) and c.project_id = any ($4::uuid[])
+   where c.id >= $1::uuid and c.id < $2::uuid and ($3::uuid is null or c.id > $3::uuid) and ($4::uuid is null or c.project_id = $4::uuid)
      and ($5::text[] is null or c.model = any ($5::text[]))
    order by c.id
    limit $6::integer`;

@@ -1,7 +1,8 @@
-/** Repricing: costs, attempts and ceiling counters change in one transaction, concurrently with drains, and only once. */
+/** Repricing: costs, attempts and ceiling counters change together, concurrently with drains and admission, and only once. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
-import { startCostAdjustment } from '../../src/ceilings/counter-updates.ts';
+import { applyCostAdjustments } from '../../src/ceilings/counter-updates.ts';
+import type { Limits } from '../../src/ceilings/counters.ts';
 import type { SettledCall } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
 import type { Price, Tokens } from '../../src/core/pricing.ts';
@@ -28,7 +29,7 @@ function pricesOf(usd: number, changes: Partial<ModelPrices> = {}): ModelPrices 
 async function prepare(database: Database, dated: readonly (readonly [string, number, ModelPrices])[]) {
   for (const table of ['calls', 'attempts', 'limit_counters', 'model_prices']) await database.query(`delete from ${table}`);
   for (const [name, at, prices] of dated) await recordPrices(database, [{ model: name, price: toStoredPrice(prices), source: 'file' }], at);
-  const reprice = createReprice({ database, startCostAdjustment });
+  const reprice = createReprice({ database, adjustCosts: applyCostAdjustments });
   return (request: Partial<RepriceRequest> = {}) =>
     reprice({ from: noon, to: noon + hourMs, prices: 'dated', projectId: null, models: null, ...request });
 }
@@ -50,6 +51,16 @@ function callOf(projectId: string, changes: Parameters<typeof settledCall>[0] & 
   const [provider = '', name = ''] = (settled.result.model ?? model).split('/');
   const attempts = settled.result.attempts.map((attempt) => ({ ...attempt, provider, model: name }));
   return { ...settled, result: { ...settled.result, attempts } };
+}
+
+/** Statements fail that wait for a lock. */
+function withLockTimeout(database: Database): Database {
+  const transaction: Database['transaction'] = (work) =>
+    database.transaction(async (tx) => {
+      await tx.query(`set local lock_timeout = '200ms'`);
+      return work(tx);
+    });
+  return { ...database, transaction, query: (text, values) => transaction((tx) => tx.query(text, values)) };
 }
 
 describeDatabases('reprice', (database) => {
@@ -132,6 +143,51 @@ describeDatabases('reprice', (database) => {
     expect(counters.length).toBeGreaterThan(5);
     for (const counter of counters) expect(counter.settled).toBe(counter.rows);
     expect(Math.max(...counters.map(({ settled }) => settled))).toBe(20 * rounds * 3_000_000);
+  });
+
+  test('counters are created, and leases of them acquired, while a window is repriced', async () => {
+    if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
+    await prepare(database(), [[model, noon, pricesOf(2)]]);
+    const limits = limitsOf({ cost: 1e12 });
+    const { projectId } = limits;
+    const process = createTestProcess({ database: database(), clock: clockAt(noon) });
+    const call = await process.admit(limits, { costNanos: 5 }, noon);
+    if (call) process.settle(call, { costNanos: 5, tokens: 1_000 });
+    await process.store();
+    // Two pages of calls.
+    await storeAndCount(
+      database(),
+      Array.from({ length: 300 }, () => callOf(projectId, { metadata: { keyId: limits.keyId }, result: { costNanos: 5 } })),
+    );
+    const newKey = limitsOf({ cost: 1e12 }, { projectId, project: { monthlyCapNanos: 1e12 } });
+    const admitted: boolean[] = [];
+    const admitBetweenPages = async (text: string): Promise<void> => {
+      if (!text.includes('order by c.id') || admitted.length > 1) return;
+      const other = createTestProcess({ database: withLockTimeout(database()), clock: clockAt(noon), onStoreDown: 'refuse' });
+      const admit = async (of: Limits) => admitted.push((await other.admit(of, { costNanos: 1 }, noon)) !== null);
+      await admit(limits);
+      await admit(newKey);
+    };
+    const reprice = createReprice({
+      database: {
+        ...database(),
+        transaction: (work) =>
+          database().transaction((tx) =>
+            work({
+              query: async (text, values) => {
+                await admitBetweenPages(text);
+                return tx.query(text, values);
+              },
+            }),
+          ),
+      },
+      adjustCosts: applyCostAdjustments,
+    });
+
+    await reprice({ from: noon, to: noon + hourMs, prices: 'dated', projectId: null, models: null });
+
+    expect(admitted).toEqual([true, true]);
+    for (const counter of await countersIn(database(), projectId)) expect(counter.settled).toBe(counter.rows);
   });
 
   test('a call of unknown cost gets one if there is a price; calls without stored units, videos and cache hits are skipped', async () => {
@@ -231,25 +287,34 @@ describeDatabases('reprice', (database) => {
     await expect(run({ prices: 'now', models: [model, 'openai/nobody'] })).rejects.toMatchObject({ code: 'bad_request' });
   });
 
-  test('a failure at the end changes nothing', async () => {
-    await prepare(database(), [
-      [model, noon, pricesOf(2)],
-      [model, noon + 2 * hourMs, pricesOf(3)],
-    ]);
-    const projectId = randomUUID();
-    await storeAndCount(database(), [callOf(projectId, { result: { costNanos: 5 } })]);
+  test('one that fails has changed whole slices, and running it again does the rest', async () => {
+    const run = await prepare(database(), [[model, noon, pricesOf(2)]]);
+    const limits = limitsOf({ cost: 1e12 }, { window: 'total' });
+    const { projectId, keyId } = limits;
+    await createTestProcess({ database: database(), clock: clockAt(noon) }).admit(limits, { costNanos: 5 }, noon);
+    const calls = Array.from({ length: 400 }, () => callOf(projectId, { metadata: { keyId }, result: { costNanos: 5 } }));
+    await storeAndCount(database(), calls);
+    let slices = 0;
     const failing = createReprice({
       database: database(),
-      startCostAdjustment: async (tx, projects) => ({
-        ...(await startCostAdjustment(tx, projects)),
-        count: () => Promise.reject(new Error('the last step')),
-      }),
+      adjustCosts: async (tx, changes) => {
+        slices += 1;
+        if (slices > 1) throw new Error('the last step');
+        return applyCostAdjustments(tx, changes);
+      },
     });
 
-    await expect(failing({ from: noon, to: noon + hourMs, prices: 'now', projectId: null, models: null })).rejects.toThrow('the last step');
+    await expect(failing({ from: noon, to: noon + hourMs, prices: 'dated', projectId: null, models: null })).rejects.toThrow(
+      'the last step',
+    );
 
-    expect(await costsOf(database(), projectId)).toMatchObject([{ cost: 5, attempt: 5 }]);
-    expect((await priceAt(database(), model, noon))?.price?.outputNanos).toBe(2_000_000_000n);
+    const rows = await costsOf(database(), projectId);
+    expect(Map.groupBy(rows, ({ cost, attempt }) => `${cost} ${attempt}`)).toMatchObject({ size: 2 });
+    for (const counter of await countersIn(database(), projectId)) expect(counter.settled).toBe(counter.rows);
+    const first = rows.filter(({ cost }) => cost !== 5).length;
+    expect(await run()).toMatchObject({ calls: 400, calls_changed: 400 - first, counters_changed: 1 });
+    for (const counter of await countersIn(database(), projectId))
+      expect(counter).toMatchObject({ settled: 400 * 2_000_000, rows: 400 * 2_000_000 });
   });
 });
 
