@@ -19,8 +19,8 @@ export function createStoreBatch(masker: CredentialMasker): (tx: Queries, batch:
     // Before the ceilings, which must count the final cost of videos.
     const videos = stored.flatMap(({ metadata }) => (metadata.route === 'video' ? [metadata.id] : []));
     await correctCalls(tx, await lockCorrections(tx, videos));
-    await applyCalls(tx, stored);
-    // Last: locks conversations, which other batches of the project wait for.
     await recordCalls(tx, stored, masker);
+    // Last: locks counters, from which calls that wait to be admitted lease quota.
+    await applyCalls(tx, stored);
   };
 }

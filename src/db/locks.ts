@@ -2,9 +2,9 @@
  * Advisory locks, held until the transaction ends. Several processes, also of two versions during a rolling deployment, exclude each other
  * by these keys: never change a key text, seed or number.
  *
- * Acquisition order, which excludes deadlocks: global → project → counter creation → conversations → memories → rows (`learning` directly
- * before its rows). One exception: a journal drain writes call and counter rows before it locks conversations, which is safe because it holds
- * the project lock and no other holder of conversations waits for those rows. Locks of several projects are acquired in the order of their ids.
+ * Acquisition order, which excludes deadlocks: global → project → conversations → memories → counter creation → rows (`learning` directly
+ * before its rows). One exception: call rows are written before conversations or counter creation are locked, which is safe because no other
+ * holder of these locks waits for those rows. Locks of several projects are acquired in the order of their ids.
  */
 import type { Queries } from './database.ts';
 
