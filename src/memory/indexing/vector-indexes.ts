@@ -1,6 +1,7 @@
 /**
- * Vector indexes, one per dimension, for projects with so many vectors that an exact scan is slow; below that an exact scan is faster and
- * finds more. Never built on PGlite: building would block its only session.
+ * Vector indexes: one per project and dimension, for projects with so many vectors that an exact scan is slow; below that an exact scan is
+ * faster and finds more. An index of all projects would find too little for a small project next to a large one, because the neighbours that
+ * it visits belong to the large one. Never built on PGlite: building would block its only session.
  */
 import type { Database } from '../../db/database.ts';
 
@@ -8,28 +9,65 @@ const defaultMinVectors = 20_000;
 /** pgvector's limit for an index in half precision. */
 const maxDimensions = 4_000;
 
-/** Builds one missing index concurrently; returns how many were built, 0 when none is missing. */
+const namePrefix = 'memory_passages_vectors_';
+
+/**
+ * Builds one missing index concurrently, or drops one that is not used any more: of a project that has shrunk to half of `minVectors`, or of
+ * all projects, as earlier versions built. Returns how many were built or dropped; 0 when nothing is left to do.
+ */
 export async function buildVectorIndex(database: Database, signal: AbortSignal, minVectors = defaultMinVectors): Promise<number> {
   if (database.kind === 'embedded') return 0;
-  const [missing] = await database.query<{ dims: number; isBroken: boolean }>(
-    `select many.dims, index.indexrelid is not null as "isBroken"
-       from (select distinct embedding_dims as dims from memory_passages
-              where embedding_dims <= ${maxDimensions} group by project_id, embedding_dims having count(*) > $1::integer) many
-       left join pg_class class on class.relname = 'memory_passages_vectors_' || many.dims and class.relnamespace = current_schema()::regnamespace
-       left join pg_index index on index.indexrelid = class.oid
-      where index.indisvalid is not true
-      order by many.dims limit 1`,
+  const existing = await database.query<{ name: string; isValid: boolean }>(
+    `select class.relname as name, index.indisvalid as "isValid"
+       from pg_index index join pg_class class on class.oid = index.indexrelid
+      where index.indrelid = 'memory_passages'::regclass and starts_with(class.relname, '${namePrefix}')
+      order by 1`,
+  );
+  const valid = new Set(existing.filter(({ isValid }) => isValid).map(({ name }) => name));
+  const missing = (await findLargeProjects(database, minVectors)).find((project) => !valid.has(toIndexName(project)));
+  if (missing) {
+    const name = toIndexName(missing);
+    // An interrupted build leaves an invalid index that PostgreSQL does not use.
+    if (existing.length > valid.size) await database.runWithoutTimeout(`drop index concurrently if exists ${name}`, signal);
+    await database.runWithoutTimeout(
+      `create index concurrently ${name} on memory_passages
+         using hnsw ((embedding::halfvec(${missing.dims})) halfvec_cosine_ops)
+         where project_id = '${missing.projectId}' and embedding_dims = ${missing.dims}`,
+      signal,
+    );
+    return 1;
+  }
+  const used = new Set((await findLargeProjects(database, Math.floor(minVectors / 2))).map(toIndexName));
+  const unused = existing.find(({ name }) => !used.has(name));
+  if (!unused) return 0;
+  await database.runWithoutTimeout(`drop index concurrently if exists ${unused.name}`, signal);
+  return 1;
+}
+
+interface LargeProject {
+  readonly projectId: string;
+  readonly dims: number;
+}
+
+/** At most 62 characters; PostgreSQL's limit is 63. */
+function toIndexName({ projectId, dims }: LargeProject): string {
+  return `${namePrefix}${dims}_${projectId.replaceAll('-', '')}`;
+}
+
+/** Projects with more than `minVectors` vectors of their model. Reads that many index entries of each, not the vectors. */
+function findLargeProjects(database: Database, minVectors: number): Promise<LargeProject[]> {
+  return database.query<LargeProject>(
+    `select state.project_id as "projectId", sample.dims
+       from memory_embeddings state
+      cross join lateral (
+        select embedding_dims as dims from memory_passages
+         where project_id = state.project_id and embedding_model = state.model and embedding is not null
+         limit 1
+      ) sample
+      where sample.dims <= ${maxDimensions}
+        and exists (select id from memory_passages where project_id = state.project_id and embedding_model = state.model
+                     order by id offset $1::integer limit 1)
+      order by 1`,
     [minVectors],
   );
-  if (!missing) return 0;
-  const { dims, isBroken } = missing;
-  const name = `memory_passages_vectors_${dims}`;
-  // An interrupted build leaves an invalid index that PostgreSQL does not use.
-  if (isBroken) await database.runWithoutTimeout(`drop index concurrently if exists ${name}`, signal);
-  await database.runWithoutTimeout(
-    `create index concurrently ${name} on memory_passages
-       using hnsw ((embedding::halfvec(${dims})) halfvec_cosine_ops) where embedding_dims = ${dims}`,
-    signal,
-  );
-  return 1;
 }

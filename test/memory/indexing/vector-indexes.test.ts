@@ -6,8 +6,8 @@ import { createProject } from '../calls.ts';
 const going = new AbortController().signal;
 
 describeDatabases('vector indexes', (database) => {
-  /** Inserts passages with vectors of `dims` dimensions. */
-  const embed = async (passages: number, dims: number): Promise<void> => {
+  /** Inserts passages with vectors of `dims` dimensions into a new project; returns its id. */
+  const embed = async (passages: number, dims: number): Promise<string> => {
     const projectId = await createProject(database());
     await database().query(
       `insert into memory_items (id, project_id, text, kind, importance, origin, author, words_sha256)
@@ -16,33 +16,86 @@ describeDatabases('vector indexes', (database) => {
     );
     await database().query(
       `insert into memory_passages (project_id, item_id, text, lexemes, embedding, embedding_dims, embedding_model)
-       select project_id, id, text, to_tsvector('simple', text), array_fill(random()::real, array[$2::integer])::vector::halfvec, $2::integer, 'demo/embed'
+       select project_id, id, text, to_tsvector('simple', text),
+              (select array_agg(random()::real - 0.5) from generate_series(1, $2::integer) where id is not null)::vector::halfvec, $2::integer, 'demo/embed'
          from memory_items where project_id = $1::uuid`,
       [projectId, dims],
     );
+    await database().query(`insert into memory_embeddings (project_id, model) values ($1::uuid, 'demo/embed')`, [projectId]);
+    return projectId;
   };
   const indexes = (): Promise<{ name: string; valid: boolean }[]> =>
     database().query(
       `select class.relname as name, index.indisvalid as valid from pg_index index join pg_class class on class.oid = index.indexrelid
         where class.relname like 'memory\\_passages\\_vectors\\_%' order by 1`,
     );
+  const indexOf = (dims: number, projectId: string) => ({
+    name: `memory_passages_vectors_${dims}_${projectId.replaceAll('-', '')}`,
+    valid: true,
+  });
+  const buildAll = async (): Promise<number> => {
+    let count = 0;
+    while ((await buildVectorIndex(database(), going, 50)) > 0) count += 1;
+    return count;
+  };
+  const isServer = (): boolean => database().kind === 'server';
 
-  test('are built one at a time for projects with many vectors of a dimension, only on a server', async () => {
-    await embed(60, 3);
-    await embed(60, 8);
-    await embed(40, 5);
-    await embed(40, 5);
-    const built = [await buildVectorIndex(database(), going, 50), await buildVectorIndex(database(), going, 50)];
-    const isServer = database().kind === 'server';
-    expect(built).toEqual(isServer ? [1, 1] : [0, 0]);
-    expect(await buildVectorIndex(database(), going, 50)).toBe(0);
-    const name = (dims: number) => ({ name: `memory_passages_vectors_${dims}`, valid: true });
-    expect(await indexes()).toEqual(isServer ? [name(3), name(8)] : []);
-    if (!isServer) return;
+  test('are built for projects with many vectors, only on a server, and dropped when they are not used any more', async () => {
+    const [three, eight] = [await embed(60, 3), await embed(60, 8)];
+    await embed(40, 8);
+    // As versions before built it.
+    await database().query(
+      `create index memory_passages_vectors_3 on memory_passages using hnsw ((embedding::halfvec(3)) halfvec_cosine_ops) where embedding_dims = 3`,
+    );
+    expect(await buildAll()).toBe(isServer() ? 3 : 0);
+    if (!isServer()) return;
+    expect(await indexes()).toEqual([indexOf(3, three), indexOf(8, eight)]);
     // An index left invalid by an interrupted build is rebuilt.
-    await database().query(`update pg_index set indisvalid = false where indexrelid = 'memory_passages_vectors_3'::regclass`);
-    expect(await buildVectorIndex(database(), going, 50)).toBe(1);
-    expect(await indexes()).toEqual([name(3), name(8)]);
+    await database().query(`update pg_index set indisvalid = false where indexrelid = '${indexOf(3, three).name}'::regclass`);
+    expect(await buildAll()).toBe(1);
+    expect(await indexes()).toEqual([indexOf(3, three), indexOf(8, eight)]);
+    await database().query(
+      'delete from memory_passages where id in (select id from memory_passages where project_id = $1::uuid limit 40)',
+      [eight],
+    );
+    expect(await buildAll()).toBe(1);
+    expect(await indexes()).toEqual([indexOf(3, three)]);
+  });
+
+  test('leave a small project its exact scan next to a large one with the same model', async () => {
+    if (!isServer()) return;
+    const [large, small] = [await embed(2_000, 16), await embed(30, 16)];
+    await buildAll();
+    await database().query('analyze memory_passages');
+    const search = (projectId: string): Promise<{ id: number }[]> =>
+      database().transaction(async (tx) => {
+        // Whatever the planner thinks of the sizes: an index that covers the project is used, no other can be.
+        await tx.query(`select set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true)`);
+        return tx.query(
+          `select id from memory_passages where embedding_dims = 16 and embedding_model = 'demo/embed' and project_id = $1::uuid
+            order by embedding::halfvec(16) <=> array_fill(0.1::real, array[16])::halfvec(16) limit 10`,
+          [projectId],
+        );
+      });
+    const plan = async (projectId: string): Promise<string> =>
+      JSON.stringify(
+        await database().transaction(async (tx) => {
+          await tx.query(`select set_config('enable_sort', 'off', true)`);
+          return tx.query(
+            `explain select id from memory_passages where embedding_dims = 16 and embedding_model = 'demo/embed' and project_id = $1::uuid
+              order by embedding::halfvec(16) <=> array_fill(0.1::real, array[16])::halfvec(16) limit 10`,
+            [projectId],
+          );
+        }),
+      );
+    expect(await plan(large)).toContain(indexOf(16, large).name);
+    expect(await plan(small)).not.toContain('memory_passages_vectors_');
+    const exact = await database().query(
+      `select id from memory_passages where project_id = $1::uuid
+        order by embedding::halfvec(16) <=> array_fill(0.1::real, array[16])::halfvec(16), id limit 10`,
+      [small],
+    );
+    expect(await search(small)).toEqual(exact);
   });
 
   test('are not started after an abort', async () => {
