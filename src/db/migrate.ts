@@ -3,12 +3,14 @@
  *
  * A server's version is the number of its newest migration. The schema's `oldest_server` is the oldest version that still works on it; a
  * breaking migration raises it in its first line (`-- oldest_server: 7`). Until then an older server runs on a newer schema, so that two
- * versions can run side by side during a rolling deployment. See docs/architecture/database.md.
+ * versions can run side by side during a rolling deployment. A file that begins with `-- concurrently` holds nothing but indexes, which are
+ * built without blocking writers, outside of a transaction. See docs/architecture/database.md.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage } from '../core/error-messages.ts';
+import { buildIndexes, type IndexDefinition, parseIndexes } from './concurrent-indexes.ts';
 import type { Database, Queries } from './database.ts';
 import { tryLockGlobal } from './locks.ts';
 
@@ -18,6 +20,8 @@ interface Migration {
   readonly sql: string;
   readonly oldestServer: number;
   readonly checksum: string;
+  /** Null for a migration that is one transaction. */
+  readonly indexes: readonly IndexDefinition[] | null;
 }
 
 /** The schema does not fit this server; the message says which of the two is too old. */
@@ -35,7 +39,7 @@ export async function migrate(database: Database, folder: URL = migrationsFolder
   const deadline = performance.now() + lockTimeoutMs;
   let applied = 0;
   for (;;) {
-    const step = await database.transaction((tx) => applyNext(tx, migrations));
+    const step = await database.transaction((tx) => applyNext(database, tx, migrations));
     if (step === 'done') return { applied };
     if (step === 'applied') applied += 1;
     else if (performance.now() < deadline) await sleep(lockRetryMs);
@@ -63,8 +67,8 @@ interface AppliedRow {
   readonly oldestServer: number;
 }
 
-/** Applies the next missing migration in one transaction; returns why when it applied none. */
-async function applyNext(tx: Queries, migrations: readonly Migration[]): Promise<'applied' | 'done' | 'locked'> {
+/** Applies the next missing migration, in one transaction unless it builds indexes concurrently; returns why when it applied none. */
+async function applyNext(database: Database, tx: Queries, migrations: readonly Migration[]): Promise<'applied' | 'done' | 'locked'> {
   // Polled: a statement that waits for the lock would run into the statement timeout while another process builds a large index.
   if (!(await tryLockGlobal(tx, 'migrate'))) return 'locked';
   await tx.query('set local statement_timeout = 0');
@@ -84,7 +88,11 @@ async function applyNext(tx: Queries, migrations: readonly Migration[]): Promise
   const next = migrations.find((migration) => !applied.has(migration.version));
   if (!next) return 'done';
   try {
-    await tx.query(next.sql);
+    // `tx` keeps the lock meanwhile.
+    if (next.indexes && database.kind === 'server') {
+      const { signal } = new AbortController();
+      await buildIndexes({ tx, run: (statement) => database.runWithoutTimeout(statement, signal) }, next.indexes);
+    } else await tx.query(next.sql);
   } catch (cause) {
     throw new SchemaError(`migration ${next.name} failed: ${errorMessage(cause)}`, { cause });
   }
@@ -135,9 +143,14 @@ async function readMigration(folder: URL, file: string): Promise<Migration> {
   // A checkout with Windows line endings has the same checksum.
   const sql = (await readFile(new URL(file, folder), 'utf8')).replaceAll('\r\n', '\n');
   const breaking = /^-- oldest_server: (\d+)\n/.exec(sql);
+  const name = file.slice(0, -'.sql'.length);
+  const indexes = sql.startsWith('-- concurrently\n') ? parseIndexes(sql) : null;
+  if (indexes === null && sql.startsWith('-- concurrently\n'))
+    throw new SchemaError(`migration ${name} is concurrent and holds something else than create index <name> on <table> (…)`);
   return {
     version: Number(file.slice(0, 4)),
-    name: file.slice(0, -'.sql'.length),
+    name,
+    indexes,
     sql,
     oldestServer: breaking ? Number(breaking[1]) : 1,
     checksum: createHash('sha256').update(sql).digest('hex'),

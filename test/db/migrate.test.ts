@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import pg from 'pg';
 import type { Database } from '../../src/db/database.ts';
 import { checkSchema, migrate, SchemaError } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { describePostgres, withPostgres } from '../support/postgres.ts';
+import { until } from '../support/temporal.ts';
 import { describeDatabases } from './databases.ts';
 
 describeDatabases('the shipped schema', (database) => {
@@ -71,6 +73,50 @@ describePostgres('migrate', () => {
       expect(await database.query(`select to_regclass('half') as "half", to_regclass('first')::text as "first"`)).toEqual([
         { half: null, first: 'first' },
       ]);
+    }));
+
+  test('builds the indexes of a concurrent migration on each partition, while others write', () =>
+    withDatabase(async (database, connectionString) => {
+      await write({
+        '0002_parts.sql': `create table parts (n integer, m integer) partition by range (n);
+          create table parts_low partition of parts for values from (0) to (10); create table parts_rest partition of parts default;`,
+      });
+      await migrate(database, url());
+      const indexes = ['create index parts_by_m on parts (m, n desc) where m > 0;', 'create index first_by_n on first (n);'];
+      await write({ '0003_indexes.sql': `-- concurrently\n-- Why.\n${indexes.join('\n')}\n` });
+      const writer = new pg.Client({ connectionString });
+      await writer.connect();
+      try {
+        // A build waits for this writer, and others do not wait for the build.
+        await writer.query('begin; insert into parts_low values (1, 1)');
+        const migrated = migrate(database, url());
+        await until('the build waits', async () => {
+          const waiting = await database.query(
+            `select 1 from pg_stat_activity where query like 'create index concurrently%' and wait_event_type = 'Lock'`,
+          );
+          return waiting.length > 0;
+        });
+        await database.query('insert into parts values (2, 2), (20, 2)');
+        await writer.query('commit');
+        expect(await migrated).toEqual({ applied: 1 });
+      } finally {
+        await writer.end();
+      }
+      // As after an interrupted build.
+      await database.query(`update pg_index set indisvalid = false where indexrelid = 'first_by_n'::regclass`);
+      await database.query('delete from schema_migrations where version = 3');
+      expect(await migrate(database, url())).toEqual({ applied: 1 });
+      expect(
+        await database.query(
+          `select indexrelid::regclass::text as name, indisvalid as valid from pg_index where indrelid::regclass::text ~ '^(parts|first)' order by 1`,
+        ),
+      ).toEqual(['first_by_n', 'parts_by_m', 'parts_by_m_parts_low', 'parts_by_m_parts_rest'].map((name) => ({ name, valid: true })));
+    }));
+
+  test('rejects a concurrent migration that is more than indexes', () =>
+    withDatabase(async (database) => {
+      await write({ '0002_mixed.sql': '-- concurrently\ncreate index first_by_n on first (n);\nupdate first set n = 2;' });
+      await expect(migrate(database, url())).rejects.toThrow('migration 0002_mixed is concurrent and holds something else');
     }));
 
   test('an older server runs on a newer schema until a migration raises oldest_server', () =>

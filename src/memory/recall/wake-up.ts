@@ -60,9 +60,17 @@ export function createWakeUp({ database }: { readonly database: Database }) {
     }
 
     function readTitles(): Promise<EpisodeTitle[]> {
+      // Two ranges of an index: with `or` PostgreSQL would read the conversations of all subjects, newest first, until it has found enough.
+      const latest = (condition: string): string => `(
+        select id, title, last_turn_at from conversations
+         where project_id = $1::uuid and state = 'read' and ${condition}
+         order by last_turn_at desc, id desc
+         limit ${maxTitles})`;
       return database.query<EpisodeTitle>(
-        `select id, title, last_turn_at as "lastTurnAt" from conversations
-          where project_id = $1::uuid and state = 'read' and ${inScope('subject', '$2')}
+        `select id, title, last_turn_at as "lastTurnAt"
+           from (${latest('$2::text is null')}
+                 union all ${latest('$2::text is not null and subject is null')}
+                 union all ${latest('subject = $2::text')}) as titles
           order by last_turn_at desc, id desc
           limit ${maxTitles}`,
         [projectId, subject],
