@@ -1,0 +1,86 @@
+/**
+ * The seeded rows as SQL expressions of a row's number: the same number always gives the same row. `hashint8extended` is
+ * PostgreSQL's own hash of a bigint; the bits of one hash decide all attributes of a row.
+ */
+import { monthAt, systemClock } from '../../src/core/time.ts';
+
+/** The first one has 80 % of everything; the last one has nothing but `smallMemories` memories. */
+export const projectCount = 12;
+export const smallMemories = 500;
+export const keysPerProject = 40;
+const subjectCount = 50_000;
+/** Every hundredth call has a body; four of them are a conversation. */
+export const bodyEvery = 100;
+export const conversationTurns = 4;
+export const callsPerConversation = bodyEvery * conversationTurns;
+export const dims = 384;
+export const embeddingModel = 'scale/embed';
+
+/** Nano-dollars per token. */
+export const models = [
+  { name: 'scale/large', input: 3_000, output: 15_000 },
+  { name: 'scale/medium', input: 400, output: 1_600 },
+  { name: 'scale/small', input: 150, output: 600 },
+  { name: 'scale/mini', input: 50, output: 200 },
+];
+
+/** @typedef {{ startMs: number, endMs: number, calls: number, memories: number, projects: readonly string[] }} Shape */
+
+/** Six months, the last of which is this one. @param {number} calls @param {number} memories @param {readonly string[]} projects @returns {Shape} */
+export function createShape(calls, memories, projects) {
+  const endMs = systemClock.now();
+  let startMs = monthAt(endMs).start;
+  for (let month = 1; month < 6; month += 1) startMs = monthAt(startMs - 1).start;
+  return { startMs, endMs, calls, memories, projects };
+}
+
+/** Bits of a hash as a number below `range`. @param {string} hash @param {number} shift @param {number} range */
+export const pick = (hash, shift, range) => `(((${hash} >> ${shift}) & 1048575) * ${range} >> 20)::integer`;
+
+/** Below `range`, low numbers more often: the first has a tenth to a third. @param {string} hash @param {number} shift @param {number} range */
+export const pickSkewed = (hash, shift, range) =>
+  `floor(power(((${hash} >> ${shift}) & 1048575) / 1048576.0::float8, 2) * ${range})::integer`;
+
+/** Number of a row's project, from 1. @param {string} hash */
+export const projectNumber = (hash) => `(case when (${hash} & 1023) < 819 then 1 else 2 + ${pick(hash, 10, projectCount - 2)} end)`;
+
+/** Milliseconds since 1970 of call `n`. @param {Shape} shape @param {string} n */
+export const callMs = ({ startMs, endMs, calls }, n) => `(${startMs} + floor(${n} * ${(endMs - startMs) / calls}::float8))::bigint`;
+
+/** Of memory `n`. @param {Shape} shape @param {string} n */
+export const memoryMs = ({ startMs, endMs, memories }, n) => `(${startMs} + floor(${n} * ${(endMs - startMs) / memories}::float8))::bigint`;
+
+/** A UUIDv7. @param {string} ms @param {string} name differs for each row */
+export const idAt = (ms, name) =>
+  `(lpad(to_hex(${ms}), 12, '0') || '7' || left(md5(${name}), 3) || '8' || substr(md5(${name}), 4, 15))::uuid`;
+
+/** @param {Shape} shape @param {string} n */
+export const callId = (shape, n) => idAt(callMs(shape, n), `'call' || ${n}`);
+
+/** @param {Shape} shape @param {string} n */
+export const itemId = (shape, n) => idAt(memoryMs(shape, n), `'item' || ${n}`);
+
+/** @param {Shape} shape @param {string} c number of the conversation */
+export const conversationId = (shape, c) => idAt(callMs(shape, `(${c} * ${callsPerConversation}::bigint)`), `'conversation' || ${c}`);
+
+/** What calls of one conversation have in common: project, application and subject. @param {string} n */
+export const callScopeHash = (n) =>
+  `hashint8extended(case when ${n} % ${bodyEvery} = 0 then -1 - ${n} / ${callsPerConversation} else ${n} end, 1)`;
+/** @param {string} c */
+export const conversationScopeHash = (c) => `hashint8extended(-1 - ${c}::bigint, 1)`;
+
+/** One call of 65,536 comes from an application that is rarely used. @param {string} scopeHash */
+export const source = (scopeHash) =>
+  `(case when (${scopeHash} >> 44) & 65535 = 0 then 'app-rare' else 'app-' || ${pickSkewed(scopeHash, 30, 12)} end)`;
+
+/** Null for half of the rows. @param {string} hash */
+export const subject = (hash) => `(case when (${hash} >> 50) & 1 = 0 then 'user-' || ${pick(hash, 40, subjectCount)} end)`;
+
+/** @param {string} text */
+export const sha256 = (text) => `sha256(convert_to(${text}, 'UTF8'))`;
+
+/** @param {string} ms */
+export const timeOf = (ms) => `to_timestamp(${ms} / 1000.0::float8)`;
+
+/** @param {readonly string[]} ids */
+export const uuidArray = (ids) => `'{${ids.join(',')}}'::uuid[]`;
