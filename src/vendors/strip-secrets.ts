@@ -1,4 +1,7 @@
-/** Removes keys from vendor messages before callers see them: some vendors repeat the key that they received. Pure. */
+/**
+ * Removes what concerns the provider's account from vendor messages before callers see them: some vendors repeat the key that they received,
+ * whole or masked, or name the organization that it belongs to. Pure.
+ */
 
 /** Shorter values are placeholder keys or values such as `true`, whose removal would garble messages. */
 const minSecretLength = 5;
@@ -14,12 +17,20 @@ export function collectSecrets({
   return [apiKey ?? '', ...Object.values(headers)].filter((value) => value.length >= minSecretLength);
 }
 
+/** `sk-proj-********cdef`, `sk-a...cdef`. Bounded repetitions, so that the time is linear. */
+const maskedKey = /[\w-]{0,64}\*{3,}[\w*-]{0,64}|\b(?:sk|gsk|pk|xai|AIza)[\w-]{0,64}(?:\.{3}|…)[\w-]{0,64}/g;
+/** Ids of OpenAI, OpenRouter and Anthropic, of AWS, and of Google. A digit tells them from names such as `org-structure`. */
+const accountId =
+  /\b(?:org|proj|acct|team|user|wrkspc)[-_](?=[A-Za-z]{0,64}\d)[A-Za-z0-9]{8,64}\b|\barn:aws[\w:/.-]{1,256}|\bprojects?[ /#]\d{6,20}\b/g;
+
 export function stripSecrets(text: string, secrets: readonly string[]): string {
-  return secrets.reduce((rest, secret) => rest.replaceAll(secret, '[key]'), text);
+  const rest = secrets.reduce((stripped, secret) => stripped.replaceAll(secret, '[key]'), text);
+  return rest.replace(maskedKey, '[key]').replace(accountId, '[account]');
 }
 
-/** Strips secrets from bytes; returns the same buffer when it contains none. */
+/** The same of the bytes of an error event; returns the same buffer when nothing is stripped. */
 export function stripSecretsFromBytes(bytes: Buffer, secrets: readonly string[]): Buffer {
-  const containsSecret = secrets.some((secret) => bytes.includes(secret));
-  return containsSecret ? Buffer.from(stripSecrets(bytes.toString('utf8'), secrets)) : bytes;
+  const text = bytes.toString('utf8');
+  const stripped = stripSecrets(text, secrets);
+  return stripped === text ? bytes : Buffer.from(stripped);
 }

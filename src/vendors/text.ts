@@ -18,6 +18,8 @@ import type { Provider } from './vendor.ts';
 const maxResponseBytes = 64 * 1024 * 1024;
 const maxErrorBytes = 64 * 1024;
 const maxVendorMessageLength = 500;
+/** Statuses about the provider's key and account, which are not the caller's: only the status is reported. */
+const accountStatuses: ReadonlySet<number> = new Set([401, 403]);
 
 export interface TextRequest {
   readonly provider: Provider;
@@ -109,7 +111,7 @@ async function readStatusError(response: HttpResponse, { provider, now }: TextRe
   // An unreadable error body does not change the meaning of the status.
   const bytes = await response.body.readAll(maxErrorBytes).catch(() => Buffer.alloc(0));
   const body = parseVendorError(bytes);
-  const errorText = vendorErrorText(body.message ?? plainTextBody(response, bytes), provider);
+  const errorText = accountStatuses.has(response.status) ? null : vendorErrorText(body.message ?? plainTextBody(response, bytes), provider);
   return toStatusError({ response, bytes, body, errorText, secrets: provider.secrets, now: now() });
 }
 

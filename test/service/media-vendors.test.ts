@@ -269,12 +269,13 @@ describe('slow jobs of the artifacts format', () => {
 });
 
 describe('vendor responses', () => {
-  it.each([images, speech])('502 on $name: no message contains the key, wherever the vendor repeats it', (route) =>
+  it.each([images, speech])('502 on $name: no message contains the key or the account, wherever the vendor repeats it', (route) =>
     withVendor(
-      (response, { headers }) => response.writeHead(401).end(JSON.stringify({ error: `wrong key: ${headers.authorization}` })),
+      (response, { headers }) =>
+        response.writeHead(401).end(JSON.stringify({ error: `wrong key: ${headers.authorization} of org-Ab12Cd34Ef (sk-a***f)` })),
       async (gateway) => {
         const answer = await askMedia(gateway, route, 'own/x');
-        const message = 'the vendor responded with 401: {"error":"wrong key: Bearer [key]"}';
+        const message = 'the vendor responded with 401: {"error":"wrong key: Bearer [key] of [account] ([key])"}';
         await expectRouteError(answer, route, { status: 502, code: 'upstream_error', message });
         expect(gateway.logs.join('')).not.toContain(vendorKey);
       },

@@ -282,3 +282,11 @@ test('the key in an error does not move the events before it', async () => {
   const { value } = await relayEvents(body, chat.createStreamReader(), [key]).next();
   expect(omitUsage(value as StreamChunk).toString()).toBe(said + streamOf({ error: { message: 'no such key: [key]' } }));
 });
+
+test('an error in the middle of a stream names no account, also when it does not repeat the key', async () => {
+  const { body } = createBody();
+  const said = streamOf(delta('of org-Ab12Cd34Ef'));
+  body.add(Buffer.from(said + streamOf({ error: { message: 'limit of org-Ab12Cd34Ef (sk-a***f)' } })));
+  const { value } = await relayEvents(body, chat.createStreamReader(), ['key-of-the-vendor']).next();
+  expect((value as StreamChunk).bytes.toString()).toBe(said + streamOf({ error: { message: 'limit of [account] ([key])' } }));
+});

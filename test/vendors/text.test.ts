@@ -165,7 +165,6 @@ describe('a plain response', () => {
 describe('an error status', () => {
   test.each([
     [400, '{"error":{"message":"too long"}}', 'too long', 'the vendor responded with 400: too long'],
-    [401, '{"error":{"message":"no key"}}', 'no key', 'the vendor responded with 401: no key'],
     [413, '<html>', null, 'the vendor responded with 413'],
     [500, '', null, 'the vendor responded with 500'],
     [
@@ -201,6 +200,31 @@ describe('an error status', () => {
     await expect(ask((response) => response.writeHead(200, eventStream).end(`data: ${error}\n\n`), { stream: true })).rejects.toMatchObject(
       { message: 'the stream failed before its first chunk: Incorrect key: Bearer [key]' },
     );
+  });
+
+  test.each([401, 403])('%d is reported without its text, which is about the account of the provider', async (status) => {
+    const error = { message: 'Project `proj_Ab12Cd34Ef56` of Acme Inc. has no access', code: 'model_not_found' };
+    await expect(ask((response) => response.writeHead(status).end(JSON.stringify({ error })))).rejects.toMatchObject({
+      message: `the vendor responded with ${status}`,
+      vendorMessage: null,
+    });
+  });
+
+  test.each([
+    ['Incorrect API key provided: sk-proj-********************wxyz.', 'Incorrect API key provided: [key].'],
+    ['Invalid API Key: sk-ab...wxyz', 'Invalid API Key: [key]'],
+    [
+      'Rate limit reached for m in organization org-Ab12Cd34Ef on tokens per min',
+      'Rate limit reached for m in organization [account] on tokens per min',
+    ],
+    ['arn:aws:iam::123456789012:user/ada is not authorized', '[account] is not authorized'],
+    ['Quota of project 123456789012 is exhausted', 'Quota of [account] is exhausted'],
+    ['Use **bold**, an org-structure... or user_id', 'Use **bold**, an org-structure... or user_id'],
+  ])('masked keys and ids of accounts are removed: %s', async (message, stripped) => {
+    for (const status of [400, 402, 429, 500]) {
+      const error = JSON.stringify({ error: { message } });
+      await expect(ask((response) => response.writeHead(status).end(error))).rejects.toMatchObject({ vendorMessage: stripped });
+    }
   });
 
   test("the vendor's message is truncated", async () => {
