@@ -8,8 +8,14 @@ export interface SseEvent {
   readonly name: string;
   /** `data` lines joined by line feeds; empty for comments and keep-alives. */
   readonly data: string;
-  /** Offset of this event in the `bytes` that are returned with it. */
+  /** Offsets of this event in the `bytes` that are returned with it, with its blank line. */
   readonly start: number;
+  readonly end: number;
+}
+
+/** Reads the events of a stream in their order. */
+export interface EventVisitor {
+  read(event: SseEvent): void;
 }
 
 /** Complete events and their bytes, unchanged. */
@@ -52,14 +58,15 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
     pending = buffer.subarray(bufferUsed - length, bufferUsed);
   };
 
-  const parseEvent = (block: string, start: number): SseEvent => {
+  const parseEvent = (bytes: Buffer, { start, lastLine, end }: { start: number; lastLine: number; end: number }): SseEvent => {
+    const block = bytes.toString('utf8', start, lastLine);
     const text = isFirstEvent && block.charCodeAt(0) === byteOrderMark ? block.slice(1) : block;
     isFirstEvent = false;
-    return { ...parseFields(text), start };
+    const { name, data } = parseFields(text);
+    return { name, data, start, end };
   };
 
-  const takeEvents = (atEnd: boolean): SseBatch => {
-    const events: SseEvent[] = [];
+  const scanPending = (atEnd: boolean, { read }: EventVisitor): Buffer => {
     const buffer = pending;
     let eventStart = 0;
     let position = searchFrom;
@@ -74,7 +81,7 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
       if (lineEnd === -1 || (isReturn && lineEnd + 1 === buffer.length && !atEnd)) break;
       const next = isReturn && nextFeed === lineEnd + 1 ? lineEnd + 2 : lineEnd + 1;
       if (lineEnd === lineStart) {
-        events.push(parseEvent(buffer.toString('utf8', eventStart, lineEnd), eventStart));
+        read(parseEvent(buffer, { start: eventStart, lastLine: lineEnd, end: next }));
         eventStart = next;
       }
       lineStart = next;
@@ -82,29 +89,44 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
       if (nextReturn !== -1 && nextReturn < next) nextReturn = buffer.indexOf(carriageReturn, next);
     }
     if (atEnd && eventStart < buffer.length) {
-      events.push(parseEvent(buffer.toString('utf8', eventStart), eventStart));
+      read(parseEvent(buffer, { start: eventStart, lastLine: buffer.length, end: buffer.length }));
       eventStart = buffer.length;
     }
-    pending = buffer.subarray(eventStart);
+    pending = eventStart === buffer.length ? nothing : buffer.subarray(eventStart);
     searchFrom = position - eventStart;
     lineStart -= eventStart;
     if (pending.length > limitBytes) throw new SseEventTooLargeError(limitBytes);
-    return { bytes: buffer.subarray(0, eventStart), events };
+    return eventStart === buffer.length ? buffer : buffer.subarray(0, eventStart);
+  };
+
+  const add = (chunk: Buffer): void => {
+    if (pending.length > 0) append(chunk);
+    else {
+      pending = chunk;
+      buffer = nothing;
+      bufferUsed = 0;
+    }
+  };
+  const collect = (atEnd: boolean): SseBatch => {
+    const events: SseEvent[] = [];
+    return { bytes: scanPending(atEnd, { read: (event) => events.push(event) }), events };
   };
 
   return {
-    /** Adds a chunk; returns the events that are complete now. */
-    push(chunk: Buffer): SseBatch {
-      if (pending.length > 0) append(chunk);
-      else {
-        pending = chunk;
-        buffer = nothing;
-        bufferUsed = 0;
-      }
-      return takeEvents(false);
+    /** Adds a chunk, and has the events read that are complete now; returns their bytes. */
+    scan(chunk: Buffer, visitor: EventVisitor): Buffer {
+      add(chunk);
+      return scanPending(false, visitor);
     },
-    /** At the end of the stream: returns the remaining bytes, and the event in them, which lacks its blank line. */
-    end: () => takeEvents(true),
+    /** At the end of the stream: has the event read that lacks its blank line; returns the remaining bytes. */
+    scanEnd: (visitor: EventVisitor): Buffer => scanPending(true, visitor),
+    /** Like `scan`; returns the events. */
+    push(chunk: Buffer): SseBatch {
+      add(chunk);
+      return collect(false);
+    },
+    /** Like `scanEnd`; returns the event. */
+    end: () => collect(true),
   };
 }
 

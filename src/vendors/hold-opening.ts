@@ -3,14 +3,10 @@
  * response, such as a prompt that is too long on `/v1/responses`, and until the caller has received something another model can be tried.
  */
 import { withTimeout } from '../core/time-limit.ts';
-import type { StreamChunk, StreamEnd } from './stream.ts';
-
-type Relay = AsyncGenerator<StreamChunk, StreamEnd>;
+import type { ChunkReader, StreamChunk, StreamEnd } from './stream.ts';
 
 export interface OpenedStream {
-  readonly held: readonly StreamChunk[];
-  /** The next step of the relay, which has been requested; null when it has not. */
-  readonly pending: ReturnType<Relay['next']> | null;
+  readonly held: StreamChunk[];
   /** Null while the stream continues. */
   readonly end: StreamEnd | null;
 }
@@ -20,21 +16,20 @@ const maxHoldMs = 1_000;
 /** An opening repeats the request at most, as that of `/v1/responses` does; a vendor that opens for ever must not fill the memory. */
 const maxHeldBytes = 4 * 1024 * 1024;
 
-/** `first` is the first chunk of `relay`. Rejects as `relay` does. */
-export async function holdOpening(relay: Relay, first: StreamChunk): Promise<OpenedStream> {
+/** `first` is the first chunk of `relay`. Rejects when `relay` throws. */
+export async function holdOpening(relay: ChunkReader, first: StreamChunk): Promise<OpenedStream> {
   const held = [first];
   let heldBytes = first.bytes.length;
-  let pending: OpenedStream['pending'] = null;
   let isLate = false;
   const readContent = async (): Promise<StreamEnd | null> => {
-    while (held.at(-1)?.isOpening === true && heldBytes < maxHeldBytes) {
-      pending = relay.next();
-      const step = await pending;
-      if (isLate) return null;
-      pending = null;
-      if (step.done) return step.value;
-      held.push(step.value);
-      heldBytes += step.value.bytes.length;
+    while (!isLate && held.at(-1)?.isOpening === true && heldBytes < maxHeldBytes) {
+      const step = relay.read();
+      if (step === null) await relay.ready();
+      else if (step.kind !== 'chunk') return step;
+      else {
+        held.push(step);
+        heldBytes += step.bytes.length;
+      }
     }
     return null;
   };
@@ -42,5 +37,5 @@ export async function holdOpening(relay: Relay, first: StreamChunk): Promise<Ope
     isLate = true;
     return null;
   });
-  return { held, pending, end };
+  return { held, end };
 }

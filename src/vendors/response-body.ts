@@ -7,9 +7,13 @@
 import { VendorError } from '../core/errors.ts';
 
 export interface ResponseBody {
-  /** The bytes that have arrived, as soon as there are any. Null at the end. Throws `broken`, `aborted` and what `destroy` was called with. */
-  read(): Promise<Buffer | null>;
-  /** The whole body. Throws `unreadable` when it is larger than `limitBytes`, and like `read`. */
+  /** The bytes that have arrived. Null when there are none. Throws `broken`, `aborted` and what `destroy` was called with. */
+  take(): Buffer | null;
+  /** No bytes will arrive any more. */
+  isEnded(): boolean;
+  /** Resolves when bytes have arrived, or the body has ended or failed. For one reader at a time. */
+  arrival(): Promise<void>;
+  /** The whole body. Throws `unreadable` when it is larger than `limitBytes`, and like `take`. */
   readAll(limitBytes: number): Promise<Buffer>;
   /** Closes the connection, unless the body is complete. */
   destroy(error?: VendorError): void;
@@ -47,7 +51,7 @@ export function createResponseBody(source: BodySource): IncomingBody {
   let failure: VendorError | null = null;
   let wake: (() => void) | null = null;
 
-  const arrival = (): Promise<void> =>
+  const nextArrival = (): Promise<void> =>
     new Promise((resolve) => {
       wake = resolve;
     });
@@ -55,7 +59,7 @@ export function createResponseBody(source: BodySource): IncomingBody {
     wake?.();
     wake = null;
   };
-  const take = (): Buffer => {
+  const takeAll = (): Buffer => {
     const [only] = chunks;
     const bytes = only && chunks.length === 1 ? only : Buffer.concat(chunks, size);
     chunks = [];
@@ -76,31 +80,32 @@ export function createResponseBody(source: BodySource): IncomingBody {
   };
 
   return {
-    async read() {
-      while (size === 0 && !isEnded && !failure) await arrival();
-      if (size > 0) return take();
+    take() {
+      if (size > 0) return takeAll();
       if (failure) throw failure;
       return null;
     },
+    isEnded: () => isEnded && size === 0,
+    arrival: () => (size > 0 || isEnded || failure ? Promise.resolve() : nextArrival()),
     async readAll(limitBytes) {
       maxBytes = Number.POSITIVE_INFINITY;
       if (isPaused) {
         isPaused = false;
         source.resume();
       }
-      while (!isEnded && !failure && size <= limitBytes) await arrival();
+      while (!isEnded && !failure && size <= limitBytes) await nextArrival();
       if (size > limitBytes) {
         const error = new VendorError('unreadable', `the response is larger than ${limitBytes} bytes`);
         destroy(error);
         throw error;
       }
       if (failure) throw failure;
-      return take();
+      return takeAll();
     },
     destroy,
     release() {
       drainedBytes = size;
-      take();
+      takeAll();
       if (drainedBytes > maxDrainBytes) destroy();
     },
     add(chunk) {
@@ -128,13 +133,13 @@ export function createResponseBody(source: BodySource): IncomingBody {
   };
 }
 
-/** Relays a body with back pressure. Throws like `read`; returning it early ends the vendor's request. */
+/** Relays a body with back pressure. Throws like `take`; returning it early ends the vendor's request. */
 export async function* relayBody(body: ResponseBody): AsyncGenerator<Buffer, void> {
   try {
-    for (;;) {
-      const chunk = await body.read();
-      if (chunk === null) return;
-      yield chunk;
+    while (!body.isEnded()) {
+      const chunk = body.take();
+      if (chunk === null) await body.arrival();
+      else yield chunk;
     }
   } finally {
     body.destroy();

@@ -10,8 +10,7 @@ import { parseVendorError, type VendorErrorBody } from '../dialects/contract/ven
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, isSuccess, toReport, toStatusError } from './http-response.ts';
-import type { StreamChunk, StreamEnd } from './stream.ts';
-import { relayEvents } from './stream.ts';
+import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd } from './stream.ts';
 import { stripSecrets } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
 
@@ -45,8 +44,8 @@ export interface JsonResponse {
 export interface StreamResponse {
   readonly kind: 'stream';
   readonly status: number;
-  /** Pieces in order; returns how the stream ended. Stopping early (`return`) ends the vendor's request. Throws VendorError `aborted`. */
-  chunks(): AsyncGenerator<StreamChunk, StreamEnd>;
+  /** Call once. The reader must be closed: only then is the vendor's connection free. */
+  chunks(): ChunkReader;
   summary(): ResponseSummary;
 }
 
@@ -139,39 +138,28 @@ async function openStream(response: HttpResponse, { provider, codec, mayFailOver
   }
   const reader = codec.createStreamReader();
   const relay = relayEvents(response.body, reader, provider.secrets);
-  // Keep-alives do not count: a vendor that sends nothing else is treated like one that sends nothing.
-  const firstChunkTimer = setTimeout(
-    () => response.body.destroy(new VendorError('timeout', 'no chunk of the response in time')),
-    provider.firstByteTimeoutMs,
-  );
-  const first = await relay.next().finally(() => clearTimeout(firstChunkTimer));
+  const first = relay.read() ?? (await waitForChunk(relay, response, provider));
   const fail = (reason: string): never => {
     const problem = reader.problem();
     if (problem?.code === contextOverflowCode) throw overflowError(problem, provider);
     throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, { status: response.status });
   };
-  if (first.done) return fail(first.value.kind === 'broken' ? first.value.message : 'it was empty');
-  const opened: OpenedStream =
-    mayFailOver && first.value.isOpening ? await holdOpening(relay, first.value) : { held: [first.value], pending: null, end: null };
-  if (opened.end?.kind === 'broken') return fail(opened.end.message);
-  async function* chunks(): AsyncGenerator<StreamChunk, StreamEnd> {
-    let { pending } = opened;
-    try {
-      yield* opened.held;
-      if (opened.end) return opened.end;
-      if (pending !== null) {
-        const step = await pending;
-        pending = null;
-        if (step.done) return step.value;
-        yield step.value;
-      }
-      return yield* relay;
-    } finally {
-      // Ends the request if the reader stopped early; no effect after a complete response.
-      if (pending !== null) response.body.destroy();
-      await relay.return({ kind: 'whole' });
+  if (first.kind !== 'chunk') return fail(first.kind === 'broken' ? first.message : 'it was empty');
+  const { held, end }: OpenedStream = mayFailOver && first.isOpening ? await holdOpening(relay, first) : { held: [first], end: null };
+  if (end?.kind === 'broken') return fail(end.message);
+  const chunks = (): ChunkReader => ({
+    read: () => held.shift() ?? end ?? relay.read(),
+    ready: relay.ready,
+    close() {
+      relay.close();
       response.body.release();
-    }
-  }
+    },
+  });
   return { kind: 'stream', status: response.status, chunks, summary: () => reader.summary() };
+}
+
+/** Keep-alives do not count: a vendor that sends nothing else is treated like one that sends nothing. */
+function waitForChunk(relay: ChunkReader, { body }: HttpResponse, { firstByteTimeoutMs }: Provider): Promise<StreamChunk | StreamEnd> {
+  const timer = setTimeout(() => body.destroy(new VendorError('timeout', 'no chunk of the response in time')), firstByteTimeoutMs);
+  return nextChunk(relay).finally(() => clearTimeout(timer));
 }

@@ -14,10 +14,13 @@ function read(chunks: readonly Buffer[]): Read {
   const parser = createSseParser();
   const events: Read['events'] = [];
   const take = ({ bytes, events: found }: ReturnType<typeof parser.push>): Buffer => {
-    for (const [index, { name, data, start }] of found.entries()) {
-      events.push({ name, data, bytes: bytes.toString('utf8', start, found[index + 1]?.start ?? bytes.length) });
+    let at = 0;
+    for (const { name, data, start, end } of found) {
+      expect(start).toBe(at);
+      events.push({ name, data, bytes: bytes.toString('utf8', start, end) });
+      at = end;
     }
-    if (found.length > 0) expect(found[0]?.start).toBe(0);
+    expect(at).toBe(bytes.length);
     return Buffer.from(bytes);
   };
   const whole = Buffer.concat(chunks.map((chunk) => take(parser.push(chunk))));
@@ -149,7 +152,7 @@ describe('push', () => {
     const parser = createSseParser();
     expect(parser.push(Buffer.from('data: a\n')).events).toEqual([]);
     const { bytes, events } = parser.push(Buffer.from('\ndata: b'));
-    expect(events).toEqual([{ name: '', data: 'a', start: 0 }]);
+    expect(events).toEqual([{ name: '', data: 'a', start: 0, end: 9 }]);
     expect(bytes.toString()).toBe('data: a\n\n');
     expect(parser.push(Buffer.from('\r\n\r\n')).bytes.toString()).toBe('data: b\r\n\r\n');
   });
@@ -186,16 +189,16 @@ describe('push', () => {
 
 describe('end', () => {
   test.each([
-    ['no blank line', 'data: a\n\ndata: b\n', 'data: b\n', { name: '', data: 'b', start: 0 }],
-    ['no line end', 'data: a\n\ndata: b', 'data: b', { name: '', data: 'b', start: 0 }],
-    ['several lines', 'data: a\n\nevent: e\ndata: b\ndata: c', 'event: e\ndata: b\ndata: c', { name: 'e', data: 'b\nc', start: 0 }],
-    ['CRLF', 'data: a\r\n\r\ndata: b\r\n', 'data: b\r\n', { name: '', data: 'b', start: 0 }],
+    ['no blank line', 'data: a\n\ndata: b\n', 'data: b\n', { name: '', data: 'b' }],
+    ['no line end', 'data: a\n\ndata: b', 'data: b', { name: '', data: 'b' }],
+    ['several lines', 'data: a\n\nevent: e\ndata: b\ndata: c', 'event: e\ndata: b\ndata: c', { name: 'e', data: 'b\nc' }],
+    ['CRLF', 'data: a\r\n\r\ndata: b\r\n', 'data: b\r\n', { name: '', data: 'b' }],
   ])('an event without its end counts: %s', (_name, text, rest, event) => {
     const parser = createSseParser();
     parser.push(Buffer.from(text));
     const ended = parser.end();
     expect(ended.bytes.toString()).toBe(rest);
-    expect(ended.events).toEqual([event]);
+    expect(ended.events).toEqual([{ ...event, start: 0, end: rest.length }]);
     expect(parser.end()).toEqual({ bytes: Buffer.alloc(0), events: [] });
   });
 
@@ -203,7 +206,7 @@ describe('end', () => {
     const parser = createSseParser();
     expect(parser.push(Buffer.from('data: a\r\r')).events).toEqual([]);
     const { bytes, events } = parser.end();
-    expect(events).toEqual([{ name: '', data: 'a', start: 0 }]);
+    expect(events).toEqual([{ name: '', data: 'a', start: 0, end: 9 }]);
     expect(bytes.toString()).toBe('data: a\r\r');
   });
 

@@ -55,7 +55,7 @@ test.each<[string, RouteCodec, fc.Arbitrary<string>]>([
   // Different spaces before each event prevent that it repeats another one.
   const read = (events: readonly string[], isSpaced: boolean) => {
     const reader = codec.createStreamReader();
-    const kinds = events.map((data, index) => reader.read({ name: '', data: isSpaced ? ' '.repeat(index) + data : data, start: 0 }));
+    const kinds = events.map((data, index) => reader.read({ name: '', data: isSpaced ? ' '.repeat(index) + data : data, start: 0, end: 0 }));
     return { kinds, summary: reader.summary(), finished: reader.finished() };
   };
   fc.assert(

@@ -6,7 +6,7 @@ import type { RouteCodec } from '../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
 import { createResponseBody, type IncomingBody, type ResponseBody } from '../../src/vendors/response-body.ts';
 import type { StreamChunk, StreamEnd } from '../../src/vendors/stream.ts';
-import { omitUsage, relayEvents } from '../../src/vendors/stream.ts';
+import { nextChunk, omitUsage, relayEvents } from '../../src/vendors/stream.ts';
 import { streamOf } from '../dialects/events.ts';
 
 interface Relayed {
@@ -30,12 +30,12 @@ function bodyOf(chunks: readonly (string | Buffer)[], failure?: VendorError): Re
   const rest = chunks.filter(({ length }) => length > 0);
   return {
     ...body,
-    read() {
+    take() {
       const next = rest.shift();
       if (next !== undefined) body.add(Buffer.from(next));
       else if (failure) body.fail(failure);
       else body.end();
-      return body.read();
+      return body.take();
     },
   };
 }
@@ -45,9 +45,9 @@ async function relay(rules: RouteCodec, chunks: readonly (string | Buffer)[], fa
   const stream = relayEvents(bodyOf(chunks, failure), rules.createStreamReader());
   const relayed: StreamChunk[] = [];
   for (;;) {
-    const step = await stream.next();
-    if (step.done) return { relayed, text: Buffer.concat(relayed.map(({ bytes }) => bytes)).toString(), end: step.value };
-    relayed.push(step.value);
+    const step = await nextChunk(stream);
+    if (step.kind !== 'chunk') return { relayed, text: Buffer.concat(relayed.map(({ bytes }) => bytes)).toString(), end: step };
+    relayed.push(step);
   }
 }
 
@@ -98,7 +98,9 @@ describe('a complete response', () => {
     const chunks = [messageStart, event({ type: 'ping' }), messageStop];
     const { relayed, end } = await relay(messages, chunks);
     const opening = { isLast: false, isOpening: true };
-    expect(relayed).toEqual(chunks.map((text, index) => ({ bytes: Buffer.from(text), ...(index === 2 ? { isLast: true } : opening) })));
+    expect(relayed).toEqual(
+      chunks.map((text, index) => ({ kind: 'chunk', bytes: Buffer.from(text), ...(index === 2 ? { isLast: true } : opening) })),
+    );
     expect(end).toEqual({ kind: 'whole' });
   });
 
@@ -195,7 +197,7 @@ describe('after the first chunk', () => {
     ['an event never ends', [begun, 'data: ', Buffer.alloc(17 * 1024 * 1024, 0x78)], undefined, 'an event is larger than 16777216 bytes'],
   ])('%s: broken, with complete events only', async (_name, chunks, failure, message) => {
     expect(await relay(chat, chunks, failure)).toEqual({
-      relayed: [{ bytes: Buffer.from(begun), isLast: false }],
+      relayed: [{ kind: 'chunk', bytes: Buffer.from(begun), isLast: false }],
       text: begun,
       end: { kind: 'broken', message, errorForwarded: false },
     });
@@ -248,8 +250,9 @@ describe('the body', () => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(whole));
     const stream = relayEvents(body, chat.createStreamReader());
-    await stream.next();
-    expect(await stream.next()).toEqual({ done: true, value: { kind: 'whole' } });
+    stream.read();
+    expect(stream.read()).toEqual({ kind: 'whole' });
+    stream.close();
     expect(isClosed()).toBe(false);
   });
 
@@ -259,7 +262,7 @@ describe('the body', () => {
   ])('is destroyed when %s', async (_name, text) => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(text));
-    await relayEvents(body, chat.createStreamReader()).next();
+    relayEvents(body, chat.createStreamReader()).read();
     expect(isClosed()).toBe(true);
   });
 
@@ -267,26 +270,26 @@ describe('the body', () => {
     const { body, isClosed } = createBody();
     body.add(Buffer.from(streamOf(delta('x'))));
     const stream = relayEvents(body, chat.createStreamReader());
-    await stream.next();
-    await stream.return({ kind: 'whole' });
+    stream.read();
+    stream.close();
     expect(isClosed()).toBe(true);
   });
 });
 
-test('the key in an error does not move the events before it', async () => {
+test('the key in an error does not move the events before it', () => {
   const key = 'key-of-the-vendor';
   const { body } = createBody();
   const said = streamOf({ choices: [{ index: 0, delta: { content: `as in ${key}` } }] });
   body.add(Buffer.from(said + streamOf({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } })));
   body.add(Buffer.from(streamOf({ error: { message: `no such key: ${key}` } })));
-  const { value } = await relayEvents(body, chat.createStreamReader(), [key]).next();
-  expect(omitUsage(value as StreamChunk).toString()).toBe(said + streamOf({ error: { message: 'no such key: [key]' } }));
+  const chunk = relayEvents(body, chat.createStreamReader(), [key]).read();
+  expect(omitUsage(chunk as StreamChunk).toString()).toBe(said + streamOf({ error: { message: 'no such key: [key]' } }));
 });
 
-test('an error in the middle of a stream names no account, also when it does not repeat the key', async () => {
+test('an error in the middle of a stream names no account, also when it does not repeat the key', () => {
   const { body } = createBody();
   const said = streamOf(delta('of org-Ab12Cd34Ef'));
   body.add(Buffer.from(said + streamOf({ error: { message: 'limit of org-Ab12Cd34Ef (sk-a***f)' } })));
-  const { value } = await relayEvents(body, chat.createStreamReader(), ['key-of-the-vendor']).next();
-  expect((value as StreamChunk).bytes.toString()).toBe(said + streamOf({ error: { message: 'limit of [account] ([key])' } }));
+  const chunk = relayEvents(body, chat.createStreamReader(), ['key-of-the-vendor']).read();
+  expect((chunk as StreamChunk).bytes.toString()).toBe(said + streamOf({ error: { message: 'limit of [account] ([key])' } }));
 });

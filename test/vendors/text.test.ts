@@ -4,7 +4,7 @@ import { chat } from '../../src/dialects/chat/codec.ts';
 import type { RouteCodec } from '../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
 import { responses } from '../../src/dialects/passthrough/responses.ts';
-import type { StreamEnd } from '../../src/vendors/stream.ts';
+import { nextChunk, type StreamEnd } from '../../src/vendors/stream.ts';
 import type { StreamResponse, TextRequest, VendorResponse } from '../../src/vendors/text.ts';
 import { sendToVendor } from '../../src/vendors/text.ts';
 import type { Provider } from '../../src/vendors/vendor.ts';
@@ -58,9 +58,12 @@ async function readChunks(answer: StreamResponse): Promise<{ text: string; end: 
   const pieces = answer.chunks();
   let text = '';
   for (;;) {
-    const step = await pieces.next();
-    if (step.done) return { text, end: step.value };
-    text += step.value.bytes.toString();
+    const step = await nextChunk(pieces);
+    if (step.kind !== 'chunk') {
+      pieces.close();
+      return { text, end: step };
+    }
+    text += step.bytes.toString();
   }
 }
 
@@ -384,8 +387,8 @@ describe('a stream', () => {
       (response) => void response.writeHead(200, eventStream).write(role),
       async ({ url, httpClient }) => {
         const chunks = streamed(await sendToVendor(httpClient, requestOf(url, { stream: true, mayFailOver: true }))).chunks();
-        expect((await chunks.next()).value).toMatchObject({ bytes: Buffer.from(role), isLast: false });
-        await chunks.return({ kind: 'whole' });
+        expect(await nextChunk(chunks)).toMatchObject({ bytes: Buffer.from(role), isLast: false });
+        chunks.close();
       },
     );
   });
@@ -460,8 +463,8 @@ describe('a stream', () => {
       (response) => response.writeHead(200, eventStream).write(opening),
       async ({ url, httpClient, connectionClosed }) => {
         const pieces = streamed(await sendToVendor(httpClient, requestOf(url, { stream: true }))).chunks();
-        await pieces.next();
-        await pieces.return({ kind: 'whole' });
+        await nextChunk(pieces);
+        pieces.close();
         await connectionClosed();
       },
     );

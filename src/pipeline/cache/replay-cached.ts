@@ -1,6 +1,6 @@
 /** Replays a cached response as a stream, in chunks of whole events as from a vendor, so that back pressure applies to it. */
 import type { Call } from '../../core/call.ts';
-import { omitUsage, type StreamChunk, type StreamEnd } from '../../vendors/stream.ts';
+import { type ChunkReader, omitUsage } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 import type { CacheHit } from './response-cache.ts';
 
@@ -9,14 +9,20 @@ const chunkBytes = 16 * 1024;
 
 /** Without usage for a caller that did not ask for it: the cached response has it for those that do. */
 export function replayCached(hit: CacheHit, { hidesUsage }: Pick<Call, 'hidesUsage'>): Pick<StreamResponse, 'chunks' | 'summary'> {
-  async function* chunks(): AsyncGenerator<StreamChunk, StreamEnd> {
+  const chunks = (): ChunkReader => {
     const bytes = hidesUsage ? omitUsage(hit) : hit.bytes;
-    for (let at = 0, end = 0; at < bytes.length; at = end) {
-      end = findEventEnd(bytes, at, at + chunkBytes);
-      yield { bytes: bytes.subarray(at, end), isLast: end === bytes.length };
-    }
-    return { kind: 'whole' };
-  }
+    let at = 0;
+    return {
+      ready: () => Promise.resolve(),
+      read() {
+        if (at === bytes.length) return { kind: 'whole' };
+        const start = at;
+        at = findEventEnd(bytes, start, start + chunkBytes);
+        return { kind: 'chunk', bytes: bytes.subarray(start, at), isLast: at === bytes.length };
+      },
+      close() {},
+    };
+  };
   return { chunks, summary: () => hit.summary };
 }
 

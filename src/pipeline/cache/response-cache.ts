@@ -7,7 +7,7 @@
  */
 import { type Call, type Dialect, isDialect } from '../../core/call.ts';
 import type { Span } from '../../core/json/spans.ts';
-import { createSseParser } from '../../core/sse.ts';
+import { createSseParser, type EventVisitor } from '../../core/sse.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Clock } from '../../core/time.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
@@ -171,12 +171,16 @@ function readPlain(dialect: Dialect, bytes: Buffer): Reading | null {
 function readStream(dialect: Dialect, bytes: Buffer): Reading {
   const parser = createSseParser();
   const reader = routeCodecs[dialect].createStreamReader();
-  const whole = parser.push(bytes);
-  const usage = whole.events.flatMap((event, index) =>
-    reader.read(event) === 'usage' ? [{ start: event.start, end: whole.events[index + 1]?.start ?? whole.bytes.length }] : [],
-  );
+  const usage: Span[] = [];
+  let offset = 0;
+  const visitor: EventVisitor = {
+    read(event) {
+      if (reader.read(event) === 'usage') usage.push({ start: offset + event.start, end: offset + event.end });
+    },
+  };
+  offset = parser.scan(bytes, visitor).length;
   // The last event may lack its blank line.
-  for (const event of parser.end().events) if (reader.read(event) === 'usage') usage.push({ start: whole.bytes.length, end: bytes.length });
+  parser.scanEnd(visitor);
   return { summary: reader.summary(), usage };
 }
 

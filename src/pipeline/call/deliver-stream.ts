@@ -25,26 +25,26 @@ export async function* deliverStream({ call, response, onEnd, onChunk }: StreamD
   };
   try {
     for (;;) {
-      const step = await chunks.next();
-      if (!step.done) {
-        const { bytes, isLast, usage } = step.value;
+      const step = chunks.read();
+      if (step === null) await chunks.ready();
+      else if (step.kind === 'chunk') {
+        const { bytes, isLast, usage } = step;
         onChunk?.(bytes);
         if (isLast) await settleAs('ok');
-        const sent = usage && call.hidesUsage ? omitUsage(step.value) : bytes;
+        const sent = usage && call.hidesUsage ? omitUsage(step) : bytes;
         if (sent.length > 0) yield sent;
-        continue;
+      } else {
+        await settleAs(step.kind === 'whole' ? 'ok' : 'interrupted');
+        const event = step.kind === 'broken' && !step.errorForwarded ? routeCodecs[call.route].formatStreamError(step.message) : null;
+        if (event !== null) yield Buffer.from(event);
+        return;
       }
-      const end = step.value;
-      await settleAs(end.kind === 'whole' ? 'ok' : 'interrupted');
-      const event = end.kind === 'broken' && !end.errorForwarded ? routeCodecs[call.route].formatStreamError(end.message) : null;
-      if (event !== null) yield Buffer.from(event);
-      return;
     }
   } catch (error) {
     if (!(error instanceof VendorError)) throw error;
     // The caller disconnected: `finally` settles what was delivered.
   } finally {
-    await chunks.return({ kind: 'whole' });
+    chunks.close();
     await settleAs('client_left');
   }
 }

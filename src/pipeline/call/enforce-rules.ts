@@ -15,8 +15,8 @@ import type { RulePlace } from '../../guardrails/content-rule.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 import { evaluateTexts } from '../../guardrails/rules.ts';
 import type { Logger } from '../../observability/logger.ts';
-import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
-import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
+import { type ChunkReader, nextChunk, type StreamChunk, type StreamEnd } from '../../vendors/stream.ts';
+import type { VendorResponse } from '../../vendors/text.ts';
 
 /** The part of a call that is logged with a match. */
 type CheckedCall = Pick<Call, 'id' | 'projectSlug'> & { readonly route: Route };
@@ -85,26 +85,25 @@ function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {
   return reader.texts();
 }
 
-type ChunkStream = ReturnType<StreamResponse['chunks']>;
-
-/** Relays the chunks and calls `onEnd` with their texts when the stream ends, for whatever reason. */
-async function* tapStream(route: Call['route'], chunks: ChunkStream, onEnd: (texts: readonly string[]) => void): ChunkStream {
+/** Relays the chunks and calls `onEnd` with their texts when the reader stops, for whatever reason. */
+function tapStream(route: Call['route'], chunks: ChunkReader, onEnd: (texts: readonly string[]) => void): ChunkReader {
   const reader = createChunkReader(route);
-  try {
-    for (;;) {
-      const step = await chunks.next();
-      if (step.done) return step.value;
-      reader.read(step.value.bytes);
-      yield step.value;
-    }
-  } finally {
-    await chunks.return({ kind: 'whole' });
-    onEnd(reader.texts());
-  }
+  return {
+    ready: chunks.ready,
+    read() {
+      const step = chunks.read();
+      if (step?.kind === 'chunk') reader.read(step.bytes);
+      return step;
+    },
+    close() {
+      chunks.close();
+      onEnd(reader.texts());
+    },
+  };
 }
 
 /** Reads a stream to its end. `replay` returns it again, with the same chunks, end and error. */
-async function bufferStream(route: Call['route'], chunks: ChunkStream): Promise<{ texts: string[]; replay: () => ChunkStream }> {
+async function bufferStream(route: Call['route'], chunks: ChunkReader): Promise<{ texts: string[]; replay: () => ChunkReader }> {
   const reader = createChunkReader(route);
   const buffered: StreamChunk[] = [];
   let bufferedBytes = 0;
@@ -112,12 +111,12 @@ async function bufferStream(route: Call['route'], chunks: ChunkStream): Promise<
   let failure: VendorError | null = null;
   try {
     while (end === null) {
-      const step = await chunks.next();
-      if (step.done) end = step.value;
+      const step = await nextChunk(chunks);
+      if (step.kind !== 'chunk') end = step;
       else {
-        reader.read(step.value.bytes);
-        buffered.push(step.value);
-        bufferedBytes += step.value.bytes.length;
+        reader.read(step.bytes);
+        buffered.push(step);
+        bufferedBytes += step.bytes.length;
         if (bufferedBytes > maxBufferedBytes)
           end = { kind: 'broken', message: 'the response is too large to be checked', errorForwarded: false };
       }
@@ -127,16 +126,21 @@ async function bufferStream(route: Call['route'], chunks: ChunkStream): Promise<
     if (!(error instanceof VendorError)) throw error;
     failure = error;
   } finally {
-    await chunks.return({ kind: 'whole' });
+    chunks.close();
   }
   // A stream that was not read to its end was not checked.
   const checked = bufferedBytes > maxBufferedBytes ? [] : buffered;
 
-  async function* replay(): ChunkStream {
-    yield* checked;
-    if (failure) throw failure;
-    return end ?? { kind: 'whole' };
-  }
+  const replay = (): ChunkReader => ({
+    ready: () => Promise.resolve(),
+    read() {
+      const chunk = checked.shift();
+      if (chunk) return chunk;
+      if (failure) throw failure;
+      return end;
+    },
+    close() {},
+  });
   return { texts: reader.texts(), replay };
 }
 

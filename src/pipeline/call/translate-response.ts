@@ -5,7 +5,7 @@ import { createSseParser, type SseEvent } from '../../core/sse.ts';
 import { asLosslessObject } from '../../dialects/json/lossless-json.ts';
 import { parseLossless } from '../../dialects/json/parse-lossless.ts';
 import type { StreamTranslator } from '../../dialects/translate/stream.ts';
-import type { StreamChunk, StreamEnd } from '../../vendors/stream.ts';
+import type { ChunkReader, StreamChunk, StreamEnd } from '../../vendors/stream.ts';
 import type { JsonResponse, StreamResponse } from '../../vendors/text.ts';
 
 /** Returns the body for the caller. `translate` returns null for what it cannot translate. Throws VendorError `unreadable`. */
@@ -27,29 +27,36 @@ export function translateStream(response: StreamResponse, translator: StreamTran
   /** The vendor's last event may lack its blank line, and the stream its closing event. */
   const finish = (): string => translate(parser.end().events) + translator.end();
 
-  async function* chunks(): AsyncGenerator<StreamChunk, StreamEnd> {
+  const chunks = (): ChunkReader => {
     const inner = response.chunks();
-    try {
-      for (;;) {
-        const step = await inner.next();
-        const cut = step.done && step.value.kind === 'broken' ? step.value : null;
-        const isLast = step.done === true || step.value.isLast;
-        const text = (step.done ? '' : translate(parser.push(step.value.bytes).events)) + (isLast && cut === null ? finish() : '');
-        const { begun, ended, problem, usageEvent } = translator.state();
-        if (cut === null && ended !== 'broken' && (!isLast || ended === 'whole')) {
-          if (text !== '') yield toChunk(text, isLast, usageEvent);
-          if (isLast) return { kind: 'whole' };
-          continue;
-        }
-        const message = cut?.message ?? problem ?? 'the stream cannot be translated';
-        const failure = begun ? translator.fail(message) : '';
-        if (text + failure !== '') yield toChunk(text + failure, false, usageEvent);
-        return { kind: 'broken', message, errorForwarded: failure !== '' };
+    let end: StreamEnd | null = null;
+    /** The translation of what the vendor's stream returned; null when it has none. */
+    const advance = (step: StreamChunk | StreamEnd): StreamChunk | null => {
+      const cut = step.kind === 'broken' ? step : null;
+      const isLast = step.kind === 'chunk' ? step.isLast : true;
+      const text = (step.kind === 'chunk' ? translate(parser.push(step.bytes).events) : '') + (isLast && cut === null ? finish() : '');
+      const { begun, ended, problem, usageEvent } = translator.state();
+      if (cut === null && ended !== 'broken' && (!isLast || ended === 'whole')) {
+        if (isLast) end = { kind: 'whole' };
+        return text === '' ? null : toChunk(text, isLast, usageEvent);
       }
-    } finally {
-      await inner.return({ kind: 'whole' });
-    }
-  }
+      const message = cut?.message ?? problem ?? 'the stream cannot be translated';
+      const failure = begun ? translator.fail(message) : '';
+      end = { kind: 'broken', message, errorForwarded: failure !== '' };
+      return text + failure === '' ? null : toChunk(text + failure, false, usageEvent);
+    };
+    return {
+      ...inner,
+      read() {
+        for (;;) {
+          if (end !== null) return end;
+          const step = inner.read();
+          const chunk = step && advance(step);
+          if (chunk !== null || step === null) return chunk;
+        }
+      },
+    };
+  };
   return { ...response, chunks };
 }
 
@@ -58,6 +65,6 @@ function toChunk(text: string, isLast: boolean, usageEvent: string | undefined):
   const bytes = Buffer.from(text);
   const start = usageEvent === undefined ? -1 : bytes.lastIndexOf(usageEvent);
   return usageEvent === undefined || start < 0
-    ? { bytes, isLast }
-    : { bytes, isLast, usage: [{ start, end: start + Buffer.byteLength(usageEvent) }] };
+    ? { kind: 'chunk', bytes, isLast }
+    : { kind: 'chunk', bytes, isLast, usage: [{ start, end: start + Buffer.byteLength(usageEvent) }] };
 }

@@ -173,7 +173,7 @@ describe('from chat to messages', () => {
 
   test('a long call takes time in proportion to its length, with others waiting, however its deltas are cut', () => {
     const translator = createStreamToMessages(names);
-    const push = (data: object): string => translator.push({ name: '', data: JSON.stringify(data), start: 0 });
+    const push = (data: object): string => translator.push({ name: '', data: JSON.stringify(data), start: 0, end: 0 });
     push(first);
     push(call(0, { name: 'f', arguments: '{"a":"' }, 'c0'));
     for (let index = 1; index <= 20_000; index += 1) push(call(index, { name: 'g', arguments: '{' }, `c${index}`));

@@ -240,7 +240,7 @@ describe('a request with a damaged member is translated or rejected', () => {
           [createChatToResponses(names, echo), ofChat],
           [createMessagesToResponses(names, echo), ofMessages],
         ] as const) {
-          const out = datas.map((data) => translator.push({ name: '', data, start: 0 })).join('') + translator.end();
+          const out = datas.map((data) => translator.push({ name: '', data, start: 0, end: 0 })).join('') + translator.end();
           expect(translator.state().ended).not.toBeNull();
           if (out !== '') expect(out.endsWith('\n\n')).toBe(true);
         }
@@ -262,9 +262,9 @@ describe('a request with a damaged member is translated or rejected', () => {
       '{"type":"message_stop"}',
     ];
     const toChat = createStreamToChat(names);
-    expect(events.map((data) => toChat.push({ name: '', data, start: 0 })).join('')).toContain('[DONE]');
+    expect(events.map((data) => toChat.push({ name: '', data, start: 0, end: 0 })).join('')).toContain('[DONE]');
     const toMessages = createStreamToMessages(names);
     const data = `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":{"a":${bottomless}}}}]}}]}`;
-    expect(toMessages.push({ name: '', data, start: 0 })).toContain('message_start');
+    expect(toMessages.push({ name: '', data, start: 0, end: 0 })).toContain('message_start');
   });
 });

@@ -6,7 +6,8 @@ import { noCorrelation } from '../../../src/core/call.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
 import { computeCacheKey } from '../../../src/pipeline/cache/cache-key.ts';
 import { replayCached } from '../../../src/pipeline/cache/replay-cached.ts';
-import { createResponseCache } from '../../../src/pipeline/cache/response-cache.ts';
+import { type CacheHit, createResponseCache } from '../../../src/pipeline/cache/response-cache.ts';
+import type { StreamChunk } from '../../../src/vendors/stream.ts';
 
 const candidate: Candidate = { id: 'one/m', provider: 'one', model: 'm', dialect: 'chat', price: null, maxOutputTokens: null };
 const candidates = [candidate];
@@ -282,14 +283,20 @@ describe('both formats', () => {
   });
 });
 
+function replay(hit: CacheHit): StreamChunk[] {
+  const reader = replayCached(hit, {}).chunks();
+  const chunks: StreamChunk[] = [];
+  for (let step = reader.read(); step?.kind === 'chunk'; step = reader.read()) chunks.push(step);
+  return chunks;
+}
+
 test('a cached stream is replayed in small chunks on demand, and the last one is marked', async () => {
   const { store, lookup } = createCache();
   const streamed = callOf('{"messages":[],"stream":true}', { stream: true });
   store(streamed, Buffer.concat([Buffer.from(': note\n\n'.repeat(5_000)), Buffer.from('data: [DONE]\n\n')]));
   const { hit } = lookup(streamed);
   if (!hit) throw new Error('nothing was stored');
-  const chunks = [];
-  for await (const chunk of replayCached(hit, {}).chunks()) chunks.push(chunk);
+  const chunks = replay(hit);
   expect(Buffer.concat(chunks.map(({ bytes }) => bytes))).toEqual(hit.bytes);
   expect(Math.max(...chunks.map(({ bytes }) => bytes.length))).toBeLessThanOrEqual(16 * 1024);
   expect(chunks.map(({ isLast: last }) => last)).toEqual([false, false, true]);
@@ -309,8 +316,7 @@ test.each([
   store(stream, bytes);
   const { hit } = lookup(stream);
   if (!hit) throw new Error('the stream was not cached');
-  const chunks: Buffer[] = [];
-  for await (const chunk of replayCached(hit, {}).chunks()) chunks.push(chunk.bytes);
+  const chunks = replay(hit).map((chunk) => chunk.bytes);
   expect(Buffer.concat(chunks)).toEqual(bytes);
   for (const chunk of chunks) expect(chunk.toString()).toMatch(/^data: (?:.|\s)*(?:\n\n|\r\n\r\n|\r\r)$/);
   if (lineEnd !== '\r') expect(chunks.length).toBeGreaterThan(5);

@@ -10,7 +10,7 @@ import type { DialectAdapter } from '../../../src/pipeline/call/dialect-adapter.
 import { adapterFor } from '../../../src/pipeline/call/dialect-adapter.ts';
 import { forwardedHeadersFor } from '../../../src/pipeline/call/forwarded-headers.ts';
 import type { ResponsesForm } from '../../../src/pipeline/call/responses-routes.ts';
-import type { StreamChunk, StreamEnd } from '../../../src/vendors/stream.ts';
+import { type ChunkReader, nextChunk, type StreamEnd } from '../../../src/vendors/stream.ts';
 import type { StreamResponse, VendorResponse } from '../../../src/vendors/text.ts';
 import type { Provider } from '../../../src/vendors/vendor.ts';
 
@@ -252,41 +252,47 @@ describe('a streamed response of the other dialect', () => {
     readonly end: StreamEnd;
   }
 
-  /** Creates a vendor's stream as relayed, and reports whether it was returned. */
+  /** Creates a vendor's stream as relayed, and reports whether it was closed. */
   function streamOf(chunks: readonly (readonly [string, boolean])[], end: StreamEnd) {
-    let isReturned = false;
-    async function* relay(): AsyncGenerator<StreamChunk, StreamEnd> {
-      try {
-        for (const [chunk, last] of chunks) yield { bytes: Buffer.from(chunk), isLast: last };
-        return end;
-      } finally {
-        isReturned = true;
-      }
-    }
+    let isClosed = false;
+    const rest = [...chunks];
+    const relay = (): ChunkReader => ({
+      ready: () => Promise.resolve(),
+      read() {
+        const [chunk, isLast] = rest.shift() ?? [];
+        return chunk === undefined ? end : { kind: 'chunk', bytes: Buffer.from(chunk), isLast: isLast === true };
+      },
+      close() {
+        isClosed = true;
+      },
+    });
     const summary = () => ({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
     const answer: StreamResponse = { kind: 'stream', status: 200, chunks: relay, summary };
-    return { answer, isReturned: () => isReturned };
+    return { answer, isClosed: () => isClosed };
   }
 
-  function translateStream(answer: VendorResponse): AsyncGenerator<StreamChunk, StreamEnd> {
+  function translateStream(answer: VendorResponse): ChunkReader {
     const translated = adapt(callOf('chat', chatText, true), 'messages').toCallerResponse(answer);
     if (translated.kind !== 'stream') throw new Error('not a stream');
     return translated.chunks();
   }
 
-  async function readChunks(chunks: AsyncGenerator<StreamChunk, StreamEnd>): Promise<Translated> {
+  async function readChunks(chunks: ChunkReader): Promise<Translated> {
     const texts: string[] = [];
     const lasts: boolean[] = [];
     for (;;) {
-      const step = await chunks.next();
-      if (step.done) return { chunks: texts, lasts, end: step.value };
-      texts.push(step.value.bytes.toString());
-      lasts.push(step.value.isLast);
+      const step = await nextChunk(chunks);
+      if (step.kind !== 'chunk') {
+        chunks.close();
+        return { chunks: texts, lasts, end: step };
+      }
+      texts.push(step.bytes.toString());
+      lasts.push(step.isLast);
     }
   }
 
   it('is translated chunk by chunk, and its last chunk is marked', async () => {
-    const { answer, isReturned } = streamOf(
+    const { answer, isClosed } = streamOf(
       [
         [start, false],
         [text('Hel'), false],
@@ -300,7 +306,7 @@ describe('a streamed response of the other dialect', () => {
       expect.stringContaining('"content":"Hel"'),
       expect.stringMatching(/"content":"lo".*"finish_reason":"stop".*\[DONE\]\n\n$/s),
     ]);
-    expect([lasts, end, isReturned()]).toEqual([[false, false, true], { kind: 'whole' }, true]);
+    expect([lasts, end, isClosed()]).toEqual([[false, false, true], { kind: 'whole' }, true]);
   });
 
   it('that the relay reports as broken is broken, without a forwarded error', async () => {
@@ -315,7 +321,7 @@ describe('a streamed response of the other dialect', () => {
   });
 
   it("that contains the vendor's error ends with its message, without the error and anything after it", async () => {
-    const { answer, isReturned } = streamOf(
+    const { answer, isClosed } = streamOf(
       [
         [start + text('Hel') + fault + text('never'), false],
         [stop, true],
@@ -325,7 +331,7 @@ describe('a streamed response of the other dialect', () => {
     const { chunks, end } = await readChunks(translateStream(answer));
     expect(chunks.join('')).toMatch(/"content":"Hel"/);
     expect(chunks.join('')).not.toMatch(/never|Overloaded|DONE/);
-    expect([end, isReturned()]).toEqual([{ kind: 'broken', message: 'Overloaded', errorForwarded: false }, true]);
+    expect([end, isClosed()]).toEqual([{ kind: 'broken', message: 'Overloaded', errorForwarded: false }, true]);
   });
 
   it('that is complete for the relay but has no end in its dialect is broken', async () => {
@@ -337,7 +343,7 @@ describe('a streamed response of the other dialect', () => {
   });
 
   it("that its reader returns early ends the vendor's stream", async () => {
-    const { answer, isReturned } = streamOf(
+    const { answer, isClosed } = streamOf(
       [
         [start, false],
         [text('Hel'), false],
@@ -345,8 +351,8 @@ describe('a streamed response of the other dialect', () => {
       { kind: 'whole' },
     );
     const chunks = translateStream(answer);
-    await chunks.next();
-    await chunks.return({ kind: 'whole' });
-    expect(isReturned()).toBe(true);
+    await nextChunk(chunks);
+    chunks.close();
+    expect(isClosed()).toBe(true);
   });
 });
