@@ -16,6 +16,11 @@ export interface SseEvent {
 /** Reads the events of a stream in their order. */
 export interface EventVisitor {
   read(event: SseEvent): void;
+  /**
+   * Reads events that need not be parsed, from the offset `at` of `latin1`: the bytes of the stream, each as a character. Returns their end,
+   * and `at` when there are none.
+   */
+  skip?(latin1: string, at: number): number;
 }
 
 /** Complete events and their bytes, unchanged. */
@@ -66,10 +71,18 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
     return { name, data, start, end };
   };
 
-  const scanPending = (atEnd: boolean, { read }: EventVisitor): Buffer => {
+  const scanPending = (atEnd: boolean, { read, skip }: EventVisitor): Buffer => {
     const buffer = pending;
+    let latin1: string | null = null;
+    /** Returns where the next event begins that must be parsed. */
+    const skipFrom = (at: number): number => {
+      if (!skip || at === buffer.length) return at;
+      latin1 ??= buffer.toString('latin1');
+      return skip(latin1, at);
+    };
     let eventStart = 0;
     let position = searchFrom;
+    if (position === 0) eventStart = lineStart = position = skipFrom(0);
     // Native searches: a loop over the bytes took 3 ns per byte, 4 times as long for small events and 18 times for large ones (measured).
     let nextFeed = buffer.indexOf(lineFeed, position);
     let nextReturn = buffer.indexOf(carriageReturn, position);
@@ -79,10 +92,10 @@ export function createSseParser(limitBytes = 16 * 1024 * 1024) {
       position = lineEnd === -1 ? buffer.length : lineEnd;
       // A CR at the end of the chunk may be the first half of CRLF: wait for the next chunk.
       if (lineEnd === -1 || (isReturn && lineEnd + 1 === buffer.length && !atEnd)) break;
-      const next = isReturn && nextFeed === lineEnd + 1 ? lineEnd + 2 : lineEnd + 1;
+      let next = isReturn && nextFeed === lineEnd + 1 ? lineEnd + 2 : lineEnd + 1;
       if (lineEnd === lineStart) {
         read(parseEvent(buffer, { start: eventStart, lastLine: lineEnd, end: next }));
-        eventStart = next;
+        eventStart = next = skipFrom(next);
       }
       lineStart = next;
       if (nextFeed !== -1 && nextFeed < next) nextFeed = buffer.indexOf(lineFeed, next);

@@ -84,6 +84,7 @@ export function relayEvents(body: ResponseBody, reader: StreamReader, secrets: r
   };
 
   const visitor = {
+    skip: (latin1: string, at: number): number => (end || !reader.skip ? at : reader.skip(latin1, at)),
     read(event: SseEvent): void {
       if (end) return;
       const kind = reader.read(event);

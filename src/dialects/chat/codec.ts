@@ -107,7 +107,14 @@ function isEmptyValue(value: unknown): boolean {
 }
 
 function createStreamReader(): StreamReader {
-  const repeated = createRepeatedEvent('content', (data) => readTextDelta(parseJson(data)));
+  const repeated = createRepeatedEvent({
+    fieldsBefore: '',
+    member: 'content',
+    readText: (data) => readTextDelta(parseJson(data)),
+    onText: (more) => {
+      text = appendBounded(text, more);
+    },
+  });
   let tokens: ResponseSummary['tokens'] = null;
   let text = '';
   /** Whether a choice has a finish reason, by its index. */
@@ -134,15 +141,10 @@ function createStreamReader(): StreamReader {
   };
 
   return {
+    skip: (latin1, at) => (hasContent ? repeated.skip(latin1, at) : at),
     read(event) {
       if (event.data === '') return 'ignored';
       if (event.data === '[DONE]') return 'end';
-      const repeatedText = repeated.match(event.data);
-      if (repeatedText !== null) {
-        text = appendBounded(text, repeatedText);
-        hasContent ||= repeatedText !== '';
-        return hasContent ? 'delta' : 'opening';
-      }
       const chunk = parseJson(event.data);
       if (!isObject(chunk)) return 'unreadable';
       if (chunk.error !== undefined && chunk.error !== null) {

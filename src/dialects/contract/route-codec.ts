@@ -44,6 +44,8 @@ export type StreamEventKind = 'opening' | 'delta' | 'end' | 'error' | 'usage' | 
 /** Reads the events of one streamed response. */
 export interface StreamReader {
   read(event: SseEvent): StreamEventKind;
+  /** Reads `delta` events that only continue the text, without parsing them: `EventVisitor.skip`. */
+  readonly skip?: (latin1: string, at: number) => number;
   /** Summary of the events read so far. */
   summary(): ResponseSummary;
   /** The response is complete although its closing event is missing, which some vendors omit. */

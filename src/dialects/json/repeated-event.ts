@@ -4,37 +4,64 @@
  * An event is taken as an example only if it is proven by parsing that this string, and nothing else, is the text. Another event with the
  * same bytes before and after a string therefore has the same meaning with another text.
  */
-
 import { asString, parseJson } from '../../core/json/narrow.ts';
 
 export interface RepeatedEvent {
-  /** Returns the text of an event that differs from the example only in its text; null for any other event, and before an example is known. */
-  match(data: string): string | null;
+  /**
+   * Reads the events from the offset `at` that differ from the example in their text only. Returns their end; `at` before an example is known.
+   * `latin1` has the bytes of the stream, each as a character.
+   */
+  skip(latin1: string, at: number): number;
   /** Takes an event with `text` as the example. */
   learn(data: string, text: string): void;
 }
 
-/** A JSON string without escapes, whose value is its characters. */
-const isPlain = /^"[^"\\\p{Cc}]*"$/u;
+export interface RepeatedEventOptions {
+  /** What precedes the data in the usual form of the event. Events in another form are not skipped. */
+  readonly fieldsBefore: string;
+  /** Name of the text's member. */
+  readonly member: string;
+  /** Parses the data of an event and returns its text, null when the event has another meaning. */
+  readonly readText: (data: string) => string | null;
+  /** Called with the text of each event that is skipped. */
+  readonly onText: (text: string) => void;
+}
+
+/** The inside of a JSON string that is its value in every encoding: ASCII without escapes. */
+const isPlain = /^[ !#-[\]-\x7f]*$/;
 
 /** Vendors whose events differ in more than the text: further examples would cost more than they save. */
 const maxExamples = 8;
 
-/** `member` is the name of the text's member; `readText` parses an event and returns its text, null when the event has another meaning. */
-export function createRepeatedEvent(member: string, readText: (data: string) => string | null): RepeatedEvent {
+export function createRepeatedEvent({ fieldsBefore, member, readText, onText }: RepeatedEventOptions): RepeatedEvent {
   const key = `${JSON.stringify(member)}:`;
   let examples = 0;
   let before = '';
+  /** From the closing quote to the end of the line. */
   let after = '';
 
   return {
-    match(data) {
-      if (before === '' || !data.startsWith(before) || !data.endsWith(after)) return null;
-      const literal = data.slice(before.length, -after.length);
-      return isPlain.test(literal) ? literal.slice(1, -1) : asString(parseJson(literal));
+    skip(latin1, at) {
+      if (before === '') return at;
+      let end = at;
+      for (;;) {
+        const start = end + before.length;
+        // Comparing parts of equal length takes two thirds of the time of `startsWith` (measured).
+        if (latin1.slice(end, start) !== before) break;
+        const lineEnd = latin1.indexOf('\n', start);
+        const quote = lineEnd - after.length;
+        if (quote < start || latin1.charCodeAt(lineEnd + 1) !== lineFeed || latin1.slice(quote, lineEnd) !== after) break;
+        const literal = latin1.slice(start, quote);
+        const text = isPlain.test(literal) ? literal : asString(parseJson(decode(`"${literal}"`)));
+        if (text === null) break;
+        onText(text);
+        end = lineEnd + 2;
+      }
+      return end;
     },
     learn(data, text) {
-      if (examples === maxExamples) return;
+      // Data of several lines is not one piece in the stream.
+      if (examples === maxExamples || data.includes('\n')) return;
       examples += 1;
       const start = data.indexOf(`${key}${JSON.stringify(text)}`) + key.length;
       if (start < key.length) return;
@@ -42,8 +69,19 @@ export function createRepeatedEvent(member: string, readText: (data: string) => 
       const tail = data.slice(start + JSON.stringify(text).length);
       const probe = `${text}?`;
       if (readText(head + JSON.stringify(probe) + tail) !== probe) return;
-      before = head;
-      after = tail;
+      before = encode(`${fieldsBefore}data: ${head}"`);
+      after = encode(`"${tail}`);
     },
   };
+}
+
+const lineFeed = 0x0a;
+
+/** The UTF-8 bytes of a text, each as a character. */
+function encode(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}
+
+function decode(latin1: string): string {
+  return Buffer.from(latin1, 'latin1').toString();
 }

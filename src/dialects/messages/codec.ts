@@ -82,7 +82,14 @@ function readTextDelta(event: unknown): string | null {
 }
 
 function createStreamReader(): StreamReader {
-  const repeated = createRepeatedEvent('text', (data) => readTextDelta(parseJson(data)));
+  const repeated = createRepeatedEvent({
+    fieldsBefore: 'event: content_block_delta\n',
+    member: 'text',
+    readText: (data) => readTextDelta(parseJson(data)),
+    onText: (more) => {
+      text = appendBounded(text, more);
+    },
+  });
   let tokens: Tokens | null = null;
   let isEnded = false;
   let knowsInput = false;
@@ -101,13 +108,9 @@ function createStreamReader(): StreamReader {
   };
 
   return {
+    skip: repeated.skip,
     read(event) {
       if (event.data === '') return 'ignored';
-      const repeatedText = repeated.match(event.data);
-      if (repeatedText !== null) {
-        text = appendBounded(text, repeatedText);
-        return 'delta';
-      }
       const data = parseJson(event.data);
       if (!isObject(data) || typeof data.type !== 'string') return 'unreadable';
       switch (data.type) {

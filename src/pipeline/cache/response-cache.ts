@@ -177,6 +177,7 @@ function readStream(dialect: Dialect, bytes: Buffer): Reading {
     read(event) {
       if (reader.read(event) === 'usage') usage.push({ start: offset + event.start, end: offset + event.end });
     },
+    ...(reader.skip && { skip: reader.skip }),
   };
   offset = parser.scan(bytes, visitor).length;
   // The last event may lack its blank line.
