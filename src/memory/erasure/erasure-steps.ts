@@ -6,7 +6,8 @@ import type { ErasureStatus, Progress } from '../../../workflows/contract.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
 import { toErasureEntry } from './erase.ts';
-import { bySubjectSha256, subjectTables } from './subject-tables.ts';
+import { bySubject, bySubjectSha256, type SubjectTable, subjectTables } from './subject-tables.ts';
+import type { Tombstone } from './tombstones.ts';
 
 export interface ErasureStepsOptions {
   readonly database: Database;
@@ -85,21 +86,59 @@ export async function reenqueueErasures(database: Database): Promise<void> {
   await database.transaction((tx) => enqueue(tx, rows.map(toErasureEntry)));
 }
 
+type ErasedSubject = Pick<Tombstone, 'id' | 'projectId' | 'sha256'>;
+
 /** Tables that still hold rows of the subject from before the tombstone. */
 async function findResidue(queries: Queries, erasureId: string): Promise<string[]> {
-  const [erasure] = await queries.query<{ projectId: string; sha256: Buffer; erasedAt: Date }>(
-    `select project_id as "projectId", subject_sha256 as sha256, erased_at as "erasedAt" from erasures where id = $1::uuid`,
+  const [erasure] = await queries.query<ErasedSubject>(
+    `select id, project_id as "projectId", subject_sha256 as sha256 from erasures where id = $1::uuid`,
     [erasureId],
   );
   if (!erasure) return [];
   const residue: string[] = [];
-  for (const table of subjectTables) {
-    if (table.since === undefined) continue;
-    const [row] = await queries.query(
-      `select 1 from ${table.table} where ${table.where(bySubjectSha256)} and ${table.since} <= $3::timestamptz limit 1`,
-      [erasure.projectId, erasure.sha256, erasure.erasedAt],
-    );
-    if (row) residue.push(table.table);
-  }
+  for (const table of subjectTables) if (await hasResidue(queries, table, erasure)) residue.push(table.table);
   return residue;
+}
+
+async function hasResidue(queries: Queries, table: SubjectTable, erasure: ErasedSubject): Promise<boolean> {
+  const { since, where } = table;
+  if (since === undefined) return false;
+  const isByHash = table.bySha256 || table.oneRowPerSubject;
+  const subject = isByHash ? erasure.sha256 : await findSubject(queries, table.table, erasure);
+  if (subject === null) return false;
+  const rows = await queries.query(
+    `select 1 from ${table.table}
+      where ${where(isByHash ? bySubjectSha256 : bySubject)} and ${since} <= (select erased_at from erasures where id = $3::uuid)
+      limit 1`,
+    [erasure.projectId, subject, erasure.id],
+  );
+  return rows.length > 0;
+}
+
+const subjectsPerStatement = 5_000;
+
+/**
+ * The subject with this hash among those of a table, null when there is none. Reads one entry of the index (project_id, subject) per subject,
+ * not its rows.
+ */
+async function findSubject(queries: Queries, table: string, { projectId, sha256 }: ErasedSubject): Promise<string | null> {
+  const next = (after: string): string =>
+    `select subject from ${table} where project_id = $1::uuid and subject > ${after} order by subject limit 1`;
+  for (let after = ''; ; ) {
+    const [page] = await queries.query<{ erased: string | null; last: string | null; count: number }>(
+      `with recursive subjects as (
+         select subject, 1 as number from (${next('$3::text')}) first
+         union all
+         select following.subject, number + 1 from subjects cross join lateral (${next('subjects.subject')}) following
+          where number < ${subjectsPerStatement}
+       )
+       select max(subject) filter (where sha256(convert_to(subject, 'UTF8')) = $2::bytea) as erased, max(subject) as last,
+              count(*)::integer as count
+         from subjects`,
+      [projectId, sha256, after],
+    );
+    if (!page || page.erased !== null) return page?.erased ?? null;
+    if (page.last === null || page.count < subjectsPerStatement) return null;
+    after = page.last;
+  }
 }

@@ -19,12 +19,17 @@ export interface SubjectTable {
   /** Assignments for tables whose rows stay. */
   readonly set?: string;
   readonly count?: ErasedCount;
-  /** Creation time. Rows older than the tombstone must not remain. Absent when the rows are deleted with another table's. */
+  /**
+   * Creation time, by the database's clock or as tombstones compare it. Rows older than the tombstone must not remain. Absent when the rows are
+   * deleted with another table's.
+   */
   readonly since?: string;
+  /** How the final check finds the rows: by an index of project and subject, unless each subject has one row. */
+  readonly oneRowPerSubject?: true;
 }
 
 export const bySubject = 'subject = $2::text';
-/** For the final check: the subject itself is no longer known then. */
+/** For the final check: the subject itself is no longer known then. PostgreSQL has no index for it. */
 export const bySubjectSha256 = `sha256(convert_to(subject, 'UTF8')) = $2::bytea`;
 
 const ofSubject = (condition: string): string => `project_id = $1::uuid and ${condition}`;
@@ -41,7 +46,7 @@ export const subjectTables: readonly SubjectTable[] = [
   { table: 'memory_passages', key: 'id', where: ofSubject },
   { table: 'memory_facts', key: 'id', where: ofSubject, count: 'graph_facts', since: 'created_at' },
   { table: 'memory_entities', key: 'id', where: ofSubject, since: 'created_at' },
-  { table: 'memory_pages', key: 'subject', where: ofSubject, count: 'profile_pages', since: 'updated_at' },
+  { table: 'memory_pages', key: 'subject', where: ofSubject, count: 'profile_pages', since: 'updated_at', oneRowPerSubject: true },
   { table: 'memory_items', key: 'id', where: ofSubject, count: 'memories', since: 'created_at' },
   {
     table: 'conversation_parts',

@@ -37,15 +37,15 @@ export function createItems({ database, clock }: { readonly database: Database; 
     });
 
   const insert = async (tx: Queries, projectId: string, item: InsertRow): Promise<Item> => {
-    const now = clock.now();
     const [row] = await tx.query<Item>(
+      // By the database's clock, as tombstones are: with that of a slow host the memory would seem older than an erasure before it.
       `insert into memory_items as item (id, project_id, subject, text, kind, importance, pinned, origin, author, supersedes,
                                          words_sha256, created_at, updated_at)
        values ($1::uuid, $2::uuid, $3::text, $4::text, $5::text, $6::smallint, $7::boolean, $8::text, $9::text, $10::uuid,
-               $11::bytea, $12::timestamptz, $12::timestamptz)
+               $11::bytea, clock_timestamp(), clock_timestamp())
        returning ${itemColumns}`,
       [
-        newId(now),
+        newId(clock.now()),
         projectId,
         item.subject,
         item.text,
@@ -56,7 +56,6 @@ export function createItems({ database, clock }: { readonly database: Database; 
         item.author,
         item.supersedes,
         hashNormalizedText(item.text),
-        new Date(now),
       ],
     );
     const written = requireLive(row);

@@ -32,7 +32,7 @@ export async function storeConsolidation(
   let facts = 0;
   for (const fact of consolidation.facts) facts += await storeFact(tx, group, fact, clock);
   if (!isCurrent) await schedulePageRebuild(tx, group, clock);
-  else if (consolidation.page !== null) await storePage(tx, group, consolidation.page, clock);
+  else if (consolidation.page !== null) await storePage(tx, group, consolidation.page);
   return { merged, facts };
 }
 
@@ -160,12 +160,12 @@ async function closeOutdatedItems(
   await expireOrphanedFacts(tx, ids);
 }
 
-async function storePage(tx: Queries, { projectId, subject, batchId }: Group, text: string, clock: Clock): Promise<void> {
+async function storePage(tx: Queries, { projectId, subject, batchId }: Group, text: string): Promise<void> {
   await tx.query(
     `insert into memory_pages (project_id, kind, subject, text, batch_id, updated_at)
-     values ($1::uuid, case when $2::text is null then 'knowledge' else 'profile' end, $2::text, $3::text, $4::uuid, $5::timestamptz)
+     values ($1::uuid, case when $2::text is null then 'knowledge' else 'profile' end, $2::text, $3::text, $4::uuid, clock_timestamp())
      on conflict (project_id, kind, coalesce(subject, '')) do update
        set text = excluded.text, batch_id = excluded.batch_id, updated_at = excluded.updated_at`,
-    [projectId, subject, text, batchId, new Date(clock.now())],
+    [projectId, subject, text, batchId],
   );
 }

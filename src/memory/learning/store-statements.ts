@@ -24,23 +24,21 @@ export async function storeStatements(
   { group, statements, clock }: { readonly group: Group; readonly statements: readonly Statement[]; readonly clock: Clock },
 ): Promise<{ written: number; repeated: number }> {
   const newStatements = await filterRepeats(tx, group, statements);
-  const now = clock.now();
-  const rows = newStatements.map((statement) => ({ ...statement, id: newId(now), subject: group.subject }));
+  const rows = newStatements.map((statement) => ({ ...statement, id: newId(clock.now()), subject: group.subject }));
   if (rows.length === 0) return { written: 0, repeated: statements.length };
   await tx.query(
     `insert into memory_items (id, project_id, subject, text, kind, importance, origin, author, conversation_id, batch_id, evidence,
                                words_sha256, created_at, updated_at)
      select new.id, $1::uuid, $2::text, new.text, new.kind, new.importance, 'observed', $3::text,
             (select conversation.id from conversations conversation where conversation.id = new.conversation_id), $4::uuid, new.evidence,
-            new.text_sha256, $5::timestamptz, $5::timestamptz
-       from unnest($6::uuid[], $7::text[], $8::text[], $9::smallint[], $10::uuid[], $11::text[], $12::bytea[])
+            new.text_sha256, clock_timestamp(), clock_timestamp()
+       from unnest($5::uuid[], $6::text[], $7::text[], $8::smallint[], $9::uuid[], $10::text[], $11::bytea[])
          as new (id, text, kind, importance, conversation_id, evidence, text_sha256)`,
     [
       group.projectId,
       group.subject,
       author,
       group.batchId,
-      new Date(now),
       ...toColumns(rows, 'id', 'text', 'kind', 'importance', 'conversationId', 'evidence', 'textSha256'),
     ],
   );

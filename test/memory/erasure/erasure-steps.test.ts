@@ -4,6 +4,7 @@ import type { SettledCall } from '../../../src/core/call.ts';
 import { systemClock } from '../../../src/core/time.ts';
 import { createErase } from '../../../src/memory/erasure/erase.ts';
 import { createErasureSteps } from '../../../src/memory/erasure/erasure-steps.ts';
+import { createItems } from '../../../src/memory/items/items.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject, record, settledCall } from '../calls.ts';
 
@@ -28,5 +29,38 @@ describeDatabases('the end of an erasure', (database) => {
     await steps.finish(id);
     const rows = await database().query(`select state from erasures where id = $1::uuid`, [id]);
     expect(rows).toEqual([{ state: 'done' }]);
+  });
+
+  test('is not delayed by what a host with a slow clock stored later', async () => {
+    const projectId = await createProject(database());
+    const erase = createErase({ database: database(), clock: systemClock });
+    const { id } = await erase({ projectId, subject: 'Ada', askedBy: 'key:a' });
+    const slow = { now: () => systemClock.now() - 3_600_000 };
+    const item = { text: 'Ada drinks tea', kind: 'fact', subject: 'Ada', importance: 3, pinned: false } as const;
+    await createItems({ database: database(), clock: slow }).write(projectId, item, { origin: 'agent', author: 'key:a' });
+    const steps = createErasureSteps({ database: database(), listLive: async () => [], deleteRuns: async () => undefined });
+    await steps.finish(id);
+    expect(await database().query(`select state from erasures where id = $1::uuid`, [id])).toEqual([{ state: 'done' }]);
+  });
+
+  test('finds what is left of the subject among those of more than one page', async () => {
+    const projectId = await createProject(database());
+    await database().query(
+      `insert into memory_entities (id, project_id, subject, name, folded_name, created_at)
+       select gen_random_uuid(), $1::uuid, 'user-' || n, 'name', 'name', now() from generate_series(1, 5100) n`,
+      [projectId],
+    );
+    const erase = createErase({ database: database(), clock: systemClock });
+    const steps = createErasureSteps({ database: database(), listLive: async () => [], deleteRuns: async () => undefined });
+    // The last in the order of every locale.
+    const { id } = await erase({ projectId, subject: 'zoe', askedBy: 'key:a' });
+    await steps.finish(id);
+    await database().query(`update erasures set state = 'waiting' where id = $1::uuid`, [id]);
+    await database().query(
+      `insert into memory_entities (id, project_id, subject, name, folded_name, created_at)
+       select gen_random_uuid(), $1::uuid, 'zoe', 'name', 'name', erased_at from erasures where id = $2::uuid`,
+      [projectId, id],
+    );
+    await expect(steps.finish(id)).rejects.toThrow('data of the erased subject is left in memory_entities');
   });
 });
