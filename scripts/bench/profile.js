@@ -1,4 +1,4 @@
-/** Profiles a scenario and sums the samples by module and by function. */
+/** Profiles a scenario and sums CPU time or allocated bytes by module and by function. */
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -11,9 +11,11 @@ import { callsOf, scenarios } from './scenarios.js';
 
 /** @typedef {{ id: number, callFrame: { functionName: string, url: string, lineNumber: number }, children?: number[] }} ProfileNode */
 /** @typedef {{ nodes: ProfileNode[], samples: number[] }} CpuProfile */
-/** @typedef {{ self: number, inclusive: number }} Times samples; microseconds once they are scaled */
+/** @typedef {{ callFrame: ProfileNode['callFrame'], id: number, selfSize: number, children: AllocationNode[] }} AllocationNode */
+/** @typedef {{ self: number, inclusive: number }} Times samples or bytes */
 
 const samplingMicros = 500;
+const samplingBytes = 16_384;
 /** The profiler itself uses up to this much in 200 ms. */
 const idleMs = 60;
 
@@ -27,6 +29,7 @@ export async function runProfile(args) {
       calls: { type: 'string' },
       'warm-up': { type: 'string', default: '3' },
       functions: { type: 'string', default: '25' },
+      allocations: { type: 'boolean', default: false },
       out: { type: 'string' },
     },
   });
@@ -44,24 +47,17 @@ export async function runProfile(args) {
     if (warmUp > 0) await bench.measure(target, scenario, calls * warmUp, { idleMs });
     const inspector = await openInspector(target.gateway.program.log());
     try {
-      await inspector.send('Profiler.enable');
-      await inspector.send('Profiler.setSamplingInterval', { interval: samplingMicros });
-      await inspector.send('Profiler.start');
-      const before = threadMs(target.pid);
-      await bench.measure(target, scenario, calls, { idleMs });
-      const after = threadMs(target.pid);
-      /** @type {{ profile: CpuProfile }} */
-      const { profile } = await inspector.send('Profiler.stop');
-      if (values.out !== undefined) await writeFile(values.out, JSON.stringify(profile));
-      console.log(`\n${scenario.title}: ${calls} calls, CPU µs per call\n`);
-      for (const [name, ms] of [...after].sort(([, left], [, right]) => right - left)) {
-        const micros = ((ms - (before.get(name) ?? 0)) * 1_000) / calls;
-        if (micros >= 0.5) console.log(`${micros.toFixed(1).padStart(9)}  thread ${name}`);
-      }
-      const mainMicros = (((after.get('main') ?? 0) - (before.get('main') ?? 0)) * 1_000) / calls;
-      const { modules, byFunction } = sumProfile(profile, checkout);
-      print('module', modules, mainMicros, Number.POSITIVE_INFINITY);
-      print('function', byFunction, mainMicros, functions);
+      const profile = values.allocations ? profileAllocations : profileTime;
+      await profile({
+        inspector,
+        target,
+        measure: () => bench.measure(target, scenario, calls, { idleMs }),
+        title: scenario.title,
+        calls,
+        functions,
+        checkout,
+        out: values.out,
+      });
     } finally {
       inspector.close();
     }
@@ -69,29 +65,94 @@ export async function runProfile(args) {
 }
 
 /**
- * Prints the samples as shares of the thread's CPU time. Not the time between samples: on a busy machine that includes waits for a core.
+ * @typedef {object} ProfileOptions
+ * @property {Awaited<ReturnType<typeof openInspector>>} inspector
+ * @property {{ pid: number }} target
+ * @property {() => Promise<unknown>} measure
+ * @property {string} title
+ * @property {number} calls
+ * @property {number} functions
+ * @property {string} checkout
+ * @property {string | undefined} out
+ */
+
+/** @param {ProfileOptions} options */
+async function profileTime({ inspector, target, measure, title, calls, functions, checkout, out }) {
+  await inspector.send('Profiler.enable');
+  await inspector.send('Profiler.setSamplingInterval', { interval: samplingMicros });
+  await inspector.send('Profiler.start');
+  const before = threadMs(target.pid);
+  await measure();
+  const after = threadMs(target.pid);
+  /** @type {{ profile: CpuProfile }} */
+  const { profile } = await inspector.send('Profiler.stop');
+  if (out !== undefined) await writeFile(out, JSON.stringify(profile));
+  console.log(`\n${title}: ${calls} calls, CPU µs per call\n`);
+  for (const [name, ms] of [...after].sort(([, left], [, right]) => right - left)) {
+    const micros = ((ms - (before.get(name) ?? 0)) * 1_000) / calls;
+    if (micros >= 0.5) console.log(`${micros.toFixed(1).padStart(9)}  thread ${name}`);
+  }
+  /** @type {Map<number, number>} */
+  const selfOf = new Map();
+  for (const id of profile.samples) selfOf.set(id, (selfOf.get(id) ?? 0) + 1);
+  const { modules, byFunction } = sumProfile(profile.nodes, selfOf, checkout);
+  const mainMicros = (((after.get('main') ?? 0) - (before.get('main') ?? 0)) * 1_000) / calls;
+  print('module', modules, mainMicros, Number.POSITIVE_INFINITY);
+  print('function', byFunction, mainMicros, functions);
+}
+
+/** Also of objects that were collected meanwhile. @param {ProfileOptions} options */
+async function profileAllocations({ inspector, measure, title, calls, functions, checkout, out }) {
+  await inspector.send('HeapProfiler.enable');
+  const sampling = { samplingInterval: samplingBytes, includeObjectsCollectedByMajorGC: true, includeObjectsCollectedByMinorGC: true };
+  await inspector.send('HeapProfiler.startSampling', sampling);
+  await measure();
+  /** @type {{ profile: { head: AllocationNode } }} */
+  const { profile } = await inspector.send('HeapProfiler.stopSampling');
+  if (out !== undefined) await writeFile(out, JSON.stringify(profile));
+  /** @type {ProfileNode[]} */
+  const nodes = [];
+  /** @type {Map<number, number>} */
+  const selfOf = new Map();
+  for (const queue = [profile.head]; queue.length > 0; ) {
+    const { id, callFrame, selfSize, children } = /** @type {AllocationNode} */ (queue.pop());
+    nodes.push({ id, callFrame, children: children.map((child) => child.id) });
+    selfOf.set(id, selfSize);
+    queue.push(...children);
+  }
+  const { modules, byFunction } = sumProfile(nodes, selfOf, checkout);
+  const bytes = [...selfOf.values()].reduce((sum, size) => sum + size, 0) / calls;
+  console.log(`\n${title}: ${calls} calls, bytes of the heap per call: ${bytes.toFixed(0)}`);
+  print('module', modules, bytes, Number.POSITIVE_INFINITY);
+  print('function', byFunction, bytes, functions);
+}
+
+/**
+ * Prints the samples as shares of `total`. For time, that is the thread's CPU time and not the time between samples, which on a busy machine
+ * includes waits for a core.
  * @param {string} heading
  * @param {Map<string, Times>} times
- * @param {number} totalMicros
+ * @param {number} total
  * @param {number} most rows
  */
-function print(heading, times, totalMicros, most) {
+function print(heading, times, total, most) {
   const samples = [...times.values()].reduce((sum, { self }) => sum + self, 0);
   const column = (/** @type {number} */ value, /** @type {number} */ width) => value.toFixed(1).padStart(width);
   console.log(`\n     self       %  inclusive  ${heading}`);
   for (const [name, { self, inclusive }] of [...times].sort(([, left], [, right]) => right.self - left.self).slice(0, most)) {
     if (inclusive < samples / 1_000) continue;
-    const scale = totalMicros / samples;
+    const scale = total / samples;
     console.log(`${column(self * scale, 9)} ${column((self * 100) / samples, 7)} ${column(inclusive * scale, 10)}  ${name}`);
   }
 }
 
 /**
- * Self and inclusive time by module and by function; idle time is left out. Recursion counts once.
- * @param {CpuProfile} profile
+ * Self and inclusive values by module and by function; idle time is left out. Recursion counts once.
+ * @param {ProfileNode[]} nodes
+ * @param {Map<number, number>} selfOf by node
  * @param {string} checkout
  */
-function sumProfile({ nodes, samples }, checkout) {
+function sumProfile(nodes, selfOf, checkout) {
   /** @type {Map<number, { node: ProfileNode, parent: number | null }>} */
   const byId = new Map(nodes.map((node) => [node.id, { node, parent: null }]));
   for (const { id, children } of nodes) {
@@ -100,10 +161,6 @@ function sumProfile({ nodes, samples }, checkout) {
       if (entry) entry.parent = id;
     }
   }
-  /** @type {Map<number, number>} */
-  const selfOf = new Map();
-  for (const id of samples) selfOf.set(id, (selfOf.get(id) ?? 0) + 1);
-
   /** @type {Map<string, Times>} */
   const modules = new Map();
   /** @type {Map<string, Times>} */
