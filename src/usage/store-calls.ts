@@ -2,6 +2,7 @@
 import type { Attempt, SettledCall } from '../core/call.ts';
 import { reachedVendor } from '../core/ceiling-usage.ts';
 import { hashSubjectHex } from '../core/subject.ts';
+import { type ArrayValue, toArrayLiteral } from '../db/array-literal.ts';
 import type { Queries } from '../db/database.ts';
 
 /** Returns the ids of the calls that were not stored before. */
@@ -16,8 +17,7 @@ export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   return stored;
 }
 
-type Column<Item> = readonly [name: string, sqlType: string, toValue: (item: Item) => Value];
-type Value = string | number | boolean | null;
+type Column<Item> = readonly [name: string, sqlType: string, toValue: (item: Item) => ArrayValue];
 
 const callColumns: readonly Column<SettledCall>[] = [
   ['id', 'uuid', ({ metadata }) => metadata.id],
@@ -87,14 +87,8 @@ function insertInto<Item>(table: string, columns: readonly Column<Item>[]): stri
   return `insert into ${table} (${names.join(', ')}) select * from unnest(${arrays.join(', ')})`;
 }
 
-/** One array per column, for `unnest`. Written here as literals: `pg` takes three times as long for values of any type. */
 function toArrays<Item>(columns: readonly Column<Item>[], items: readonly Item[]): string[] {
-  return columns.map(([, , toValue]) => `{${items.map((item) => toElement(toValue(item))).join(',')}}`);
-}
-
-function toElement(value: Value): string | number | boolean {
-  if (typeof value !== 'string') return value ?? 'NULL';
-  return value.includes('"') || value.includes('\\') ? `"${value.replaceAll(/["\\]/g, '\\$&')}"` : `"${value}"`;
+  return columns.map(([, , toValue]) => toArrayLiteral(items, toValue));
 }
 
 /** The nearest safe integer, for values that a bigint column rejects (a fraction, an absurd size). */

@@ -1,8 +1,9 @@
 /** Stores the prompt and response of every call: messages as parts shared within the project, everything else with the call. */
+import { toArrayLiteral } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { queryInBatches, toBatches } from '../../db/row-batches.ts';
 import type { PositionedExtra } from '../../dialects/prompt/prompt.ts';
-import { type ChainPart, hashKey } from './chain.ts';
+import type { ChainPart, Sha256 } from './chain.ts';
 
 export interface CallText {
   readonly callId: string;
@@ -26,32 +27,34 @@ export async function findStoredCallIds(tx: Queries, callIds: readonly string[])
 /** Stores `texts`; `conversationIds` maps recorded calls to their conversation. */
 export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationIds: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);
-  const rows = texts.map(({ callId, projectId, subject, extras, parts, promptLength, startedAt, recalled }) => ({
-    call_id: callId,
-    project_id: projectId,
-    conversation_id: conversationIds.get(callId) ?? null,
-    subject,
-    extras,
-    last_hash: parts.at(-1)?.hash.toString('hex') ?? null,
-    answered: parts.length > promptLength,
-    created_at: new Date(startedAt).toISOString(),
-    recalled_items: recalled,
-  }));
-  for (const slice of toBatches(rows, ({ extras }) =>
-    extras.reduce((sum, extra) => sum + (extra.kind === 'binary' ? 0 : extra.text.length), 0),
-  )) {
+  for (const slice of toBatches(texts, countExtraCharacters)) {
     await tx.query(
       `insert into call_texts (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)
-       select call_id, project_id, conversation_id, subject, extras, decode(last_hash, 'hex'), answered, created_at, recalled_items
-         from jsonb_to_recordset($1::jsonb)
-           as text (call_id uuid, project_id uuid, conversation_id uuid, subject text, extras jsonb, last_hash text, answered boolean,
-                    created_at timestamptz, recalled_items uuid[])`,
-      [JSON.stringify(slice)],
+       select call_id, project_id, conversation_id, subject, extras, decode(last_hash, 'hex'), answered, created_at, recalled_items::uuid[]
+         from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::jsonb[], $6::text[], $7::boolean[], $8::timestamptz[], $9::text[])
+           as text (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)`,
+      [
+        toArrayLiteral(slice, ({ callId }) => callId),
+        toArrayLiteral(slice, ({ projectId }) => projectId),
+        toArrayLiteral(slice, ({ callId }) => conversationIds.get(callId) ?? null),
+        toArrayLiteral(slice, ({ subject }) => subject),
+        toArrayLiteral(slice, ({ extras }) => (extras.length === 0 ? '[]' : JSON.stringify(extras))),
+        toArrayLiteral(slice, ({ parts }) => parts.at(-1)?.hash ?? null),
+        toArrayLiteral(slice, ({ parts, promptLength }) => parts.length > promptLength),
+        toArrayLiteral(slice, ({ startedAt }) => new Date(startedAt).toISOString()),
+        toArrayLiteral(slice, ({ recalled }) => `{${recalled.join(',')}}`),
+      ],
     );
   }
 }
 
+function countExtraCharacters({ extras }: CallText): number {
+  return extras.reduce((sum, extra) => sum + (extra.kind === 'binary' ? 0 : extra.text.length), 0);
+}
+
 interface NewPart {
+  /** Project and hash. */
+  readonly key: string;
   readonly projectId: string;
   readonly part: ChainPart;
   readonly createdAt: number;
@@ -73,12 +76,12 @@ async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void
   const checked: PartsByKey = new Map();
   const histories = new Map<string, readonly NewPart[]>();
   for (const { projectId, parts, promptLength, startedAt } of texts) {
-    const newParts = parts.map((part) => ({ projectId, part, createdAt: startedAt }));
+    const newParts = parts.map((part) => ({ key: toKey(projectId, part.hash), projectId, part, createdAt: startedAt }));
     const lastResponse = parts.slice(0, promptLength).findLastIndex(({ message }) => message.role === 'assistant');
     const historyLength = Math.max(lastResponse + 1, promptLength - maxUnchecked);
     for (const part of newParts.slice(historyLength)) addOnce(countCharacters(part) > maxUncheckedLength ? checked : ends, part);
     const last = newParts[historyLength - 1];
-    if (last && !histories.has(toKey(last))) histories.set(toKey(last), newParts.slice(0, historyLength));
+    if (last && !histories.has(last.key)) histories.set(last.key, newParts.slice(0, historyLength));
   }
   // Another call of the batch stores the end of such a history, and with it all before.
   for (const key of histories.keys()) if (ends.has(key) || checked.has(key)) histories.delete(key);
@@ -93,31 +96,31 @@ async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void
 }
 
 function addOnce(parts: PartsByKey, part: NewPart): void {
-  const key = toKey(part);
-  if (!parts.has(key)) parts.set(key, part);
+  if (!parts.has(part.key)) parts.set(part.key, part);
 }
 
-function toKey({ projectId, part }: NewPart): string {
-  return projectId + hashKey(part.hash);
+function toKey(projectId: string, hash: Sha256): string {
+  return `${projectId} ${hash}`;
 }
 
 async function insertParts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
   for (const slice of toBatches(parts, countCharacters)) {
-    const rows = slice.map(({ projectId, part: { hash, parentHash, message }, createdAt }) => ({
-      project_id: projectId,
-      hash: hash.toString('hex'),
-      parent_hash: parentHash?.toString('hex') ?? null,
-      role: message.role,
-      content: { text: message.text, tool_calls: message.toolCalls },
-      created_at: new Date(createdAt).toISOString(),
-    }));
     await tx.query(
       `insert into parts (project_id, hash, parent_hash, role, content, created_at)
-       select project_id, decode(hash, 'hex'), decode(parent_hash, 'hex'), role, content, created_at
-         from jsonb_to_recordset($1::jsonb)
-           as new (project_id uuid, hash text, parent_hash text, role text, content jsonb, created_at timestamptz)
+       select project_id, decode(hash, 'hex'), decode(parent_hash, 'hex'), role,
+              jsonb_build_object('text', text, 'tool_calls', tool_calls), created_at
+         from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[], $7::timestamptz[])
+           as new (project_id, hash, parent_hash, role, text, tool_calls, created_at)
        on conflict (project_id, hash) do nothing`,
-      [JSON.stringify(rows)],
+      [
+        toArrayLiteral(slice, ({ projectId }) => projectId),
+        toArrayLiteral(slice, ({ part }) => part.hash),
+        toArrayLiteral(slice, ({ part }) => part.parentHash),
+        toArrayLiteral(slice, ({ part }) => part.message.role),
+        toArrayLiteral(slice, ({ part }) => part.message.text),
+        toArrayLiteral(slice, ({ part: { message } }) => (message.toolCalls.length === 0 ? '[]' : JSON.stringify(message.toolCalls))),
+        toArrayLiteral(slice, ({ createdAt }) => new Date(createdAt).toISOString()),
+      ],
     );
   }
 }
@@ -131,13 +134,14 @@ function countCharacters({
 }
 
 async function findParts(tx: Queries, parts: readonly NewPart[]): Promise<ReadonlySet<string>> {
-  const rows = await queryInBatches<{ projectId: string; hash: Buffer }, NewPart>(
+  const rows = await queryInBatches<{ projectId: string; hash: Sha256 }, NewPart>(
     tx,
     parts,
-    `select part.project_id as "projectId", part.hash
-       from unnest($1::uuid[], $2::bytea[]) as requested (project_id, hash)
-       join parts part on part.project_id = requested.project_id and part.hash = requested.hash`,
-    (slice) => [slice.map(({ projectId }) => projectId), slice.map(({ part }) => part.hash)],
+    `select project_id as "projectId", requested.hash
+       from unnest($1::uuid[], $2::text[]) as requested (project_id, hash)
+       join parts using (project_id)
+      where parts.hash = decode(requested.hash, 'hex')`,
+    (slice) => [toArrayLiteral(slice, ({ projectId }) => projectId), toArrayLiteral(slice, ({ part }) => part.hash)],
   );
-  return new Set(rows.map((row) => row.projectId + hashKey(row.hash)));
+  return new Set(rows.map(({ projectId, hash }) => toKey(projectId, hash)));
 }

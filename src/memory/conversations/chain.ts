@@ -4,54 +4,52 @@
  * A message hash covers role, text and tool calls; a part hash covers the message hash and the hash of the preceding part, so equal part
  * hashes mean equal histories. Length prefixes make the encoding unambiguous.
  */
-import { hash } from 'node:crypto';
+import { hash as digest } from 'node:crypto';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
+
+/** A SHA-256 in 64 hexadecimal digits: a map key as it is, and cheaper than a Buffer. */
+export type Sha256 = string;
 
 /** A message linked to its predecessor. */
 export interface ChainPart {
   readonly message: NormalMessage;
   /** Hash of the message alone, independent of its position. */
-  readonly messageHash: Buffer;
+  readonly messageHash: Sha256;
   /** Hash of the message and all before it. */
-  readonly hash: Buffer;
-  readonly parentHash: Buffer | null;
+  readonly hash: Sha256;
+  readonly parentHash: Sha256 | null;
 }
 
 /** Builds the chain that starts with `messages`. */
 export function chainMessages(messages: readonly NormalMessage[]): ChainPart[] {
   const parts: ChainPart[] = [];
-  let parentHash: Buffer | null = null;
+  let parentHash: Sha256 | null = null;
   for (const message of messages) {
     const messageHash = hashMessage(message);
-    const part: ChainPart = {
-      message,
-      messageHash,
-      hash: sha256(parentHash ? Buffer.concat([parentHash, messageHash]) : messageHash),
-      parentHash,
-    };
-    parts.push(part);
-    parentHash = part.hash;
+    const hash: Sha256 = hashBytes((parentHash ?? '') + messageHash);
+    parts.push({ message, messageHash, hash, parentHash });
+    parentHash = hash;
   }
   return parts;
 }
 
 /** Scope of a conversation: project, source and subject (null for none). */
-export function hashScope(projectId: string, source: string, subject: string | null): Buffer {
-  return sha256(`scope 1\n${[projectId, source, subject === null ? '-' : 'subject', subject ?? ''].map(prefixLength).join('')}`);
+export function hashScope(projectId: string, source: string, subject: string | null): Sha256 {
+  return hashText(`scope 1\n${[projectId, source, subject === null ? '-' : 'subject', subject ?? ''].map(prefixLength).join('')}`);
 }
 
 /** Lookup key of a hash; includes the scope, so a lookup never leaves it. */
-export function toScopedKey(scope: Buffer, messageOrPart: Buffer): Buffer {
-  return sha256(Buffer.concat([scope, messageOrPart]));
+export function toScopedKey(scope: Sha256, messageOrPart: Sha256): Sha256 {
+  return hashBytes(scope + messageOrPart);
 }
 
 /**
  * Ignores surrounding white space and the kind of line ends, because clients trim streamed text, and compares arguments as JSON, because
  * clients re-serialize them.
  */
-function hashMessage({ role, text, toolCalls }: NormalMessage): Buffer {
+function hashMessage({ role, text, toolCalls }: NormalMessage): Sha256 {
   const calls = toolCalls.map((call) => prefixLength(call.name) + prefixLength(normalizeArguments(call.arguments)));
-  return sha256(`message 1\n${prefixLength(role)}${prefixLength(normalizeText(text))}${calls.join('')}`);
+  return hashText(`message 1\n${prefixLength(role)}${prefixLength(normalizeText(text))}${calls.join('')}`);
 }
 
 function normalizeText(text: string): string {
@@ -72,11 +70,11 @@ function prefixLength(field: string): string {
   return `${field.length}:${field}`;
 }
 
-/** A hash as a map key: one character per byte. */
-export function hashKey(hash: Buffer): string {
-  return hash.toString('latin1');
+function hashText(text: string): Sha256 {
+  return digest('sha256', text, 'hex');
 }
 
-function sha256(content: string | Buffer): Buffer {
-  return hash('sha256', content, 'buffer');
+/** Hashes bytes that are given in hexadecimal digits. */
+function hashBytes(hex: string): Sha256 {
+  return digest('sha256', Buffer.from(hex, 'hex'), 'hex');
 }

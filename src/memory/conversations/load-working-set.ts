@@ -6,22 +6,20 @@
  */
 import type { Queries } from '../../db/database.ts';
 import { batchSize, queryInBatches, toColumns } from '../../db/row-batches.ts';
-import { hashKey, hashScope } from './chain.ts';
+import { hashScope, type Sha256 } from './chain.ts';
 import { getTipKeys, getTipMessageKeys, maxComparedConversations } from './match-conversation.ts';
 import { type Conversation, type ConversationWorkingSet, createConversationWorkingSet, type RecordedCall } from './working-set.ts';
 
 /** Loads the conversations that `calls` may join and locks their rows until the transaction ends. */
 export async function loadWorkingSet(tx: Queries, calls: readonly RecordedCall[]): Promise<ConversationWorkingSet> {
-  const batchTips = new Set(calls.flatMap((call) => lastHashKey(call) ?? []));
+  const batchTips = new Set(calls.flatMap(({ scopedKeys }) => scopedKeys.at(-1) ?? []));
   const tips = await findTips(tx, calls, batchTips);
   const occurrences = await findOccurrences(tx, calls);
   const open = await findOpenConversations(tx, calls);
-  const matchedKeys = new Set(occurrences.map((occurrence) => hashKey(occurrence.key)));
+  const matchedKeys = new Set(occurrences.map((occurrence) => occurrence.key));
   const unmatched = calls.filter((call) => {
-    if (call.firstAssistant < 0 || matchedKeys.has(lastHashKey(call) ?? '')) return false;
-    return !getTipKeys(call)
-      .map(hashKey)
-      .some((key) => tips.has(key) || batchTips.has(key));
+    if (call.firstAssistant < 0 || matchedKeys.has(call.scopedKeys.at(-1) ?? '')) return false;
+    return !getTipKeys(call).some((key) => tips.has(key) || batchTips.has(key));
   });
   const trimmed = await findByTipMessage(tx, unmatched);
   const ids = new Set([...[...tips.values()].flat(), ...occurrences.map((occurrence) => occurrence.conversationId), ...open, ...trimmed]);
@@ -35,7 +33,7 @@ export async function loadWorkingSet(tx: Queries, calls: readonly RecordedCall[]
 }
 
 interface FoundOccurrence {
-  readonly key: Buffer;
+  readonly key: Sha256;
   readonly conversationId: string;
   readonly position: number;
   readonly callId: string | null;
@@ -47,12 +45,12 @@ const firstTips = 3;
 const maxHashes = 200_000;
 
 /** Conversation ids by tip. `batchTips` are the tips that calls of the batch itself create. */
-async function findTips(tx: Queries, calls: readonly RecordedCall[], batchTips: ReadonlySet<string>): Promise<Map<string, string[]>> {
+async function findTips(tx: Queries, calls: readonly RecordedCall[], batchTips: ReadonlySet<Sha256>): Promise<Map<Sha256, string[]>> {
   const keys = calls.map(getTipKeys);
   const likely = keys.map((list) => list.slice(-firstTips));
   const newest = await readTips(tx, likely.flat());
   const remaining = keys.filter((list, index) => {
-    const likelyKeys = likely[index]?.map(hashKey) ?? [];
+    const likelyKeys = likely[index] ?? [];
     return list.length > firstTips && !likelyKeys.some((key) => newest.has(key) || batchTips.has(key));
   });
   const older = await readTips(
@@ -62,21 +60,21 @@ async function findTips(tx: Queries, calls: readonly RecordedCall[], batchTips: 
   return new Map([...newest, ...older]);
 }
 
-async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<string, string[]>> {
-  const rows = await queryInBatches<{ key: Buffer; id: string }, RequestedKey>(
+async function readTips(tx: Queries, keys: readonly Sha256[]): Promise<Map<Sha256, string[]>> {
+  const rows = await queryInBatches<{ key: Sha256; id: string }, RequestedKey>(
     tx,
     countKeys(keys),
     `select requested.key, match.id
-       from unnest($1::bytea[], $2::integer[]) as requested (key, copies)
+       from unnest($1::text[], $2::integer[]) as requested (key, copies)
       cross join lateral (
         select id from conversations
-         where tip_key = requested.key
+         where tip_key = decode(requested.key, 'hex')
          order by state desc, last_turn_at desc, id desc
          limit requested.copies
       ) match`,
     (slice) => toColumns(slice, 'key', 'copies'),
   );
-  const byKey = Map.groupBy(rows, (row) => hashKey(row.key));
+  const byKey = Map.groupBy(rows, (row) => row.key);
   return new Map([...byKey].map(([key, list]) => [key, list.map((row) => row.id)]));
 }
 
@@ -86,27 +84,27 @@ async function readTips(tx: Queries, keys: readonly Buffer[]): Promise<Map<strin
  */
 async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Promise<FoundOccurrence[]> {
   const requested = countKeys(calls.flatMap((call) => call.scopedKeys.at(-1) ?? []));
-  const repeatable = new Set(calls.flatMap((call) => (call.firstAssistant < 0 ? [] : (lastHashKey(call) ?? []))));
+  const repeatable = new Set(calls.flatMap((call) => (call.firstAssistant < 0 ? [] : (call.scopedKeys.at(-1) ?? []))));
   return queryInBatches<FoundOccurrence, RequestedKey>(
     tx,
     requested,
     `select requested.key, match.conversation_id as "conversationId", match.position, match.call_id as "callId"
-       from unnest($1::bytea[], $2::integer[], $3::boolean[]) as requested (key, copies, repeatable)
+       from unnest($1::text[], $2::integer[], $3::boolean[]) as requested (key, copies, repeatable)
       cross join lateral (
         select conversation_id, position, call_id from conversation_parts
-         where place_key = requested.key
+         where place_key = decode(requested.key, 'hex')
          order by call_id desc
          limit requested.copies
       ) match
       where requested.repeatable or match.call_id is null`,
-    (slice) => [...toColumns(slice, 'key', 'copies'), slice.map(({ key }) => repeatable.has(hashKey(key)))],
+    (slice) => [...toColumns(slice, 'key', 'copies'), slice.map(({ key }) => repeatable.has(key))],
   );
 }
 
 /** The newest open conversation of each subject with a call without history. */
 async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
   const subjects = calls.filter((call) => call.subject !== null && call.firstAssistant < 0);
-  const distinct = [...new Map(subjects.map((call) => [hashKey(call.scope), call])).values()];
+  const distinct = [...new Map(subjects.map((call) => [call.scope, call])).values()];
   const rows = await queryInBatches<{ id: string }, RecordedCall>(
     tx,
     distinct,
@@ -126,21 +124,21 @@ async function findOpenConversations(tx: Queries, calls: readonly RecordedCall[]
 /** Conversations whose last message occurs in a call with an unknown history; per call those with its newest messages. */
 async function findByTipMessage(tx: Queries, calls: readonly RecordedCall[]): Promise<string[]> {
   const keys = calls.map(getTipMessageKeys);
-  const rows = await queryInBatches<{ key: Buffer; id: string }, RequestedKey>(
+  const rows = await queryInBatches<{ key: Sha256; id: string }, RequestedKey>(
     tx,
     countKeys(keys.flat()),
     `select requested.key, match.id
-       from unnest($1::bytea[]) as requested (key)
+       from unnest($1::text[]) as requested (key)
       cross join lateral (
         select id from conversations
-         where tip_message_key = requested.key
+         where tip_message_key = decode(requested.key, 'hex')
          order by last_turn_at desc, id desc
          limit $2::integer
       ) match`,
     (slice) => [slice.map(({ key }) => key), maxComparedConversations],
   );
-  const byKey = Map.groupBy(rows, (row) => hashKey(row.key));
-  const candidates = keys.map((list) => new Set(list.flatMap((key) => byKey.get(hashKey(key)) ?? []).map((row) => row.id)));
+  const byKey = Map.groupBy(rows, (row) => row.key);
+  const candidates = keys.map((list) => new Set(list.flatMap((key) => byKey.get(key) ?? []).map((row) => row.id)));
   return [...new Set(candidates.flatMap((ids) => [...ids].slice(0, maxComparedConversations)))];
 }
 
@@ -155,8 +153,8 @@ async function lockConversationRows(tx: Queries, ids: readonly string[]): Promis
   const rows = await queryInBatches<ConversationRow, string>(
     tx,
     ids.toSorted(),
-    `select id, project_id as "projectId", source, subject, state, opened, learnable, calls, messages, tip_key as "tipKey",
-            tip_message_key as "tipMessageKey", started_at as "startedAt", last_turn_at as "lastTurnAt"
+    `select id, project_id as "projectId", source, subject, state, opened, learnable, calls, messages, encode(tip_key, 'hex') as "tipKey",
+            encode(tip_message_key, 'hex') as "tipMessageKey", started_at as "startedAt", last_turn_at as "lastTurnAt"
        from conversations
       where id = any($1::uuid[])
       order by id
@@ -191,8 +189,8 @@ async function readMessageHashes(
   // A conversation yields up to twice `count` rows; the batch size bounds the rows of one statement.
   const conversationsPerBatch = Math.max(1, Math.floor(batchSize / (2 * count)));
   for (let at = 0; at < read.length; at += conversationsPerBatch) {
-    const rows = await tx.query<{ conversationId: string; position: number; messageHash: Buffer }>(
-      `select part.conversation_id as "conversationId", part.position, part.message_hash as "messageHash"
+    const rows = await tx.query<{ conversationId: string; position: number; messageHash: Sha256 }>(
+      `select part.conversation_id as "conversationId", part.position, encode(part.message_hash, 'hex') as "messageHash"
          from conversation_parts part
          join conversations conversation on conversation.id = part.conversation_id
         where part.conversation_id = any($1::uuid[])
@@ -203,17 +201,12 @@ async function readMessageHashes(
   }
 }
 
-function lastHashKey({ scopedKeys }: RecordedCall): string | undefined {
-  const key = scopedKeys.at(-1);
-  return key && hashKey(key);
-}
-
 interface RequestedKey {
-  readonly key: Buffer;
+  readonly key: Sha256;
   readonly copies: number;
 }
 
 /** Distinct keys with their multiplicity. */
-function countKeys(keys: readonly Buffer[]): RequestedKey[] {
-  return [...Map.groupBy(keys, hashKey).values()].flatMap(([key, ...others]) => (key ? [{ key, copies: 1 + others.length }] : []));
+function countKeys(keys: readonly Sha256[]): RequestedKey[] {
+  return [...Map.groupBy(keys, (key) => key).values()].flatMap(([key, ...others]) => (key ? [{ key, copies: 1 + others.length }] : []));
 }

@@ -12,7 +12,7 @@
  * 7. New conversation: no history, an unknown history, an edited message or a regenerated response.
  */
 
-import { type ChainPart, hashKey, toScopedKey } from './chain.ts';
+import { type ChainPart, type Sha256, toScopedKey } from './chain.ts';
 import type { Conversation, ConversationWorkingSet, MessageOccurrence, RecordedCall } from './working-set.ts';
 
 export type ConversationMatch =
@@ -36,7 +36,7 @@ export function matchConversation(call: RecordedCall, workingSet: ConversationWo
 }
 
 /** Tips that `call` may continue: one after each message of its request, starting with the first assistant message. */
-export function getTipKeys(call: RecordedCall): readonly Buffer[] {
+export function getTipKeys(call: RecordedCall): readonly Sha256[] {
   return call.firstAssistant < 0 ? [] : call.scopedKeys.slice(call.firstAssistant, call.promptLength);
 }
 
@@ -47,7 +47,7 @@ export const maxComparedConversations = 10;
  * Last messages of conversations that `call` may continue with a trimmed history: assistant messages of its request, the newest first. Each
  * costs a lookup, so only the newest hundred are tried.
  */
-export function getTipMessageKeys(call: RecordedCall): Buffer[] {
+export function getTipMessageKeys(call: RecordedCall): Sha256[] {
   const prompt = call.parts.slice(0, call.promptLength).filter((part) => part.message.role === 'assistant');
   return prompt
     .slice(-maxTipMessages)
@@ -117,7 +117,7 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
   const { messages } = conversation;
   const request = call.parts.slice(0, call.promptLength);
   const lengths = commonSuffixLengths(
-    request.map((part) => hashKey(part.messageHash)),
+    request.map(({ messageHash }) => messageHash),
     lastMessageKeys(conversation, request.length),
   );
   const prefixLength = commonPrefixLength(request, conversation);
@@ -141,10 +141,7 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
 /** Map keys of the last `count` messages; unknown messages get a key that equals no other. */
 function lastMessageKeys({ messages, messageHashes }: Conversation, count: number): string[] {
   const first = Math.max(0, messages - count);
-  return Array.from({ length: messages - first }, (_value, index) => {
-    const hash = messageHashes.get(first + index);
-    return hash ? hashKey(hash) : `unknown ${index}`;
-  });
+  return Array.from({ length: messages - first }, (_value, index) => messageHashes.get(first + index) ?? `unknown ${index}`);
 }
 
 /**
@@ -166,7 +163,7 @@ function commonSuffixLengths(list: readonly string[], tail: readonly string[]): 
 
 /** How many leading messages of the request equal the conversation's, as far as its hashes are known. */
 function commonPrefixLength(request: readonly ChainPart[], { messageHashes }: Conversation): number {
-  const other = request.findIndex(({ messageHash }, at) => messageHashes.get(at)?.equals(messageHash) === false);
+  const other = request.findIndex(({ messageHash }, at) => (messageHashes.get(at) ?? messageHash) !== messageHash);
   return other < 0 ? request.length : other;
 }
 

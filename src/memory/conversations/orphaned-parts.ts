@@ -1,6 +1,6 @@
 /** Deletes stored messages that no call refers to; the caller holds the conversations lock of the project. */
 import type { Queries } from '../../db/database.ts';
-import { hashKey } from './chain.ts';
+import type { Sha256 } from './chain.ts';
 
 /** Tips per statement and parts per tip: at most 500 rows, because PGlite runs statements on the event loop. */
 const batchSize = 10;
@@ -10,17 +10,17 @@ const maxRunLength = 50;
  * Walks back from the chain tips `hashes` and deletes parts until one is still needed, by a call that ends there or by a following part.
  * Conversations only show parts of their calls, so no other reference exists. Returns the number of deleted parts.
  */
-export async function deleteOrphanedParts(tx: Queries, projectId: string, hashes: readonly Buffer[]): Promise<number> {
+export async function deleteOrphanedParts(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<number> {
   let count = 0;
   for (let tips = hashes; tips.length > 0; ) {
-    const next = new Map<string, Buffer>();
+    const next = new Set<Sha256>();
     for (let start = 0; start < tips.length; start += batchSize) {
       const deleted = await deleteRuns(tx, projectId, tips.slice(start, start + batchSize));
       count += deleted.length;
-      for (const { parentHash } of deleted) if (parentHash) next.set(hashKey(parentHash), parentHash);
-      for (const { hash } of deleted) next.delete(hashKey(hash));
+      for (const { parentHash } of deleted) if (parentHash) next.add(parentHash);
+      for (const { hash } of deleted) next.delete(hash);
     }
-    tips = [...next.values()];
+    tips = [...next];
   }
   return count;
 }
@@ -29,8 +29,8 @@ export async function deleteOrphanedParts(tx: Queries, projectId: string, hashes
 function deleteRuns(
   tx: Queries,
   projectId: string,
-  tips: readonly Buffer[],
-): Promise<{ readonly hash: Buffer; readonly parentHash: Buffer | null }[]> {
+  tips: readonly Sha256[],
+): Promise<{ readonly hash: Sha256; readonly parentHash: Sha256 | null }[]> {
   return tx.query(
     `with recursive run (hash, parent_hash, length) as (
        select part.hash, part.parent_hash, 1
@@ -50,7 +50,7 @@ function deleteRuns(
      )
      delete from parts
       where project_id = $1::uuid and hash in (select hash from run)
-     returning hash, parent_hash as "parentHash"`,
-    [projectId, tips],
+     returning encode(hash, 'hex') as hash, encode(parent_hash, 'hex') as "parentHash"`,
+    [projectId, tips.map((hash) => `\\x${hash}`)],
   );
 }

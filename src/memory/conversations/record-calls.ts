@@ -20,7 +20,7 @@ import { type NormalMessage, normalizeMessage, parsePrompt } from '../../dialect
 import { defaultMemorySettings, isSourceRecorded, type MemorySettings, readMemorySettings } from '../records/settings.ts';
 import { type CredentialMasker, createCredentialMasker } from '../text/credential-masker.ts';
 import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
-import { chainMessages, hashScope, toScopedKey } from './chain.ts';
+import { chainMessages, hashScope, type Sha256, toScopedKey } from './chain.ts';
 import { loadWorkingSet } from './load-working-set.ts';
 import { matchConversation } from './match-conversation.ts';
 import { saveWorkingSet } from './save-working-set.ts';
@@ -34,9 +34,12 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
   await lockConversations(tx, projectIds);
   const undecided = candidates.filter(({ metadata }) => metadata.memory.isRecorded === undefined);
   const settings = await readMemorySettings(tx, [...new Set(undecided.map(({ metadata }) => metadata.projectId))]);
-  const ids = candidates.map((call) => call.metadata.id);
-  const stored = await findStoredCallIds(tx, ids);
-  const newCalls = candidates.filter((call, index) => !stored.has(call.metadata.id) && ids.indexOf(call.metadata.id) === index);
+  const stored = await findStoredCallIds(
+    tx,
+    candidates.map(({ metadata }) => metadata.id),
+  );
+  const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
+  const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
   const extracted = await mapInTurns(newCalls, (call) => ({ call, text: extractText(call, masker) }));
   const recordedCalls = extracted
     .filter(({ call, text }) => isRecorded(call, text, settings.get(call.metadata.projectId) ?? defaultMemorySettings))
@@ -178,4 +181,4 @@ function markLearnable(conversation: Conversation, call: RecordedCall): Conversa
 /** A conversation still unread this long after a turn may have lost its idle timer; enqueueing an existing timer has no effect. */
 const idleTimerOverdueMs = 60 * 60_000;
 
-const emptyKey = Buffer.alloc(0);
+const emptyKey: Sha256 = '';

@@ -39,8 +39,11 @@ async function insertNew(tx: Queries, conversations: readonly Conversation[]): P
   await tx.query(
     `insert into conversations (id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
                                 started_at, last_turn_at)
-     select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::integer[], $7::boolean[], $8::integer[],
-                          $9::integer[], $10::bytea[], $11::bytea[], $12::timestamptz[], $13::timestamptz[])`,
+     select id, project_id, source, subject, state, opened, learnable, calls, messages, decode(tip_key, 'hex'), decode(tip_message_key, 'hex'),
+            started_at, last_turn_at
+       from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::integer[], $7::boolean[], $8::integer[],
+                   $9::integer[], $10::text[], $11::text[], $12::timestamptz[], $13::timestamptz[])
+         as new (id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key, started_at, last_turn_at)`,
     [...toColumns(conversations, 'id', 'projectId', 'source', 'subject'), ...toMutableColumns(conversations)],
   );
 }
@@ -50,9 +53,9 @@ async function updateExisting(tx: Queries, conversations: readonly Conversation[
   await tx.query(
     `update conversations as existing
         set state = new.state, opened = new.opened, learnable = new.learnable, calls = new.calls, messages = new.messages,
-            tip_key = new.tip_key, tip_message_key = new.tip_message_key, started_at = new.started_at, last_turn_at = new.last_turn_at,
+            tip_key = decode(new.tip_key, 'hex'), tip_message_key = decode(new.tip_message_key, 'hex'), started_at = new.started_at, last_turn_at = new.last_turn_at,
             read_at = case when new.state = 'read' then existing.read_at end
-       from unnest($1::uuid[], $2::text[], $3::integer[], $4::boolean[], $5::integer[], $6::integer[], $7::bytea[], $8::bytea[],
+       from unnest($1::uuid[], $2::text[], $3::integer[], $4::boolean[], $5::integer[], $6::integer[], $7::text[], $8::text[],
                    $9::timestamptz[], $10::timestamptz[])
          as new (id, state, opened, learnable, calls, messages, tip_key, tip_message_key, started_at, last_turn_at)
       where existing.id = new.id`,
@@ -84,7 +87,9 @@ async function insertMessages(tx: Queries, conversations: readonly Conversation[
   for (const slice of toBatches(rows)) {
     await tx.query(
       `insert into conversation_parts (conversation_id, position, part_hash, place_key, message_hash, call_id, created_at)
-       select * from unnest($1::uuid[], $2::integer[], $3::bytea[], $4::bytea[], $5::bytea[], $6::uuid[], $7::timestamptz[])`,
+       select conversation_id, position, decode(hash, 'hex'), decode(key, 'hex'), decode(message_hash, 'hex'), call_id, created_at
+         from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::uuid[], $7::timestamptz[])
+           as new (conversation_id, position, hash, key, message_hash, call_id, created_at)`,
       toColumns(slice, 'conversationId', 'position', 'hash', 'scopedKey', 'messageHash', 'callId', 'createdAt'),
     );
   }

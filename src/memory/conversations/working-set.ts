@@ -2,7 +2,7 @@
  * The conversations that the calls of one batch may join, as loaded and as changed by the calls processed so far. Does not access the
  * database: `load-working-set.ts` and `save-working-set.ts` do.
  */
-import { type ChainPart, hashKey, toScopedKey } from './chain.ts';
+import { type ChainPart, type Sha256, toScopedKey } from './chain.ts';
 
 /** A recorded call that is being assigned to a conversation. */
 export interface RecordedCall {
@@ -10,14 +10,14 @@ export interface RecordedCall {
   readonly projectId: string;
   readonly source: string;
   readonly subject: string | null;
-  readonly scope: Buffer;
+  readonly scope: Sha256;
   readonly explicitWrite: boolean;
   readonly startedAt: number;
   readonly endedAt: number;
   /** Messages of the request, then the response when there is one. */
   readonly parts: readonly ChainPart[];
   /** Lookup key of each part in the scope. */
-  readonly scopedKeys: readonly Buffer[];
+  readonly scopedKeys: readonly Sha256[];
   readonly promptLength: number;
   /** Index of the first assistant message in the request, -1 for a call without history. */
   readonly firstAssistant: number;
@@ -27,7 +27,7 @@ export interface RecordedCall {
 export interface AppendedMessage {
   readonly position: number;
   readonly part: ChainPart;
-  readonly scopedKey: Buffer;
+  readonly scopedKey: Sha256;
   readonly createdAt: number;
   callId: string | null;
 }
@@ -37,7 +37,7 @@ export interface Conversation {
   readonly projectId: string;
   readonly source: string;
   readonly subject: string | null;
-  readonly scope: Buffer;
+  readonly scope: Sha256;
   readonly isNew: boolean;
   state: 'stored' | 'read';
   opened: number;
@@ -46,10 +46,10 @@ export interface Conversation {
   messages: number;
   startedAt: number;
   lastTurnAt: number;
-  tipKey: Buffer;
-  tipMessageKey: Buffer;
+  tipKey: Sha256;
+  tipMessageKey: Sha256;
   /** Message hashes by position, as far as they were loaded. */
-  readonly messageHashes: Map<number, Buffer>;
+  readonly messageHashes: Map<number, Sha256>;
   /** The row must be updated. */
   changed: boolean;
   /** The batch opened or reopened the conversation, so its idle timer must be started. */
@@ -68,17 +68,16 @@ export type ConversationWorkingSet = ReturnType<typeof createConversationWorking
 
 export function createConversationWorkingSet() {
   const conversations = new Map<string, Conversation>();
-  const tipIndex = new Map<string, Set<Conversation>>();
-  const lastMessageIndex = new Map<string, Set<Conversation>>();
-  const occurrenceIndex = new Map<string, MessageOccurrence[]>();
-  const scopeIndex = new Map<string, Set<Conversation>>();
+  const tipIndex = new Map<Sha256, Set<Conversation>>();
+  const lastMessageIndex = new Map<Sha256, Set<Conversation>>();
+  const occurrenceIndex = new Map<Sha256, MessageOccurrence[]>();
+  const scopeIndex = new Map<Sha256, Set<Conversation>>();
   const attributedResponses: MessageOccurrence[] = [];
 
-  const addOccurrence = (key: Buffer, occurrence: MessageOccurrence): void => {
-    const mapKey = hashKey(key);
-    const occurrences = occurrenceIndex.get(mapKey);
+  const addOccurrence = (key: Sha256, occurrence: MessageOccurrence): void => {
+    const occurrences = occurrenceIndex.get(key);
     if (occurrences) occurrences.push(occurrence);
-    else occurrenceIndex.set(mapKey, [occurrence]);
+    else occurrenceIndex.set(key, [occurrence]);
   };
 
   const index = (conversation: Conversation): void => {
@@ -90,19 +89,19 @@ export function createConversationWorkingSet() {
 
   return {
     /** Adds a loaded conversation with the occurrences of messages at which calls of the batch end. */
-    add(conversation: Conversation, occurrences: readonly { key: Buffer; position: number; callId: string | null }[]): void {
+    add(conversation: Conversation, occurrences: readonly { key: Sha256; position: number; callId: string | null }[]): void {
       index(conversation);
       for (const { key, position, callId } of occurrences) addOccurrence(key, { conversation, position, callId });
     },
-    byTip: (key: Buffer) => [...(tipIndex.get(hashKey(key)) ?? [])],
-    byLastMessage: (messageKey: Buffer) => [...(lastMessageIndex.get(hashKey(messageKey)) ?? [])],
-    occurrencesOf: (key: Buffer): readonly MessageOccurrence[] => occurrenceIndex.get(hashKey(key)) ?? [],
+    byTip: (key: Sha256) => [...(tipIndex.get(key) ?? [])],
+    byLastMessage: (messageKey: Sha256) => [...(lastMessageIndex.get(messageKey) ?? [])],
+    occurrencesOf: (key: Sha256): readonly MessageOccurrence[] => occurrenceIndex.get(key) ?? [],
     /** Open conversations of a scope. */
-    openInScope: (scope: Buffer) => [...(scopeIndex.get(hashKey(scope)) ?? [])].filter((conversation) => conversation.state === 'stored'),
+    openInScope: (scope: Sha256) => [...(scopeIndex.get(scope) ?? [])].filter((conversation) => conversation.state === 'stored'),
     /** Appends the messages of `call` from index `from` on. */
     append(conversation: Conversation, call: RecordedCall, from: number): void {
-      tipIndex.get(hashKey(conversation.tipKey))?.delete(conversation);
-      lastMessageIndex.get(hashKey(conversation.tipMessageKey))?.delete(conversation);
+      tipIndex.get(conversation.tipKey)?.delete(conversation);
+      lastMessageIndex.get(conversation.tipMessageKey)?.delete(conversation);
       for (let at = from; at < call.parts.length; at += 1) {
         const part = call.parts[at];
         const scopedKey = call.scopedKeys[at];
@@ -132,9 +131,8 @@ export function createConversationWorkingSet() {
   };
 }
 
-function addToIndex(keyedIndex: Map<string, Set<Conversation>>, key: Buffer, conversation: Conversation): void {
-  const mapKey = hashKey(key);
-  const set = keyedIndex.get(mapKey);
+function addToIndex(keyedIndex: Map<Sha256, Set<Conversation>>, key: Sha256, conversation: Conversation): void {
+  const set = keyedIndex.get(key);
   if (set) set.add(conversation);
-  else keyedIndex.set(mapKey, new Set([conversation]));
+  else keyedIndex.set(key, new Set([conversation]));
 }

@@ -12,7 +12,7 @@ import type { Database, Queries } from '../../db/database.ts';
 import { lockConversations, lockProject } from '../../db/locks.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
 import { batchSize } from '../../db/row-batches.ts';
-import { hashKey } from '../conversations/chain.ts';
+import type { Sha256 } from '../conversations/chain.ts';
 import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
 import { bySubject, type ErasedCount, type SubjectTable, subjectTables } from './subject-tables.ts';
 
@@ -92,16 +92,16 @@ async function recordRuns(tx: Queries, erasureId: string, projectId: string, sub
 
 /** Deletes prompts and responses of the subject's calls, then the parts that only they referenced. */
 async function eraseCallTexts(tx: Queries, projectId: string, subject: string): Promise<number> {
-  const tips = new Map<string, Buffer>();
+  const tips = new Set<Sha256>();
   for (;;) {
-    const rows = await tx.query<{ lastHash: Buffer | null }>(
+    const rows = await tx.query<{ lastHash: Sha256 | null }>(
       `delete from call_texts
         where call_id in (select call_id from call_texts where project_id = $1::uuid and subject = $2::text limit ${batchSize})
-       returning last_hash as "lastHash"`,
+       returning encode(last_hash, 'hex') as "lastHash"`,
       [projectId, subject],
     );
-    if (rows.length === 0) return deleteOrphanedParts(tx, projectId, [...tips.values()]);
-    for (const { lastHash } of rows) if (lastHash) tips.set(hashKey(lastHash), lastHash);
+    if (rows.length === 0) return deleteOrphanedParts(tx, projectId, [...tips]);
+    for (const { lastHash } of rows) if (lastHash) tips.add(lastHash);
   }
 }
 

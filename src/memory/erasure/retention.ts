@@ -11,6 +11,7 @@
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
+import type { Sha256 } from '../conversations/chain.ts';
 import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
 
 /** Takes a few milliseconds for conversations of usual length. */
@@ -108,8 +109,8 @@ async function deleteConversations(tx: Queries, { projectId, before }: Retention
   );
   if (rows.length === 0) return 0;
   const ids = rows.map(({ id }) => id);
-  const texts = await tx.query<{ hash: Buffer | null }>(
-    `delete from call_texts where conversation_id = any($1::uuid[]) returning last_hash as hash`,
+  const texts = await tx.query<{ hash: Sha256 | null }>(
+    `delete from call_texts where conversation_id = any($1::uuid[]) returning encode(last_hash, 'hex') as hash`,
     [ids],
   );
   await tx.query(`delete from conversations where id = any($1::uuid[])`, [ids]);
@@ -118,12 +119,12 @@ async function deleteConversations(tx: Queries, { projectId, before }: Retention
 }
 
 async function deleteUnfiledPrompts(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  const texts = await tx.query<{ hash: Buffer | null }>(
+  const texts = await tx.query<{ hash: Sha256 | null }>(
     `delete from call_texts where call_id in (
        select call_id from call_texts
         where project_id = $1::uuid and conversation_id is null and created_at < $2::timestamptz
         order by created_at limit $3::integer)
-     returning last_hash as hash`,
+     returning encode(last_hash, 'hex') as hash`,
     [projectId, before, conversationBatchSize],
   );
   await deletePartsOfTexts(tx, projectId, texts);
@@ -131,7 +132,7 @@ async function deleteUnfiledPrompts(tx: Queries, { projectId, before }: Retentio
 }
 
 /** Deletes the messages of deleted prompts that no other call references. */
-async function deletePartsOfTexts(tx: Queries, projectId: string, texts: readonly { readonly hash: Buffer | null }[]): Promise<void> {
+async function deletePartsOfTexts(tx: Queries, projectId: string, texts: readonly { readonly hash: Sha256 | null }[]): Promise<void> {
   await deleteOrphanedParts(
     tx,
     projectId,

@@ -225,8 +225,8 @@ describeDatabases('recording calls', (database) => {
     );
     for (const call of calls.slice(0, 2)) await record(database(), [call]);
     const deleteText = async (call: SettledCall | undefined) => {
-      const [row] = await database().query<{ lastHash: Buffer }>(
-        `delete from call_texts where call_id = $1::uuid returning last_hash as "lastHash"`,
+      const [row] = await database().query<{ lastHash: string }>(
+        `delete from call_texts where call_id = $1::uuid returning encode(last_hash, 'hex') as "lastHash"`,
         [call?.metadata.id],
       );
       return database().transaction((tx) => deleteOrphanedParts(tx, projectId, row ? [row.lastHash] : []));
