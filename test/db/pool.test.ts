@@ -1,8 +1,8 @@
-import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
 import { isConnectionError } from '../../src/db/connection-errors.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
+import { type FaultProxy, withFaultProxy } from '../support/fault-proxy.ts';
 import { describePostgres, withPostgres } from '../support/postgres.ts';
 
 const open: { close(): Promise<unknown> }[] = [];
@@ -25,38 +25,48 @@ test('opens without a server, and each query fails with a connection error', asy
   await stop();
 });
 
-test('a query fails in time when the server accepts the connection and never responds', async () => {
-  const silent = closeLater(await startProxy(null));
-  const database = closeLater(
-    openServerDatabase({ connectionString: `postgres://nobody@127.0.0.1:${silent.port}/none`, connectTimeoutMs: 200 }),
-  );
-  const error: unknown = await database.query('select 1').catch((reason: unknown) => reason);
-  expect(isConnectionError(error)).toBe(true);
-});
+test('a query fails in time when the server accepts the connection and never responds', () =>
+  withFaultProxy('postgres://nobody@127.0.0.1:1/none', async (proxy) => {
+    proxy.set({ silent: true });
+    await proxy.connect();
+    const database = openServerDatabase({ connectionString: proxy.url, connectTimeoutMs: 200 });
+    const error: unknown = await database.query('select 1').catch((reason: unknown) => reason);
+    expect(isConnectionError(error)).toBe(true);
+    await database.close();
+  }));
 
 describePostgres('on an unreliable network', () => {
-  type Given = { readonly database: Database; readonly direct: Database; readonly proxy: Proxy };
+  interface Given {
+    readonly database: Database;
+    readonly direct: Database;
+    readonly proxy: FaultProxy;
+    /** Log lines of `database`. */
+    readonly lines: string[];
+  }
   const withProxy = (work: (given: Given) => Promise<void>, connectTimeoutMs = 60_000): Promise<void> =>
-    withPostgres(async (url) => {
-      const target = new URL(url);
-      const proxy = await startProxy(Number(target.port), target.hostname);
-      const through = new URL(url);
-      through.hostname = '127.0.0.1';
-      through.port = String(proxy.port);
-      const database = openServerDatabase({ connectionString: through.href, heartbeatMs: 100, connectTimeoutMs });
-      const direct = openServerDatabase({ connectionString: url, maxConnections: 2 });
-      try {
-        await work({ database, direct, proxy });
-      } finally {
-        await Promise.all([database.close(), direct.close()]);
-        await proxy.close();
-      }
-    });
+    withPostgres((url) =>
+      withFaultProxy(url, async (proxy) => {
+        await proxy.connect();
+        const lines: string[] = [];
+        const logger = { warn: (_fields: unknown, line: string) => void lines.push(line) };
+        const database = openServerDatabase({ connectionString: proxy.url, heartbeatMs: 100, connectTimeoutMs, logger });
+        const direct = openServerDatabase({ connectionString: url, maxConnections: 2 });
+        try {
+          await work({ database, direct, proxy, lines });
+        } finally {
+          await Promise.all([database.close(), direct.close()]);
+        }
+      }),
+    );
+  const cut = async (proxy: FaultProxy): Promise<void> => {
+    await proxy.sever();
+    await proxy.connect();
+  };
 
   test('after connections were reset, the next query gets a new one', () =>
     withProxy(async ({ database, proxy }) => {
       await Promise.all([database.query('select 1'), database.query('select 1')]);
-      proxy.cut();
+      await cut(proxy);
       await untilAsync(async () => {
         await database.query('select 1');
         return true;
@@ -69,7 +79,7 @@ describePostgres('on an unreliable network', () => {
       const error: unknown = await database
         .transaction(async (tx) => {
           await tx.query('insert into payments values (1)');
-          proxy.cut();
+          await cut(proxy);
           await tx.query('insert into payments values (2)');
         })
         .catch((reason: unknown) => reason);
@@ -88,7 +98,7 @@ describePostgres('on an unreliable network', () => {
       );
       await direct.query(`select pg_notify('news', 'one')`);
       await until(() => payloads.length === 1);
-      proxy.cut();
+      await cut(proxy);
       await until(() => reconnects === 1);
       await direct.query(`select pg_notify('news', 'two')`);
       await until(() => payloads.length === 2);
@@ -107,7 +117,7 @@ describePostgres('on an unreliable network', () => {
     }));
 
   test('LISTEN detects a connection that was dropped without a reset', () =>
-    withProxy(async ({ database, direct, proxy }) => {
+    withProxy(async ({ database, direct, proxy, lines }) => {
       const payloads: string[] = [];
       let reconnects = 0;
       await database.listen(
@@ -115,7 +125,9 @@ describePostgres('on an unreliable network', () => {
         (payload) => payloads.push(payload),
         () => (reconnects += 1),
       );
-      proxy.freeze();
+      proxy.set({ silent: true });
+      await until(() => lines.includes('LISTEN connection lost'));
+      proxy.set({});
       await until(() => reconnects > 0);
       // On a busy machine the short timeout may also end a connection that works: then a notification is lost.
       await untilAsync(async () => {
@@ -126,7 +138,7 @@ describePostgres('on an unreliable network', () => {
 
   test('LISTEN started without a server receives notifications once the server is available', () =>
     withProxy(async ({ database, direct, proxy }) => {
-      proxy.refuse(true);
+      await proxy.sever();
       const payloads: string[] = [];
       let reconnects = 0;
       await database.listen(
@@ -135,7 +147,7 @@ describePostgres('on an unreliable network', () => {
         () => (reconnects += 1),
       );
       expect(reconnects).toBe(0);
-      proxy.refuse(false);
+      await proxy.connect();
       await until(() => reconnects === 1);
       await direct.query(`select pg_notify('news', 'late')`);
       await until(() => payloads.length === 1);
@@ -149,61 +161,6 @@ describePostgres('on an unreliable network', () => {
       await database.close();
     }));
 });
-
-interface Proxy {
-  readonly port: number;
-  /** Resets every connection. */
-  cut(): void;
-  /** Existing connections stay open and forward nothing. */
-  freeze(): void;
-  /** Rejects new connections, or accepts them again. */
-  refuse(refusing: boolean): void;
-  close(): Promise<void>;
-}
-
-/** A TCP proxy to a port; with null it accepts connections and never responds. */
-async function startProxy(targetPort: number | null, targetHost = '127.0.0.1'): Promise<Proxy> {
-  const pairs = new Set<readonly Socket[]>();
-  let refusing = false;
-  const server: Server = createServer((client) => {
-    if (refusing) {
-      client.destroy();
-      return;
-    }
-    const sockets = [client, ...(targetPort === null ? [] : [connect(targetPort, targetHost)])];
-    pairs.add(sockets);
-    const end = (): void => {
-      pairs.delete(sockets);
-      for (const socket of sockets) socket.destroy();
-    };
-    for (const socket of sockets) socket.on('error', end).on('close', end);
-    const [, target] = sockets;
-    if (target) {
-      client.on('data', (bytes) => target.write(bytes));
-      target.on('data', (bytes) => client.write(bytes));
-    }
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
-  const cut = (): void => {
-    for (const sockets of pairs) for (const socket of sockets) socket.destroy();
-  };
-  return {
-    port: address.port,
-    cut,
-    freeze() {
-      for (const sockets of pairs) for (const socket of sockets) socket.removeAllListeners('data').resume();
-    },
-    refuse(now) {
-      refusing = now;
-    },
-    close() {
-      cut();
-      return new Promise((resolve) => server.close(() => resolve()));
-    },
-  };
-}
 
 async function until(condition: () => boolean): Promise<void> {
   await untilAsync(async () => condition());

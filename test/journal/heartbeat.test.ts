@@ -6,7 +6,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createHeartbeat, deleteIfStale, deleteProcess, type Heartbeat, listLiveProcesses } from '../../src/journal/heartbeat.ts';
 import { describeDatabases } from '../db/databases.ts';
-import { withDatabaseProxy } from '../support/database-proxy.ts';
+import { withFaultProxy } from '../support/fault-proxy.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 import { keepingLogger, noon, until } from './calls.ts';
 
@@ -89,7 +89,7 @@ describePostgres('a process during a database outage', () => {
   afterAll(() => drop());
 
   test('continues, logs the outage once, calls onReconnected, and is listed again afterwards', () =>
-    withDatabaseProxy(url, async (proxy) => {
+    withFaultProxy(url, async (proxy) => {
       const direct = openServerDatabase({ connectionString: url, maxConnections: 1 });
       await migrate(direct);
       const database = openServerDatabase({ connectionString: proxy.url, maxConnections: 1 });
@@ -124,7 +124,7 @@ describePostgres('a process during a database outage', () => {
     }));
 
   test('deletes no row right after an outage, when every row is old, but only after a healthy minute', () =>
-    withDatabaseProxy(url, async (proxy) => {
+    withFaultProxy(url, async (proxy) => {
       const direct = openServerDatabase({ connectionString: url, maxConnections: 1 });
       await migrate(direct);
       const database = openServerDatabase({ connectionString: proxy.url, maxConnections: 1 });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
+import { createFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
 import { describeOwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
@@ -31,6 +32,8 @@ interface Ceiling {
 describeOwnPostgres('the quota store becomes unavailable under load', () => {
   const processes = createProcesses();
   let server: PostgresServer;
+  /** Between the service and the server. */
+  let network: FaultProxy;
   let vendor: DemoVendor;
   let allowing: GatewayProcess;
   let refusing: GatewayProcess;
@@ -39,6 +42,8 @@ describeOwnPostgres('the quota store becomes unavailable under load', () => {
 
   beforeAll(async () => {
     [server, vendor] = await Promise.all([startOwnPostgres(), createDemoVendor()]);
+    network = await createFaultProxy(server.url);
+    await network.connect();
     const start = async (onDown: 'allow' | 'refuse'): Promise<GatewayProcess> => {
       const home = await processes.home('empty');
       const yaml = `
@@ -49,7 +54,7 @@ models:
 on_budget_store_down: ${onDown}
 `;
       await writeFile(join(home, 'gateway.yaml'), yaml);
-      const env = { DATABASE_URL: server.url };
+      const env = { DATABASE_URL: network.url };
       if (onDown === 'allow') expect(await (await processes.start('migrate', { home, env })).exited).toBe(0);
       return processes.start('serve', { home, env });
     };
@@ -60,6 +65,7 @@ on_budget_store_down: ${onDown}
   afterAll(async () => {
     await processes.stopAll();
     await vendor.close();
+    await network.sever();
     await server.stop();
   });
 
@@ -149,13 +155,13 @@ on_budget_store_down: ${onDown}
   test('200 and 503 in bounded time while it hangs; afterwards each call is counted once and the ceiling applies again', async () => {
     const key = await issue({ calls: 10 });
     expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['200', '200']);
-    await server.freeze();
+    network.set({ silent: true });
     try {
       const answers = await Promise.all(Array.from({ length: 15 }, () => ask(allowing, key)));
       expect(new Set(answers)).toEqual(new Set(['200']));
       await eventually(async () => expect(await ask(refusing, key)).toBe(unavailable), 200_000);
     } finally {
-      await server.thaw();
+      network.set({});
     }
     await eventually(async () => {
       expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['429 tenant_capped 60', '429 tenant_capped 60']);

@@ -3,6 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
+import { createFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
 import { describeOwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
@@ -32,13 +33,17 @@ interface Row {
 describeOwnPostgres('PostgreSQL that goes away under load', () => {
   const processes = createProcesses();
   let server: PostgresServer;
+  /** Between the service and the server. */
+  let network: FaultProxy;
   let vendor: DemoVendor;
   let gateway: GatewayProcess;
   let key = '';
 
   beforeAll(async () => {
     [server, vendor] = await Promise.all([startOwnPostgres(), createDemoVendor()]);
-    const env = { DATABASE_URL: server.url };
+    network = await createFaultProxy(server.url);
+    await network.connect();
+    const env = { DATABASE_URL: network.url };
     const home = await processes.home('empty');
     await writeFile(
       join(home, 'gateway.yaml'),
@@ -61,6 +66,7 @@ tiers:
   afterAll(async () => {
     await processes.stopAll();
     await vendor.close();
+    await network.sever();
     await server.stop();
   });
 
@@ -151,7 +157,7 @@ tiers:
     const unread = await issueKey();
     const load = startLoad('frozen');
     await load.answered(callsPerPhase);
-    await server.freeze();
+    network.set({ silent: true });
     try {
       expect(await errorCodeOf(unread, '/v1/models')).toEqual([503, 'keystore_unavailable']);
       await load.answered(callsPerPhase);
@@ -162,7 +168,7 @@ tiers:
         expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining('Which tea do I drink?')]);
       }
     } finally {
-      await server.thaw();
+      network.set({});
     }
     await load.answered(callsPerPhase);
     await expectEachCallOnce('frozen', await load.stop());

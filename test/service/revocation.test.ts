@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
-import { withDatabaseProxy } from '../support/database-proxy.ts';
+import { withFaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { activeModel, createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
@@ -158,7 +158,7 @@ tiers:
   });
 
   it('401 for a revoked key, and new settings in effect, after reconnecting to a database that was unreachable during the change', () =>
-    withDatabaseProxy(databaseUrl, async (proxy) => {
+    withFaultProxy(databaseUrl, async (proxy) => {
       await proxy.connect();
       const third = await startServe(proxy.url);
       const [revoked, kept] = [await issueKey(), await issueKey()];

@@ -1,6 +1,6 @@
 /** Error codes of unavailable stores (docs/api/reference.md#error-codes), on every route that the table names. */
 import { afterAll, expect, it } from '@jest/globals';
-import { withDatabaseProxy } from '../support/database-proxy.ts';
+import { withFaultProxy } from '../support/fault-proxy.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
 import { createProcesses } from '../support/gateway-process.ts';
@@ -72,7 +72,7 @@ describePostgres('503 no_db', () => {
     try {
       const home = await processes.home('empty');
       await (await processes.start('migrate', { home, env: { DATABASE_URL: database.url } })).exited;
-      await withDatabaseProxy(database.url, async (proxy) => {
+      await withFaultProxy(database.url, async (proxy) => {
         await proxy.connect();
         const env = { DATABASE_URL: proxy.url, OPENAI_API_KEY: 'any', ANTHROPIC_API_KEY: 'any' };
         const gateway = await processes.start('serve', { home, env });

@@ -6,7 +6,7 @@ import { compareVersions } from '../../scripts/versions.js';
 import { findAddress } from '../../src/cli/addresses.ts';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
-import { withDatabaseProxy } from '../support/database-proxy.ts';
+import { withFaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf, root } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
@@ -203,7 +203,7 @@ describePostgres('on a database server', () => {
   });
 
   it('serve that reaches its database late and finds no schema reports it in one line', () =>
-    withDatabaseProxy(databaseUrl, async (proxy) => {
+    withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       expect(await readinessOf(gateway)).toBe(503);
       await proxy.connect();
@@ -222,13 +222,13 @@ describePostgres('on a database server', () => {
   });
 
   it('serve that cannot reach its database still ends with 0', () =>
-    withDatabaseProxy(databaseUrl, async (proxy) => {
+    withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       expect([await gateway.end('SIGTERM'), gateway.stderr()]).toEqual([0, '']);
     }));
 
   it('serve that cannot reach its database keeps running, not ready, and serves once it can', () =>
-    withDatabaseProxy(databaseUrl, async (proxy) => {
+    withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url);
       expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
       expect(await readinessOf(gateway)).toBe(503);

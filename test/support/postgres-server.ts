@@ -24,9 +24,6 @@ export interface PostgresServer {
   kill(): Promise<void>;
   /** After `kill`: restarts it at the same address and waits until it serves requests. */
   restart(): Promise<void>;
-  /** Suspends all its processes, like a host that hangs: connections stay open without responses. */
-  freeze(): Promise<void>;
-  thaw(): Promise<void>;
 }
 
 export interface PostgresServerOptions {
@@ -64,29 +61,24 @@ export async function startPostgres(bin: string, { keepsCommits = false }: Postg
     await stop();
     throw new Error(`PostgreSQL did not start: ${log.trim().split('\n').slice(-3).join(' | ')}`, { cause: error });
   }
-  const signal = async (name: NodeJS.Signals): Promise<void> => {
-    for (const pid of await pidsOf(data)) {
-      try {
-        process.kill(pid, name);
-      } catch {
-        // It has ended since it was listed.
-      }
-    }
-  };
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     stop,
     async kill() {
       await writeFile(join(home, 'down'), '');
-      await signal('SIGKILL');
+      for (const pid of await pidsOf(data)) {
+        try {
+          process.kill(pid, 'SIGKILL');
+        } catch {
+          // It has ended since it was listed.
+        }
+      }
     },
     async restart() {
       await writeFile(join(home, 'up'), '');
       await rm(join(home, 'down'));
       await untilReady(guard, bin, port);
     },
-    freeze: () => signal('SIGSTOP'),
-    thaw: () => signal('SIGCONT'),
   };
 }
 
