@@ -97,10 +97,8 @@ export function reserveAll(request: ReservationRequest): Reservation | Promise<R
     }
   };
 
-  const reservation: Reservation = {
-    get isUnmetered() {
-      return isUnmetered;
-    },
+  const createReservation = (): Reservation => ({
+    isUnmetered,
     async extend(larger) {
       const bounded = reservations.filter(({ ceiling }) => isBounded(ceiling));
       if (bounded.length === 0) return true;
@@ -121,7 +119,7 @@ export function reserveAll(request: ReservationRequest): Reservation | Promise<R
       return attachDebits(result, debits);
     },
     release,
-  };
+  });
 
   const reserveFrom = (first: number): Reservation | Promise<Reservation> => {
     for (let index = first; index < counters.length; index += 1) {
@@ -137,7 +135,7 @@ export function reserveAll(request: ReservationRequest): Reservation | Promise<R
       }
       addResult(result, pending);
     }
-    return reservation;
+    return createReservation();
   };
   return reserveFrom(0);
 }
