@@ -1,5 +1,5 @@
 /** A subject: the end user whom a call or a memory is about. Opaque to the gateway. */
-import { createHash } from 'node:crypto';
+import { sha256 } from './sha256.ts';
 
 const maxSubjectLength = 256;
 
@@ -12,7 +12,7 @@ export function isSubject(text: string): boolean {
 
 /** SHA-256 of the subject, by which tables refer to a subject whose text is deleted or must not be readable. */
 export function hashSubject(subject: string): Buffer {
-  return createHash('sha256').update(subject, 'utf8').digest();
+  return sha256(subject);
 }
 
 /** `hashSubject` in lower-case hexadecimal. */

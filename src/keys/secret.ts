@@ -3,8 +3,9 @@
  * base62 (256 bits) followed by 6 of checksum, the CRC-32 of everything before it, which rejects invented keys without a database query and
  * lets secret scanners verify a match. Only the SHA-256 of the whole key is stored: for 256 random bits a slow hash adds no security.
  */
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { sha256 } from '../core/sha256.ts';
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const base36 = '0123456789abcdefghijklmnopqrstuvwxyz';
@@ -26,7 +27,7 @@ export function parseSecret(text: string): { prefix: string } | null {
 }
 
 export function hashSecret(text: string): Buffer {
-  return hash('sha256', text, 'buffer');
+  return sha256(text);
 }
 
 /** Compares a key with a stored hash in constant time. */

@@ -1,5 +1,5 @@
 /** Compares memories by their normalized text (column `words_sha256`). */
-import { hash } from 'node:crypto';
+import { sha256 } from '../../core/sha256.ts';
 
 /** Folds case, compatibility forms and white space, and removes full stops at both ends. */
 export function normalizeWords(text: string): string {
@@ -22,5 +22,5 @@ export function splitWords(text: string): readonly string[] {
 }
 
 export function hashNormalizedText(text: string): Buffer {
-  return hash('sha256', normalizeWords(text), 'buffer');
+  return sha256(normalizeWords(text));
 }
