@@ -5,6 +5,7 @@
  * can identify the key.
  */
 import { inspect, types } from 'node:util';
+import { createTimestampFormat, systemClock } from '../core/time.ts';
 import { createLogOutput, type LogOutput } from './log-output.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
@@ -35,10 +36,11 @@ const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
 export function createLogger({ level, destination, process: slot }: LoggerOptions): Logger {
   const target = destination ?? standardOutput();
   const base = slot === undefined ? '' : `,"process":${slot}`;
+  const format = createTimestampFormat();
   const writer = (name: Exclude<LogLevel, 'silent'>): Logger['info'] => {
     if (levels.indexOf(name) < levels.indexOf(level)) return () => undefined;
     return (fields, message) => {
-      const start = `{"level":"${name}","time":"${new Date().toISOString()}"${base}`;
+      const start = `{"level":"${name}","time":"${format(systemClock.now())}"${base}`;
       target.write(redactSecrets(`${start}${formatFields(fields)},"msg":${JSON.stringify(message)}}\n`));
     };
   };
