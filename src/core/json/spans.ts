@@ -10,7 +10,6 @@
  */
 import { isUtf8 } from 'node:buffer';
 import {
-  backslash,
   closeBrace,
   closeBracket,
   colon,
@@ -121,9 +120,9 @@ function decodeWantedKey(bytes: Buffer, span: Span, wantedKeys: ReadonlySet<stri
 
 /** Text of a string value, unescaped; `span` includes the quotes. */
 export function decodeString(bytes: Buffer, span: Span): string {
-  const inner = bytes.subarray(span.start + 1, span.end - 1);
-  if (inner.indexOf(backslash) < 0) return inner.toString('utf8');
-  const text: unknown = JSON.parse(bytes.toString('utf8', span.start, span.end));
+  const inner = bytes.toString('utf8', span.start + 1, span.end - 1);
+  if (!inner.includes('\\')) return inner;
+  const text: unknown = JSON.parse(`"${inner}"`);
   return typeof text === 'string' ? text : '';
 }
 
