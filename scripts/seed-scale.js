@@ -16,7 +16,7 @@ import { openServerDatabase } from '../src/db/pool.ts';
 import { buildVectorIndex } from '../src/memory/indexing/vector-indexes.ts';
 import { refreshWordStatistics } from '../src/memory/indexing/word-statistics.ts';
 import { dropIndexes, toStatements } from './scale/indexes.js';
-import { attachMonths, seedCalls } from './scale/seed-calls.js';
+import { attachMonths, fillRollups, seedCalls } from './scale/seed-calls.js';
 import { createMaterial, seedMemory } from './scale/seed-memory.js';
 import { openScaleServer } from './scale/server.js';
 import { createShape, keysPerProject, models, projectCount, uuidArray } from './scale/shape.js';
@@ -74,6 +74,7 @@ async function seed() {
   await step(`${memories} memories, stored texts`, () => seedMemory(shape, runAll));
   await runAll(['drop schema seed_scale cascade']);
   await step('indexes of calls', () => attachMonths(shape, runAll));
+  await step('rollups of usage', () => fillRollups(database));
   await step('indexes of memory', async () => {
     for (const statements of toStatements(dropped)) await runAll(statements);
   });

@@ -1,6 +1,7 @@
 /** Fills `calls` and `attempts`: a table per month, attached as a partition when it is full, so that its indexes are built once. */
 import { minIdAt } from '../../src/core/ids.ts';
 import { monthAt } from '../../src/core/time.ts';
+import { maintainRollups } from '../../src/usage/rollups/upkeep.ts';
 import {
   callId,
   callMs,
@@ -37,6 +38,12 @@ export async function seedCalls(shape, keyIds, runAll) {
   }
 }
 
+/** Fills the rollups as after the migration that added them. @param {import('../../src/db/database.ts').Database} database */
+export async function fillRollups(database) {
+  await database.query(`update usage_rollup_fill set filled_from = 'ffffffff-ffff-ffff-ffff-ffffffffffff'`);
+  while (!(await maintainRollups(database)));
+}
+
 /** Builds the indexes of each month, by attaching it. @param {Shape} shape @param {RunAll} runAll */
 export async function attachMonths(shape, runAll) {
   for (const { suffix, start, end } of monthsOf(shape)) {
@@ -65,7 +72,7 @@ function insertCalls(shape, keyIds, table, { from, to }) {
   return `
     insert into ${table} (id, project_id, key_id, key_prefix, source, route, model_asked, model, stream, status, code, outcome, cache,
       tokens_input, tokens_cached_input, tokens_cache_write, tokens_cache_write_1h, tokens_output, cost_nanos, estimated, duration_ms,
-      first_byte_ms, task_id, turn_id, agent_id, subject_sha256, plan, started_at, vendor_called, unmetered, takes_slot)
+      first_byte_ms, task_id, turn_id, agent_id, subject_sha256, plan, started_at, vendor_called, unmetered, takes_slot, in_rollups)
     select ${callId(shape, 'n')}, (${uuidArray(shape.projects)})[project], (${uuidArray(keyIds)})[key], 'scal' || lpad(key::text, 4, '0'),
       ${source('scope')}, case when h & 3 = 0 then 'messages' else 'chat' end, model, case when outcome = 'refused' then null else model end,
       (h >> 2) & 1 = 0, case outcome when 'ok' then 200 when 'failed' then 502 else 429 end,
@@ -75,7 +82,7 @@ function insertCalls(shape, keyIds, table, { from, to }) {
       case when (h >> 3) & 3 > 0 then 'turn-' || n % 100000 end, case when (h >> 3) & 3 = 3 then 'agent-' || ${pick('h', 24, 40)} end,
       case when ${subject('scope')} is not null then ${sha256(subject('scope'))} end,
       jsonb_build_array(jsonb_build_object('model', model, 'skipped', null)), ${timeOf(callMs(shape, 'n'))},
-      outcome <> 'refused' and cache is distinct from 'hit', false, true
+      outcome <> 'refused' and cache is distinct from 'hit', false, true, false
       from generate_series(${from}::bigint, ${to - 1}::bigint) as numbered (n)
      cross join lateral (select ${callScopeHash('n')} as scope, hashint8extended(n, 2) as h offset 0) as hashed
      cross join lateral (

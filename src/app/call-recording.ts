@@ -20,6 +20,7 @@ import { isAnyErased } from '../memory/erasure/tombstones.ts';
 import { createCredentialMasker } from '../memory/text/credential-masker.ts';
 import type { Logger } from '../observability/logger.ts';
 import { ensurePartitions } from '../usage/partitions.ts';
+import { createRollupUpkeep } from '../usage/rollups/upkeep.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 import { createStoreBatch } from './store-batch.ts';
 
@@ -79,6 +80,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
   };
   const recoveryOptions = { ...shared, estimateCost, onRecovered };
   const recovery = createRecovery({ ...recoveryOptions, ownId: journal.id });
+  const rollups = createRollupUpkeep({ database, logger });
   const heartbeat = createHeartbeat({ database, journalId: journal.id, logger, onReconnected: admission.verifyLeases });
 
   return {
@@ -98,6 +100,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
       drain.start();
       recovery.start();
       heartbeat.start();
+      rollups.start();
     },
     /** Resolves when no call is in flight, at the latest at `deadline` (in terms of `performance.now()`). */
     async waitUntilSettled(deadline: number): Promise<void> {
@@ -107,7 +110,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     },
     /** Drains the journal if the database is available. Otherwise the next process recovers the remaining records. */
     async stop(): Promise<void> {
-      await recovery.stop();
+      await Promise.all([recovery.stop(), rollups.stop()]);
       await drain.stop();
       await admission.stop();
       // Recovery returns the leases: now or, if the database is unavailable, at the next start.

@@ -1,8 +1,8 @@
 /**
- * Reports on recorded calls: spend of a project, usage of a key, calls. They are read from the database, never from metrics. Routes wait for
- * the journal drain first, so that a client sees its preceding calls.
+ * Reports on recorded calls: spend of a project, usage of a key, calls. Spend and usage are read from the rollups, never from metrics or call
+ * rows. Routes wait for the journal drain first, so that a client sees its preceding calls.
  *
- * A call belongs to the month in which it started. Its id contains that time, so every query is a range of ids.
+ * A call belongs to the month in which it started.
  */
 
 import { toUsd } from '../core/cost.ts';
@@ -11,95 +11,123 @@ import type { Clock } from '../core/time.ts';
 import { formatTime, monthAt } from '../core/time.ts';
 import { type CeilingName, type WindowKind, windowAt } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
+import { createParameters } from './analytics/call-filter.ts';
+import type { Period } from './analytics/range.ts';
 import { type ListOptions, listCalls } from './call-rows.ts';
+import { type Scope, selectParts } from './rollups/parts.ts';
 
 export type UsageReports = ReturnType<typeof createUsageReports>;
 
-const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output';
+interface UsageRow {
+  readonly name: string | null;
+  /** Nano-dollars. An unknown cost counts as 0. */
+  readonly cost: number;
+  readonly tokens: number;
+  readonly calls: number;
+}
 
 export function createUsageReports({ database, clock }: { database: Database; clock: Clock }) {
+  /** The calls of a period by an attribute, without those that lack it; the most expensive ones. */
+  const sumBy = (projectId: string, scope: Scope, period: Period): Promise<UsageRow[]> => {
+    const parameters = createParameters();
+    const parts = selectParts({ projectId, scope, periods: [period] }, usageMeasures, parameters);
+    return database.query<UsageRow>(
+      `select name, ${usageSums} from (${parts}) as part where ${scope === 'project' ? 'true' : 'name is not null'} ${largestFirst}`,
+      parameters.values,
+    );
+  };
+  /** A month may have any number of tasks: reads only those that may be among the most expensive ones. */
+  const sumByTask = (projectId: string, { from, to }: Period): Promise<UsageRow[]> =>
+    database.query<UsageRow>(selectTasks, [projectId, new Date(from), new Date(to), minIdAt(from), minIdAt(to)]);
+
   return {
     /** Response of the usage route. */
     async getUsage({ projectId, monthlyCapNanos }: { readonly projectId: string; readonly monthlyCapNanos: number | null }) {
-      const month = monthAt(clock.now());
-      const rows = await database.query<TotalRow>(selectTotals, [projectId, minIdAt(month.start), minIdAt(month.end)]);
-      const groups = (level: number, name: string) =>
-        rows
-          .filter((row) => row.level === level)
-          .map((row) => ({ [name]: row.name, cost: toUsd(row.cost), tokens: row.tokens, calls: row.calls }));
+      const { name: month, start, end } = monthAt(clock.now());
+      const period = { from: start, to: end };
+      const [[total], models, tasks, sources] = await Promise.all([
+        sumBy(projectId, 'project', period),
+        sumBy(projectId, 'model', period),
+        sumByTask(projectId, period),
+        sumBy(projectId, 'source', period),
+      ]);
+      const toGroup = (row: UsageRow) => ({ cost: toUsd(row.cost), tokens: row.tokens, calls: row.calls });
       return {
-        month: month.name,
-        period: { start: formatTime(month.start), end: formatTime(month.end) },
+        month,
+        period: { start: formatTime(start), end: formatTime(end) },
         currency: 'USD',
-        spend: toUsd(rows.find((row) => row.level === levels.all)?.cost ?? 0),
+        spend: toUsd(total?.cost ?? 0),
         monthly_cap: monthlyCapNanos === null ? null : toUsd(monthlyCapNanos),
-        by_model: groups(levels.model, 'model'),
-        by_task: groups(levels.task, 'task_id'),
-        by_source: groups(levels.source, 'source'),
+        by_model: models.map((row) => ({ model: row.name, ...toGroup(row) })),
+        by_task: tasks.map((row) => ({ task_id: row.name, ...toGroup(row) })),
+        by_source: sources.map((row) => ({ source: row.name, ...toGroup(row) })),
       };
     },
     /** Nano-dollars of the current month. */
     async getMonthSpend(projectId: string): Promise<number> {
-      const month = monthAt(clock.now());
-      const [row] = await database.query<{ spent: number }>(
-        `select coalesce(sum(cost_nanos), 0)::bigint as spent from calls
-          where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid`,
-        [projectId, minIdAt(month.start), minIdAt(month.end)],
-      );
-      return row?.spent ?? 0;
+      const { start, end } = monthAt(clock.now());
+      const [total] = await sumBy(projectId, 'project', { from: start, to: end });
+      return total?.cost ?? 0;
     },
     /** Usage of the ceilings of all keys that share the quota of this one, by settled calls in the window of each ceiling. */
     async getKeyUsage(
-      quotaKeyId: string,
+      { projectId, quotaKeyId }: { readonly projectId: string; readonly quotaKeyId: string },
       windows: { readonly calls: WindowKind; readonly cost: WindowKind },
     ): Promise<Readonly<Record<CeilingName, number>>> {
       const now = clock.now();
-      const starts = [windowAt(windows.calls, now), windowAt(windows.cost, now), windowAt('minute', now)].map(({ start }) => start);
-      const [row] = await database.query<Record<CeilingName, number>>(selectKeyUse, [
-        quotaKeyId,
-        ...starts.map(minIdAt),
-        minIdAt(Math.min(...starts)),
-      ]);
+      const parameters = createParameters();
+      const key = parameters.add(quotaKeyId);
+      const keys = `any(array(select ${key}::text union all select id::text from virtual_keys where counted_as = ${key}::uuid))`;
+      const sumOf = (measure: 'slots' | 'cost_nanos', window: WindowKind): string => {
+        const { start } = windowAt(window, now);
+        const periods = [{ from: start, to: windowAt('month', now).end ?? now }];
+        const parts = selectParts({ projectId, scope: 'key', periods, condition: (name) => `${name} = ${keys}` }, [measure], parameters);
+        return `(select coalesce(sum(${measure}), 0)::bigint from (${parts}) as part)`;
+      };
+      const minute = `from usage_increments where project_id = ${parameters.add(projectId)}::uuid and scope = 'key'
+        and start = ${parameters.add(new Date(windowAt('minute', now).start))}::timestamptz and name = ${keys}`;
+      const [row] = await database.query<Record<CeilingName, number>>(
+        `select ${sumOf('slots', windows.calls)} as calls, ${sumOf('cost_nanos', windows.cost)} as cost,
+                (select coalesce(sum(vendor_calls), 0)::bigint ${minute}) as rpm,
+                (select coalesce(sum(vendor_tokens), 0)::bigint ${minute}) as tpm`,
+        parameters.values,
+      );
       return row ?? { calls: 0, cost: 0, rpm: 0, tpm: 0 };
     },
     listCalls: (projectId: string, options?: ListOptions) => listCalls(database, projectId, options),
   };
 }
 
-interface TotalRow {
-  readonly level: number;
-  readonly name: string | null;
-  readonly cost: number;
-  readonly tokens: number;
-  readonly calls: number;
-}
+const maxGroups = 1_000;
 
-/** Values of grouping(model, task_id, source): a bit is set for each column that is not part of the group. */
-const levels = { model: 0b011, task: 0b101, source: 0b110, all: 0b111 } as const;
+const usageMeasures = ['calls', 'cost_nanos', 'tokens_input', 'tokens_cached_input', 'tokens_cache_write', 'tokens_output'] as const;
+const allTokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tokens_output';
+const usageSums = `sum(cost_nanos)::bigint as cost, sum(${allTokens})::bigint as tokens, sum(calls)::bigint as calls`;
+const largestFirst = `group by name having sum(calls) <> 0 order by cost desc, name limit ${maxGroups}`;
 
-/** One scan for all three groupings. An unknown cost counts as 0; calls without a model or task are in the total only. */
-const selectTotals = `
-  with totals as (
-    select grouping(model, task_id, source) as level, coalesce(model, task_id, source) as name,
-           coalesce(sum(cost_nanos), 0)::bigint as cost, sum(${allTokens})::bigint as tokens, count(*) as calls
-      from calls
-     where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid
-     group by grouping sets ((), (model), (task_id), (source))
-  ), ranked as (
-    select level, name, cost, tokens, calls, row_number() over (partition by level order by cost desc, name) as place
-      from totals
-     where name is not null or level = ${levels.all}
+/** Calls of the month that no rollup includes yet. */
+const unfilledTasks = `from calls
+     where project_id = $1::uuid and id >= $4::uuid and id < least($5::uuid, (select filled_from from usage_rollup_fill)) and not in_rollups`;
+
+const selectTasks = `
+  with candidates as (
+    (select name from usage_rollups
+      where project_id = $1::uuid and scope = 'task' and span = 'month' and start = $2::timestamptz
+      order by cost_nanos desc limit ${maxGroups})
+    union
+    select name from usage_increments where project_id = $1::uuid and scope = 'task' and start >= $2::timestamptz and start < $3::timestamptz
+    union
+    select task_id ${unfilledTasks}
   )
-  select level, name, cost, tokens, calls from ranked where place <= 1000 order by level, place`;
-
-/** Counts as `core/ceiling-usage.ts` does. */
-const selectKeyUse = `
-  select count(*) filter (where id >= $2::uuid and vendor_called and takes_slot) as calls,
-         coalesce(sum(cost_nanos) filter (where id >= $3::uuid), 0)::bigint as cost,
-         count(*) filter (where id >= $4::uuid and vendor_called) as rpm,
-         coalesce(sum(tokens) filter (where id >= $4::uuid and vendor_called), 0)::bigint as tpm
+  select name, ${usageSums}
     from (
-      select id, cost_nanos, ${allTokens} as tokens, vendor_called, takes_slot
-        from calls
-       where key_id = any(array(select $1::uuid union all select id from virtual_keys where counted_as = $1::uuid)) and id >= $5::uuid
-    ) as used`;
+      select name, ${usageMeasures.join(', ')} from usage_rollups
+       where project_id = $1::uuid and scope = 'task' and span = 'month' and start = $2::timestamptz and name = any(array(select name from candidates))
+      union all
+      select name, ${usageMeasures.join(', ')} from usage_increments
+       where project_id = $1::uuid and scope = 'task' and start >= $2::timestamptz and start < $3::timestamptz and name is not null
+      union all
+      select task_id, 1, coalesce(cost_nanos, 0), tokens_input, tokens_cached_input, tokens_cache_write + tokens_cache_write_1h, tokens_output
+        ${unfilledTasks} and task_id is not null
+    ) as part
+   ${largestFirst}`;

@@ -41,7 +41,7 @@ export async function buildStatusReport(input: StatusInput) {
   const { reports, clock, project, caller, ceilings, breakers, providers, demo, countedUsage } = input;
   const now = clock.now();
   const [usage, spent] = await Promise.all([
-    reports.getKeyUsage(caller.quotaKeyId, { calls: ceilings.calls.window, cost: ceilings.cost.window }),
+    reports.getKeyUsage(caller, { calls: ceilings.calls.window, cost: ceilings.cost.window }),
     reports.getMonthSpend(project.id),
   ]);
   const report = (name: CeilingName, unit = (amount: number): number => amount) => {

@@ -60,7 +60,8 @@ describeDatabases('advisory locks', (database) => {
       await lockGlobal(tx, 'prices');
       await lockGlobal(tx, 'import');
       await lockGlobal(tx, 'reprice');
-      const numbers = ['7263001', '7263002', '7263003', '7263004'];
+      await lockGlobal(tx, 'usage');
+      const numbers = ['7263001', '7263002', '7263003', '7263004', '7263005'];
       expect(await listHeld(tx)).toEqual(numbers.map((key) => ({ key, mode: 'ExclusiveLock' })));
     });
   });

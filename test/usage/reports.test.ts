@@ -259,7 +259,7 @@ describeDatabases('usage of a project', (database) => {
 
 describeDatabases('use of a key', (database) => {
   test('each ceiling counts in its own window; cache hits do not count as calls', async () => {
-    const { call, keyId } = newOwner();
+    const { call, keyId, projectId } = newOwner();
     const [minuteAgo, yesterday, lastMonth] = [noon - 60_001, noon - 86_400_000, Date.UTC(2026, 9, 31)];
     await store(database(), [
       ...[noon, noon + 5_000, minuteAgo, yesterday, lastMonth].map((startedAt) => call({ metadata: { startedAt } })),
@@ -267,7 +267,10 @@ describeDatabases('use of a key', (database) => {
       newOwner().call(),
     ]);
     const keyUse = (calls: 'day' | 'month' | 'total', cost: 'day' | 'month' | 'total') =>
-      createUsageReports({ database: database(), clock: clockAt(noon + 10_000) }).getKeyUsage(keyId, { calls, cost });
+      createUsageReports({ database: database(), clock: clockAt(noon + 10_000) }).getKeyUsage(
+        { projectId, quotaKeyId: keyId },
+        { calls, cost },
+      );
     expect(await keyUse('month', 'month')).toEqual({ calls: 4, cost: 4_000, rpm: 2, tpm: 30 });
     expect(await keyUse('day', 'total')).toEqual({ calls: 3, cost: 5_000, rpm: 2, tpm: 30 });
     expect(await keyUse('total', 'day')).toEqual({ calls: 5, cost: 3_000, rpm: 2, tpm: 30 });
@@ -275,6 +278,11 @@ describeDatabases('use of a key', (database) => {
 
   test('an unused key has no usage', async () => {
     const reports = createUsageReports({ database: database(), clock: clockAt(noon) });
-    expect(await reports.getKeyUsage(randomUUID(), { calls: 'total', cost: 'total' })).toEqual({ calls: 0, cost: 0, rpm: 0, tpm: 0 });
+    expect(await reports.getKeyUsage({ projectId: randomUUID(), quotaKeyId: randomUUID() }, { calls: 'total', cost: 'total' })).toEqual({
+      calls: 0,
+      cost: 0,
+      rpm: 0,
+      tpm: 0,
+    });
   });
 });

@@ -1,6 +1,7 @@
 /** What keys and applications used lately, from which the console predicts when a ceiling is reached. */
-import { minIdAt } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
+import { type Scope, selectParts } from '../rollups/parts.ts';
+import { createParameters } from './call-filter.ts';
 import type { Period } from './range.ts';
 
 export interface Use {
@@ -17,26 +18,30 @@ export interface RecentUse {
   readonly applications: ReadonlyMap<string, Use>;
 }
 
-export async function readRecentUse(queries: Queries, projectId: string, { from, to }: Period): Promise<RecentUse> {
-  const rows = await queries.query<
-    Use & { readonly kind: number; readonly slots: number; readonly keyId: string | null; readonly source: string | null }
-  >(
-    `select grouping(quota_key.id, c.source) as kind, quota_key.id as "keyId", c.source,
-            count(*) filter (where c.vendor_called) as calls, count(*) filter (where c.vendor_called and c.takes_slot) as slots,
-            coalesce(sum(c.cost_nanos), 0)::bigint as cost
-       from calls c
-       left join lateral (select coalesce(k.counted_as, k.id) as id from virtual_keys k where k.id = c.key_id) as quota_key on true
-      where c.project_id = $1::uuid and c.id >= $2::uuid and c.id < $3::uuid
-      group by grouping sets ((), (quota_key.id), (c.source))`,
-    [projectId, minIdAt(from), minIdAt(to)],
-  );
+export async function readRecentUse(queries: Queries, projectId: string, period: Period): Promise<RecentUse> {
+  const [project, keys, applications] = await Promise.all([
+    readUses(queries, projectId, 'project', period),
+    readUses(queries, projectId, 'key', period),
+    readUses(queries, projectId, 'source', period),
+  ]);
   const toUse = ({ calls, cost }: Use): Use => ({ calls, cost });
-  const total = rows.find(({ kind }) => kind === 0b11);
   return {
-    project: total ? toUse(total) : { calls: 0, cost: 0 },
-    keys: new Map(
-      rows.flatMap(({ kind, keyId, slots, cost }) => (kind === 0b01 && keyId !== null ? [[keyId, { calls: slots, cost }]] : [])),
-    ),
-    applications: new Map(rows.flatMap((row) => (row.kind === 0b10 && row.source !== null ? [[row.source, toUse(row)]] : []))),
+    project: project[0] ? toUse(project[0]) : { calls: 0, cost: 0 },
+    keys: new Map(keys.flatMap(({ id, slots, cost }) => (id === null ? [] : [[id, { calls: slots, cost }]]))),
+    applications: new Map(applications.flatMap((row) => (row.id === null ? [] : [[row.id, toUse(row)]]))),
   };
+}
+
+function readUses(queries: Queries, projectId: string, scope: Scope, period: Period) {
+  const parameters = createParameters();
+  const parts = selectParts({ projectId, scope, periods: [period] }, ['vendor_calls', 'slots', 'cost_nanos'], parameters);
+  const quotaKey = '(select coalesce(k.counted_as, k.id)::text from virtual_keys k where k.id = part.name::uuid)';
+  return queries.query<Use & { readonly id: string | null; readonly slots: number }>(
+    `select ${scope === 'key' ? quotaKey : 'part.name'} as id, sum(vendor_calls)::bigint as calls, sum(slots)::bigint as slots,
+            sum(cost_nanos)::bigint as cost
+       from (select name, sum(vendor_calls) as vendor_calls, sum(slots) as slots, sum(cost_nanos) as cost_nanos
+               from (${parts}) as part group by name) as part
+      group by 1`,
+    parameters.values,
+  );
 }

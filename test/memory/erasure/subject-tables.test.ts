@@ -34,6 +34,8 @@ const notSubjectData: Readonly<Record<string, string>> = {
   sign_in_links: 'hashes',
   sign_in_failures: 'hashes',
   erasure_runs: 'ids, until their runs are deleted',
+  usage_increments: 'names of tasks change with `calls.task_id`, by a trigger',
+  usage_rollups: 'as above',
   'calls.key_prefix': 'of the key',
   'calls.source': 'the application that the cost is charged to',
   'calls.route': 'of a closed set',

@@ -1,0 +1,68 @@
+/** Splits periods into whole spans of the rollups, and what is left at their ends. Pure. */
+import { monthAt } from '../../core/time.ts';
+import type { Period } from '../analytics/range.ts';
+
+/** A row of the rollups counts the calls of a quarter of an hour, a day or a month, in UTC. */
+export type Span = 'quarter' | 'day' | 'month';
+
+export interface Segment extends Period {
+  readonly span: Span;
+}
+
+export interface Cover {
+  /** Whole spans; adjacent ones of the same span are one segment. */
+  readonly segments: readonly Segment[];
+  /** No whole span: these are read from the call rows. */
+  readonly edges: readonly Period[];
+}
+
+const lengths = { quarter: 900_000, day: 86_400_000 } as const;
+
+/** Coarse to fine. */
+export const allSpans: readonly Span[] = ['month', 'day', 'quarter'];
+/** Tasks are many, and most of them are short. */
+export const taskSpans: readonly Span[] = ['month', 'day'];
+
+/** Covers adjacent periods such that no segment crosses a border between them. */
+export function coverPeriods(periods: readonly Period[], spans: readonly Span[]): Cover {
+  const segments: Segment[] = [];
+  const edges: Period[] = [];
+  const addSegment = (segment: Segment): void => {
+    const last = segments.at(-1);
+    if (last?.span === segment.span && last.to === segment.from) segments[segments.length - 1] = { ...last, to: segment.to };
+    else segments.push(segment);
+  };
+  const addEdge = (edge: Period): void => {
+    const last = edges.at(-1);
+    if (last?.to === edge.from) edges[edges.length - 1] = { ...last, to: edge.to };
+    else edges.push(edge);
+  };
+  const cover = ({ from, to }: Period, [span, ...finer]: readonly Span[]): void => {
+    if (from >= to) return;
+    if (span === undefined) {
+      addEdge({ from, to });
+      return;
+    }
+    const first = ceilTo(span, from);
+    const end = floorTo(span, to);
+    if (first >= end) {
+      cover({ from, to }, finer);
+      return;
+    }
+    cover({ from, to: first }, finer);
+    addSegment({ span, from: first, to: end });
+    cover({ from: end, to }, finer);
+  };
+  for (const period of periods) cover(period, spans);
+  return { segments, edges };
+}
+
+function floorTo(span: Span, at: number): number {
+  return span === 'month' ? monthAt(at).start : Math.floor(at / lengths[span]) * lengths[span];
+}
+
+function ceilTo(span: Span, at: number): number {
+  const floor = floorTo(span, at);
+  if (floor === at) return at;
+  return span === 'month' ? monthAt(at).end : floor + lengths[span];
+}

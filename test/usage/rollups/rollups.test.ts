@@ -1,0 +1,239 @@
+/** Rollups: always the sums of the call rows, however far they are merged and filled in. */
+import { randomUUID } from 'node:crypto';
+import { expect, test } from '@jest/globals';
+import { createLeaseStore } from '../../../src/ceilings/lease-store.ts';
+import type { Outcome, SettledCall } from '../../../src/core/call.ts';
+import { noCorrelation } from '../../../src/core/call.ts';
+import { noTokens } from '../../../src/core/pricing.ts';
+import { type CeilingName, type WindowKind, windowAt } from '../../../src/core/windows.ts';
+import type { Database } from '../../../src/db/database.ts';
+import { createErase } from '../../../src/memory/erasure/erase.ts';
+import { createParameters } from '../../../src/usage/analytics/call-filter.ts';
+import type { Period } from '../../../src/usage/analytics/range.ts';
+import { correctCalls } from '../../../src/usage/correct-calls.ts';
+import { type Measure, type Scope, selectHistogram, selectParts, valueOfSlot } from '../../../src/usage/rollups/parts.ts';
+import { maintainRollups } from '../../../src/usage/rollups/upkeep.ts';
+import { storeCalls } from '../../../src/usage/store-calls.ts';
+import { countersIn } from '../../ceilings/quota-harness.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { type CallChanges, clockAt, noon, settledCall } from '../../journal/calls.ts';
+
+const dayMs = 86_400_000;
+const scopes: readonly Scope[] = ['project', 'key', 'source', 'model', 'task'];
+const sums: readonly Measure[] = [
+  ...(['calls', 'vendor_calls', 'slots', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input'] as const),
+  ...(['tokens_cache_write', 'tokens_output', 'cache_hits', 'cache_lookups', 'failovers'] as const),
+];
+
+async function newProject(database: Database) {
+  const projectId = randomUUID();
+  await database.query('insert into projects (id, slug, name) values ($1::uuid, $2::text, $2::text)', [projectId, projectId]);
+  const owner = { projectId, keyId: randomUUID() };
+  return {
+    ...owner,
+    call: ({ metadata = {}, ...changes }: CallChanges = {}) => settledCall({ ...changes, metadata: { ...owner, ...metadata } }),
+  };
+}
+
+const store = (database: Database, calls: readonly SettledCall[]) => database.transaction((tx) => storeCalls(tx, calls));
+
+async function maintain(database: Database): Promise<void> {
+  while (!(await maintainRollups(database)));
+}
+
+/** Sums by name, from the rollups as readers combine them, and from the call rows alone. */
+async function compare(database: Database, projectId: string, scope: Scope, period: Period): Promise<[unknown, unknown]> {
+  const read = async (text: (parameters: ReturnType<typeof createParameters>) => string) => {
+    const parameters = createParameters();
+    const columns = sums.map((measure) => `sum(${measure})::text as ${measure}`).join(', ');
+    return database.query(
+      `select name, ${columns} from (${text(parameters)}) as part group by name having sum(calls) <> 0 order by name`,
+      parameters.values,
+    );
+  };
+  const rollups = await read((parameters) => selectParts({ projectId, scope, periods: [period] }, sums, parameters));
+  // Periods without whole spans are read from the rows.
+  const minutes = Array.from({ length: Math.ceil((period.to - period.from) / 60_000) }, (_none, n) => {
+    const from = period.from + n * 60_000;
+    return { from, to: Math.min(from + 60_000, period.to) };
+  });
+  const rows = await read((parameters) => selectParts({ projectId, scope, periods: minutes }, sums, parameters));
+  return [rollups, rows];
+}
+
+const outcomes: readonly Outcome[] = ['ok', 'ok', 'failed', 'client_left'];
+
+describeDatabases('rollups', (database) => {
+  /** As by a version of the server before the rollups: not counted until they are filled in. */
+  const forget = async (): Promise<void> => {
+    await maintain(database());
+    await database().query('update calls set in_rollups = false');
+    for (const table of ['usage_rollups', 'usage_increments']) await database().query(`delete from ${table}`);
+    await database().query(`update usage_rollup_fill set filled_from = 'ffffffff-ffff-ffff-ffff-ffffffffffff'`);
+  };
+
+  test('are the sums of the rows while calls are stored, corrected and deleted, older ones filled in, and increments merged', async () => {
+    const { projectId, call } = await newProject(database());
+    const [from, to] = [noon - 2 * dayMs + 123_456, noon + 3_723_000];
+    let number = 0;
+    const some = (count: number): SettledCall[] =>
+      Array.from({ length: count }, () => {
+        number += 1;
+        const attempts = settledCall().result.attempts.slice(0, 1);
+        const second = attempts.map((attempt) => ({ ...attempt, n: 2 }));
+        return call({
+          metadata: {
+            startedAt: from - 5_000 + Math.floor((((number * 7_919) % 1_000) / 1_000) * (to - from + 10_000)),
+            source: `s${number % 3}`,
+            correlation: { ...noCorrelation, taskId: number % 4 === 0 ? null : `t${number % 5}` },
+            ...(number % 11 === 0 && { takesNoSlot: true }),
+          },
+          result: {
+            model: number % 7 === 0 ? null : `m/${number % 2}`,
+            outcome: outcomes[number % 4] ?? 'ok',
+            costNanos: number % 6 === 0 ? null : number * 1_000,
+            cache: number % 9 === 0 ? 'hit' : number % 2 === 0 ? 'miss' : null,
+            attempts: number % 9 === 0 ? [] : number % 8 === 0 ? [...attempts, ...second] : attempts,
+          },
+        });
+      });
+    const check = async (): Promise<void> => {
+      for (const scope of scopes) {
+        const [rollups, rows] = await compare(database(), projectId, scope, { from, to });
+        expect(rollups).toEqual(rows);
+      }
+    };
+    await store(database(), some(150));
+    await forget();
+    await check();
+    const older = await database().query<{ id: string }>('select id from calls where project_id = $1::uuid order by id', [projectId]);
+    const correct = (ids: readonly { id: string }[]) =>
+      database().transaction((tx) =>
+        correctCalls(
+          tx,
+          ids.map(({ id }) => ({ callId: id, outcome: 'failed' as const, code: null, costNanos: 7, estimated: true })),
+        ),
+      );
+    await store(database(), some(30));
+    await correct(older.slice(0, 5));
+    await database().query('select fill_usage_rollups(60)');
+    await check();
+    // Of these some are filled in, and some are not.
+    await correct(older.slice(60, 120));
+    await database().query('delete from calls where id = any($1::uuid[])', [older.slice(85, 95).map(({ id }) => id)]);
+    await check();
+    await maintain(database());
+    await check();
+    await store(database(), some(20));
+    await correct(older.slice(100, 130));
+    await check();
+    await maintain(database());
+    await check();
+    const [left] = await database().query("select count(*) as increments from usage_increments where start < now() - interval '1 day'");
+    expect(left).toEqual({ increments: 0 });
+  });
+
+  test('have a histogram of durations within 5 %, also of corrected calls', async () => {
+    const { projectId, call } = await newProject(database());
+    const durations = [0, 1, 3, 12, 99, 1_000, 12_345, 2_000_000_000];
+    const calls = durations.map((durationMs) => call({ result: { durationMs } }));
+    await store(database(), calls);
+    await maintain(database());
+    const failed = call({ result: { durationMs: 50 } });
+    await store(database(), [failed]);
+    await database().query(`update calls set outcome = 'failed' where id = $1::uuid`, [failed.metadata.id]);
+    const read = async () => {
+      const parameters = createParameters();
+      const periods = [{ from: noon - dayMs / 2, to: noon + dayMs / 2 }];
+      const histogram = selectHistogram({ projectId, scope: 'project', periods }, 'durations', parameters);
+      const rows = await database().query<{ slot: number; n: number }>(
+        `select slot, sum(n)::integer as n from (${histogram}) as counted group by slot having sum(n) <> 0 order by slot`,
+        parameters.values,
+      );
+      return rows.flatMap(({ slot, n }) => Array.from({ length: n }, () => valueOfSlot(slot)));
+    };
+    const unmerged = await read();
+    await maintain(database());
+    expect(await read()).toEqual(unmerged);
+    expect(unmerged).toHaveLength(durations.length);
+    for (const [index, value] of unmerged.entries())
+      expect(Math.abs(value - (durations[index] ?? 0))).toBeLessThanOrEqual((durations[index] ?? 0) * 0.052);
+  });
+
+  test('give a new counter the usage of its window, while older calls are filled in', async () => {
+    const { projectId, keyId, call } = await newProject(database());
+    const starts = [noon, noon - dayMs, noon - 40 * dayMs, noon + 10];
+    await store(
+      database(),
+      starts.map((startedAt) => call({ metadata: { startedAt, source: 'app' }, result: { tokens: { ...noTokens, output: 3 } } })),
+    );
+    await forget();
+    const counters: readonly (readonly [CeilingName, WindowKind])[] = [
+      ['cost', 'minute'],
+      ['cost', 'day'],
+      ['cost', 'month'],
+      ['cost', 'total'],
+      ['calls', 'month'],
+      ['rpm', 'minute'],
+      ['tpm', 'minute'],
+    ];
+    const acquireAll = async (suffix: string): Promise<void> => {
+      const sources = [
+        ['key', keyId],
+        ['source', 'app'],
+        ['project', ''],
+      ] as const;
+      for (const [scope, scopeId] of sources)
+        for (const [ceiling, window] of counters)
+          await createLeaseStore(database()).acquire({
+            ...{
+              process: randomUUID(),
+              generation: 1,
+              isLeaseExpected: false,
+              limit: 1e9,
+              need: 1,
+              demand: 1,
+              defaultGrant: 1,
+              takesRemainder: false,
+            },
+            counter: { projectId, scope, scopeId, ceiling, window, ...windowAt(window, noon) },
+          });
+      const created = await countersIn(database(), projectId);
+      expect([suffix, created.length]).toEqual([suffix, sources.length * counters.length]);
+      for (const counter of created) expect([suffix, counter.settled]).toEqual([suffix, counter.rows]);
+      await database().query('delete from limit_counters where project_id = $1::uuid', [projectId]);
+    };
+    await acquireAll('unfilled');
+    await database().query('select fill_usage_rollups(2)');
+    await acquireAll('filled in part');
+    await maintain(database());
+    await acquireAll('filled');
+    await store(database(), [call({ metadata: { startedAt: noon + 20, source: 'app' }, result: { tokens: { ...noTokens, output: 3 } } })]);
+    await acquireAll('with increments');
+  });
+
+  test('keep no task of an erased subject', async () => {
+    const { projectId, call } = await newProject(database());
+    const ofTask = (taskId: string, subject: string | null) =>
+      call({ metadata: { correlation: { ...noCorrelation, taskId }, memory: { mode: 'write', explicitWrite: false, subject } } });
+    await store(database(), [ofTask('of ann', 'ann'), ofTask('shared', 'ann'), ofTask('shared', null)]);
+    await maintain(database());
+    await store(database(), [ofTask('of ann', 'ann'), ofTask('of ann later', 'ann')]);
+    const tasks = async () => {
+      const rows = await database().query<{ name: string }>(
+        `select distinct name from (
+           select name from usage_rollups where project_id = $1::uuid and scope = 'task' and calls <> 0
+           union all select name from usage_increments where project_id = $1::uuid and scope = 'task'
+           union all select name from usage_rollups where project_id = $1::uuid and scope = 'task'
+         ) as named where name is not null order by name`,
+        [projectId],
+      );
+      return rows.map(({ name }) => name);
+    };
+    expect(await tasks()).toEqual(['of ann', 'of ann later', 'shared']);
+    await createErase({ database: database(), clock: clockAt(noon) })({ projectId, subject: 'ann', askedBy: 'key:test' });
+    expect(await tasks()).toEqual(['shared']);
+    const [rollups, rows] = await compare(database(), projectId, 'task', { from: noon - 86_400_000, to: noon + 3_600_000 });
+    expect(rollups).toEqual(rows);
+  });
+});
