@@ -23,13 +23,13 @@ export function createPrograms() {
     /**
      * Starts a command of the gateway and waits for its address in the output.
      * @param {'start' | 'demo-vendor'} command
-     * @param {{ env?: NodeJS.ProcessEnv, flags?: string[] }} options flags are Node's
+     * @param {{ env?: NodeJS.ProcessEnv, flags?: string[], cwd?: string }} options flags are Node's; cwd: another checkout
      * @returns {Promise<Program>}
      */
-    async start(command, { env = {}, flags = [] }) {
+    async start(command, { env = {}, flags = [], cwd = root }) {
       const own = { PORT: '0', HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_ADMIN_TOKEN: adminToken };
       const child = spawn(process.execPath, [...flags, 'src/main.ts', command], {
-        cwd: root,
+        cwd,
         env: { ...process.env, ...own, ...env },
         stdio: ['ignore', 'pipe', 'pipe'],
       });

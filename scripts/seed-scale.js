@@ -68,7 +68,7 @@ async function seed() {
   await step('projects, keys, prices', async () => {
     for (const statement of [...insertProjects(shape), ...insertKeys(shape, keyIds), ...insertPrices(shape)]) await pool.query(statement);
   });
-  await step('phrases and vectors', () => createMaterial(runAll));
+  await step('phrases and vectors', () => createMaterial(shape, runAll));
   const dropped = await dropIndexes(pool, memoryTables);
   await step(`${calls} calls`, () => seedCalls(shape, keyIds, runAll));
   await step(`${memories} memories, stored texts`, () => seedMemory(shape, runAll));

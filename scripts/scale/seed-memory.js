@@ -30,17 +30,12 @@ import {
 /** @typedef {import('./shape.js').Shape} Shape */
 /** @typedef {import('./seed-calls.js').RunAll} RunAll */
 
-const phraseCount = 30_000;
-const paragraphCount = 5_000;
-const topics = 200;
-const smallTopics = 8_000;
-const noises = 12_000;
 const passagesPerConversation = 12;
 const sliceRows = 100_000;
 
-/** Phrases and vectors that rows are combined from; in a schema that is dropped at the end. @param {RunAll} runAll */
-export async function createMaterial(runAll) {
-  const vectorCount = topics + smallTopics + noises;
+/** Phrases and vectors that rows are combined from; in a schema that is dropped at the end. @param {Shape} shape @param {RunAll} runAll */
+export async function createMaterial(shape, runAll) {
+  const vectorCount = shape.topics + shape.smallTopics + shape.noises;
   await runAll(['create schema seed_scale']);
   await runAll([
     'create unlogged table seed_scale.phrases (n integer primary key, text text not null)',
@@ -50,18 +45,18 @@ export async function createMaterial(runAll) {
   await runAll([
     `insert into seed_scale.phrases
      select n, (select string_agg(${wordSql('hashint8extended(n * 100 + w, 3)')}, ' ') from generate_series(1, 7) w)
-       from generate_series(0, ${phraseCount - 1}) n`,
+       from generate_series(0, ${shape.phrases - 1}) n`,
     // Topics weigh 1, small topics 0.8, noise 0.6.
     `insert into seed_scale.vectors
      select n, (select array_agg((weight * ${normalSql} * 2 / sqrt(${dims}))::real)
                   from generate_series(1, ${dims}) d cross join lateral (select hashint8extended(n * ${dims} + d, 4) as h offset 0) as hashed)::halfvec
        from generate_series(0, ${vectorCount - 1}) n
-      cross join lateral (select case when n < ${topics} then 1 when n < ${topics + smallTopics} then 0.8 else 0.6 end as weight) as weighted`,
+      cross join lateral (select case when n < ${shape.topics} then 1 when n < ${shape.topics + shape.smallTopics} then 0.8 else 0.6 end as weight) as weighted`,
   ]);
   await runAll([
     `insert into seed_scale.paragraphs
      select n, (select string_agg(text, '. ') from seed_scale.phrases phrase where phrase.n between n * 5 and n * 5 + 11)
-       from generate_series(0, ${paragraphCount - 1}) as numbered (n)`,
+       from generate_series(0, ${shape.paragraphs - 1}) as numbered (n)`,
   ]);
   await runAll(['analyze seed_scale.phrases', 'analyze seed_scale.paragraphs', 'analyze seed_scale.vectors']);
 }
@@ -99,15 +94,15 @@ function slices(count) {
   }));
 }
 
-/** Rows of memories `from` to `to`: the hash of each, its project, and its two phrases. @param {{ from: number, to: number }} slice */
-const itemRows = ({ from, to }) => `
+/** Rows of memories `from` to `to`: the hash of each, its project, and its two phrases. @param {Shape} shape @param {{ from: number, to: number }} slice */
+const itemRows = (shape, { from, to }) => `
       from generate_series(${from}::bigint, ${to}::bigint) as numbered (i)
      cross join lateral (select hashint8extended(i, 5) as h offset 0) as hashed
      cross join lateral (
        select case when i < ${smallMemories} then ${projectCount} else ${projectNumber('h')} end as project,
               i >= ${smallMemories} and (h >> 33) & 15 = 0 as is_closed offset 0) as chosen
-      join seed_scale.phrases first on first.n = ${pick('h', 12, phraseCount)}
-      join seed_scale.phrases second on second.n = ${pick('h', 27, phraseCount)}`;
+      join seed_scale.phrases first on first.n = ${pick('h', 12, shape.phrases)}
+      join seed_scale.phrases second on second.n = ${pick('h', 27, shape.phrases)}`;
 const itemText = `first.text || ' ' || second.text`;
 
 /** @param {Shape} shape @param {{ from: number, to: number }} slice */
@@ -120,7 +115,7 @@ function insertItems(shape, slice) {
       (h >> 20) & 8191 = 0, case when (h >> 9) & 31 = 0 then 'person' when (h >> 9) & 1 = 0 then 'agent' else 'observed' end, 'key:scal0001',
       case when is_closed then 'closed' else 'live' end, case when (h >> 14) & 31 = 0 then 1 else 0 end, case when (h >> 19) & 255 = 0 then 2 else 0 end,
       at, at, case when is_closed then at + interval '1 day' end, ${sha256(itemText)}
-    ${itemRows(slice)}
+    ${itemRows(shape, slice)}
      cross join lateral (select ${timeOf(memoryMs(shape, 'i'))} as at) as timed`;
 }
 
@@ -131,21 +126,21 @@ function insertItemPassages(shape, slice) {
     select (${uuidArray(shape.projects)})[project], ${subject('h')}, ${itemId(shape, 'i')},
       (array['fact', 'fact', 'fact', 'preference', 'preference', 'decision', 'event', 'procedure'])[1 + ((h >> 3) & 7)], ${itemText},
       ${lexemesSql(itemText)}, ${tokenizerVersion}, ${vectorSql}, ${dims}, '${embeddingModel}'
-    ${itemRows(slice)}
-    ${vectorJoins('hashint8extended(i, 6)')}
+    ${itemRows(shape, slice)}
+    ${vectorJoins(shape, 'hashint8extended(i, 6)')}
      where not is_closed`;
 }
 
 const vectorSql = 'l2_normalize(topic.v + small.v + noise_a.v + noise_b.v)';
 
-/** @param {string} hash */
-function vectorJoins(hash) {
+/** @param {Shape} shape @param {string} hash */
+function vectorJoins(shape, hash) {
   return `
      cross join lateral (select ${hash} as vh offset 0) as vector_hash
-      join seed_scale.vectors topic on topic.n = ${pick('vh', 0, topics)}
-      join seed_scale.vectors small on small.n = ${topics} + ${pick('vh', 0, topics)} * ${smallTopics / topics} + ${pick('vh', 20, smallTopics / topics)}
-      join seed_scale.vectors noise_a on noise_a.n = ${topics + smallTopics} + ${pick('vh', 30, noises)}
-      join seed_scale.vectors noise_b on noise_b.n = ${topics + smallTopics} + ${pick('vh', 42, noises)}`;
+      join seed_scale.vectors topic on topic.n = ${pick('vh', 0, shape.topics)}
+      join seed_scale.vectors small on small.n = ${shape.topics} + ${pick('vh', 0, shape.topics)} * ${shape.smallTopics / shape.topics} + ${pick('vh', 20, shape.smallTopics / shape.topics)}
+      join seed_scale.vectors noise_a on noise_a.n = ${shape.topics + shape.smallTopics} + ${pick('vh', 30, shape.noises)}
+      join seed_scale.vectors noise_b on noise_b.n = ${shape.topics + shape.smallTopics} + ${pick('vh', 42, shape.noises)}`;
 }
 
 /** The hash and the project of each conversation. @param {{ from: number, to: number }} slice */
@@ -165,8 +160,8 @@ function insertConversations(shape, slice) {
       ${sha256(`'tip' || c`)}, ${sha256(`'tip message' || c`)},
       ${timeOf(callMs(shape, `(c * ${callsPerConversation})`))}, ${timeOf(callMs(shape, last))}, ${timeOf(callMs(shape, last))}
     ${conversationRows(slice)}
-      join seed_scale.phrases title on title.n = ${pick('th', 0, phraseCount)}
-      join seed_scale.paragraphs paragraph on paragraph.n = ${pick('th', 20, paragraphCount)}`;
+      join seed_scale.phrases title on title.n = ${pick('th', 0, shape.phrases)}
+      join seed_scale.paragraphs paragraph on paragraph.n = ${pick('th', 20, shape.paragraphs)}`;
 }
 
 /** @param {Shape} shape @param {{ from: number, to: number }} slice */
@@ -178,9 +173,9 @@ function insertConversationPassages(shape, slice) {
       ${tokenizerVersion}, ${vectorSql}, ${dims}, '${embeddingModel}'
     ${conversationRows(slice)}
      cross join lateral (select hashint8extended(c * ${passagesPerConversation} + p, 8) as ph from generate_series(1, ${passagesPerConversation}) p) as passages
-      join seed_scale.phrases phrase on phrase.n = ${pick('ph', 0, phraseCount)}
-      join seed_scale.paragraphs paragraph on paragraph.n = ${pick('ph', 20, paragraphCount)}
-    ${vectorJoins('ph')}`;
+      join seed_scale.phrases phrase on phrase.n = ${pick('ph', 0, shape.phrases)}
+      join seed_scale.paragraphs paragraph on paragraph.n = ${pick('ph', 20, shape.paragraphs)}
+    ${vectorJoins(shape, 'ph')}`;
 }
 
 /** Each call adds a question and a response to its conversation. @param {Shape} shape @param {{ from: number, to: number }} slice */
@@ -195,7 +190,7 @@ function insertTexts(shape, slice) {
      select (${uuidArray(shape.projects)})[project], ${hash('position')}, case when position > 0 then ${hash('(position - 1)')} end,
        case position % 2 when 0 then 'user' else 'assistant' end, jsonb_build_object('text', paragraph.text, 'tool_calls', '[]'::jsonb), ${at}
      ${places}
-       join seed_scale.paragraphs paragraph on paragraph.n = (${pick('th', 20, paragraphCount)} + position) % ${paragraphCount}`,
+       join seed_scale.paragraphs paragraph on paragraph.n = (${pick('th', 20, shape.paragraphs)} + position) % ${shape.paragraphs}`,
     `insert into conversation_parts (conversation_id, position, part_hash, place_key, message_hash, call_id, created_at)
      select ${conversationId(shape, 'c')}, position, ${hash('position')}, ${sha256(`'place' || c || '/' || position`)},
        ${sha256(`'message' || c || '/' || position`)}, case position % 2 when 1 then ${callId(shape, call('position / 2'))} end, ${at}

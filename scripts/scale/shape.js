@@ -24,14 +24,20 @@ export const models = [
   { name: 'scale/mini', input: 50, output: 200 },
 ];
 
-/** @typedef {{ startMs: number, endMs: number, calls: number, memories: number, projects: readonly string[] }} Shape */
+/**
+ * `topics` and what follows is the material that texts and vectors are combined from.
+ * @typedef {{ startMs: number, endMs: number, calls: number, memories: number, projects: readonly string[], topics: number, smallTopics: number, noises: number, phrases: number, paragraphs: number }} Shape
+ */
 
 /** Six months, the last of which is this one. @param {number} calls @param {number} memories @param {readonly string[]} projects @returns {Shape} */
 export function createShape(calls, memories, projects) {
   const endMs = systemClock.now();
   let startMs = monthAt(endMs).start;
   for (let month = 1; month < 6; month += 1) startMs = monthAt(startMs - 1).start;
-  return { startMs, endMs, calls, memories, projects };
+  const topics = clamp(memories / 5_000, 5, 200);
+  const phrases = clamp(memories / 33, 500, 30_000);
+  const material = { topics, smallTopics: 40 * topics, noises: 60 * topics, phrases, paragraphs: Math.floor(phrases / 6) };
+  return { startMs, endMs, calls, memories, projects, ...material };
 }
 
 /** Bits of a hash as a number below `range`. @param {string} hash @param {number} shift @param {number} range */
@@ -84,3 +90,8 @@ export const timeOf = (ms) => `to_timestamp(${ms} / 1000.0::float8)`;
 
 /** @param {readonly string[]} ids */
 export const uuidArray = (ids) => `'{${ids.join(',')}}'::uuid[]`;
+
+/** @param {number} value @param {number} least @param {number} most */
+function clamp(value, least, most) {
+  return Math.round(Math.min(most, Math.max(least, value)));
+}

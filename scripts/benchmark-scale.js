@@ -1,0 +1,189 @@
+/**
+ * `npm run benchmark-scale`: runs every read of the API and of the console, and the work that touches many rows, on a database that `npm run
+ * seed-scale` filled, through the real service. Prints median and p99, the rows that were read and the nodes of the plans; writes the same as
+ * JSON. Fails when a route responds with a server error, and on a sequential scan of a large table that is not on the list in
+ * `scripts/scale/plans.js`.
+ *
+ *   npm run benchmark-scale -- [--data <folder>] [--checkout <folder>] [--only <expression>] [--rounds 20] [--json <file>]
+ *
+ * The database is that of DATABASE_URL, or the private server whose folder seed-scale kept. The service may be that of another checkout, to
+ * compare two versions; a newer one migrates the database first. Calls, erasures and deleted conversations remain in the database.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import process from 'node:process';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { request } from 'undici';
+import { adminToken, createPrograms } from './programs.js';
+import { createOperations } from './scale/operations.js';
+import { allowedScans, explainAll, forbiddenScans, readStatements } from './scale/plans.js';
+import { listReads } from './scale/reads.js';
+import { prepareSample } from './scale/sample.js';
+import { openScaleServer } from './scale/server.js';
+import { startVendor } from './scale/vendor.js';
+
+const { values } = parseArgs({
+  options: {
+    data: { type: 'string' },
+    checkout: { type: 'string', default: '.' },
+    only: { type: 'string', default: '' },
+    rounds: { type: 'string', default: '20' },
+    json: { type: 'string' },
+  },
+});
+const rounds = Number(values.rounds);
+const checkout = resolve(values.checkout);
+const only = new RegExp(values.only, 'i');
+/** A slow read is repeated less often. */
+const budgetMs = 5_000;
+const minRounds = 3;
+/** Of a CSV: it may have millions of rows. */
+const maxBytes = 1_000_000;
+
+/** @typedef {{ title: string, status: number, median: number, p99: number, rows: number, nodes: string[], slowest: string, error?: string }} Row */
+
+const server = await openScaleServer(values.data);
+const folder = await mkdtemp(join(tmpdir(), 'gateway-scale-'));
+const programs = createPrograms();
+const client = new pg.Client({ connectionString: server.url });
+await client.connect();
+const vendor = await startVendor(client);
+try {
+  const statementsFile = join(folder, 'statements.jsonl');
+  await writeFile(statementsFile, '');
+  const config = join(folder, 'gateway.yaml');
+  await writeFile(config, vendor.yaml);
+  const startedAt = performance.now();
+  const gateway = await programs.start('start', {
+    cwd: checkout,
+    env: {
+      DATABASE_URL: server.url,
+      GATEWAY_CONFIG: config,
+      GATEWAY_DATA_DIR: join(folder, 'data'),
+      LOG_LEVEL: 'warn',
+      STATEMENTS_FILE: statementsFile,
+    },
+    flags: ['--import', new URL('./scale/record-statements.js', import.meta.url).href],
+  });
+  console.log(`service of ${values.checkout} started, schema migrated: ${((performance.now() - startedAt) / 1_000).toFixed(1)} s\n`);
+  await measure(gateway.url, statementsFile);
+} finally {
+  await programs.stopAll();
+  await client.end();
+  await vendor.stop();
+  await server.stop();
+  await rm(folder, { recursive: true, force: true });
+}
+
+/** @param {string} url @param {string} statementsFile */
+async function measure(url, statementsFile) {
+  const { sample, cookie } = await prepareSample({ client, url });
+  const reads = (await listReads(checkout, sample)).filter(({ title }) => only.test(title));
+  const background = await idleStatements(statementsFile);
+  /** @type {string[]} */
+  const problems = [];
+  /** @type {Row[]} */
+  const rows = [];
+  const print = (/** @type {Row} */ row) => {
+    rows.push(row);
+    const shown = row.nodes.join(', ');
+    console.log(
+      `| ${row.title} | ${row.status} | ${row.median.toFixed(1)} | ${row.p99.toFixed(1)} | ${row.rows} | ${shown.length > 160 ? `${shown.slice(0, 160)}…` : shown} |`,
+    );
+  };
+  console.log('| What | Status | Median ms | p99 ms | Rows read | Plan |\n| --- | --- | --- | --- | --- | --- |');
+  for (const read of reads) {
+    const from = (await readStatements(statementsFile, 0)).end;
+    const times = [];
+    let status = 0;
+    for (let total = 0; times.length < rounds && (total < budgetMs || (times.length < minRounds && total < 4 * budgetMs)); ) {
+      const started = performance.now();
+      status = await send(url, read, { key: sample.key, cookie });
+      const took = performance.now() - started;
+      times.push(took);
+      total += took;
+    }
+    if (status >= 500) problems.push(`${read.title}: status ${status}`);
+    const { statements } = await readStatements(statementsFile, from);
+    const plans = await explainAll(
+      client,
+      statements.filter(({ text }) => !background.has(text)),
+    );
+    problems.push(...forbiddenScans(plans).map((scan) => `${read.title}: ${scan}`));
+    print({ title: read.title, status, ...summarizeTimes(times), ...summarizePlans(plans) });
+  }
+  for (const operation of createOperations({ url, client, sample, checkout, databaseUrl: server.url, adminToken })) {
+    if (!only.test(operation.title)) continue;
+    const from = (await readStatements(statementsFile, 0)).end;
+    const results = await operation.run();
+    const { statements } = await readStatements(statementsFile, from);
+    const plans = operation.explains
+      ? await explainAll(
+          client,
+          [...statements, ...operation.explains()].filter(({ text }) => !background.has(text)),
+        )
+      : [];
+    problems.push(...forbiddenScans(plans).map((scan) => `${operation.title}: ${scan}`));
+    for (const { title, times, note } of results) {
+      const summary = summarizePlans(plans);
+      print({ title: `${title}${note ? `: ${note}` : ''}`, status: 200, ...summarizeTimes(times), ...summary });
+    }
+  }
+  if (values.json) await writeFile(values.json, JSON.stringify({ checkout: values.checkout, rows, problems, allowedScans }, null, 1));
+  if (problems.length > 0) {
+    console.log(`\n${[...new Set(problems)].join('\n')}`);
+    process.exitCode = 1;
+  }
+}
+
+/** @param {string} url @param {import('./scale/reads.js').Read} read @param {{ key: string, cookie: string }} secrets */
+async function send(url, { method = 'GET', path, auth, body, headers = {} }, { key, cookie }) {
+  const credentials = {
+    key: { authorization: `Bearer ${key}` },
+    admin: { authorization: `Bearer ${adminToken}` },
+    session: { cookie, accept: 'text/html' },
+    none: {},
+  };
+  const response = await request(url + path, {
+    method: /** @type {'GET'} */ (method),
+    headers: { ...credentials[auth], ...(body && { 'content-type': 'application/json' }), ...headers },
+    ...(body && { body: JSON.stringify(body) }),
+    headersTimeout: 120_000,
+    bodyTimeout: 120_000,
+  });
+  let bytes = 0;
+  for await (const chunk of response.body) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) break;
+  }
+  return response.statusCode;
+}
+
+/** What the service does without requests. @param {string} statementsFile */
+async function idleStatements(statementsFile) {
+  const { end } = await readStatements(statementsFile, 0);
+  await new Promise((done) => setTimeout(done, 6_000));
+  const { statements } = await readStatements(statementsFile, end);
+  return new Set(statements.map(({ text }) => text));
+}
+
+/** @param {readonly number[]} times */
+function summarizeTimes(times) {
+  const sorted = times.toSorted((one, other) => one - other);
+  const at = (/** @type {number} */ share) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+  return { median: at(0.5), p99: at(0.99) };
+}
+
+/** @param {readonly import('./scale/plans.js').Plan[]} plans */
+function summarizePlans(plans) {
+  const slowest = plans.toSorted((one, other) => other.ms - one.ms)[0];
+  const failed = plans.find(({ error }) => error)?.error;
+  return {
+    rows: plans.reduce((sum, plan) => sum + plan.rows, 0),
+    nodes: slowest?.nodes ?? [],
+    slowest: slowest ? `${slowest.ms.toFixed(1)} ms: ${slowest.text}` : '',
+    ...(failed && { error: failed }),
+  };
+}

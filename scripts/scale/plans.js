@@ -1,0 +1,91 @@
+/** Explains recorded statements: which nodes their plans have, how many rows they read, and which sequential scans are not allowed. */
+import { readFile } from 'node:fs/promises';
+
+/** @typedef {{ text: string, values: (string | null)[], settings: string[] }} Statement */
+/** @typedef {{ text: string, ms: number, rows: number, nodes: string[], scans: string[], error?: string }} Plan */
+
+/** Tables that grow with calls, messages and passages. */
+const largeTables = /^(calls|attempts|call_texts|parts|conversation_parts|conversations|memory_passages|memory_items)(_|$)/;
+/** A scan of fewer rows: an empty partition, or one that has just begun. */
+const smallScan = 5_000;
+
+/** Sequential scans that are right, by a part of the statement. */
+export const allowedScans = [
+  { part: 'ts_stat', reason: 'samples the newest passages of a project, once a day' },
+  { part: 'select distinct model from calls', reason: 'reprice without models reads every call of its window' },
+];
+
+/** Statements that the file got from byte `from` on. @param {string} file @param {number} from @returns {Promise<{ statements: Statement[], end: number }>} */
+export async function readStatements(file, from) {
+  const bytes = await readFile(file);
+  const end = bytes.lastIndexOf(10) + 1;
+  const lines = bytes.subarray(from, end).toString().split('\n').filter(Boolean);
+  return { statements: lines.map((line) => JSON.parse(line)), end: Math.max(from, end) };
+}
+
+/** Above this time a statement with the same values is explained only once for all reads. */
+const slowMs = 3_000;
+/** @type {Map<string, Plan>} */
+const slowPlans = new Map();
+
+/** Each statement once; its plan from an execution that is rolled back. @param {import('pg').Client} client @param {readonly Statement[]} statements */
+export async function explainAll(client, statements) {
+  /** @type {Plan[]} */
+  const plans = [];
+  const distinct = new Map(statements.map((statement) => [statement.text.replaceAll(/\s+/g, ' '), statement]));
+  for (const [text, { text: sql, values, settings }] of distinct) {
+    if (!/^\s*(select|with|insert|update|delete|\()/i.test(sql) || /pg_notify|pg_advisory|pg_sleep|nextval/.test(sql)) continue;
+    const key = `${text} ${JSON.stringify(values)}`;
+    const known = slowPlans.get(key);
+    if (known) {
+      plans.push(known);
+      continue;
+    }
+    try {
+      await client.query('begin');
+      for (const setting of settings) await client.query(setting);
+      await client.query(`set local statement_timeout = '120s'`);
+      const { rows } = await client.query(`explain (analyze, buffers, format json) ${sql}`, values);
+      const plan = { text: text.slice(0, 300), ...summarize(rows[0]['QUERY PLAN'][0]) };
+      plans.push(plan);
+      if (plan.ms > slowMs) slowPlans.set(key, plan);
+    } catch (error) {
+      plans.push({ text: text.slice(0, 300), ms: 0, rows: 0, nodes: [], scans: [], error: String(error) });
+    } finally {
+      await client.query('rollback');
+    }
+  }
+  return plans;
+}
+
+/** @param {any} explained */
+function summarize(explained) {
+  /** @type {Set<string>} */
+  const nodes = new Set();
+  /** @type {string[]} */
+  const scans = [];
+  let rows = 0;
+  const visit = (/** @type {any} */ node) => {
+    const type = String(node['Node Type']);
+    const read =
+      ((node['Actual Rows'] ?? 0) + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)) *
+      (node['Actual Loops'] ?? 1);
+    const relation = node['Relation Name'];
+    if (relation) rows += read;
+    if (/Seq Scan/.test(type) && largeTables.test(relation) && read > smallScan) scans.push(`${relation} (${Math.round(read)} rows)`);
+    if (!/^(Limit|Result|Append|Subquery Scan|CTE Scan|Function Scan|ModifyTable|Aggregate|Nested Loop|Values Scan|Unique)$/.test(type))
+      nodes.add(/Scan/.test(type) ? `${type} ${withoutMonth(String(node['Index Name'] ?? relation ?? ''))}`.trim() : type);
+    for (const child of node.Plans ?? []) visit(child);
+  };
+  visit(explained.Plan);
+  return { ms: explained['Execution Time'] + explained['Planning Time'], rows: Math.round(rows), nodes: [...nodes], scans };
+}
+
+/** @param {string} name */
+const withoutMonth = (name) => name.replace(/_(\d{4}_\d{2}|default)/, '');
+
+/** Sequential scans of large tables that no rule allows. @param {readonly Plan[]} plans */
+export const forbiddenScans = (plans) =>
+  plans.flatMap(({ text, scans }) =>
+    scans.length > 0 && !allowedScans.some(({ part }) => text.includes(part)) ? [`${scans.join(', ')}: ${text.slice(0, 160)}`] : [],
+  );

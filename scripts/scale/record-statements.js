@@ -1,0 +1,40 @@
+/**
+ * Loaded into a service (`node --import`): appends each statement that it sends to PostgreSQL to the file of STATEMENTS_FILE, one JSON value
+ * per line. Uses the service's own copy of `pg`, also of another checkout.
+ */
+import { appendFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import process from 'node:process';
+
+const file = process.env['STATEMENTS_FILE'] ?? '';
+const require = createRequire(join(process.cwd(), 'package.json'));
+/** @type {typeof import('pg')} */
+const { Client } = require('pg');
+/** @type {{ prepareValue: (value: unknown) => string | Buffer | null }} */
+const { prepareValue } = require('pg/lib/utils');
+const original = Client.prototype.query;
+
+/** Settings of a transaction hold until it ends, so that its statements are explained with them. @type {WeakMap<object, string[]>} */
+const settings = new WeakMap();
+
+// @ts-expect-error one signature for all of them
+Client.prototype.query = function (/** @type {unknown[]} */ ...args) {
+  const [config, values] = args;
+  const text = typeof config === 'string' ? config : String(Object(config)['text'] ?? '');
+  const given = Array.isArray(values) ? values : (Object(config)['values'] ?? []);
+  const literals = given.map((/** @type {unknown} */ value) => {
+    const prepared = prepareValue(value);
+    return Buffer.isBuffer(prepared) ? `\\x${prepared.toString('hex')}` : prepared;
+  });
+  if (/^\s*(begin|commit|rollback)/i.test(text)) settings.delete(this);
+  else if (/set_config/.test(text)) settings.set(this, [...(settings.get(this) ?? []), inline(text, literals)]);
+  else if (text !== '') appendFileSync(file, `${JSON.stringify({ text, values: literals, settings: settings.get(this) ?? [] })}\n`);
+  // @ts-expect-error as above
+  return original.apply(this, args);
+};
+
+/** @param {string} text @param {readonly (string | null)[]} literals */
+function inline(text, literals) {
+  return text.replaceAll(/\$(\d+)/g, (_, number) => `'${literals[Number(number) - 1] ?? ''}'`);
+}

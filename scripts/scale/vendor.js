@@ -1,0 +1,46 @@
+/** The vendor of `benchmark-scale`: a chat that responds at once, and embeddings that are stored vectors, so that search finds near ones. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { embeddingModel, models } from './shape.js';
+
+/** @param {import('pg').Client} client of the seeded database */
+export async function startVendor(client) {
+  const { rows } = await client.query(
+    'select embedding::text as vector from memory_passages tablesample system (0.2) where embedding is not null limit 200',
+  );
+  const vectors = rows.map(({ vector }) => JSON.parse(vector));
+  let requests = 0;
+  const usage = { prompt_tokens: 300, completion_tokens: 50, total_tokens: 350 };
+  const server = createServer(async (request, response) => {
+    for await (const _chunk of request);
+    requests += 1;
+    const body = request.url?.endsWith('/embeddings')
+      ? { object: 'list', model: 'embed', data: [{ object: 'embedding', index: 0, embedding: vectors[requests % vectors.length] }], usage }
+      : {
+          ...{ id: `chatcmpl-${requests}`, object: 'chat.completion', created: 1, model: 'mini', usage },
+          choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: `A short answer, number ${requests}.` } }],
+        };
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(body));
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' && address ? address.port : 0;
+  const price = (/** @type {typeof models[number]} */ { name, input, output }) =>
+    `  ${name}: { input: ${input / 1_000}, output: ${output / 1_000} }`;
+  return {
+    yaml: `
+providers:
+  scale: { base_url: "http://127.0.0.1:${port}/v1", api_key: any, dialect: chat }
+models:
+${models.map(price).join('\n')}
+  ${embeddingModel}: { input: 0.02, kind: embeddings }
+tiers:
+  standard: [scale/mini]
+  embed: [${embeddingModel}]
+`,
+    async stop() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
