@@ -16,6 +16,7 @@ import { reenqueueLearning } from '../../src/memory/triggers/learning-triggers.t
 import { createProject, putMemorySettings } from '../memory/calls.ts';
 import { createTestLearning, storeReadConversation } from '../memory/learning.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
+import { withFaultProxy } from '../support/fault-proxy.ts';
 import { createTestLog, describeSchedule, prepareTestBundle, sharedTemporal, until } from '../support/temporal.ts';
 import { temporalEnvironment } from '../support/temporal-program.ts';
 
@@ -141,6 +142,24 @@ describe('durable work', () => {
     await until('the workflow has ended', async () => (await handle.describe()).status.name === 'COMPLETED');
     await observer.close();
   });
+
+  test('waits while the network to Temporal passes nothing on, says so, and delivers the work once afterwards', () =>
+    withFaultProxy(`http://${shared().server.address}`, async (network) => {
+      await network.connect();
+      const temporal = { mode: 'external', address: new URL(network.url).host, namespace: 'half-open', createNamespace: true } as const;
+      const durable = start({ temporal });
+      await put('before');
+      await until('a conversation is read', () => read.includes('before'));
+      network.set({ silent: true });
+      await put('meanwhile');
+      await until('the outage is noticed', () => durable.waitReasons().includes('Temporal is unavailable'));
+      expect([await waiting(), read]).toEqual([1, ['before']]);
+      network.set({});
+      await until('the conversation is read', () => read.includes('meanwhile'));
+      await until('it is ready', () => durable.waitReasons().length === 0);
+      expect([await waiting(), read]).toEqual([0, ['before', 'meanwhile']]);
+      await durable.stop();
+    }));
 
   test('a batch whose start is refused is stopped if an operator ended its run, and else starts again', async () => {
     const { server } = shared();

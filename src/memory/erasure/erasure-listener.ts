@@ -2,11 +2,12 @@
  * Applies erasures in one process: purges its caches and redacts calls in flight immediately, then drains its journals and reports that in
  * `erasure_processes`, where the workflow waits for it.
  *
- * Erasures arrive by NOTIFY; unfinished ones are read at the start and after a lost connection. Failures are retried; every step may run
- * twice.
+ * Erasures arrive by NOTIFY. Unfinished ones are read at the start; after a notification or a lost connection also those that began since the
+ * last time, because an erasure does not wait for a process that was cut off for a minute. Failures are retried; every step may run twice.
  */
 import { createBackgroundLoop, type NextRun } from '../../core/background-loop.ts';
 import type { CallMetadata } from '../../core/call.ts';
+import { minIdAt } from '../../core/ids.ts';
 import { hashSubject } from '../../core/subject.ts';
 import type { Database } from '../../db/database.ts';
 import { toColumns } from '../../db/row-batches.ts';
@@ -28,11 +29,16 @@ export interface ErasureListenerOptions {
   readonly retryMs?: number;
 }
 
+/** Longer than the transaction of an erasure, which others see when it ends, by an id with the time at which it began. */
+const longestErasureMs = 3_600_000;
+
 export function createErasureListener(options: ErasureListenerOptions) {
   const { database, process, purgeCache, redactInFlight, drainJournals, logger, retryMs = 1_000 } = options;
   /** Erasures that this process has not finished. */
   const pending = new Map<string, { readonly tombstone: Tombstone; readonly purged: LocalPurge }>();
   let mustReload = true;
+  /** Time of the database at the last time that erasures were read: all that began before, and are visible, are known. */
+  let readAt: Date | null = null;
   let subscription: { stop(): Promise<void> } | null = null;
 
   const purge = (tombstone: Tombstone): LocalPurge => {
@@ -51,7 +57,7 @@ export function createErasureListener(options: ErasureListenerOptions) {
     if (mustReload) {
       mustReload = false;
       try {
-        for (const tombstone of await loadOpen()) purge(tombstone);
+        for (const tombstone of await loadMissed()) purge(tombstone);
       } catch (error) {
         mustReload = true;
         throw error;
@@ -87,16 +93,20 @@ export function createErasureListener(options: ErasureListenerOptions) {
     );
   };
 
-  const loadOpen = (): Promise<Tombstone[]> =>
-    database.query<Tombstone>(
+  const loadMissed = async (): Promise<Tombstone[]> => {
+    const [clock] = await database.query<{ now: Date }>('select now()');
+    const missed = await database.query<Tombstone>(
       `select id, project_id as "projectId", subject_sha256 as sha256, erased_at as "erasedAt"
          from erasures
-        where state <> 'done'
+        where (state <> 'done' or id >= $2::uuid)
           and not exists (select 1 from erasure_processes report
                            where report.erasure_id = erasures.id and report.process = $1::uuid and report.drained_at is not null)
         order by id`,
-      [process],
+      [process, readAt && minIdAt(readAt.getTime() - longestErasureMs)],
     );
+    readAt = clock?.now ?? null;
+    return missed;
+  };
 
   const reload = (): void => {
     mustReload = true;

@@ -1,0 +1,127 @@
+/** Partial failures of the network between the service and its database and vendors; of Temporal's: test/jobs/durable.test.ts. */
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Database } from '../../src/db/database.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
+import { createErase } from '../../src/memory/erasure/erase.ts';
+import { createErasureSteps } from '../../src/memory/erasure/erasure-steps.ts';
+import { createFaultProxy, type FaultProxy, type Faults } from '../support/fault-proxy.ts';
+import { callsOf, eventually, shareGateway, withGateway } from '../support/gateway.ts';
+import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+
+const path = '/v1/chat/completions';
+const question = (content: string) => ({ messages: [{ role: 'user', content }] });
+
+describePostgres('the network to the database', () => {
+  const ends: (() => Promise<unknown>)[] = [];
+  let network: FaultProxy;
+  let direct: Database;
+  let proxied: Database;
+  beforeAll(async () => {
+    const { url, drop } = await createTestDatabase();
+    network = await createFaultProxy(url);
+    await network.connect();
+    direct = openServerDatabase({ connectionString: url, maxConnections: 2 });
+    proxied = openServerDatabase({ connectionString: network.url, heartbeatMs: 100 });
+    ends.push(
+      drop,
+      () => direct.close(),
+      network.sever,
+      () => proxied.close(),
+    );
+  });
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  test('a response about a subject is not served after reconnecting, when its erasure finished while the process was cut off', () =>
+    withGateway({ database: 'any', wrapDatabase: () => proxied, cache: true }, async ({ call }) => {
+      const ask = async (subject: string): Promise<string | null> => {
+        const headers = { 'x-gateway-memory-subject': subject };
+        const response = await call(path, { model: 'one/echo', ...question(`I am ${subject}`) }, headers);
+        expect(response.status).toBe(200);
+        return response.headers.get('x-gateway-cache');
+      };
+      for (const subject of ['ada', 'bob']) expect([await ask(subject), await ask(subject)]).toEqual(['miss', 'hit']);
+      await eventually(async () => expect(await direct.query('select 1 from processes')).toHaveLength(1));
+      await network.sever();
+      const [project] = await direct.query<{ id: string }>(`select id from projects where slug = 'acme'`);
+      const erase = createErase({ database: direct, clock: { now: () => Date.now() } });
+      const { id } = await erase({ projectId: project?.id ?? '', subject: 'ada', askedBy: 'key:test' });
+      // After a minute without a heartbeat no process counts as live.
+      const steps = createErasureSteps({ database: direct, listLive: async () => [], deleteRuns: async () => undefined });
+      expect(await steps.checkProcesses(id)).toEqual({ kind: 'clear' });
+      await steps.finish(id);
+      await network.connect();
+      await eventually(async () => expect(await ask('ada')).toBe('miss'));
+      expect(await ask('bob')).toBe('hit');
+    }));
+});
+
+describe('the network to a vendor', () => {
+  let vendor: DemoVendor;
+  let network: FaultProxy;
+  beforeAll(async () => {
+    vendor = await createDemoVendor();
+    network = await createFaultProxy(vendor.url);
+    await network.connect();
+  });
+  afterAll(async () => {
+    await network.sever();
+    await vendor.close();
+  });
+  const shared = shareGateway({
+    database: 'any',
+    yaml: (near) => `
+providers:
+  far: { base_url: '${new URL(network.url).origin}/v1', api_key: any, dialect: chat, first_byte_timeout_ms: 2000, idle_timeout_ms: 2000 }
+  near: { base_url: ${near}/v1, api_key: any, dialect: chat }
+models:
+  far/long-500: { input: 1, output: 4 }
+tiers:
+  standard: [far/long-500, near/echo]
+`,
+  });
+
+  test.each<[string, Faults, boolean]>([
+    ['is reset in the head of the response', { resetAfterBytes: 20 }, true],
+    ['is reset in the body of a plain response', { resetAfterBytes: 600 }, false],
+    ['passes nothing on', { silent: true }, true],
+  ])('200 from the next model when it %s', async (what, faults, stream) => {
+    const gateway = await shared().withProject(what.replaceAll(' ', '-'));
+    network.set(faults);
+    const answer = await gateway.call(path, { model: 'standard', stream, ...question('hi') });
+    const text = await answer.text();
+    network.set({});
+    expect([answer.status, answer.headers.get('x-gateway-model'), text]).toEqual([200, 'near/echo', expect.stringContaining('You')]);
+    const [call] = await callsOf(gateway);
+    expect(call).toMatchObject({ outcome: 'ok', attempts: [{ outcome: 'failed' }, { outcome: 'ok' }] });
+  });
+
+  test('a stream that is reset in its middle stops without [DONE], and is charged', async () => {
+    const gateway = await shared().withProject('reset-in-its-middle');
+    network.set({ resetAfterBytes: 20_000 });
+    const answer = await gateway.call(path, { model: 'standard', stream: true, ...question('hi') });
+    expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'far/long-500']);
+    const text = await answer.text();
+    network.set({});
+    expect(text.endsWith('\n\n')).toBe(true);
+    expect(text).not.toContain('[DONE]');
+    const [call] = await callsOf(gateway);
+    expect(call).toMatchObject({ outcome: 'interrupted', attempts: [{ outcome: 'interrupted' }] });
+    expect(call?.cost).toBeGreaterThan(0);
+  });
+
+  test('a slow network changes no byte of a stream', async () => {
+    const gateway = await shared().withProject('slow');
+    const ask = async (): Promise<string> => {
+      const answer = await gateway.call(path, { model: 'far/long-500', stream: true, ...question('hi') });
+      return (await answer.text()).replaceAll(/chatcmpl-demo-\d+/g, 'id');
+    };
+    const text = await ask();
+    network.set({ delayMs: 20 });
+    const isSame = (await ask()) === text;
+    network.set({});
+    expect(isSame).toBe(true);
+  });
+});
