@@ -185,10 +185,12 @@ export function createAdmission({ database, clock, logger, process, onStoreDown,
   /** Debits of a call of this process; none for a call of another one. */
   function debitsOf({ result: { consumed } }: SettledCall): LeaseDebit[] {
     if (consumed?.process !== process) return [];
-    return consumed.amounts.flatMap(({ counter, generation, amount, owed: overdraft = 0 }) => {
+    const debits: LeaseDebit[] = [];
+    for (const { counter, generation, amount, owed: overdraft = 0 } of consumed.amounts) {
       const quota = quotasById.get(counter);
-      return quota ? [{ quota, generation, debit: { amount, overdraft } }] : [];
-    });
+      if (quota) debits.push({ quota, generation, debit: { amount, overdraft } });
+    }
+    return debits;
   }
 
   function findById(id: number): CounterQuota | undefined {

@@ -20,18 +20,22 @@ export function setCallId(response: ServerResponse, id: string, style: ErrorStyl
   for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
 }
 
-/** Resolves when the response is handed to the connection, or the caller has disconnected. */
-export async function sendCallResponse(response: ServerResponse, callResponse: CallResponse, idHeaders: readonly string[]): Promise<void> {
+/** Returns a promise only for a stream. It resolves when the response is handed to the connection, or the caller has disconnected. */
+export function sendCallResponse(
+  response: ServerResponse,
+  callResponse: CallResponse,
+  idHeaders: readonly string[],
+): Promise<void> | undefined {
   const { model, cache } = callResponse;
   const headers = [...idHeaders, 'x-gateway-model', toHeaderValue(model)];
   if (cache !== null) headers.push('x-gateway-cache', cache);
   if (callResponse.kind === 'plain') {
     sendBytes(response, callResponse.status, callResponse.contentType, callResponse.bytes, headers);
-    return;
+    return undefined;
   }
   headers.push('content-type', 'text/event-stream', 'cache-control', 'no-cache', 'x-accel-buffering', 'no');
   response.writeHead(200, headers);
-  await sendChunks(response, callResponse.chunks);
+  return sendChunks(response, callResponse.chunks);
 }
 
 export function sendImages(response: ServerResponse, { model, json }: ImageResult): void {

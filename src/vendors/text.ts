@@ -72,7 +72,8 @@ export async function sendToVendor(httpClient: VendorHttpClient, request: TextRe
     ...(signal ? { signal } : {}),
   });
   if (!isSuccess(response)) throw await readStatusError(response, request);
-  return stream ? openStream(response, request) : readJson(response, request);
+  if (stream) return openStream(response, request);
+  return toJsonResponse(response, await response.body.readAll(maxResponseBytes), request);
 }
 
 /** Parsed addresses of each provider's routes. */
@@ -86,8 +87,7 @@ function addressOf(provider: Provider, path: string): URL {
   return address;
 }
 
-async function readJson(response: HttpResponse, { provider, codec }: TextRequest): Promise<JsonResponse> {
-  const bytes = await response.body.readAll(maxResponseBytes);
+function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec }: TextRequest): JsonResponse {
   const summary = codec.parseResponse(bytes);
   if (summary === null) {
     // Some vendors report errors with status 200.

@@ -7,7 +7,7 @@ import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import type { Breakers } from '../../failover/breaker.ts';
-import { runChain } from '../../failover/chain.ts';
+import { type ChainResult, runChain } from '../../failover/chain.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
@@ -115,22 +115,20 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         ? responsesRoutes.attempt(candidate, waitMs, (form, wait) => send(candidate, wait, isLast, form))
         : send(candidate, waitMs, isLast, 'native');
 
-    const result = await runChain({ candidates, attempt, remainingMs: cancellation.remainingMs, pause: cancellation.pause }).catch(
-      (error: unknown) => {
-        if (!isJournaled) throw error;
-        // The call is already in the journal, so it is settled like any other failure.
-        return {
-          kind: 'faulted' as const,
-          error: error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error }),
-        };
-      },
-    );
-    cancellation.clearDeadline();
+    let result: ChainResult<Responded>;
+    try {
+      result = await runChain({ candidates, attempt, remainingMs: cancellation.remainingMs, pause: cancellation.pause });
+    } catch (cause) {
+      if (!isJournaled) throw cause;
+      // The call is already in the journal, so it is settled like any other failure.
+      const error = cause instanceof GatewayError ? cause : gatewayError('internal_error', { cause });
+      return { kind: 'failed', error, outcome: 'failed', failed };
+    } finally {
+      cancellation.clearDeadline();
+    }
     switch (result.kind) {
       case 'responded':
         return { kind: 'responded', ...result.response, failed };
-      case 'faulted':
-        return { kind: 'failed', error: result.error, outcome: 'failed', failed };
       case 'exhausted':
       case 'aborted':
         return { kind: 'failed', ...toChainFailure(result, cancellation), failed };

@@ -24,7 +24,7 @@ import { deliverStream } from './deliver-stream.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
 import { limitsFor, type ProjectContext } from './project-context.ts';
-import { recallIntoCall } from './recall-step.ts';
+import { type RecalledCall, recallIntoCall } from './recall-step.ts';
 import type { CallEnd } from './settle.ts';
 import { cacheStatusFor, logCall, settleBlocked, settleCacheHit, settleFailed, settleResponse, toTextCallMetadata } from './settle.ts';
 import { usageBounds } from './usage-bounds.ts';
@@ -53,6 +53,7 @@ export interface HandleCallDeps extends AttemptDeps {
 export type HandleCall = (call: Call, project: ProjectContext, cancellation: CallCancellation) => Promise<CallResponse>;
 
 const streamType = 'text/event-stream';
+const none: readonly string[] = [];
 
 export function createHandleCall(deps: HandleCallDeps): HandleCall {
   const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, journal, clock, logger } = deps;
@@ -67,32 +68,40 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const budget = createBudgetReservation((sent, candidates) =>
       admission.admit({ limits, startedAt: call.startedAt, bounds: () => usageBounds(sent, candidates) }),
     );
+    const received = { call, project, cancellation, budget, requiresPrice: hasCostCeiling(limits) };
+    // Awaits only what needs I/O: most calls have no rules and no recall, and are admitted from the local quota.
     try {
-      return await runCall({ call, project, cancellation, budget, requiresPrice: hasCostCeiling(limits) });
+      const plan = call.modelAsked === 'auto' ? await planTier(received) : planFor(received, null);
+      if (!project.mayCall) throw gatewayError('subscription_required');
+      if (project.rules.input) await checkInput(call, project.rules.input);
+      const { candidates } = plan;
+      const withRecall = call.memory.mode === 'recall' ? await recallIntoCall({ call, recall, budget, candidates }) : null;
+      const planned = readCache(received, plan, withRecall);
+      if (planned.hit) return await respondFromCache(planned, planned.hit);
+      const admitting = budget.admit(planned.sent, candidates);
+      const admitted = orderCandidates(planned, admitting instanceof Promise ? await admitting : admitting);
+      return await deliverResponse(admitted, await attemptCall(admitted));
     } finally {
       budget.release();
     }
   }
 
-  /** Awaits only what needs I/O: most calls have no rules and no recall, and are admitted from the local quota. */
-  async function runCall(received: ReceivedCall): Promise<CallResponse> {
-    const { call, project, budget } = received;
-    const plan = call.modelAsked === 'auto' ? await planTier(received) : planFor(received, null);
-    const { candidates } = plan;
-    if (!project.mayCall) throw gatewayError('subscription_required');
-    if (project.rules.input) await checkInput(call, project.rules.input);
-    const withRecall = call.memory.mode === 'recall' ? await recallIntoCall({ call, recall, budget, candidates }) : null;
-    const { itemIds: recalled = [], subjects: recalledSubjects = [] } = withRecall?.recalled ?? {};
+  /** Returns the call with its cached response, or with a writer for its response. */
+  function readCache(received: ReceivedCall, plan: Plan, withRecall: RecalledCall | null): PlannedCall {
+    const { call, project } = received;
     const sent = withRecall?.call ?? call;
+    const recalled = withRecall?.recalled.itemIds ?? none;
+    const recalledSubjects = withRecall?.recalled.subjects ?? none;
+    const { candidates } = plan;
     const { hit, writer } = responseCache.lookup({ call: sent, recalledSubjects, settings: project.cache, candidates, revision });
-    if (hit) return respondFromCache(received, { call, recalled, metadata: toTextCallMetadata(call, plan), failed: [] }, hit);
-    const admitting = budget.admit(sent, candidates);
-    const reservation = admitting instanceof Promise ? await admitting : admitting;
-    // Ordered after admission, because a breaker's probe must be followed by an attempt. Cached responses do not depend on this order.
+    return { ...received, plan, sent, recalled, hit, cacheWriter: writer };
+  }
+
+  /** Orders the candidates after admission, because a breaker's probe must be followed by an attempt. Cached responses do not depend on this order. */
+  function orderCandidates(planned: PlannedCall, reservation: Reservation): AdmittedCall {
+    const { call, project, plan } = planned;
     const ordered = planner.order(plan, { caller: call.caller, project });
-    const metadata = toTextCallMetadata(call, ordered, reservation);
-    const admitted = { ...received, sent, recalled, cacheWriter: writer, candidates: ordered.candidates, reservation, metadata };
-    return deliverResponse(admitted, await attemptCall(admitted));
+    return { ...planned, candidates: ordered.candidates, reservation, metadata: toTextCallMetadata(call, ordered, reservation) };
   }
 
   /** Orders the candidates of a call. Throws `no_route`. */
@@ -118,11 +127,14 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   /** Tries the candidates in order until one responds. Settles the call and throws when none does. */
   async function attemptCall(admitted: AdmittedCall): Promise<Responded> {
     const { sent, metadata, candidates, cancellation, reservation } = admitted;
-    const outcome = await attemptCandidates({ call: sent, metadata, candidates, cancellation }).catch((error: unknown) => {
+    let outcome: ChainOutcome;
+    try {
+      outcome = await attemptCandidates({ call: sent, metadata, candidates, cancellation });
+    } catch (error) {
       // No attempt was made, so the call leaves no record.
       reservation.release();
       throw error;
-    });
+    }
     if (outcome.kind === 'responded') return outcome;
     await settle(admitted, settleFailed(endOf(admitted, outcome), outcome.error, outcome.outcome));
     throw outcome.error;
@@ -141,9 +153,9 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     }
     const model = attempt.candidate.id;
     const cache = cacheStatusFor(call);
-    const onEnd = async (summary: ResponseSummary, outcome: Outcome): Promise<void> => {
+    const onEnd = (summary: ResponseSummary, outcome: Outcome): Promise<void> => {
       if (outcome === 'ok' && response.status === 200 && summary.finished === true) storeInCache(cacheWriter, response, model);
-      await settle(admitted, settleResponse(endOf(admitted, responded), attempt, summary, outcome));
+      return settle(admitted, settleResponse(endOf(admitted, responded), attempt, summary, outcome));
     };
     if (response.kind === 'stream')
       return { kind: 'stream', chunks: deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append }), model, cache };
@@ -153,14 +165,11 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /** Returns a cached response. It has no attempts and costs nothing; the journal gets only the settled record. */
-  async function respondFromCache(
-    { call, project, cancellation }: ReceivedCall,
-    served: Omit<CallEnd, 'endedAt'>,
-    hit: CacheHit,
-  ): Promise<CallResponse> {
+  async function respondFromCache({ call, project, cancellation, plan, recalled }: PlannedCall, hit: CacheHit): Promise<CallResponse> {
     cancellation.clearDeadline();
     const { bytes, contentType, model, summary } = hit;
-    const end = (): CallEnd => ({ ...served, endedAt: clock.now() });
+    const metadata = toTextCallMetadata(call, plan);
+    const end = (): CallEnd => ({ call, recalled, metadata, failed: [], endedAt: clock.now() });
     // The current rules may be stricter than those that the response passed when it was stored.
     const error = project.rules.output ? await checkBytes(call, project.rules.output, bytes) : null;
     if (error) {
@@ -184,9 +193,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return record(call, { ...settled, result: reservation.settle(settled.result) });
   }
 
-  async function record(call: Call, settled: SettledCall): Promise<void> {
-    await journal.settle(settled);
+  /** Logged first: record and line are then written in the same turn of the event loop. */
+  function record(call: Call, settled: SettledCall): Promise<void> {
     logCall(logger, call, settled);
+    return journal.settle(settled);
   }
 }
 
@@ -218,13 +228,19 @@ interface ReceivedCall {
   readonly requiresPrice: boolean;
 }
 
-interface AdmittedCall extends ReceivedCall {
-  readonly candidates: readonly Candidate[];
+interface PlannedCall extends ReceivedCall {
+  /** When all vendors are healthy. */
+  readonly plan: Plan;
   /** The call as vendors, cache and bounds see it, with recalled memories. Records hold the body of `call`, which the caller sent. */
   readonly sent: Call;
   /** Ids of the recalled memory items. */
   readonly recalled: readonly string[];
+  readonly hit: CacheHit | null;
   readonly cacheWriter: CacheWriter | null;
+}
+
+interface AdmittedCall extends PlannedCall {
+  readonly candidates: readonly Candidate[];
   readonly reservation: Reservation;
   readonly metadata: CallMetadata;
 }

@@ -9,9 +9,10 @@ type Headers = Readonly<Record<string, string>>;
 
 /** Returns a filter for the attempts of one call: the headers to send to `candidate`. */
 export function createIdempotencyKeyFilter(): (candidate: Candidate, headers: Headers) => Headers {
-  const firstModelByProvider = new Map<string, string>();
+  let firstModelByProvider: Map<string, string> | null = null;
   return ({ provider, id }, headers) => {
     if (headers['idempotency-key'] === undefined) return headers;
+    firstModelByProvider ??= new Map();
     const first = firstModelByProvider.get(provider) ?? id;
     firstModelByProvider.set(provider, first);
     if (first === id) return headers;

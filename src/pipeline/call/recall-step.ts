@@ -14,18 +14,19 @@ interface RecallStepOptions {
   readonly candidates: readonly Candidate[];
 }
 
+/** A call into whose body memories were inserted. */
+export interface RecalledCall {
+  readonly call: Call;
+  readonly recalled: Recalled;
+}
+
 /**
  * Returns the call with recalled memories. Null when nothing is recalled: the call continues unchanged. Never fails. On responses, recall
  * acts as write (docs/api/reference.md#memory).
  *
  * Reserves the call's budget first, and recalls nothing when the longer prompt would exceed a ceiling.
  */
-export async function recallIntoCall({
-  call,
-  recall,
-  budget,
-  candidates,
-}: RecallStepOptions): Promise<{ call: Call; recalled: Recalled } | null> {
+export async function recallIntoCall({ call, recall, budget, candidates }: RecallStepOptions): Promise<RecalledCall | null> {
   const { route, body, spans, caller, projectSlug, memory } = call;
   if (!isDialect(route)) return null;
   const insertion = findRecallInsertion(route, body, spans);
