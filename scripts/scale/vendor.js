@@ -15,7 +15,12 @@ export async function startVendor(client) {
     for await (const _chunk of request);
     requests += 1;
     const body = request.url?.endsWith('/embeddings')
-      ? { object: 'list', model: 'embed', data: [{ object: 'embedding', index: 0, embedding: vectors[requests % vectors.length] }], usage }
+      ? {
+          object: 'list',
+          model: embeddingModel,
+          data: [{ object: 'embedding', index: 0, embedding: vectors[requests % vectors.length] }],
+          usage,
+        }
       : {
           ...{ id: `chatcmpl-${requests}`, object: 'chat.completion', created: 1, model: 'mini', usage },
           choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: `A short answer, number ${requests}.` } }],

@@ -166,7 +166,9 @@ export async function countWaiting(tx: Queries, projectId: string): Promise<{ me
     `select coalesce(sum(messages - batched_messages), 0)::integer as messages,
             (extract(epoch from now() - min(oldest.created_at)) * 1000)::float8 as "oldestMs"
        from conversations conversation
-       join conversation_parts oldest on oldest.conversation_id = conversation.id and oldest.position = conversation.batched_messages
+      cross join lateral (
+        select created_at from conversation_parts where conversation_id = conversation.id and position = conversation.batched_messages limit 1
+      ) oldest
       where conversation.project_id = $1::uuid and ${isWaitingSql}`,
     [projectId],
   );

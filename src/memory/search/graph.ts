@@ -53,10 +53,14 @@ const fromFacts = `
     join memory_entities source on source.id = fact.source_id
     join memory_entities target on target.id = fact.target_id`;
 
+/** With the name $3, of any subject. */
+const entityIds = `array(select id from memory_entities where project_id = $1::uuid and folded_name = $3::text)`;
+
 /** Parameters $1 to $5 of `toParameters`. */
 const matchesQuery = `
    where fact.project_id = $1::uuid and (fact.valid_to is null or fact.valid_to > now()) and ${inScope('fact.subject', '$2')}
-     and ($3::text is null or $3::text in (source.folded_name, target.folded_name))
+     and ($3::text is null or fact.id in (
+       select id from memory_facts where source_id = any(${entityIds}) union select id from memory_facts where target_id = any(${entityIds})))
      and ($4::text is null or fact.relation = $4::text)
      and ($5::text is null or fact.lexemes @@ ${anyTermSql('$5::text')})`;
 
