@@ -82,6 +82,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.post('/v1/memory/graph', memory.findFacts);
   app.get('/v1/memory/episodes/:id', memory.getEpisode);
   app.use('/v1/memory/subjects', memory.checkSubject);
+  app.delete('/v1/memory/subjects', memory.eraseDotSubject);
   app.delete('/v1/memory/subjects/:subject', memory.eraseSubject);
   app.post('/v1/memory/episodes/:id/remember', memory.remember);
   app.get('/', sendRoot);

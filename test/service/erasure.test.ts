@@ -219,6 +219,9 @@ describe('a URL without a valid subject', () => {
     ['two segments', 'a/b'],
     ['a trailing slash', 'a/'],
     ['an unencoded question mark: the subject before it is kept', 'a?b'],
+    ['a subject in the query that belongs into the path', '?subject=a'],
+    ['no subject in the query', '?subject='],
+    ['more than the subject in the query', '?subject=.&subject=a'],
   ])('400: %s', async (_title, encoded) => {
     const gateway = shared();
     await saveItem(gateway, { text: 'stays', subject: 'a' });
@@ -235,5 +238,25 @@ describe('a URL without a valid subject', () => {
 
   test('200: accepts 256 characters of any language, including those outside the basic plane', async () => {
     for (const subject of ['x'.repeat(256), '😀'.repeat(256), 'a b', '%', '..%2f', '?#&=+']) await erase(shared(), subject);
+  });
+
+  test('200: erases `.` and `..`, which the URL class of JavaScript removes from a path, by the query', async () => {
+    const gateway = shared();
+    for (const subject of ['.', '..']) {
+      await saveItem(gateway, { text: 'is erased', subject });
+      expect(new URL(`/v1/memory/subjects/${encodeURIComponent(subject).replaceAll('.', '%2E')}`, gateway.url).pathname).not.toContain(
+        subject,
+      );
+      for (const [form, memories] of [
+        [subject, 1],
+        [subject.replaceAll('.', '%2E'), 0],
+      ] as const) {
+        const receipt = await expectJson<Receipt>(send(gateway, 'DELETE', `/subjects?subject=${form}`), 200);
+        expect(receipt).toMatchObject({
+          subject_sha256: createHash('sha256').update(subject).digest('hex'),
+          deleted: { memories },
+        });
+      }
+    }
   });
 });

@@ -108,13 +108,17 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     /** Runs before routing: a path that is not a subject in percent-encoded UTF-8 is `bad_request`, never another subject. */
     async checkSubject(request: Request, _response: Response, next: NextFunction): Promise<void> {
       // An unescaped `?` would cut off the rest of the subject, and another subject would be erased.
-      if (request.method === 'DELETE' && !(isEncodedSubject(request.path.slice(1)) && !request.url.includes('?'))) {
+      const isSubjectPath = isEncodedSubject(request.path.slice(1)) && !request.url.includes('?');
+      if (request.method === 'DELETE' && !isSubjectPath && !dotSubjectUrl.test(request.url)) {
         await findCaller(parseKey(request.headers, false));
         throw gatewayError('bad_request', { message: `subject: must be ${subjectForm}` });
       }
       next();
     },
     eraseSubject: createCallerRoute(findCaller, async (caller, { params: { subject = '' } }) =>
+      toErasureJson(await deps.eraseSubject(caller, String(subject))),
+    ),
+    eraseDotSubject: createCallerRoute(findCaller, async (caller, { query: { subject } }) =>
       toErasureJson(await deps.eraseSubject(caller, String(subject))),
     ),
   };
@@ -126,7 +130,11 @@ async function readRequiredJson(request: Request): Promise<unknown> {
   return body;
 }
 
-const subjectForm = '1 to 256 characters without control characters, in percent-encoded UTF-8 (a slash is %2F, a question mark %3F)';
+/** Clients remove `.` and `..` from a path, also when they are encoded (https://url.spec.whatwg.org), so these subjects are in the query. */
+const dotSubjectUrl = /^\/?\?subject=(?:\.|%2e){1,2}$/i;
+const subjectForm =
+  '1 to 256 characters without control characters, in percent-encoded UTF-8 (a slash is %2F, a question mark %3F); ' +
+  '. and .. as the query ?subject=. in place of the path';
 
 function isEncodedSubject(text: string): boolean {
   try {

@@ -69,6 +69,7 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
     { ...boundedName, pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]+$' },
     'the end user, without control characters; a slash in it is written `%2F`',
   ),
+  dot_subject: { ...queryParameter('subject', { type: 'string', enum: ['.', '..'] }, 'the end user'), required: true },
   item: pathParameter('id', uuid, 'id of the memory'),
   batch: pathParameter('id', uuid, 'id of the batch'),
   batch_project: queryParameter('project', { type: 'string', minLength: 1 }, 'only batches of the project with this slug'),

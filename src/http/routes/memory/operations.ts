@@ -81,6 +81,14 @@ export const memoryOperations: OperationSpecs = {
     responses: { 200: 'MemoryErasure' },
     codes: [...codes, 'bad_request'],
   },
+  'delete /v1/memory/subjects': {
+    ...base,
+    summary: 'Erases the subject `.` or `..`, which clients remove from a path',
+    details: 'As `DELETE /v1/memory/subjects/{subject}`, which is for all other subjects.',
+    parameters: ['dot_subject'],
+    responses: { 200: 'MemoryErasure' },
+    codes: [...codes, 'bad_request'],
+  },
   'post /v1/memory/episodes/{id}/remember': {
     ...base,
     summary: 'Learns from a whole conversation at once',
