@@ -74,7 +74,7 @@ async function seed() {
   await step(`${memories} memories, stored texts`, () => seedMemory(shape, runAll));
   await runAll(['drop schema seed_scale cascade']);
   await step('indexes of calls', () => attachMonths(shape, runAll));
-  await step('rollups of usage', () => fillRollups(database));
+  await step('rollups of usage', () => fillRollups(pool));
   await step('indexes of memory', async () => {
     for (const statements of toStatements(dropped)) await runAll(statements);
   });

@@ -1,7 +1,6 @@
 /** Fills `calls` and `attempts`: a table per month, attached as a partition when it is full, so that its indexes are built once. */
 import { minIdAt } from '../../src/core/ids.ts';
 import { monthAt } from '../../src/core/time.ts';
-import { maintainRollups } from '../../src/usage/rollups/upkeep.ts';
 import {
   callId,
   callMs,
@@ -38,10 +37,15 @@ export async function seedCalls(shape, keyIds, runAll) {
   }
 }
 
-/** Fills the rollups as after the migration that added them. @param {import('../../src/db/database.ts').Database} database */
-export async function fillRollups(database) {
-  await database.query(`update usage_rollup_fill set filled_from = 'ffffffff-ffff-ffff-ffff-ffffffffffff'`);
-  while (!(await maintainRollups(database)));
+/** Fills the rollups, in larger slices than a server that has calls to store. @param {import('pg').Pool} pool */
+export async function fillRollups(pool) {
+  await pool.query(`update usage_rollup_fill set filled_from = 'ffffffff-ffff-ffff-ffff-ffffffffffff'`);
+  for (let filled = 1; filled > 0; ) {
+    const { rows } = await pool.query('select fill_usage_rollups(500000) as filled');
+    filled = rows[0].filled;
+    await pool.query('select merge_usage_increments(array(select ctid from usage_increments))');
+    await pool.query('vacuum usage_increments');
+  }
 }
 
 /** Builds the indexes of each month, by attaching it. @param {Shape} shape @param {RunAll} runAll */

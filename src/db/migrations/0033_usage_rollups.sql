@@ -34,9 +34,9 @@ create table usage_increments (
   cache_hits bigint not null,
   cache_lookups bigint not null,
   failovers bigint not null,
-  -- Of successful calls, and of successful streams: usage_slot of each; -1 - slot where one was removed.
-  durations smallint[],
-  first_chunks smallint[]
+  -- Histograms of successful calls, and of successful streams: elements of slot + 1024 * calls, in any order. A slot may have several.
+  durations bigint[],
+  first_chunks bigint[]
 );
 create index usage_increments_by_scope on usage_increments (project_id, scope, start);
 create index usage_increments_by_start on usage_increments (start);
@@ -63,7 +63,7 @@ create table usage_rollups (
   cache_hits bigint not null,
   cache_lookups bigint not null,
   failovers bigint not null,
-  -- Histograms: element n + 1 is the number of calls in slot n.
+  -- As above, with one element for each slot.
   durations bigint[],
   first_chunks bigint[],
   constraint usage_rollups_key unique nulls not distinct (project_id, scope, span, start, name, key_prefix)
@@ -71,25 +71,20 @@ create table usage_rollups (
 create index usage_rollups_tasks_by_cost on usage_rollups (project_id, start, cost_nanos desc) where scope = 'task' and span = 'month';
 
 -- The slot of a histogram in which a duration is: exp(slot / 10) - 1 is within 5 % of it.
-create function usage_slot(ms integer) returns smallint language sql immutable parallel safe
-return round(ln(1 + ms::float8) * 10)::smallint;
+create function usage_slot(ms integer) returns bigint language sql immutable parallel safe
+return round(ln(1 + ms::float8) * 10)::bigint;
 
--- The histogram of a list of slots.
-create function usage_histogram(slots smallint[]) returns bigint[] language sql immutable parallel safe
+create function usage_add_histograms(one bigint[], other bigint[]) returns bigint[] language sql immutable parallel safe
 return (
-  select array_agg(coalesce(counted.n, 0) order by slot)
-    from generate_series(0, (select max(greatest(s, -1 - s)) from unnest(slots) as s)) as slot
-    left join (select greatest(s, -1 - s) as slot, sum(case when s < 0 then -1 else 1 end)::bigint as n from unnest(slots) as s group by 1) as counted
-   using (slot)
+  select array_agg(slot + 1024 * n)
+    from (select element & 1023 as slot, sum(element >> 10)::bigint as n from unnest(one || other) as element group by 1) as counted
+   where n <> 0
 );
 
-create function usage_add_histograms(one bigint[], other bigint[]) returns bigint[] language sql immutable strict parallel safe
-return (
-  select array_agg(coalesce(a, 0) + coalesce(b, 0) order by slot) from unnest(one, other) with ordinality as counted (a, b, slot)
-);
+create aggregate usage_concat(bigint[]) (sfunc = array_cat, stype = bigint[]);
 
 -- Moves increments to the rollups and returns their number. The caller holds the advisory lock 7263005.
-create function merge_usage_increments(rows tid[]) returns integer language plpgsql as $$
+create function merge_usage_increments(rows tid[]) returns integer language plpgsql set jit = off set work_mem = '64MB' as $$
 declare
   merged integer;
 begin
@@ -104,26 +99,39 @@ begin
        ('month', date_trunc('month', start, 'UTC'))
      ) as spans (span, span_start)
      where scope <> 'task' or span <> 'quarter'
-  ), expanded as (
-    -- A row for each slot; the other columns count in the first one.
-    select spread.*, slot.duration, slot.first_chunk, coalesce(slot.position, 1) = 1 as is_first
+  ), counted as (
+    select project_id, scope, name, key_prefix, span, span_start, histogram, element & 1023 as slot, sum(element >> 10)::bigint as n
       from spread
-      left join lateral unnest(durations, first_chunks) with ordinality as slot (duration, first_chunk, position) on true
+     cross join lateral (
+       select 'durations' as histogram, element from unnest(durations) as element
+       union all
+       select 'first_chunks', element from unnest(first_chunks) as element
+     ) as elements
+     group by 1, 2, 3, 4, 5, 6, 7, 8
+  ), parts as (
+    select project_id, scope, name, key_prefix, span, span_start, null::bigint[] as durations, null::bigint[] as first_chunks,
+           sum(calls) as calls, sum(vendor_calls) as vendor_calls, sum(vendor_tokens) as vendor_tokens, sum(slots) as slots,
+           sum(errors) as errors, sum(unpriced) as unpriced, sum(cost_nanos) as cost_nanos, sum(tokens_input) as tokens_input,
+           sum(tokens_cached_input) as tokens_cached_input, sum(tokens_cache_write) as tokens_cache_write,
+           sum(tokens_output) as tokens_output, sum(cache_hits) as cache_hits, sum(cache_lookups) as cache_lookups,
+           sum(failovers) as failovers
+      from spread group by 1, 2, 3, 4, 5, 6
+    union all
+    select project_id, scope, name, key_prefix, span, span_start,
+           array_agg(slot + 1024 * n) filter (where histogram = 'durations'),
+           array_agg(slot + 1024 * n) filter (where histogram = 'first_chunks'),
+           0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+      from counted where n <> 0 group by 1, 2, 3, 4, 5, 6
   ), upserted as (
     insert into usage_rollups as r (
-      project_id, scope, span, start, name, key_prefix, calls, vendor_calls, vendor_tokens, slots, errors, unpriced, cost_nanos,
-      tokens_input, tokens_cached_input, tokens_cache_write, tokens_output, cache_hits, cache_lookups, failovers, durations, first_chunks
+      project_id, scope, name, key_prefix, span, start, durations, first_chunks,
+      calls, vendor_calls, vendor_tokens, slots, errors, unpriced, cost_nanos, tokens_input, tokens_cached_input, tokens_cache_write,
+      tokens_output, cache_hits, cache_lookups, failovers
     )
-    select project_id, scope, span, span_start, name, key_prefix, sum(calls) filter (where is_first),
-           sum(vendor_calls) filter (where is_first), sum(vendor_tokens) filter (where is_first), sum(slots) filter (where is_first),
-           sum(errors) filter (where is_first), sum(unpriced) filter (where is_first), sum(cost_nanos) filter (where is_first),
-           sum(tokens_input) filter (where is_first), sum(tokens_cached_input) filter (where is_first),
-           sum(tokens_cache_write) filter (where is_first), sum(tokens_output) filter (where is_first),
-           sum(cache_hits) filter (where is_first), sum(cache_lookups) filter (where is_first), sum(failovers) filter (where is_first),
-           usage_histogram(array_agg(duration) filter (where duration is not null)),
-           usage_histogram(array_agg(first_chunk) filter (where first_chunk is not null))
-      from expanded
-     group by project_id, scope, span, span_start, name, key_prefix
+    select project_id, scope, name, key_prefix, span, span_start, max(durations), max(first_chunks),
+           sum(calls), sum(vendor_calls), sum(vendor_tokens), sum(slots), sum(errors), sum(unpriced), sum(cost_nanos), sum(tokens_input),
+           sum(tokens_cached_input), sum(tokens_cache_write), sum(tokens_output), sum(cache_hits), sum(cache_lookups), sum(failovers)
+      from parts group by 1, 2, 3, 4, 5, 6
     on conflict (project_id, scope, span, start, name, key_prefix) do update
        set calls = r.calls + excluded.calls, vendor_calls = r.vendor_calls + excluded.vendor_calls,
            vendor_tokens = r.vendor_tokens + excluded.vendor_tokens, slots = r.slots + excluded.slots, errors = r.errors + excluded.errors,
@@ -133,8 +141,8 @@ begin
            tokens_cache_write = r.tokens_cache_write + excluded.tokens_cache_write, tokens_output = r.tokens_output + excluded.tokens_output,
            cache_hits = r.cache_hits + excluded.cache_hits, cache_lookups = r.cache_lookups + excluded.cache_lookups,
            failovers = r.failovers + excluded.failovers,
-           durations = coalesce(usage_add_histograms(r.durations, excluded.durations), r.durations, excluded.durations),
-           first_chunks = coalesce(usage_add_histograms(r.first_chunks, excluded.first_chunks), r.first_chunks, excluded.first_chunks)
+           durations = usage_add_histograms(r.durations, excluded.durations),
+           first_chunks = usage_add_histograms(r.first_chunks, excluded.first_chunks)
   )
   select count(*) into merged from taken;
   return merged;
@@ -150,21 +158,34 @@ declare
       project_id, scope, name, key_prefix, start, calls, vendor_calls, vendor_tokens, slots, errors, unpriced, cost_nanos,
       tokens_input, tokens_cached_input, tokens_cache_write, tokens_output, cache_hits, cache_lookups, failovers, durations, first_chunks
     )
-    select c.project_id, scopes.scope, scopes.name, scopes.key_prefix, %2$s, sum(sign),
-           coalesce(sum(sign) filter (where vendor_called), 0),
-           coalesce(sum(sign * (tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output))
-                      filter (where vendor_called), 0),
-           coalesce(sum(sign) filter (where vendor_called and takes_slot), 0),
-           coalesce(sum(sign) filter (where outcome not in ('ok', 'client_left')), 0),
-           coalesce(sum(sign) filter (where cost_nanos is null), 0),
-           coalesce(sum(sign * cost_nanos), 0), sum(sign * tokens_input), sum(sign * tokens_cached_input),
-           sum(sign * (tokens_cache_write + tokens_cache_write_1h)), sum(sign * tokens_output),
-           coalesce(sum(sign) filter (where cache = 'hit'), 0), coalesce(sum(sign) filter (where cache is not null), 0), sum(failed_over),
-           array_agg(case when sign < 0 then -1 - usage_slot(duration_ms) else usage_slot(duration_ms) end)
-             filter (where sign <> 0 and outcome = 'ok' and scopes.scope <> 'task'),
-           array_agg(case when sign < 0 then -1 - usage_slot(first_byte_ms) else usage_slot(first_byte_ms) end)
-             filter (where sign <> 0 and outcome = 'ok' and stream and first_byte_ms is not null and scopes.scope <> 'task')
-      from (%1$s) as c
+    select c.project_id, scopes.scope, scopes.name, scopes.key_prefix, c.start,
+           sum(c.calls), sum(c.vendor_calls), sum(c.vendor_tokens), sum(c.slots), sum(c.errors), sum(c.unpriced), sum(c.cost_nanos),
+           sum(c.tokens_input), sum(c.tokens_cached_input), sum(c.tokens_cache_write), sum(c.tokens_output), sum(c.cache_hits),
+           sum(c.cache_lookups), sum(c.failovers),
+           usage_concat(c.durations) filter (where scopes.scope <> 'task'),
+           usage_concat(c.first_chunks) filter (where scopes.scope <> 'task')
+      from (
+        -- First by all attributes together: most batches have few combinations.
+        select c.project_id, c.key_id, c.key_prefix, c.source, c.model, c.task_id, %2$s as start,
+               sum(sign) as calls,
+               coalesce(sum(sign) filter (where vendor_called), 0) as vendor_calls,
+               coalesce(sum(sign * (tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output))
+                          filter (where vendor_called), 0) as vendor_tokens,
+               coalesce(sum(sign) filter (where vendor_called and takes_slot), 0) as slots,
+               coalesce(sum(sign) filter (where outcome not in ('ok', 'client_left')), 0) as errors,
+               coalesce(sum(sign) filter (where cost_nanos is null), 0) as unpriced,
+               coalesce(sum(sign * cost_nanos), 0) as cost_nanos,
+               sum(sign * tokens_input) as tokens_input, sum(sign * tokens_cached_input) as tokens_cached_input,
+               sum(sign * (tokens_cache_write + tokens_cache_write_1h)) as tokens_cache_write, sum(sign * tokens_output) as tokens_output,
+               coalesce(sum(sign) filter (where cache = 'hit'), 0) as cache_hits,
+               coalesce(sum(sign) filter (where cache is not null), 0) as cache_lookups,
+               sum(failed_over) as failovers,
+               array_agg(usage_slot(duration_ms) + 1024 * sign) filter (where sign <> 0 and outcome = 'ok') as durations,
+               array_agg(usage_slot(first_byte_ms) + 1024 * sign)
+                 filter (where sign <> 0 and outcome = 'ok' and stream and first_byte_ms is not null) as first_chunks
+          from (%1$s) as c
+         group by 1, 2, 3, 4, 5, 6, 7
+      ) as c
      cross join lateral (values
        ('project', null, null), ('key', c.key_id::text, c.key_prefix), ('source', c.source, null), ('model', c.model, null),
        ('task', c.task_id, null)
@@ -246,7 +267,7 @@ begin
   );
   execute format(
     -- Adds the next older calls of before this migration and returns their number.
-    $sql$create function fill_usage_rollups(max_rows integer) returns integer language plpgsql as $$
+    $sql$create function fill_usage_rollups(max_rows integer) returns integer language plpgsql set jit = off set work_mem = '64MB' as $$
     declare
       upper_id uuid;
       lower_id uuid;

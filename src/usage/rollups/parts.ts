@@ -67,12 +67,11 @@ export function selectHistogram(request: PartsRequest, histogram: 'durations' | 
   const column = histogram === 'durations' ? 'c.duration_ms' : 'c.first_byte_ms';
   const isTimed = histogram === 'durations' ? `c.outcome = 'ok'` : `c.outcome = 'ok' and c.stream and c.first_byte_ms is not null`;
   return `
-    select r.start as at, r.name, r.key_prefix, (counted.slot - 1)::integer as slot, counted.n
-      from ${rollups.from} cross join lateral unnest(r.${histogram}) with ordinality as counted (n, slot)
-     where ${rollups.where} and counted.n <> 0
+    select r.start as at, r.name, r.key_prefix, element & 1023 as slot, element >> 10 as n
+      from ${rollups.from} cross join lateral unnest(r.${histogram}) as element where ${rollups.where}
     union all
-    select i.start, i.name, i.key_prefix, greatest(slot, -1 - slot), case when slot < 0 then -1 else 1 end
-      from ${increments.from} cross join lateral unnest(i.${histogram}) as slot where ${increments.where}
+    select i.start, i.name, i.key_prefix, element & 1023, element >> 10
+      from ${increments.from} cross join lateral unnest(i.${histogram}) as element where ${increments.where}
     union all
     select c.started_at, ${nameColumns[request.scope]}, c.key_prefix, usage_slot(${column}), 1
       from ${calls.from} where ${calls.where} and ${isTimed}`;
