@@ -236,6 +236,7 @@ export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | '
   readonly stream: boolean;
   readonly memory: MemoryOptions;
   readonly plan: readonly PlanEntry[];
+  /** Bytes of the request, of which four are taken for a token if the process dies. On text routes media counts as text of as many tokens. */
   readonly bodyBytes: number;
   readonly takesNoSlot?: true;
   /** Requested units of a media call, which are charged if the process dies before the call settles. */

@@ -69,3 +69,15 @@ export function parseMessagesUsage(usage: unknown, earlier: Tokens | null): Toke
 export function estimateTokens(characters: number): number {
   return Math.ceil(characters / 4);
 }
+
+/** Anthropic scales larger images down to about this many tokens. */
+export const tokensPerImage = 1_600;
+/** A page of a PDF, as text and image. */
+const tokensPerPage = 2_000;
+/** Of base64; scanned pages are larger, pages of text smaller. */
+const charactersPerPage = 100_000;
+
+/** Estimated tokens of a document of this many characters of base64. */
+export function estimateDocumentTokens(characters: number): number {
+  return tokensPerPage * Math.max(1, Math.ceil(characters / charactersPerPage));
+}

@@ -4,7 +4,7 @@ import { asCount, asObject, asString, isObject, type JsonObject, parseJson } fro
 import type { BodySpans } from '../../core/json/spans.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec } from '../contract/route-codec.ts';
-import { estimateTokens } from '../contract/token-usage.ts';
+import { estimateDocumentTokens, estimateTokens, tokensPerImage } from '../contract/token-usage.ts';
 import { parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { messages } from './codec.ts';
 
@@ -29,13 +29,6 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const input = asCount(asObject(parseJson(bytes.toString('utf8'))).input_tokens);
   return input === undefined ? null : { tokens: { ...noTokens, input }, isFinal: true, turn: { text: '', toolCalls: [] } };
 }
-
-/** Anthropic scales larger images down to about this many tokens. */
-const tokensPerImage = 1_600;
-/** A page of a PDF, as text and image. */
-const tokensPerPage = 2_000;
-/** Of base64; scanned pages are larger, pages of text smaller. */
-const charactersPerPage = 100_000;
 
 /**
  * Estimates the input tokens of a body of messages: a token per four bytes of system prompt, messages and tools. Encoded images and documents
@@ -69,7 +62,7 @@ function estimateBlock({ type, source }: JsonObject): number | null {
     case 'document': {
       const { type: form, data } = asObject(source);
       if (form === 'text' || form === 'content') return null;
-      return tokensPerPage * Math.max(1, Math.ceil((asString(data) ?? '').length / charactersPerPage));
+      return estimateDocumentTokens((asString(data) ?? '').length);
     }
     case 'thinking':
     case 'redacted_thinking':

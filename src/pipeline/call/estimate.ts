@@ -4,11 +4,22 @@ import { tokenCost } from '../../core/cost.ts';
 import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
 import type { Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
-import { estimateTokens } from '../../dialects/contract/token-usage.ts';
+import { estimateDocumentTokens, estimateTokens, tokensPerImage } from '../../dialects/contract/token-usage.ts';
+import { measureInput } from '../../dialects/routes/input-size.ts';
+
+/** Characters of base64 per token of audio: compressed speech at 64 kbit/s, of which vendors count 10 tokens per second. */
+const charactersPerAudioToken = 1_000;
+
+/** Estimates the input tokens of a body. */
+export function estimateInput(body: Buffer): number {
+  const { textBytes, images, audioBytes, documentBytes } = measureInput(body);
+  const documents = documentBytes === 0 ? 0 : estimateDocumentTokens(documentBytes);
+  return estimateTokens(textBytes) + images * tokensPerImage + Math.ceil(audioBytes / charactersPerAudioToken) + documents;
+}
 
 /** Estimates an attempt whose end is unknown. Cost null when the price is unknown. */
 export function estimateRequest(call: Call, price: Price | null): { readonly tokens: Tokens; readonly costNanos: number | null } {
-  const tokens = { ...noTokens, input: estimateTokens(call.body.length) };
+  const tokens = { ...noTokens, input: estimateInput(call.body) };
   return {
     tokens,
     costNanos: price === null ? null : tokenCost(tokens, price, isChargedBySearch(call, price) ? { searches: estimateSearches(call) } : {}),

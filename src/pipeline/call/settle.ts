@@ -18,11 +18,12 @@ import type { Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
+import { hasEncodedData } from '../../dialects/routes/input-size.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Plan } from '../../routing/plan.ts';
 import type { CacheHit } from '../cache/response-cache.ts';
 import type { WinningAttempt } from './attempt.ts';
-import { estimateSearches, isChargedBySearch, isCutOff } from './estimate.ts';
+import { estimateInput, estimateSearches, isChargedBySearch, isCutOff } from './estimate.ts';
 
 /** Limit of every recorded name: the caller may have sent megabytes. */
 const maxNameLength = 256;
@@ -48,7 +49,8 @@ export function toCallMetadata<Details extends object>(call: Call | MediaCall, r
 /** Returns the metadata of a call of a text route, before its first attempt. */
 export function toTextCallMetadata(call: Call, plan: Plan, reservation?: Reservation): CallMetadata {
   const { modelAsked, stream, memory, body, takesNoSlot } = call;
-  const details = { modelAsked: modelAsked.slice(0, maxNameLength), stream, memory, plan: plan.entries, bodyBytes: body.length };
+  const bodyBytes = hasEncodedData(body) ? 4 * estimateInput(body) : body.length;
+  const details = { modelAsked: modelAsked.slice(0, maxNameLength), stream, memory, plan: plan.entries, bodyBytes };
   return toCallMetadata(call, reservation, takesNoSlot ? { ...details, takesNoSlot } : details);
 }
 
@@ -174,7 +176,7 @@ function resolveTokens(call: Call, { tokens, isFinal, turn }: ResponseSummary, o
   const reported = tokens ?? noTokens;
   // Some vendors report zero input tokens until the final usage event.
   const isInputKnown = reported.input + reported.cachedInput + reported.cacheWrite + reported.cacheWrite1h > 0;
-  const input = isInputKnown ? reported.input : estimateTokens(call.body.length);
+  const input = isInputKnown ? reported.input : estimateInput(call.body);
   return {
     tokens: { ...reported, input, output: Math.max(reported.output, delivered) },
     isEstimated: outcome !== 'ok' || delivered > 0 || !isInputKnown,

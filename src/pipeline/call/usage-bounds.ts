@@ -4,22 +4,37 @@ import { clampToSafeInteger, tokenCost } from '../../core/cost.ts';
 import type { Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { parsePositiveInteger } from '../../dialects/json/body-members.ts';
-import { countImageParts } from '../../dialects/routes/request-features.ts';
+import { type InputSize, measureInput } from '../../dialects/routes/input-size.ts';
 import { estimateSearches } from './estimate.ts';
 
-/** Tokens of an image that is referenced by URL; the bytes of an inline image are counted as part of the body. */
-const tokensPerImage = 2_000;
+/** Vendors scale images down to about 1,600 tokens. */
+const maxTokensPerImage = 2_000;
+/** Characters of base64 per token of audio, at least: speech at 6 kbit/s, of which Google counts 32 tokens per second. */
+const minCharactersPerAudioToken = 30;
 /** Reserved when the caller sets no limit and the catalog has no smaller one: a model's maximum would deny calls that use little of it. */
 const defaultOutputTokens = 4_096;
 /** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;
 
 export function usageBounds(call: Call, candidates: readonly Candidate[]): { costNanos: number; tokens: number } {
-  // A token has at least one byte.
-  const input = call.body.length + countImageParts(call.body) * tokensPerImage;
-  const outputs = candidates.map((candidate) => maxOutputTokensFor(call, candidate));
-  const costs = candidates.map(({ price }, index) => (price ? costBound(call, price, input, outputs[index] ?? 0) : 0));
-  return { costNanos: clampToSafeInteger(Math.max(0, ...costs)), tokens: clampToSafeInteger(input + Math.max(0, ...outputs)) };
+  const size = measureInput(call.body);
+  const bounds = candidates.map((candidate) => {
+    const [input, output] = [maxInputTokensFor(size, candidate), maxOutputTokensFor(call, candidate)];
+    return { tokens: input + output, costNanos: candidate.price ? costBound(call, candidate.price, input, output) : 0 };
+  });
+  return {
+    costNanos: clampToSafeInteger(Math.max(0, ...bounds.map(({ costNanos }) => costNanos))),
+    tokens: clampToSafeInteger(Math.max(size.textBytes, ...bounds.map(({ tokens }) => tokens))),
+  };
+}
+
+/** A token has at least one byte. How many a document has is unknown, but a vendor refuses more than the model's window. */
+function maxInputTokensFor(
+  { textBytes, images, audioBytes, documentBytes }: InputSize,
+  { maxInputTokens, contextWindow }: Candidate,
+): number {
+  const media = images * maxTokensPerImage + Math.ceil(audioBytes / minCharactersPerAudioToken);
+  return textBytes + media + Math.min(documentBytes, maxInputTokens ?? contextWindow ?? documentBytes);
 }
 
 function maxOutputTokensFor({ route, body, spans, maxOutputTokens }: Call, candidate: Candidate): number {
