@@ -84,6 +84,12 @@ export interface App {
   close(): Promise<void>;
 }
 
+/** Separate connections: other statements must delay neither admission nor the routes that clients poll, nor these admission. */
+const connectionsOf = {
+  admission: { maxConnections: 4, statementTimeoutMs: 5_000 },
+  status: { maxConnections: 2, statementTimeoutMs: 30_000 },
+} as const;
+
 /** How long aborted calls may take to settle and respond. With the grace period, less than the 30 s that Kubernetes grants by default. */
 const abortTimeoutMs = 2_000;
 
@@ -122,11 +128,13 @@ export async function createApp(options: AppOptions): Promise<App> {
   const audit = createAudit({ database, clock });
   const breakers = createBreakers(clock);
   const httpClient = createVendorHttpClient();
-  const reports = createUsageReports({ database, clock });
+  const admissionDatabase = database.separate?.(connectionsOf.admission) ?? database;
+  const statusDatabase = database.separate?.(connectionsOf.status) ?? database;
+  const reports = createUsageReports({ database: statusDatabase, clock });
 
-  const callRecording = await createCallRecording({ snapshot, database, dataDir, journalFiles, clock, logger });
+  const callRecording = await createCallRecording({ snapshot, database, admissionDatabase, dataDir, journalFiles, clock, logger });
   const { journal, admission } = callRecording;
-  const readCounters = createCounterReader({ database, admission, process: journal.id });
+  const readCounters = createCounterReader({ database: statusDatabase, admission, process: journal.id });
 
   const catalog = (): Catalog => current.catalog;
   const planner = createPlanner({ catalog, breakers, catalogFill: () => current.config.catalogFill });

@@ -34,6 +34,8 @@ const embeddedDrainIntervalMs = 100;
 interface CallRecordingDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly database: Database;
+  /** The database over separate connections, so that admission waits for no other statements. */
+  readonly admissionDatabase: Database;
   readonly dataDir: string;
   /** Replaces the file system under the journal; for tests. */
   readonly journalFiles: JournalFileSystem | undefined;
@@ -42,7 +44,7 @@ interface CallRecordingDeps {
 }
 
 export async function createCallRecording(deps: CallRecordingDeps) {
-  const { snapshot, database, dataDir, journalFiles, clock, logger } = deps;
+  const { snapshot, database, admissionDatabase, dataDir, journalFiles, clock, logger } = deps;
   const store = createStoreBatch(createCredentialMasker());
   const journal = await createJournal({
     dataDir,
@@ -52,7 +54,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     ...(journalFiles && { files: journalFiles }),
   });
   const admission = createAdmission({
-    database,
+    database: admissionDatabase,
     clock,
     logger,
     process: journal.id,

@@ -5,6 +5,7 @@
 import { minIdAt } from '../core/ids.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { lockCounterCreation } from '../db/locks.ts';
+import { createSlotsByKey } from '../db/query-slots.ts';
 import type { CounterKey, CounterScope } from './counters.ts';
 
 export interface AcquireRequest {
@@ -62,16 +63,21 @@ export interface LeaseStore {
 /** Payload: `<requesting process> <counter id>`. */
 export const quotaReturnChannel = 'gateway_limits';
 
+/** Statements of one project at a time, of the connections for admission: when its counters are locked, other projects have the rest. */
+const slotsPerProject = 2;
+
 export function createLeaseStore(database: Database): LeaseStore {
+  const slots = createSlotsByKey(slotsPerProject);
+  const acquire = async (request: AcquireRequest): Promise<LeaseGrant | null> => {
+    const grant = await acquireExisting(database, request);
+    if (grant !== undefined) return grant;
+    await createCounter(database, request.counter);
+    const second = await acquireExisting(database, request);
+    if (second === undefined) throw new Error('a counter that was just created does not exist');
+    return second;
+  };
   return {
-    async acquire(request) {
-      const grant = await acquireExisting(database, request);
-      if (grant !== undefined) return grant;
-      await createCounter(database, request.counter);
-      const second = await acquireExisting(database, request);
-      if (second === undefined) throw new Error('a counter that was just created does not exist');
-      return second;
-    },
+    acquire: (request) => slots.run(request.counter.projectId, () => acquire(request)),
     async release({ process, counterId, generation }, amount) {
       await database.query(
         `with counter as (

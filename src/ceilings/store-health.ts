@@ -1,8 +1,12 @@
 /**
  * Whether the quota store, that is the database, responds. When it stops responding, calls that wait for quota wait two seconds; while it is
  * known to be down, calls do not wait at all. A probe in the background detects the recovery.
+ *
+ * A statement that takes too long, or fails, says nothing about the statements of other counters: a row may be locked. So the store counts as
+ * down only when it does not respond to the probe either, a statement that needs no lock, or when the connection failed.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
+import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 
@@ -33,9 +37,11 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     logger.info({}, 'quota store recovered');
   };
 
+  const askStore = (): Promise<unknown> => database.query('select id from limit_counters limit 1');
+
   const probe = createBackgroundLoop({
     async run() {
-      if (isDown) await database.query('select id from limit_counters limit 1');
+      if (isDown) await askStore();
       goUp();
       return 'idle';
     },
@@ -43,36 +49,59 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     backoff: { initialMs: probeMs, maxMs: probeMs },
   });
 
-  const afterTicks = (onTimeout: () => void): (() => void) => {
-    let remaining = ticks;
+  /** Calls each function after so many ticks. */
+  const atTicks = (steps: ReadonlyMap<number, () => void>): (() => void) => {
+    let elapsed = 0;
     let timeout: NodeJS.Timeout;
     const tick = (): void => {
-      remaining -= 1;
-      if (remaining === 0) onTimeout();
-      else timeout = setTimeout(tick, tickMs);
+      elapsed += 1;
+      steps.get(elapsed)?.();
+      if (elapsed < ticks) timeout = setTimeout(tick, tickMs);
     };
     timeout = setTimeout(tick, tickMs);
     return () => clearTimeout(timeout);
+  };
+
+  /** Calls `onTimeout` after the last tick, with whether the store responded to the probe that was sent at half of the time. */
+  const watchTime = (onTimeout: (hasResponded: boolean) => void): (() => void) => {
+    let hasResponded = false;
+    const ask = (): void => {
+      askStore().then(
+        () => {
+          hasResponded = true;
+        },
+        () => undefined, // The timeout follows.
+      );
+    };
+    return atTicks(
+      new Map([
+        [Math.ceil(ticks / 2), ask],
+        [ticks, () => onTimeout(hasResponded)],
+      ]),
+    );
   };
 
   return {
     get isDown(): boolean {
       return isDown;
     },
-    /** Settles as `work` does. The first time `work` takes too long, and when it fails, marks the store as down and calls `onDown`. */
-    async watch<Result>(work: Promise<Result>, onDown: () => void): Promise<Result> {
-      const fail = (error: unknown): void => {
-        goDown(error);
-        onDown();
+    /** Settles as `work` does. Calls `onStalled` when `work` takes too long or fails; the store counts as down when it does not respond at all. */
+    async watch<Result>(work: Promise<Result>, onStalled: () => void): Promise<Result> {
+      const onTimeout = (hasResponded: boolean): void => {
+        if (hasResponded) logger.warn({}, 'quota statement stalled');
+        else goDown('no response in time');
+        onStalled();
       };
       // The embedded database runs in this process: it can be busy, but not unreachable.
-      const cancelTimeout = database.kind === 'embedded' ? () => undefined : afterTicks(() => fail('no response in time'));
+      const cancelTimeout = database.kind === 'embedded' ? () => undefined : watchTime(onTimeout);
       try {
         const result = await work;
         goUp();
         return result;
       } catch (error) {
-        fail(error);
+        if (isConnectionError(error)) goDown(error);
+        else logger.warn({ err: error }, 'quota statement failed');
+        onStalled();
         throw error;
       } finally {
         cancelTimeout();

@@ -24,5 +24,15 @@ export interface Database extends Queries {
    * since notifications sent meanwhile are lost: caches must reload.
    */
   listen(channel: string, onPayload: (payload: string) => void, onReconnect?: () => void): Promise<{ stop(): Promise<void> }>;
+  /**
+   * The same database over separate connections, at most so many, which no other statements occupy; closed with this one. Absent on the
+   * embedded database, which has a single session.
+   */
+  separate?(options: SeparateConnections): Database;
   close(): Promise<void>;
+}
+
+export interface SeparateConnections {
+  readonly maxConnections: number;
+  readonly statementTimeoutMs: number;
 }

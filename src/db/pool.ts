@@ -4,7 +4,7 @@
  */
 import pg from 'pg';
 import { createConnections, type DatabaseLogger } from './connections.ts';
-import type { Database } from './database.ts';
+import type { Database, SeparateConnections } from './database.ts';
 import { createListener } from './listener.ts';
 import { createValueTypes } from './value-types.ts';
 
@@ -19,16 +19,10 @@ export interface ServerDatabaseOptions {
   readonly logger?: DatabaseLogger;
 }
 
-/** Opens the pool. `close` ends it and the LISTEN connection. */
+/** Opens the pool. `close` ends it, those separated from it, and the LISTEN connection. */
 export function openServerDatabase(options: ServerDatabaseOptions): Database {
-  const {
-    connectionString,
-    maxConnections = 10,
-    connectTimeoutMs = 2_000,
-    statementTimeoutMs = 30_000,
-    heartbeatMs = 5_000,
-    logger,
-  } = options;
+  const { connectionString, maxConnections = 10, connectTimeoutMs = 2_000, statementTimeoutMs = 30_000, heartbeatMs = 5_000 } = options;
+  const { logger } = options;
   const connection: pg.ClientConfig = {
     connectionString,
     application_name: 'model-gateway',
@@ -37,31 +31,38 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
     keepAliveInitialDelayMillis: 10_000,
     types: createValueTypes(),
   };
-  const pool = new pg.Pool({
-    ...connection,
-    max: maxConnections,
-    idleTimeoutMillis: 30_000,
-    statement_timeout: statementTimeoutMs,
-    query_timeout: statementTimeoutMs === 0 ? undefined : statementTimeoutMs + 5_000,
-  });
   const warn = (err: Error): void => logger?.warn({ err: err.message }, 'database connection lost');
-  // An 'error' event without a listener ends the process: the pool emits it for idle clients, the client while it is in use.
-  pool.on('error', warn);
-  pool.on('connect', (client) => client.on('error', warn));
-  const connections = createConnections(pool);
+  const openPool = (max: number, timeoutMs: number): pg.Pool => {
+    const opened = new pg.Pool({
+      ...connection,
+      max,
+      idleTimeoutMillis: 30_000,
+      statement_timeout: timeoutMs,
+      query_timeout: timeoutMs === 0 ? undefined : timeoutMs + 5_000,
+    });
+    // An 'error' event without a listener ends the process: the pool emits it for idle clients, the client while it is in use.
+    opened.on('error', warn);
+    opened.on('connect', (client) => client.on('error', warn));
+    return opened;
+  };
+  const pool = openPool(maxConnections, statementTimeoutMs);
+  const pools = [pool];
   const listener = createListener({ connection, heartbeatMs, connectTimeoutMs, logger });
   let closing: Promise<void> | null = null;
-  return {
-    kind: 'server',
-    query: connections.query,
-    transaction: connections.transaction,
-    runWithoutTimeout,
-    listen: listener.listen,
-    close() {
-      closing ??= Promise.all([listener.close(), pool.end()]).then(() => undefined);
-      return closing;
-    },
+  const close = (): Promise<void> => {
+    closing ??= Promise.all([listener.close(), ...pools.map((pool) => pool.end())]).then(() => undefined);
+    return closing;
   };
+  const toDatabase = (of: pg.Pool): Database => {
+    const { query, transaction } = createConnections(of);
+    return { kind: 'server', query, transaction, runWithoutTimeout, listen: listener.listen, separate, close };
+  };
+  const separate = ({ maxConnections: max, statementTimeoutMs: timeoutMs }: SeparateConnections): Database => {
+    const separated = openPool(max, timeoutMs);
+    pools.push(separated);
+    return toDatabase(separated);
+  };
+  return toDatabase(pool);
 
   async function runWithoutTimeout(text: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();

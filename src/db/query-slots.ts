@@ -46,3 +46,21 @@ export function createQuerySlots(limit: number): QuerySlots {
     },
   };
 }
+
+/** Bounds how many queries run at a time for each key. */
+export function createSlotsByKey(limit: number) {
+  const byKey = new Map<string, { readonly slots: QuerySlots; users: number }>();
+  return {
+    async run<Result>(key: string, query: () => Promise<Result>): Promise<Result> {
+      const entry = byKey.get(key) ?? { slots: createQuerySlots(limit), users: 0 };
+      byKey.set(key, entry);
+      entry.users += 1;
+      try {
+        return await entry.slots.run(query);
+      } finally {
+        entry.users -= 1;
+        if (entry.users === 0) byKey.delete(key);
+      }
+    },
+  };
+}

@@ -37,17 +37,20 @@ export interface CountedUsage {
 
 export type StatusReport = Awaited<ReturnType<typeof buildStatusReport>>;
 
+const ceilingNames: readonly CeilingName[] = ['calls', 'cost', 'rpm', 'tpm'];
+
 export async function buildStatusReport(input: StatusInput) {
   const { reports, clock, project, caller, ceilings, breakers, providers, demo, countedUsage } = input;
   const now = clock.now();
+  const isCounted = ceilingNames.every((name) => countedUsage.key[name]);
   const [usage, spent] = await Promise.all([
-    reports.getKeyUsage(caller, { calls: ceilings.calls.window, cost: ceilings.cost.window }),
-    reports.getMonthSpend(project.id),
+    isCounted ? null : reports.getKeyUsage(caller, { calls: ceilings.calls.window, cost: ceilings.cost.window }),
+    countedUsage.month?.used ?? reports.getMonthSpend(project.id),
   ]);
   const report = (name: CeilingName, unit = (amount: number): number => amount) => {
     const { limit, window } = ceilings[name];
     // Prefers the counter that admission uses, so that status and admission agree.
-    const { used, reserved } = countedUsage.key[name] ?? { used: usage[name], reserved: 0 };
+    const { used, reserved } = countedUsage.key[name] ?? { used: usage?.[name] ?? 0, reserved: 0 };
     return {
       limit: limit === null ? null : unit(limit),
       used: unit(used),
@@ -64,7 +67,7 @@ export async function buildStatusReport(input: StatusInput) {
       expires_at: formatTimeOrNull(caller.expiresAt),
       ceilings: { calls: report('calls'), cost: report('cost', toUsd), rpm: report('rpm'), tpm: report('tpm') },
     },
-    credit: toCredit(countedUsage.month?.used ?? spent, countedUsage.month?.reserved ?? 0, project.settings.monthlyCapNanos),
+    credit: toCredit(spent, countedUsage.month?.reserved ?? 0, project.settings.monthlyCapNanos),
     breakers: breakers.report(project.id, providers),
     ...(demo ? { demo: true } : {}),
   };

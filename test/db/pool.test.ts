@@ -63,6 +63,18 @@ describePostgres('on an unreliable network', () => {
     await proxy.connect();
   };
 
+  test('separate connections do not wait for those that are busy, and have a statement timeout of their own', () =>
+    withPostgres(async (url) => {
+      const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
+      const separate = database.separate?.({ maxConnections: 1, statementTimeoutMs: 50 });
+      await database.transaction(async () => {
+        expect(await separate?.query('select 1 as one')).toEqual([{ one: 1 }]);
+        await expect(separate?.query('select pg_sleep(60)')).rejects.toMatchObject({ code: '57014' });
+      });
+      await database.close();
+      await expect(separate?.query('select 1')).rejects.toThrow('Cannot use a pool');
+    }));
+
   test('after connections were reset, the next query gets a new one', () =>
     withProxy(async ({ database, proxy }) => {
       await Promise.all([database.query('select 1'), database.query('select 1')]);
