@@ -9,20 +9,10 @@
  * for a body of 480 bytes. `JSON.parse` is as fast on text and takes half the time otherwise (1.0 µs for the 480 bytes), but loses the bytes.
  */
 import { isUtf8 } from 'node:buffer';
-import {
-  closeBrace,
-  closeBracket,
-  colon,
-  comma,
-  JsonSyntaxError,
-  kindAt,
-  openBrace,
-  quote,
-  skipSpace,
-  skipString,
-  skipValue,
-  type ValueKind,
-} from './syntax.ts';
+import { characters } from './characters.ts';
+import { JsonSyntaxError, kindAt, skipSpace, skipString, skipValue, type ValueKind } from './syntax.ts';
+
+const { closeBrace, closeBracket, colon, comma, openBrace, quote } = characters;
 
 /** A range of bytes; `end` is exclusive. */
 export interface Span {

@@ -2,6 +2,7 @@
  * The syntax of JSON (RFC 8259) in bytes: which kind of value starts at a byte, and where it ends. Without recursion, so that only the size of
  * the text bounds its depth. Throws JsonSyntaxError at the first invalid byte.
  */
+import { characters } from './characters.ts';
 
 export type ValueKind = 'string' | 'number' | 'object' | 'array' | 'true' | 'false' | 'null';
 
@@ -13,14 +14,7 @@ export class JsonSyntaxError extends Error {
   }
 }
 
-export const quote = 0x22;
-export const comma = 0x2c;
-export const colon = 0x3a;
-export const openBracket = 0x5b;
-export const backslash = 0x5c;
-export const closeBracket = 0x5d;
-export const openBrace = 0x7b;
-export const closeBrace = 0x7d;
+const { quote, comma, colon, openBracket, backslash, closeBracket, openBrace, closeBrace } = characters;
 
 export function kindAt(bytes: Buffer, at: number): ValueKind {
   switch (bytes[at]) {

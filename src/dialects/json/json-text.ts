@@ -1,6 +1,8 @@
 /** Writes JSON text of parsed values, which may be nested deeper than the stack, and follows JSON text that arrives in pieces. */
+import { characters } from '../../core/json/characters.ts';
 import { isObject, parseJson } from '../../core/json/narrow.ts';
-import { backslash, closeBrace, closeBracket, openBrace, openBracket, quote } from '../../core/json/syntax.ts';
+
+const { backslash, closeBrace, closeBracket, openBrace, openBracket, quote } = characters;
 
 /** JSON text of a parsed value with its strings mapped by `mapText`. Empty when the value is nested too deeply to serialize. */
 export function toJsonText(value: unknown, mapText?: (holder: unknown, key: string, text: string) => string): string {

@@ -5,7 +5,10 @@
  * tokenizer in use, and a very long one more; Chinese, Japanese and Korean characters count half a token each, those of other scripts without
  * spaces a quarter. The page docs/architecture/routing-and-failover.md#context-windows has the measured margin.
  */
-import { backslash, colon, kindAt, skipSpace, skipString } from '../../core/json/syntax.ts';
+import { characters } from '../../core/json/characters.ts';
+import { kindAt, skipSpace, skipString } from '../../core/json/syntax.ts';
+
+const { backslash, colon } = characters;
 
 /** Members whose strings are prompt text. Quotes inside JSON strings are escaped, so a quoted key with bare quotes is never part of a text. */
 const textKeys = ['"text"', '"content"', '"arguments"', '"output"', '"system"', '"instructions"', '"input"'];
