@@ -88,9 +88,9 @@ const secrets: readonly RegExp[] = [
 
 /**
  * What the text of every secret contains. Most lines have none of it, and are searched once instead of once per kind of secret. Lines of calls
- * contain the prefix of a key, which is shorter than a secret.
+ * contain the prefix of a key, which is shorter than a secret. To ignore the case of everything takes twice as long (measured).
  */
-const signs = /sk-[\w-]{16}|gwp_|AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA|bearer|basic|api[_-]?key|password|secret|token|:\/\/|eyJ/i;
+const signs = /sk-[\w-]{16}|gwp_|AIza|gsk_|xai-|hf_|r8_|pplx-|ghp_|AKIA|(?i:bearer|basic|api[_-]?key|password|secret|token)|:\/\/|eyJ/;
 
 /** Replaces everything that resembles a secret. */
 function redactSecrets(text: string): string {
