@@ -64,15 +64,15 @@ const probeTimeoutMs = 10_000;
 
 export function createBreakers(clock: Clock): Breakers {
   // Bounded by the number of projects times the configured providers.
-  const breakers = new Map<string, Breaker>();
+  const byProject = new Map<string, Map<string, Breaker>>();
+  const get = (projectId: string, provider: string): Breaker | undefined => byProject.get(projectId)?.get(provider);
 
   const find = (projectId: string, provider: string): Breaker => {
-    const key = `${projectId} ${provider}`;
-    let breaker = breakers.get(key);
-    if (!breaker) {
-      breaker = createBreaker(clock.now());
-      breakers.set(key, breaker);
-    }
+    const known = get(projectId, provider);
+    if (known) return known;
+    const breaker = createBreaker(clock.now());
+    const ofProject = byProject.get(projectId) ?? new Map<string, Breaker>();
+    byProject.set(projectId, ofProject.set(provider, breaker));
     return breaker;
   };
 
@@ -102,7 +102,7 @@ export function createBreakers(clock: Clock): Breakers {
 
   return {
     tryAcquire(projectId, provider) {
-      const breaker = breakers.get(`${projectId} ${provider}`);
+      const breaker = get(projectId, provider);
       if (!breaker) return true;
       const now = clock.now();
       const isAcquired = isAcquirable(breaker, now);
@@ -110,11 +110,11 @@ export function createBreakers(clock: Clock): Breakers {
       return isAcquired;
     },
     canAcquire(projectId, provider) {
-      const breaker = breakers.get(`${projectId} ${provider}`);
+      const breaker = get(projectId, provider);
       return !breaker || isAcquirable(breaker, clock.now());
     },
     isHealthy(projectId, provider) {
-      const breaker = breakers.get(`${projectId} ${provider}`);
+      const breaker = get(projectId, provider);
       return !breaker || (breaker.state === 'closed' && breaker.coolingUntil <= clock.now());
     },
     recordSuccess(projectId, provider) {
@@ -147,7 +147,7 @@ export function createBreakers(clock: Clock): Breakers {
     },
     report(projectId, providers) {
       return providers.map((provider) => {
-        const breaker = breakers.get(`${projectId} ${provider}`);
+        const breaker = get(projectId, provider);
         const isClosed = !breaker || breaker.state === 'closed';
         return {
           provider,

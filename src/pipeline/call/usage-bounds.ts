@@ -13,6 +13,8 @@ const maxTokensPerImage = 2_000;
 const minCharactersPerAudioToken = 30;
 /** Reserved when the caller sets no limit and the catalog has no smaller one: a model's maximum would deny calls that use little of it. */
 const defaultOutputTokens = 4_096;
+/** As bytes, because they are found faster than a text. */
+const cacheMark = Buffer.from('"cache_control"');
 /** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;
 
@@ -55,11 +57,9 @@ function maxOutputTokensFor({ route, body, spans, maxOutputTokens }: Call, candi
 /** Prices all input at the highest applicable rate: cache writes are the most expensive, and made only on request. */
 function costBound(call: Call, price: Price, input: number, output: number): number {
   const { route, body } = call;
-  const kinds: Tokens[] = [{ ...noTokens, input, output }];
-  if (body.includes('"cache_control"')) {
-    kinds.push({ ...noTokens, cacheWrite: input, output }, { ...noTokens, cacheWrite1h: input, output });
-  }
   const isSearched = route === 'rerank' && price.perSearchNanos !== undefined;
   const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
-  return Math.max(...kinds.map((tokens) => tokenCost(tokens, price, { searches })));
+  const costOf = (tokens: Partial<Tokens>): number => tokenCost({ ...noTokens, ...tokens, output }, price, { searches });
+  const uncached = costOf({ input });
+  return body.includes(cacheMark) ? Math.max(uncached, costOf({ cacheWrite: input }), costOf({ cacheWrite1h: input })) : uncached;
 }
