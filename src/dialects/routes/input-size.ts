@@ -5,18 +5,11 @@
  * Only data in the places of chat, messages and responses where a vendor decodes it counts as media. Elsewhere, such as in the arguments of a
  * tool, vendors read it as text.
  */
-import {
-  backslash,
-  closeBrace,
-  closeBracket,
-  colon,
-  openBrace,
-  openBracket,
-  quote,
-  skipSpace,
-  skipString,
-} from '../../core/json/syntax.ts';
+import { characters } from '../../core/json/characters.ts';
+import { skipSpace, skipString } from '../../core/json/syntax.ts';
 import { countImageParts } from './request-features.ts';
+
+const { backslash, closeBrace, closeBracket, colon, openBrace, openBracket, quote } = characters;
 
 export interface InputSize {
   /** Bytes without the base64 data of media. */
