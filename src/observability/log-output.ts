@@ -18,6 +18,8 @@ export interface LogOutputOptions {
   /** A file descriptor; a pipe should be in non-blocking mode, which Node sets for its own streams. */
   readonly fd: number;
   readonly maxBytes?: number;
+  /** Collects lines for this long before they are written. Default: 0, to the end of the turn. */
+  readonly collectMs?: number;
   /** Writes in this thread; for tests. */
   readonly writeNow?: (fd: number, bytes: Buffer) => number;
 }
@@ -29,7 +31,7 @@ const errorRetryMs = 1_000;
 const exitTimeoutMs = 500;
 const exitRetryMs = 5;
 
-export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, writeNow = writeSync }: LogOutputOptions): LogOutput {
+export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0, writeNow = writeSync }: LogOutputOptions): LogOutput {
   const isTerminal = isatty(fd);
   const syncWrites = createSyncWrites();
   let waiting = '';
@@ -92,7 +94,8 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, writeNow = wri
       waiting += line;
       if (isBusy) return;
       isBusy = true;
-      setImmediate(next);
+      if (collectMs === 0) setImmediate(next);
+      else setTimeout(next, collectMs);
     },
   };
 }

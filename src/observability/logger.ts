@@ -4,6 +4,7 @@
  * Secrets are redacted in the finished line, which covers every field, error message and stack. The prefix of a secret stays, so that an operator
  * can identify the key.
  */
+import cluster from 'node:cluster';
 import { inspect, types } from 'node:util';
 import { createTimestampFormat, systemClock } from '../core/time.ts';
 import { createLogOutput, type LogOutput } from './log-output.ts';
@@ -62,9 +63,12 @@ function stringify(fields: LogFields): string {
   }
 }
 
+/** Each write of a process of a cluster wakes its parent, which took 30 µs of CPU time for the lines of one or two calls. */
+const clusterCollectMs = 50;
+
 /** Accessing Node's own stream puts a pipe into non-blocking mode: when full, it rejects bytes instead of blocking the process. */
 export function standardOutput(): LogOutput {
-  return createLogOutput({ fd: process.stdout.fd });
+  return createLogOutput({ fd: process.stdout.fd, collectMs: cluster.isWorker ? clusterCollectMs : 0 });
 }
 
 /**

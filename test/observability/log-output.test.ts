@@ -77,3 +77,33 @@ test('after a slow write the thread pool writes, and keeps the order of the line
   await handle.close();
   await rm(dirname(file), { recursive: true });
 });
+
+test('lines of several turns are collected into one write, and an exit writes what is left', async () => {
+  const collecting = `
+import { writeSync } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { createLogOutput } from ${JSON.stringify(output)};
+const writes = [];
+const writeNow = (fd, bytes) => writeSync(fd, bytes, 0, writes.push(bytes.toString()) && bytes.length);
+const { write } = createLogOutput({ fd: process.stdout.fd, collectMs: 500, writeNow });
+for (let line = 0; line < 3; line += 1) {
+  write(line + '\\n');
+  await nextTurn();
+}
+while (writes.length === 0) await nextTurn();
+process.stderr.write(JSON.stringify(writes));
+write('last\\n');
+process.exit();
+`;
+  const child = spawn(process.execPath, ['--no-warnings', '--input-type=module', '-e', collecting]);
+  let [text, report] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (part: string) => {
+    text += part;
+  });
+  child.stderr.setEncoding('utf8').on('data', (part: string) => {
+    report += part;
+  });
+  await once(child, 'close');
+  expect(text).toBe('0\n1\n2\nlast\n');
+  expect(JSON.parse(report)).toEqual(['0\n1\n2\n']);
+});
