@@ -7,6 +7,7 @@ import type { Caller } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
+import { createBodyMemory } from '../http/body-memory.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
@@ -104,13 +105,15 @@ export function createApi(deps: ApiDeps): Api {
     getUsage: async (projectId) => getUsage(await projects.get(projectId)),
   });
 
+  const bodyMemory = createBodyMemory(snapshot().config.server.bodyMemoryBytes);
+  const callDeps = { findCaller, findProject: projects.get, bodyMemory, clock, logger };
   const server = createHttpServer({
     logger,
     mcp,
-    text: { findCaller, findProject: projects.get, memorySettings: memory.settings.get, handleCall, clock, logger },
-    countTokens: { findCaller, findProject: projects.get, countTokens, clock, logger },
-    media: { findCaller, findProject: projects.get, ...media.routes, clock, logger },
-    video: { findCaller, findProject: projects.get, ...media.videoRoutes, clock, logger },
+    text: { ...callDeps, memorySettings: memory.settings.get, handleCall },
+    countTokens: { ...callDeps, countTokens },
+    media: { ...callDeps, ...media.routes },
+    video: { ...callDeps, ...media.videoRoutes },
     status: {
       findCaller,
       getUsage: async ({ projectId }) => getUsage(await projects.get(projectId)),
@@ -125,7 +128,7 @@ export function createApi(deps: ApiDeps): Api {
       },
       logger,
     },
-    memory: createMemoryRouteDeps({ findCaller, memory, remember: learning.remember, eraseSubject, readStored }),
+    memory: createMemoryRouteDeps({ findCaller, bodyMemory, memory, remember: learning.remember, eraseSubject, readStored }),
     health,
     corsOrigins: () => snapshot().config.corsOrigins,
     provision: createProvisionRoutes({

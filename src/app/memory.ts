@@ -3,6 +3,7 @@ import type { Caller } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { FindCaller } from '../http/authenticate.ts';
+import type { BodyMemory } from '../http/body-memory.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { MemoryRouteDeps } from '../http/routes/memory.ts';
 import { createEpisodes } from '../memory/conversations/episodes.ts';
@@ -112,16 +113,25 @@ export function createSubjectEraser({ memory, applyErasure, readStored }: Eraser
 interface MemoryApiDeps {
   readonly remember: Learning['remember'];
   readonly findCaller: FindCaller;
+  readonly bodyMemory: BodyMemory;
   readonly memory: Memory;
   readonly eraseSubject: EraseSubject;
   /** Runs a query after this process's journal is drained; maps database errors to API errors. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
-export function createMemoryRouteDeps({ findCaller, memory, remember, eraseSubject, readStored }: MemoryApiDeps): MemoryRouteDeps {
+export function createMemoryRouteDeps({
+  findCaller,
+  bodyMemory,
+  memory,
+  remember,
+  eraseSubject,
+  readStored,
+}: MemoryApiDeps): MemoryRouteDeps {
   const { episodes, items } = memory;
   return {
     findCaller,
+    bodyMemory,
     getEpisode: (projectId, id) => readStored(() => episodes.get(projectId, id)),
     remember: ({ projectId }, id, focus) => readStored(() => remember(projectId, id, focus)),
     writeItem: (caller, item) => mapDatabaseErrors(() => items.write(caller.projectId, item, toWriter(caller))),

@@ -128,6 +128,8 @@ export interface ServerConfig {
   readonly logLevel: LogLevel;
   /** Number of API processes. */
   readonly workers: number;
+  /** Limit of the request bodies that a process holds. */
+  readonly bodyMemoryBytes: number;
   /** Endpoint for traces (`OTEL_EXPORTER_OTLP_ENDPOINT`); null for none. */
   readonly otlpEndpoint: string | null;
 }

@@ -57,6 +57,7 @@ export function parseEnvironment(env: Environment, command: Command = 'start'): 
       databaseUrl,
       logLevel: getChoice('LOG_LEVEL', 'info', logLevels),
       workers,
+      bodyMemoryBytes: getInteger('GATEWAY_BODY_MEMORY_MIB', 512, 32, 1_048_576) * 1024 * 1024,
       otlpEndpoint: getText('OTEL_EXPORTER_OTLP_ENDPOINT'),
     },
     temporal,

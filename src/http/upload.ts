@@ -7,6 +7,7 @@ import { gatewayError } from '../core/errors.ts';
 import { createPartScanner, type Piece } from '../dialects/media/multipart.ts';
 import { checkUploadField, type UploadBody, type UploadFields } from '../dialects/media/uploads.ts';
 import { ClientDisconnectedError, maxBodyBytes, tooLarge } from './body.ts';
+import type { BodyMemory } from './body-memory.ts';
 
 export interface Upload {
   /** Fields that have arrived, `model` included. */
@@ -38,10 +39,11 @@ export interface UploadOptions {
   readonly fieldNames: ReadonlySet<string>;
   /** Read the whole body before the vendor is called, because every field matters. */
   readonly holdAll: boolean;
+  readonly memory: BodyMemory;
 }
 
-/** Rejects with `missing_model`, `bad_json` for a malformed body, 413 as plain text, and ClientDisconnectedError. */
-export async function readUpload(request: IncomingMessage, { boundary, fieldNames, holdAll }: UploadOptions): Promise<Upload> {
+/** Rejects with `missing_model`, `bad_json` for a malformed body, 413 as plain text, ClientDisconnectedError and `budget_unavailable`. */
+export async function readUpload(request: IncomingMessage, { boundary, fieldNames, holdAll, memory }: UploadOptions): Promise<Upload> {
   const { 'content-length': declaredLength } = request.headers;
   const declaredBytes = declaredLength === undefined ? null : Number(declaredLength);
   if (declaredBytes !== null && declaredBytes > maxBodyBytes) throw tooLarge(maxBodyBytes);
@@ -51,6 +53,7 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
   const held: Piece[] = [];
   let modelBytes = 0;
   let readBytes = 0;
+  let heldBytes = 0;
   let isComplete = false;
 
   const readPieces = async (): Promise<readonly Piece[]> => {
@@ -73,9 +76,23 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
     return pieces;
   };
 
+  const holdPieces = async (): Promise<void> => {
+    const before = readBytes;
+    const pieces = await readPieces();
+    memory.hold(readBytes - before);
+    heldBytes += readBytes - before;
+    held.push(...pieces);
+  };
+
+  const release = (): void => {
+    chunks.stop();
+    memory.release(heldBytes);
+    heldBytes = 0;
+  };
+
   try {
     // The vendor needs the length in advance: without a declared one, the whole body is read.
-    while (!isComplete && (holdAll || declaredBytes === null || !fields.has('model'))) held.push(...(await readPieces()));
+    while (!isComplete && (holdAll || declaredBytes === null || !fields.has('model'))) await holdPieces();
     const model = fields.get('model');
     if (model === undefined) throw gatewayError('missing_model');
     const bodyBytes = declaredBytes ?? readBytes;
@@ -84,13 +101,13 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
       model,
       bodyBytes,
       readAll: async () => {
-        while (!isComplete) held.push(...(await readPieces()));
+        while (!isComplete) await holdPieces();
       },
       bodyFor: (vendorModel) => relay(Buffer.from(vendorModel), bodyBytes - modelBytes),
-      release: chunks.stop,
+      release,
     };
   } catch (error) {
-    chunks.stop();
+    release();
     throw error;
   }
 

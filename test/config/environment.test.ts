@@ -5,7 +5,16 @@ test('an empty environment configures the embedded service on the loopback inter
   expect(parseEnvironment({})).toEqual({
     errors: [],
     settings: {
-      server: { host: '127.0.0.1', port: 8080, dataDir: '.gateway', databaseUrl: null, logLevel: 'info', workers: 1, otlpEndpoint: null },
+      server: {
+        host: '127.0.0.1',
+        port: 8080,
+        dataDir: '.gateway',
+        databaseUrl: null,
+        logLevel: 'info',
+        workers: 1,
+        bodyMemoryBytes: 512 * 1024 * 1024,
+        otlpEndpoint: null,
+      },
       temporal: {
         mode: 'dev',
         address: null,

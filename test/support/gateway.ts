@@ -66,6 +66,8 @@ export interface GatewayOptions {
   readonly graceMs?: number;
   /** Enables the response cache of the projects. It is off by default: most tests repeat requests and expect them to reach the vendor. */
   readonly cache?: boolean;
+  /** Further environment variables. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Replaces the file system of the journal. */
   readonly journalFiles?: JournalFileSystem;
 }
@@ -131,7 +133,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
     const logs: string[] = [];
     const logger = createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } });
     const yaml = (options.yaml ?? defaultYaml)(vendor.url, await unusedUrl());
-    const env = { GATEWAY_TEMPORAL: temporal ? 'on' : 'off', GATEWAY_DATA_DIR: dataDir };
+    const env = { GATEWAY_TEMPORAL: temporal ? 'on' : 'off', GATEWAY_DATA_DIR: dataDir, ...options.env };
     const config = loadConfig({ env, fileText: yaml, fileName: 'gateway.yaml' });
     if (temporal) await copyTestBundle(dataDir);
     const app = await createApp({

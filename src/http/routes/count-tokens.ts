@@ -4,7 +4,7 @@ import { newId } from '../../core/ids.ts';
 import { countTokens as codec } from '../../dialects/messages/count-tokens.ts';
 import type { CountTokens } from '../../pipeline/call/count-tokens.ts';
 import { parseKey } from '../authenticate.ts';
-import { checkContentType, readBody } from '../body.ts';
+import { checkContentType, maxBodyBytes, readBody } from '../body.ts';
 import { sendBytes, sendError } from '../error-handler.ts';
 import { onClientDisconnect } from '../half-close.ts';
 import { setModelHeader } from '../send-response.ts';
@@ -17,13 +17,15 @@ export interface CountTokensRouteDeps extends CallRouteDeps {
 /** Clients wait for the count before they call: a slow vendor is given up for the estimate. */
 const maxVendorMs = 10_000;
 
-export function createCountTokensRoute({ findCaller, findProject, countTokens, clock, logger }: CountTokensRouteDeps) {
+export function createCountTokensRoute({ findCaller, findProject, countTokens, bodyMemory, clock, logger }: CountTokensRouteDeps) {
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    let bodyBytes = 0;
     try {
       const startedAt = clock.now();
       const caller = await findCaller(parseKey(request.headers, true));
       checkContentType(request);
-      const body = await readBody(request);
+      const body = await readBody(request, maxBodyBytes, bodyMemory);
+      bodyBytes = body.length;
       const project = await findProject(caller.projectId);
       const now = clock.now();
       const { headers } = request;
@@ -38,6 +40,8 @@ export function createCountTokensRoute({ findCaller, findProject, countTokens, c
       sendBytes(response, 200, 'application/json', bytes);
     } catch (error) {
       sendError(response, error, 'messages', logger);
+    } finally {
+      bodyMemory.release(bodyBytes);
     }
   };
 }

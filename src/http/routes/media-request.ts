@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Caller, MediaCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
 import { parseKey } from '../authenticate.ts';
-import { checkContentType, readBody, toPlainTextError } from '../body.ts';
+import { checkContentType, maxBodyBytes, readBody, toPlainTextError } from '../body.ts';
 import { sendError } from '../error-handler.ts';
 import { parseCorrelation, parseSource } from '../headers.ts';
 import { setCallId } from '../send-response.ts';
@@ -32,8 +32,12 @@ export function createMediaHandler(
   handle: (received: MediaRequestContext, response: ServerResponse) => Promise<void>,
 ): MediaHandler {
   return createHandler(deps, checkContentType, async (source, request, response) => {
-    const body = await readBody(request);
-    await handle({ ...source, body }, response);
+    const body = await readBody(request, maxBodyBytes, deps.bodyMemory);
+    try {
+      await handle({ ...source, body }, response);
+    } finally {
+      deps.bodyMemory.release(body.length);
+    }
   });
 }
 

@@ -43,7 +43,12 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
   const relay = (kind: UploadKind): MediaHandler =>
     createUploadHandler(deps, async (source, request, response) => {
       const { settings } = source.project;
-      const options = { boundary: source.boundary, fieldNames: kind.fieldNames, holdAll: settings.rules.input !== null };
+      const options = {
+        boundary: source.boundary,
+        fieldNames: kind.fieldNames,
+        holdAll: settings.rules.input !== null,
+        memory: deps.bodyMemory,
+      };
       const { model, fields, bodyBytes, readAll, bodyFor, release } = await readUpload(request, options);
       try {
         assertModel(model);

@@ -30,6 +30,7 @@ import { type Fact, type GraphQuery, graphQuerySchema } from '../../memory/searc
 import { type SearchRequest, type SearchResult, searchRequestSchema } from '../../memory/search/search.ts';
 import { createCallerRoute, type FindCaller, parseKey } from '../authenticate.ts';
 import { readOptionalJson } from '../body.ts';
+import type { BodyMemory } from '../body-memory.ts';
 import { PlainTextError } from '../plain-text-error.ts';
 import {
   toEpisodeJson,
@@ -45,6 +46,7 @@ import {
 /** The operations of the memory routes. They throw the codes of docs/api/reference.md#error-codes. */
 export interface MemoryRouteDeps {
   readonly findCaller: FindCaller;
+  readonly bodyMemory: BodyMemory;
   /** Null when no conversation has that id. */
   readonly getEpisode: (projectId: string, id: string) => Promise<Episode | null>;
   /** Throws `not_found`. */
@@ -72,37 +74,38 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       findCaller,
       async (caller, request) => {
         const id = parseId(request);
-        const { focus } = parseOrBadRequest(rememberBody, await readOptionalJson(request));
+        const { focus } = parseOrBadRequest(rememberBody, await readOptionalJson(request, deps.bodyMemory));
         return toRememberJson(await deps.remember(caller, id, focus));
       },
       202,
     ),
     writeItem: createCallerRoute(
       findCaller,
-      async (caller, request) => toItemJson(await deps.writeItem(caller, parseOrBadRequest(itemBody, await readRequiredJson(request)))),
+      async (caller, request) =>
+        toItemJson(await deps.writeItem(caller, parseOrBadRequest(itemBody, await readRequiredJson(request, deps.bodyMemory)))),
       201,
     ),
     correctItem: createCallerRoute(findCaller, async (caller, request) => {
       const id = parseId(request);
-      const { text } = parseOrBadRequest(correctionBody, await readRequiredJson(request));
+      const { text } = parseOrBadRequest(correctionBody, await readRequiredJson(request, deps.bodyMemory));
       return toItemJson(await deps.correctItem(caller, id, text));
     }),
     removeItem: createCallerRoute(findCaller, async (caller, request) => toRemovalJson(await deps.removeItem(caller, parseId(request)))),
     rateItem: createCallerRoute(findCaller, async (caller, request) => {
       const id = parseId(request);
-      const { rating } = parseOrBadRequest(ratingBody, await readRequiredJson(request));
+      const { rating } = parseOrBadRequest(ratingBody, await readRequiredJson(request, deps.bodyMemory));
       return toItemJson(await deps.rateItem(caller, id, rating));
     }),
     search: createCallerRoute(findCaller, async (caller, request) => {
-      const body = parseOrMismatch(searchRequestSchema, await readRequiredJson(request));
+      const body = parseOrMismatch(searchRequestSchema, await readRequiredJson(request, deps.bodyMemory));
       return toSearchJson(await deps.search(caller, body));
     }),
     wakeUp: createCallerRoute(findCaller, async (caller, request) => {
-      const { subject } = parseOrBadRequest(wakeUpBody, await readOptionalJson(request));
+      const { subject } = parseOrBadRequest(wakeUpBody, await readOptionalJson(request, deps.bodyMemory));
       return toWakeUpJson(await deps.wakeUp(caller, subject));
     }),
     findFacts: createCallerRoute(findCaller, async (caller, request) => {
-      const body = parseOrMismatch(graphQuerySchema, await readOptionalJson(request));
+      const body = parseOrMismatch(graphQuerySchema, await readOptionalJson(request, deps.bodyMemory));
       return toFactsJson(await deps.findFacts(caller, body));
     }),
     /** Runs before routing: a path that is not a subject in percent-encoded UTF-8 is `bad_request`, never another subject. */
@@ -124,8 +127,8 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
   };
 }
 
-async function readRequiredJson(request: Request): Promise<unknown> {
-  const body = await readOptionalJson(request);
+async function readRequiredJson(request: Request, memory: BodyMemory): Promise<unknown> {
+  const body = await readOptionalJson(request, memory);
   if (body === undefined) throw gatewayError('bad_request', { message: 'a body is required' });
   return body;
 }

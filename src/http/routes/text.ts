@@ -15,7 +15,8 @@ import type { CallResponse, HandleCall } from '../../pipeline/call/handle-call.t
 import type { ProjectContext } from '../../pipeline/call/project-context.ts';
 import { noRoute, quoteName } from '../../routing/no-route.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
-import { checkContentType, readBody, scanJson, toPlainTextError } from '../body.ts';
+import { checkContentType, maxBodyBytes, readBody, scanJson, toPlainTextError } from '../body.ts';
+import type { BodyMemory } from '../body-memory.ts';
 import { sendError } from '../error-handler.ts';
 import { detectAbandonedStream, keepAliveComment, onClientDisconnect } from '../half-close.ts';
 import {
@@ -43,6 +44,7 @@ export type FindProject = (projectId: string) => RoutedProject | Promise<RoutedP
 export interface CallRouteDeps {
   readonly findCaller: FindCaller;
   readonly findProject: FindProject;
+  readonly bodyMemory: BodyMemory;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -60,18 +62,20 @@ export interface FormatConversion {
 }
 
 export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversion?: FormatConversion) {
-  const { findCaller, findProject, memorySettings, handleCall, clock, logger } = deps;
+  const { findCaller, findProject, memorySettings, handleCall, bodyMemory, clock, logger } = deps;
   const codec = routeCodecs[route];
   const style = route === 'messages' ? 'messages' : 'chat';
 
   return async function textRoute(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = clock.now();
     const id = newId(startedAt);
+    let bodyBytes = 0;
     try {
       const callerLookup = findCaller(parseKey(request.headers, route === 'messages'));
       const caller = callerLookup instanceof Promise ? await callerLookup : callerLookup;
       checkContentType(request);
-      const received = await readBody(request);
+      const received = await readBody(request, maxBodyBytes, bodyMemory);
+      bodyBytes = received.length;
       const body = conversion ? conversion.toRoute(received) : received;
       const projectLookup = findProject(caller.projectId);
       const project = projectLookup instanceof Promise ? await projectLookup : projectLookup;
@@ -93,6 +97,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
     } catch (error) {
       if (!response.headersSent) setCallId(response, id, style);
       sendError(response, isDialect(route) ? error : toPlainTextError(error), style, logger);
+    } finally {
+      bodyMemory.release(bodyBytes);
     }
   };
 }

@@ -159,7 +159,7 @@ export const inferenceOperations: OperationSpecs = {
     codes: [
       ...keyCodes,
       ...(['bad_json', 'unsupported_media_type', 'invalid_memory_mode', 'no_route', 'subscription_required'] as const),
-      ...(['guardrail_blocked', 'upstream_refused', 'internal_error'] as const),
+      ...(['guardrail_blocked', 'budget_unavailable', 'upstream_refused', 'internal_error'] as const),
     ],
     plain: [413],
   },

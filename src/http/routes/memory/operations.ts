@@ -3,6 +3,7 @@ import { databaseCodes, keyCodes, type OperationSpecs } from '../../openapi/cont
 
 const base = { tag: 'memory', auth: 'key' } as const;
 const codes = [...keyCodes, ...databaseCodes];
+const bodyCodes = [...codes, 'budget_unavailable'] as const;
 const withBody = [400, 413, 415] as const;
 const withSchema = [...withBody, 422] as const;
 
@@ -13,7 +14,7 @@ export const memoryOperations: OperationSpecs = {
     details: 'Its origin is `agent`, its author `key:<prefix>`. Credentials in the text are replaced with placeholders.',
     body: { name: 'MemoryItemBody', example: { text: 'Prefers metric units', kind: 'preference', subject: 'user-42' } },
     responses: { 201: 'MemoryItem' },
-    codes: [...codes, 'bad_request', 'forbidden', 'guardrail_blocked', 'memory_off'],
+    codes: [...bodyCodes, 'bad_request', 'forbidden', 'guardrail_blocked', 'memory_off'],
     plain: withBody,
   },
   'patch /v1/memory/items/{id}': {
@@ -23,7 +24,7 @@ export const memoryOperations: OperationSpecs = {
     parameters: ['item'],
     body: { name: 'MemoryCorrectionBody' },
     responses: { 200: 'MemoryItem' },
-    codes: [...codes, 'bad_request', 'forbidden', 'guardrail_blocked', 'not_found', 'memory_off'],
+    codes: [...bodyCodes, 'bad_request', 'forbidden', 'guardrail_blocked', 'not_found', 'memory_off'],
     plain: withBody,
   },
   'delete /v1/memory/items/{id}': {
@@ -42,7 +43,7 @@ export const memoryOperations: OperationSpecs = {
     parameters: ['item'],
     body: { name: 'MemoryRatingBody' },
     responses: { 200: 'MemoryItem' },
-    codes: [...codes, 'bad_request', 'not_found'],
+    codes: [...bodyCodes, 'bad_request', 'not_found'],
     plain: withBody,
   },
   'post /v1/memory/search': {
@@ -52,7 +53,7 @@ export const memoryOperations: OperationSpecs = {
       'Vectors take part when the project has a route for embeddings. A subject limits the search to this end user and the whole project.',
     body: { name: 'MemorySearchBody', example: { query: 'units of measurement' } },
     responses: { 200: 'MemorySearch' },
-    codes: [...codes, 'bad_request'],
+    codes: [...bodyCodes, 'bad_request'],
     plain: withSchema,
   },
   'post /v1/memory/wake-up': {
@@ -61,7 +62,7 @@ export const memoryOperations: OperationSpecs = {
     details: 'Pinned and trusted memories, the newest conversations, and the pages of the project and the subject.',
     body: { name: 'MemoryWakeUpBody', optional: true, example: { subject: 'user-42' } },
     responses: { 200: 'MemoryWakeUp' },
-    codes: [...codes, 'bad_request'],
+    codes: [...bodyCodes, 'bad_request'],
     plain: withBody,
   },
   'post /v1/memory/graph': {
@@ -70,7 +71,7 @@ export const memoryOperations: OperationSpecs = {
     details: 'The newest first. Without a body: all facts, up to the default limit.',
     body: { name: 'MemoryGraphBody', optional: true, example: { entity: 'Ada' } },
     responses: { 200: 'MemoryFacts' },
-    codes,
+    codes: bodyCodes,
     plain: withSchema,
   },
   'delete /v1/memory/subjects/{subject}': {
@@ -96,7 +97,7 @@ export const memoryOperations: OperationSpecs = {
     parameters: ['id'],
     body: { name: 'MemoryRememberBody', optional: true },
     responses: { 202: 'MemoryRemembered' },
-    codes: [...codes, 'bad_request', 'not_found', 'memory_off'],
+    codes: [...bodyCodes, 'bad_request', 'not_found', 'memory_off'],
     plain: withBody,
   },
   'get /v1/memory/episodes/{id}': {

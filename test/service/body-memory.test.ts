@@ -1,0 +1,34 @@
+/** The limit of request bodies in memory (docs/decisions/2026-11-22-body-memory.md). */
+import { expect, test } from '@jest/globals';
+import { eventually, shareGateway } from '../support/gateway.ts';
+
+const mebibyte = 1024 * 1024;
+const shared = shareGateway({ database: 'any', env: { GATEWAY_BODY_MEMORY_MIB: '32' } });
+
+test('503 with retry-after while bodies fill the memory, on every route; small ones are served; it is freed with the responses', async () => {
+  const { call, vendor, url, key } = shared();
+  const large = 'x'.repeat(17 * mebibyte);
+  const embed = (model: string, input = large) => call('/v1/embeddings', { model, input });
+  const form = new FormData();
+  form.set('file', new Blob([large]), 'a.wav');
+  form.set('model', 'one/echo');
+  const requests: (() => Promise<Response>)[] = [
+    () => embed('one/echo'),
+    () => call('/v1/messages', { model: 'three/echo', max_tokens: 9, messages: [{ role: 'user', content: large }] }),
+    () => call('/v1/messages/count_tokens', { model: 'three/echo', messages: [{ role: 'user', content: large }] }),
+    () => call('/v1/memory/search', { query: large }),
+    // Held as a whole, because its length is not declared or the model comes last.
+    () => fetch(`${url}/v1/audio/transcriptions`, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: form }),
+  ];
+  const held = embed('one/held');
+  await eventually(async () => expect(vendor.requests().length).toBe(1));
+  for (const request of requests) {
+    const response = await request();
+    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
+    expect(await response.text()).toContain('too many large requests are being served');
+  }
+  expect((await embed('one/echo', 'small')).status).toBe(200);
+  vendor.release();
+  expect((await held).status).toBe(200);
+  expect((await embed('one/echo')).status).toBe(200);
+});
