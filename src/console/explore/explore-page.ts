@@ -3,8 +3,9 @@
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { figureHeader, figureRows } from '../../usage/analytics/figure-rows.ts';
 import type { CostlyFigure } from '../../usage/analytics/figures.ts';
+import { groupNames } from '../../usage/analytics/figures-request.ts';
 import { groupLabels, metrics } from '../../usage/analytics/metrics.ts';
-import { type FiguresReport, groupNames } from '../../usage/analytics/read-figures.ts';
+import type { FiguresReport } from '../../usage/analytics/read-figures.ts';
 import { activeFilters, callFilterForm, type FilterChoices, filterQuery } from '../frame/call-filters.ts';
 import {
   barChart,

@@ -2,9 +2,9 @@
 import { gatewayError } from '../../core/errors.ts';
 import { type CalendarUnit, splitRange } from '../../core/time-zone.ts';
 import { type CallFilter, parseCallFilter } from '../../usage/analytics/call-filter.ts';
+import { type Group, groupNames } from '../../usage/analytics/figures-request.ts';
 import { type Metric, metrics } from '../../usage/analytics/metrics.ts';
 import { maxChartUnits, parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
-import { type Group, groupNames } from '../../usage/analytics/read-figures.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
 export const units: readonly CalendarUnit[] = ['hour', 'day', 'week', 'month'];

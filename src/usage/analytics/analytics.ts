@@ -7,8 +7,9 @@ import { createQuerySlots } from '../../db/query-slots.ts';
 import { readCallDetail } from './call-detail.ts';
 import type { CallSelection } from './call-filter.ts';
 import { type CallPageRequest, readCallPage, streamCalls } from './call-list.ts';
+import type { FiguresRequest, Group, TopRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
-import { type FiguresRequest, type Group, readFigures, readTop, type TopRequest } from './read-figures.ts';
+import { readFigures, readTop } from './read-figures.ts';
 import { readRecentUse } from './recent-use.ts';
 
 export type Analytics = ReturnType<typeof createAnalytics>;

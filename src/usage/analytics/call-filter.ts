@@ -110,9 +110,7 @@ export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, 
   for (const [name, value] of Object.entries(filter)) {
     if (value === undefined) continue;
     if (isKeyOf(columns, name)) {
-      terms.push(
-        value === noValue ? `${columns[name]} is null` : `${columns[name]} = ${add(/^--+$/.test(value) ? value.slice(1) : value)}::text`,
-      );
+      terms.push(matchesValue(columns[name], value, { add }));
     } else if (isKeyOf(conditions, name)) {
       const choices: Readonly<Record<string, string>> = conditions[name];
       if (choices[value] !== undefined) terms.push(choices[value]);
@@ -123,6 +121,11 @@ export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, 
     }
   }
   return terms.join(' and ');
+}
+
+/** SQL condition that the column has the value of a filter. */
+export function matchesValue(column: string, value: string, { add }: Pick<Parameters, 'add'>): string {
+  return value === noValue ? `${column} is null` : `${column} = ${add(/^--+$/.test(value) ? value.slice(1) : value)}::text`;
 }
 
 function isKeyOf<Shape extends object>(shape: Shape, name: string): name is Extract<keyof Shape, string> {

@@ -1,8 +1,9 @@
 /** Figures as rows of a table for export: one per unit of time and group, with every figure of it. */
 import type { CalendarUnit } from '../../core/time-zone.ts';
 import type { Figures } from './figures.ts';
+import type { Group } from './figures-request.ts';
 import { groupLabels, totalTokens } from './metrics.ts';
-import type { FiguresReport, Group } from './read-figures.ts';
+import type { FiguresReport } from './read-figures.ts';
 
 type Cell = string | number | null;
 

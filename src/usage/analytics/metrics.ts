@@ -1,6 +1,6 @@
 /** The metrics of usage views: how each is named, computed and ranked. */
 import type { CostlyFigure, Figures } from './figures.ts';
-import type { Group, Rank } from './read-figures.ts';
+import type { Group, Rank } from './figures-request.ts';
 
 export type MetricUnit = 'count' | 'nanos' | 'tokens' | 'ms' | 'share';
 

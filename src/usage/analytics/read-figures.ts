@@ -1,5 +1,6 @@
 /**
- * Figures of a project's calls by group and time: one query builder for the console, exports and MCP.
+ * Figures of a project's calls by group and time, for the console, exports and MCP: from the rollups where these have them, else from the rows
+ * of the calls.
  *
  * Calls are a range of the index (project_id, id), and the units of time are ranges of ids too: every call of the range is in exactly one of
  * them, so that the units add up to the total.
@@ -7,41 +8,13 @@
 
 import { gatewayError } from '../../core/errors.ts';
 import { minIdAt } from '../../core/ids.ts';
-import { type CalendarUnit, splitRange } from '../../core/time-zone.ts';
+import { splitRange } from '../../core/time-zone.ts';
 import type { Queries } from '../../db/database.ts';
-import { type CallSelection, createParameters, isErrorSql, type Parameters, whereCalls } from './call-filter.ts';
-import { type CostlyFigure, type Figures, type FiguresRow, figuresSql, noFigures, type RowSource, toFigures } from './figures.ts';
+import { createParameters, isErrorSql, type Parameters, whereCalls } from './call-filter.ts';
+import { type Figures, type FiguresRow, figuresSql, noFigures, type RowSource, toFigures } from './figures.ts';
+import { type FiguresRequest, type Group, groupColumns, type Rank, type TopRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
-
-/** SQL of the groups. `provider` groups attempts, all others calls. */
-const groups = {
-  model: 'c.model',
-  source: 'c.source',
-  task: 'c.task_id',
-  key: 'c.key_prefix',
-  route: 'c.route',
-  status: 'c.status::text',
-  code: 'c.code',
-  outcome: 'c.outcome',
-  provider: 'a.provider',
-} as const;
-
-export type Group = keyof typeof groups;
-export const groupNames = Object.keys(groups).filter((name): name is Group => Object.hasOwn(groups, name));
-
-/** What decides which groups are shown and which are summed up as others. */
-export type Rank = 'cost' | 'calls' | 'errors' | 'tokens';
-
-export interface FiguresRequest extends CallSelection {
-  readonly zone: string;
-  readonly unit?: CalendarUnit | null;
-  readonly group?: Group | null;
-  /** Number of groups; the rest is one group. Default: 7. */
-  readonly top?: number;
-  /** Default: `cost`. */
-  readonly rank?: Rank;
-  readonly costly?: readonly CostlyFigure[];
-}
+import { type PlacedRow, readRollupRows, readRollupTop } from './rollup-figures.ts';
 
 export interface GroupFigures {
   /** `others`: all groups after the top ones. Null: calls without a value. */
@@ -78,7 +51,7 @@ export async function readFigures(queries: Queries, request: FiguresRequest): Pr
   if (starts === null)
     throw gatewayError('bad_request', { message: `range: has more than ${maxUnits} units of a ${unit}; choose a larger unit` });
   const names = group === null ? [] : (await readTop(queries, { ...request, costly: [] }, group)).map(({ name }) => name);
-  const rows = await readRows(queries, request, starts, names);
+  const rows = (await readRollupRows(queries, request, starts, names)) ?? (await readRows(queries, request, starts, names));
 
   const byPosition = new Map(rows.map((row) => [`${row.unit ?? ''}/${row.place ?? ''}`, toFigures(row)]));
   const figuresOf = (unitNumber: number | '', place: number | ''): Figures => byPosition.get(`${unitNumber}/${place}`) ?? noFigures;
@@ -97,24 +70,21 @@ export async function readFigures(queries: Queries, request: FiguresRequest): Pr
   };
 }
 
-/** `unit` and `place` are null in the sums over all units and all groups. */
-type Row = FiguresRow & { readonly unit: number | null; readonly place: number | null };
-
 async function readRows(
   queries: Queries,
   request: FiguresRequest,
   starts: readonly number[],
   names: readonly (string | null)[],
-): Promise<Row[]> {
+): Promise<PlacedRow[]> {
   const { group = null, costly = [] } = request;
   const parameters = createParameters();
   const where = whereCalls(request, parameters);
   const needed = new Set(costly);
   const source = group === 'provider' ? attemptRows : callRows;
   const unit = starts.length === 0 ? null : `width_bucket(c.id, ${parameters.add(starts.map(minIdAt))}::uuid[])`;
-  const place = group === null ? null : `coalesce(array_position(${parameters.add(names)}::text[], ${groups[group]}), 0)`;
+  const place = group === null ? null : `coalesce(array_position(${parameters.add(names)}::text[], ${groupColumns[group]}), 0)`;
   const dimensions = [...(unit === null ? [] : ['unit']), ...(place === null ? [] : ['place'])];
-  return queries.query<Row>(
+  return queries.query<PlacedRow>(
     `select ${unit === null ? 'null::integer as unit' : 'unit'}, ${place === null ? 'null::integer as place' : 'place'}, ${figuresSql(source, needed)}
        from calls c
        ${group === 'provider' ? attemptJoin(request, parameters) : ''}
@@ -127,17 +97,22 @@ async function readRows(
   );
 }
 
-export type TopRequest = CallSelection & Pick<FiguresRequest, 'top' | 'rank' | 'costly'>;
-
-/** The top groups with their figures, without the others: one pass over the calls. */
+/** The top groups with their figures, without the others. */
 export async function readTop(queries: Queries, request: TopRequest, group: Group): Promise<GroupFigures[]> {
-  const { rank = 'cost', top = defaultTop, costly = [] } = request;
+  const limited = { ...request, top: request.top ?? defaultTop };
+  const rows = (await readRollupTop(queries, limited, group)) ?? (await readTopRows(queries, limited, group));
+  return rows.map((row) => ({ kind: 'group', name: row.name, figures: toFigures(row) }));
+}
+
+/** One pass over the calls. */
+function readTopRows(queries: Queries, request: TopRequest & { readonly top: number }, group: Group) {
+  const { rank = 'cost', top, costly = [] } = request;
   const parameters = createParameters();
   const where = whereCalls(request, parameters);
   const needed = new Set(costly);
   const source = group === 'provider' ? attemptRows : callRows;
-  const rows = await queries.query<FiguresRow & { readonly name: string | null }>(
-    `select ${groups[group]} as name, ${figuresSql(source, needed)}
+  return queries.query<FiguresRow & { readonly name: string | null }>(
+    `select ${groupColumns[group]} as name, ${figuresSql(source, needed)}
        from calls c
        ${group === 'provider' ? attemptJoin(request, parameters) : ''}
        ${needed.has('failovers') && group !== 'provider' ? failoverJoin(request, parameters) : ''}
@@ -147,7 +122,6 @@ export async function readTop(queries: Queries, request: TopRequest, group: Grou
       limit ${parameters.add(top)}::integer`,
     parameters.values,
   );
-  return rows.map((row) => ({ kind: 'group', name: row.name, figures: toFigures(row) }));
 }
 
 function rankSql(rank: Rank, { row, isError }: RowSource): string {
