@@ -57,6 +57,8 @@ export interface AdmissionOptions {
    * them.
    */
   readonly onQuotaRequested?: () => void;
+  /** By default the tables of `database`. */
+  readonly leases?: LeaseStore;
 }
 
 /** Counters of minutes and days are kept for calls that started in the window and still run. */
@@ -72,8 +74,8 @@ const emptyReservation: Reservation = {
   release: () => undefined,
 };
 
-export function createAdmission({ database, clock, logger, process, onStoreDown, onQuotaRequested }: AdmissionOptions): Admission {
-  const leases = createLeaseStore(database);
+export function createAdmission(options: AdmissionOptions): Admission {
+  const { database, clock, logger, process, onStoreDown, onQuotaRequested, leases = createLeaseStore(database) } = options;
   const health = createStoreHealth({ database, logger });
   const quotas = new Map<string, CounterQuota>();
   const quotasById = new Map<number, CounterQuota>();

@@ -57,6 +57,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   /** A statement failed and may or may not have been executed. */
   let mustReconcile = false;
   let mustReturn = false;
+  /** Quota was leased under a higher ceiling: none of it is granted until the database grants more under this one. */
+  let isLeaseTooLarge = false;
   /** Other processes have been asked to return quota for the call that waits first. */
   let hasRequestedReturn = false;
   let usedAt = performance.now();
@@ -72,7 +74,12 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     /** Nothing is held locally or in the database. */
     get isEvictable(): boolean {
       return (
-        lease.quota.leased === 0 && lease.quota.isIdle && queue.first === undefined && state.current === 'idle' && lease.counterId === null
+        lease.quota.leased === 0 &&
+        lease.quota.isIdle &&
+        queue.first === undefined &&
+        state.current === 'idle' &&
+        lease.counterId === null &&
+        !mustReconcile
       );
     },
     /** Reserves `bound`, or everything that is left for a call larger than that; a promise only when the database must be asked. */
@@ -80,7 +87,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       usedAt = performance.now();
       if (bound === 0) return { kind: 'granted', reserved: 0, generation: lease.generation };
       if (currentLimit !== limit) changeLimit(currentLimit);
-      const grant = mustReturn || mustVerify ? null : lease.tryGrant(bound);
+      const grant = mayGrant() && !mustReturn ? lease.tryGrant(bound) : null;
       if (grant) {
         if (!health.isDown && policy.shouldPrefetch(lease.quota.available)) state.start('prefetching');
         return grant;
@@ -122,13 +129,15 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     },
     /** To be called every second; `now` is the clock's time. */
     maintain(now: number): void {
-      if (state.current !== 'idle' || lease.counterId === null) return;
+      if (state.current !== 'idle' || (lease.counterId === null && !mustReconcile)) return;
       const { isIdle } = lease.quota;
       const isUnused = performance.now() - usedAt > idleMs;
-      if (isIdle && key.window === 'minute' && key.end !== null && now > key.end) lease.abandon();
-      else if (health.isDown) return;
-      else if (isIdle && isUnused) state.start('removing');
+      if (isIdle && key.window === 'minute' && key.end !== null && now > key.end) {
+        lease.abandon();
+        mustReconcile = false;
+      } else if (health.isDown) return;
       else if (mustReconcile) state.start('reconciling');
+      else if (isIdle && isUnused) state.start('removing');
       else {
         if (isUnused) mustReturn = true;
         startWork();
@@ -161,7 +170,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     const waiters = queue.snapshot();
     const demand = clampToSafeInteger(queue.demand - lease.quota.available);
     const grant = await acquire({ need: first.bound - lease.quota.available, demand, takesRemainder: lease.quota.reserved === 0 });
-    if (mustVerify || grant === null) return nextTask();
+    if (mustVerify || grant === null || (isLeaseTooLarge && lease.quota.available > 0)) return nextTask();
     grantWaiters();
     const isSecondTry = hasRequestedReturn;
     hasRequestedReturn = false;
@@ -169,7 +178,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     if (grant.heldByOthers > 0 && !isSecondTry) return 'requesting';
     const { reserved, available } = lease.quota;
     // A call larger than all that is left gets all of it, but only while no other call has a reservation.
-    if (grant.heldByOthers === 0 && reserved === 0 && available > 0)
+    if (mayGrant() && grant.heldByOthers === 0 && reserved === 0 && available > 0)
       queue.resolveWhere((waiter) => (waiter === first ? lease.tryGrant(available) : null));
     else queue.deny(first.bound, waiters);
     return nextTask();
@@ -197,6 +206,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
 
   async function reconcile(): Promise<'idle'> {
     mustReconcile = false;
+    // The first lease may exist although no response said so: this asks for the counter, and acquires nothing.
+    if (lease.counterId === null) await lease.acquire({ limit, need: 1, demand: 0, defaultGrant: 0, takesRemainder: false });
     await lease.reconcile();
     return 'idle';
   }
@@ -223,27 +234,39 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   }
 
   async function acquire(request: { need: number; demand: number; takesRemainder: boolean }): Promise<LeaseGrant | null> {
+    const requestedLimit = limit;
     const grant = await lease.acquire({ limit, defaultGrant: policy.defaultGrant(limit), ...request });
     policy.recordGrant(grant?.granted ?? 0);
+    if (requestedLimit > limit) markTooLarge();
+    else if (grant && grant.granted > 0) isLeaseTooLarge = false;
     return grant;
+  }
+
+  function mayGrant(): boolean {
+    return !mustVerify && !isLeaseTooLarge;
   }
 
   /** Grants what fits the available quota, in order of arrival. */
   function grantWaiters(): void {
-    if (!mustVerify) queue.resolveWhere(({ bound }) => lease.tryGrant(bound));
+    if (mayGrant()) queue.resolveWhere(({ bound }) => lease.tryGrant(bound));
   }
 
   function onQuotaChanged(): void {
     queue.clearDenial();
     if (queue.first) grantWaiters();
-    if (policy.isContested() && lease.quota.available > 0) mustReturn = true;
+    if ((isLeaseTooLarge || policy.isContested()) && lease.quota.available > 0) mustReturn = true;
     startWork();
   }
 
   function changeLimit(next: number): void {
-    // What is available was leased under the old ceiling, and may exceed a lower one.
-    if (next < limit) mustReturn = lease.quota.available > 0;
+    if (next < limit) markTooLarge();
     limit = next;
     queue.clearDenial();
+  }
+
+  /** What is available, and what running calls will leave of their reservations, was leased under a higher ceiling. */
+  function markTooLarge(): void {
+    isLeaseTooLarge = lease.quota.leased > 0;
+    mustReturn = lease.quota.available > 0;
   }
 }

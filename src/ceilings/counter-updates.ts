@@ -118,7 +118,7 @@ const addToCounters = `
 /** Skips leases that have been revoked: their counters no longer include them. */
 const countCalls = `
   with lowered as (
-    update limit_leases l set amount = l.amount - consumed.amount
+    update limit_leases l set amount = l.amount - consumed.amount, debited = l.debited + consumed.amount
       from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[]) as consumed (process, counter_id, amount, generation)
      where l.process = consumed.process and l.counter_id = consumed.counter_id and l.generation = consumed.generation
     returning l.counter_id, consumed.amount

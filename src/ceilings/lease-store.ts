@@ -48,8 +48,11 @@ export interface LeaseStore {
   /** Enlarges the process's lease by what it needs and the ceiling allows; creates a missing counter. Null when the lease was revoked. */
   acquire(request: AcquireRequest): Promise<LeaseGrant | null>;
   release(lease: LeaseKey, amount: number): Promise<void>;
-  /** Lowers the lease to `amount`, after a statement that may or may not have been executed. False when there is no such lease. */
-  reconcile(lease: LeaseKey, amount: number): Promise<boolean>;
+  /**
+   * Lowers the lease to what the process holds, after a statement that may or may not have been executed. False when there is no such lease.
+   * `held` includes usage of stored calls that the process does not know of: all that the lease was debited beyond `debited`.
+   */
+  reconcile(lease: LeaseKey, held: number, debited: number): Promise<boolean>;
   remove(lease: LeaseKey): Promise<void>;
   /** Publishes what the process's running calls have reserved, by counter id. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
@@ -91,19 +94,20 @@ export function createLeaseStore(database: Database): LeaseStore {
         [process, counterId, amount, generation],
       );
     },
-    reconcile: ({ process, counterId, generation }, amount) =>
+    reconcile: ({ process, counterId, generation }, held, debited) =>
       database.transaction(async (tx) => {
         await tx.query('select 1 from limit_counters where id = $1::bigint for update', [counterId]);
         const rows = await tx.query(
           `with before as (
-             select amount from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $4::bigint
+             select greatest(0, amount - ($3::bigint - debited + $5::bigint)) as excess
+               from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $4::bigint
            ), after as (
-             update limit_leases set amount = least(amount, $3::bigint)
-              where counter_id = $1::bigint and process = $2::uuid and generation = $4::bigint
+             update limit_leases l set amount = l.amount - before.excess from before
+              where l.counter_id = $1::bigint and l.process = $2::uuid and l.generation = $4::bigint
            )
-           update limit_counters set leased = leased - greatest(0, before.amount - $3::bigint) from before where id = $1::bigint
+           update limit_counters set leased = leased - before.excess from before where id = $1::bigint
            returning id`,
-          [counterId, process, amount, generation],
+          [counterId, process, held, generation, debited],
         );
         return rows.length > 0;
       }),
@@ -198,7 +202,9 @@ const acquireLease = `
   ), updated_lease as (
     insert into limit_leases (counter_id, process, amount, generation)
     select id, $7::uuid, amount, $13::bigint from granted where amount > 0
-    on conflict (counter_id, process) do update set amount = limit_leases.amount + excluded.amount, generation = excluded.generation
+    on conflict (counter_id, process) do update
+       set amount = limit_leases.amount + excluded.amount, generation = excluded.generation,
+           debited = case when limit_leases.generation = excluded.generation then limit_leases.debited else 0 end
   )
   select id as "counterId", amount as granted, held_by_others as "heldByOthers", lost as "isLost" from granted`;
 

@@ -69,7 +69,7 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     /** Sets the row to what is held here; if the row is missing, nothing is held here either. */
     async reconcile(): Promise<void> {
       if (counterId === null) return;
-      const exists = await watch(leases.reconcile({ process, counterId, generation }, quota.leased));
+      const exists = await watch(leases.reconcile({ process, counterId, generation }, quota.leased, quota.debited));
       if (!exists) reset();
     },
     /** Deletes an idle lease. */
@@ -80,6 +80,7 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
       counterId = null;
       try {
         await watch(leases.remove(lease));
+        reset(); // The next row counts debits from zero.
       } catch (error) {
         counterId ??= lease.counterId;
         throw error;
@@ -87,8 +88,7 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     },
     /** Drops an idle lease whose window is over. Its row is deleted with its counter. */
     abandon(): void {
-      quota.takeAvailable();
-      counterId = null;
+      reset();
     },
   };
 }

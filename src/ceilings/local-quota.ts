@@ -17,6 +17,7 @@ export function createLocalQuota() {
   let reserved = 0;
   let pending = 0;
   let overdraft = 0;
+  let debited = 0;
   const available = (): number => leased - reserved - pending;
 
   return {
@@ -32,6 +33,10 @@ export function createLocalQuota() {
     /** Usage beyond the lease that the database has not counted yet: the next lease is reduced by it. */
     get overdraft() {
       return overdraft;
+    },
+    /** What the database has debited from the lease in all, as far as this process knows. */
+    get debited() {
+      return debited;
     },
     /** Nothing is reserved or pending for any call: the quota can be given up as a whole. */
     get isIdle() {
@@ -55,6 +60,7 @@ export function createLocalQuota() {
     commit(debit: Debit): void {
       pending -= debit.amount;
       leased -= debit.amount;
+      debited += debit.amount;
       overdraft -= debit.overdraft;
     },
     /** The database will never count the debit: its amount is available again. */

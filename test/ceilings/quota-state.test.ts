@@ -162,7 +162,7 @@ const scenarios: readonly Scenario[] = [
   {
     title: 'a failed reconciliation and a failed deletion leave the lease to the next maintenance',
     path: [
-      ...(['idle', 'acquiring', 'idle', 'removing', 'stalled', 'removing', 'idle', 'removing', 'idle'] as const),
+      ...(['idle', 'acquiring', 'idle', 'removing', 'stalled', 'removing', 'idle', 'reconciling', 'idle', 'removing', 'idle'] as const),
       ...(['acquiring', 'idle', 'prefetching', 'stalled', 'prefetching', 'idle', 'reconciling', 'stalled', 'reconciling', 'idle'] as const),
     ],
     async run({ quota, path, lease, end, fail }) {
@@ -173,6 +173,9 @@ const scenarios: readonly Scenario[] = [
       if (debit) quota.commit(debit, 1);
       makeUnused(quota);
       await fail('remove');
+      await idle();
+      quota.maintain(noon);
+      await end('reconcile', true);
       await idle();
       quota.maintain(noon);
       await end('remove');
