@@ -1,0 +1,184 @@
+/** Sees every process and the store at once: what calls have used and reserved, and whether the invariants hold. */
+import { type CounterKey, countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../src/ceilings/counters.ts';
+import type { CallResult, SettledCall } from '../../src/core/call.ts';
+import { usageFor } from '../../src/core/ceiling-usage.ts';
+import type { Clock } from '../../src/core/time.ts';
+import type { SimulatedProcess } from './ceilings-run.ts';
+import type { CeilingsStore } from './ceilings-store.ts';
+import {
+  eachCallIsCountedOnce,
+  grantedIsWithinLimit,
+  outstandingIsGrantedMinusReturned,
+  reservationsAreNotNegative,
+  useIsWithinCeiling,
+} from './invariants.ts';
+
+interface ObservedCounter {
+  readonly key: CounterKey;
+  readonly name: string;
+  settled: number;
+  /** Usage beyond reservations. */
+  excess: number;
+  /** By process: of running calls. Of a dead one, until its journal is recovered. */
+  readonly reserved: Map<SimulatedProcess, number>;
+  /** What a process that was written off may have used, or may still use, of its lease. */
+  readonly revoked: Map<SimulatedProcess, number>;
+  /** What of it was used when it was written off. */
+  readonly usedBefore: Map<SimulatedProcess, number>;
+  /** Calls of a recovered journal whose leases are not revoked yet. */
+  readonly recovering: Map<SimulatedProcess, number>;
+  /** After the last step: a lowered ceiling ends no call, so use that exceeds it may stay, but not grow. */
+  before: { readonly use: number; readonly excess: number };
+  highestLimit: number;
+}
+
+export function createUseObserver(store: CeilingsStore, processes: readonly SimulatedProcess[]) {
+  const counters = new Map<string, ObservedCounter>();
+
+  const observe = ({ key, name, limit }: LimitedCounter): ObservedCounter => {
+    const existing = counters.get(name);
+    if (existing) {
+      existing.highestLimit = Math.max(existing.highestLimit, limit);
+      return existing;
+    }
+    const maps = { reserved: new Map(), revoked: new Map(), usedBefore: new Map(), recovering: new Map() };
+    const counter = { key, name, settled: 0, excess: 0, ...maps, before: { use: 0, excess: 0 }, highestLimit: limit };
+    counters.set(name, counter);
+    return counter;
+  };
+
+  const observedFor = (limits: Limits, startedAt: number): ObservedCounter[] => countersFor(limits, startedAt).map(observe);
+
+  const usageOf = (calls: readonly SettledCall[], { key }: ObservedCounter): number =>
+    calls.reduce((sum, { metadata: { startedAt }, result }) => {
+      const isInWindow = startedAt >= key.start && (key.end === null || startedAt < key.end);
+      return sum + (isInWindow ? usageFor(key.ceiling, result) : 0);
+    }, 0);
+
+  /** Reserved, or settled and not stored. */
+  const usedBy = (process: SimulatedProcess, counter: ObservedCounter): number =>
+    process.admission.reservedFor(counter.key) + usageOf(process.journal, counter);
+
+  const readReservations = (process: SimulatedProcess): void => {
+    for (const { name, key, reserved } of counters.values()) {
+      const own = process.admission.reservedFor(key);
+      reservationsAreNotNegative({ name, reserved: own });
+      if (own > 0) reserved.set(process, own);
+      else reserved.delete(process);
+    }
+  };
+
+  const checkUse = (counter: ObservedCounter): void => {
+    const { name, settled, excess, revoked, before } = counter;
+    const reserved = sum(counter.reserved);
+    counter.before = { use: settled + reserved, excess };
+    if (counter.before.use <= before.use) return;
+    const known = processes.flatMap(({ isAlive, limits, waiting, clock }) =>
+      isAlive ? [limits, ...[...waiting].map((call) => call.limits)].flatMap((each) => limitsOf(each, clock).get(name) ?? []) : [],
+    );
+    const limit = Math.max(known.length > 0 ? Math.max(...known) : counter.highestLimit, before.use - before.excess - sum(revoked));
+    useIsWithinCeiling({ name, limit, settled, reserved, excess: excess + sum(revoked) });
+  };
+
+  const checkStore = (): void => {
+    for (const { key, settled, leased, leases } of store.counters()) {
+      const name = formatCounterKey(key);
+      const stored = { name, settled, leased, leases: [...leases.values()].map(({ amount }) => amount), usage: store.usageOf(key) };
+      outstandingIsGrantedMinusReturned(stored);
+      eachCallIsCountedOnce(stored);
+      const counter = counters.get(name);
+      if (counter) grantedIsWithinLimit(stored, counter.highestLimit, counter.excess + sum(counter.revoked) + sum(counter.recovering));
+    }
+  };
+
+  /** By name of a counter; for the minute of the clock. */
+  const limitsOf = (limits: Limits, clock: Clock): ReadonlyMap<string, number> => {
+    const minute = Math.floor(clock.now() / 60_000);
+    const byMinute = knownLimits.get(limits) ?? new Map<number, ReadonlyMap<string, number>>();
+    knownLimits.set(limits, byMinute);
+    const known = byMinute.get(minute) ?? new Map(countersFor(limits, clock.now()).map(({ name, limit }) => [name, limit]));
+    byMinute.set(minute, known);
+    return known;
+  };
+  const knownLimits = new WeakMap<Limits, Map<number, ReadonlyMap<string, number>>>();
+  let checkedVersion = -1;
+
+  return {
+    started(limits: Limits, startedAt: number): void {
+      observedFor(limits, startedAt);
+    },
+    /** What the process has reserved on each counter of a call. */
+    reservedBy: ({ admission }: SimulatedProcess, limits: Limits, startedAt: number): number[] =>
+      observedFor(limits, startedAt).map(({ key }) => admission.reservedFor(key)),
+    /** A call has ended; `before` is what `reservedBy` returned before that. */
+    settled({ admission }: SimulatedProcess, limits: Limits, startedAt: number, before: readonly number[], result: CallResult): void {
+      for (const [index, counter] of observedFor(limits, startedAt).entries()) {
+        const reserved = (before[index] ?? 0) - admission.reservedFor(counter.key);
+        const spent = usageFor(counter.key.ceiling, result);
+        counter.settled += spent;
+        counter.excess += Math.max(0, spent - reserved);
+      }
+    },
+    /** The store will never count these calls. */
+    reverted(calls: readonly SettledCall[]): void {
+      for (const counter of counters.values()) counter.settled -= usageOf(calls, counter);
+    },
+    /** Its running calls were settled as unknown. */
+    recovered(process: SimulatedProcess, calls: readonly SettledCall[]): void {
+      for (const counter of counters.values()) {
+        const spent = usageOf(calls, counter);
+        counter.settled += spent;
+        counter.excess += Math.max(0, spent - (counter.reserved.get(process) ?? 0));
+        counter.recovering.set(process, spent);
+        counter.reserved.delete(process);
+      }
+    },
+    /** An operator wrote the process off, or its recovery ends: to be called before its leases are revoked. */
+    revoked(process: SimulatedProcess): void {
+      for (const stored of store.counters()) {
+        const counter = counters.get(formatCounterKey(stored.key));
+        counter?.recovering.delete(process);
+        if (!counter || !process.isAlive) continue;
+        counter.revoked.set(process, (stored.leases.get(process.name)?.amount ?? 0) + (counter.revoked.get(process) ?? 0));
+        counter.usedBefore.set(process, Math.max(usedBy(process, counter), counter.usedBefore.get(process) ?? 0));
+      }
+    },
+    /** It knows that its leases may be revoked, and grants nothing of them any more. */
+    verified(process: SimulatedProcess): void {
+      for (const counter of counters.values()) {
+        const revoked = counter.revoked.get(process);
+        const used = (counter.usedBefore.get(process) ?? 0) + usedBy(process, counter);
+        if (revoked !== undefined) counter.revoked.set(process, Math.min(revoked, used));
+      }
+    },
+    /**
+     * What the ceilings leave for the next call of a process: calls, and tokens or nano-dollars. Nothing where the window is over by the clock
+     * of another process, which keeps what it has leased of it.
+     */
+    freeFor({ limits, clock }: SimulatedProcess): { readonly slots: number; readonly amount: number } {
+      const free = { slots: 1_000, amount: 1_000 };
+      const latest = Math.max(...processes.map((process) => process.clock.now()));
+      for (const { key, limit, name } of countersFor(limits, clock.now())) {
+        if (key.end !== null && latest >= key.end) return { slots: 0, amount: 0 };
+        const counter = counters.get(name);
+        const left = limit - (counter ? counter.settled + sum(counter.reserved) : 0);
+        if (key.ceiling === 'calls' || key.ceiling === 'rpm') free.slots = Math.min(free.slots, left);
+        else free.amount = Math.min(free.amount, left);
+      }
+      return free;
+    },
+    /** `process` is the one whose code ran. */
+    check(process: SimulatedProcess | undefined): void {
+      if (process?.isAlive) readReservations(process);
+      for (const counter of counters.values()) checkUse(counter);
+      if (store.version() !== checkedVersion) checkStore();
+      checkedVersion = store.version();
+    },
+  };
+}
+
+function sum(amounts: ReadonlyMap<unknown, number>): number {
+  let total = 0;
+  for (const amount of amounts.values()) total += amount;
+  return total;
+}

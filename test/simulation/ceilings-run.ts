@@ -1,0 +1,390 @@
+/**
+ * One seeded run of the ceilings protocol: processes with the real admission, leases and quotas over a model of the store, while messages are
+ * delayed and lost, processes die, are cut off and written off, windows end, ceilings change and clocks differ.
+ *
+ * After every event the invariants are checked. At the end the faults stop, and each call that fits must be admitted.
+ */
+import { type Admission, createAdmission } from '../../src/ceilings/admission.ts';
+import type { Limits } from '../../src/ceilings/counters.ts';
+import { quotaReturnChannel } from '../../src/ceilings/lease-store.ts';
+import type { Reservation } from '../../src/ceilings/reservation.ts';
+import type { CallResult, SettledCall } from '../../src/core/call.ts';
+import { noTokens } from '../../src/core/pricing.ts';
+import type { Clock } from '../../src/core/time.ts';
+import type { Database } from '../../src/db/database.ts';
+import { noon, settledCall } from '../journal/calls.ts';
+import { createRandom } from '../support/random.ts';
+import { createUseObserver } from './ceilings-observer.ts';
+import { type CeilingsPlan, createPlan } from './ceilings-plan.ts';
+import { createCeilingsStore, createModelLeaseStore } from './ceilings-store.ts';
+import { fittingCallIsAdmitted } from './invariants.ts';
+import { createWorld, type Host, lateMs, type World } from './world.ts';
+
+export interface RunningCall {
+  readonly limits: Limits;
+  readonly startedAt: number;
+  readonly reservation: Reservation;
+  readonly bound: number;
+}
+
+export interface SimulatedProcess extends Host {
+  readonly admission: Admission;
+  readonly clock: Clock;
+  /** As this process knows them. */
+  limits: Limits;
+  readonly running: Set<RunningCall>;
+  /** Settled calls that it does not know to be stored. */
+  journal: SettledCall[];
+  isDraining: boolean;
+  /** The ceilings of calls that wait for quota, as they were when each call began. */
+  readonly waiting: Set<{ readonly limits: Limits }>;
+}
+
+const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const maxCalmMs = 200_000;
+/** A dead process's journal is recovered by then. */
+const maxRecoveryMs = 20_000;
+
+export type CeilingsRun = Readonly<Record<'steps' | 'admitted' | 'denied', number>>;
+
+/** Throws when an invariant is broken. */
+export async function runCeilings(seed: number, trace: (line: string) => void = () => undefined): Promise<CeilingsRun> {
+  const random = createRandom(seed);
+  const world = createWorld(random);
+  return world.rule(() => createRun(createPlan(random), world, trace).run());
+}
+
+function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => void) {
+  const { random } = world;
+  const store = createCeilingsStore();
+  const processes: SimulatedProcess[] = [];
+  const listeners = new Map<SimulatedProcess, (payload: string) => void>();
+  const observer = createUseObserver(store, processes);
+  const counts = { steps: 0, admitted: 0, denied: 0 };
+  let version = 0;
+  let isCalm = false;
+  let isQuiet = false;
+  let incidents = 0;
+  let started = 0;
+  let calls = 0;
+
+  const note = (line: string): void => trace(`${(world.now() / 1_000).toFixed(3)} ${line}`);
+
+  const traced = <Result>(process: SimulatedProcess, execute: () => Result): Result => {
+    const result = execute();
+    note(`  ${process.name}: ${execute.toString().replace(/^\(\) => /, '')} -> ${JSON.stringify(result)}`);
+    return result;
+  };
+
+  /** What the store holds of each counter, for the trace. */
+  const noteStore = (): void => {
+    for (const { id, settled, leased, leases } of store.counters())
+      note(
+        `  counter ${id}: ${settled} settled, ${leased} leased: ${[...leases].map(([name, { amount }]) => `${name} ${amount}`).join(', ')}`,
+      );
+  };
+
+  const notify = (requester: string, counterId: number): void => {
+    for (const process of processes) {
+      if (process.isCutOff || random.chance(plan.notificationLoss)) continue;
+      const copies = random.chance(0.05) ? 2 : 1;
+      for (let copy = 0; copy < copies; copy += 1)
+        world.after(random.between(0, 8), process, () => listeners.get(process)?.(`${requester} ${counterId}`));
+    }
+  };
+
+  const databaseOf = (process: SimulatedProcess): Database => ({
+    kind: 'server',
+    async query(text, [value] = []) {
+      if (text.startsWith('delete from limit_counters') && value instanceof Date)
+        await world.request(process, () => store.deleteExpired(value.getTime()));
+      else await world.request(process, () => undefined);
+      return [];
+    },
+    transaction: () => Promise.reject(new Error('not part of the model')),
+    runWithoutTimeout: () => Promise.reject(new Error('not part of the model')),
+    async listen(channel, onPayload) {
+      if (channel === quotaReturnChannel) listeners.set(process, onPayload);
+      return { stop: async () => void listeners.delete(process) };
+    },
+    close: async () => undefined,
+  });
+
+  const start = (): void => {
+    started += 1;
+    const id = `process-${started}`;
+    const skewMs = plan.skewMs === 0 ? 0 : random.between(-plan.skewMs, plan.skewMs);
+    const clock: Clock = { now: () => noon + plan.startMs + Math.floor(world.now()) + skewMs };
+    const process: SimulatedProcess = {
+      name: id,
+      isAlive: true,
+      isCutOff: false,
+      unanswered: 0,
+      limits: plan.limits(version),
+      clock,
+      running: new Set(),
+      journal: [],
+      isDraining: false,
+      waiting: new Set(),
+      get admission(): Admission {
+        return admission;
+      },
+    };
+    const admission = createAdmission({
+      database: databaseOf(process),
+      clock,
+      logger: silent,
+      process: id,
+      onStoreDown: () => plan.onStoreDown,
+      onQuotaRequested: () => drain(process),
+      leases: createModelLeaseStore(store, (execute) => world.request(process, () => traced(process, execute)), notify),
+    });
+    processes.push(process);
+    world.after(0, process, () => {
+      void admission.start();
+      const callForever = (): void => {
+        if (isCalm) return;
+        const { maxBound } = plan;
+        void call(process, random.between(0, maxBound));
+        world.after(random.between(0, plan.pauseMs), process, callForever);
+      };
+      callForever();
+    });
+  };
+
+  /** Stores what the process has settled, as the drain of its journal does. */
+  const drain = (process: SimulatedProcess): void => {
+    const batch = process.journal.slice(0, 50);
+    if (process.isDraining || batch.length === 0) return;
+    process.isDraining = true;
+    const mayReject = random.chance(plan.rejection);
+    const done = world.request(process, () => {
+      if (mayReject && !batch.some(({ metadata }) => store.hasStored(metadata.id))) return false;
+      store.storeCalls(batch);
+      return true;
+    });
+    done
+      .then(
+        (isStored) => {
+          process.journal = process.journal.slice(batch.length);
+          if (isStored) return process.admission.commit(batch);
+          observer.reverted(batch);
+          for (const rejected of batch) process.admission.revert(rejected);
+        },
+        () => undefined,
+      )
+      .finally(() => {
+        process.isDraining = false;
+        if (process.journal.length > 0) world.after(1_000, process, () => drain(process));
+      });
+  };
+
+  /** Makes a call. True when admitted, false when denied, null when the store was unavailable. */
+  const call = async (process: SimulatedProcess, bound: number, endsAtOnce = false): Promise<boolean | null> => {
+    const waiting = { limits: process.limits };
+    process.waiting.add(waiting);
+    try {
+      return await begin(process, bound, endsAtOnce);
+    } finally {
+      // After this step, which is checked with its ceilings.
+      world.after(0, process, () => process.waiting.delete(waiting));
+    }
+  };
+
+  const begin = async (process: SimulatedProcess, bound: number, endsAtOnce: boolean): Promise<boolean | null> => {
+    const { limits, clock, admission } = process;
+    const startedAt = clock.now();
+    observer.started(limits, startedAt);
+    let reservation: Reservation;
+    try {
+      reservation = await admission.admit({ limits, startedAt, bounds: () => ({ costNanos: bound, tokens: bound }) });
+    } catch (error) {
+      const status = error instanceof Error && 'status' in error ? error.status : 0;
+      if (status !== 429 && status !== 503) throw error;
+      note(`${process.name} ${status === 429 ? 'denied' : 'unavailable'} ${bound}`);
+      counts.denied += 1;
+      return status === 429 ? false : null;
+    }
+    note(`${process.name} admitted ${bound}${reservation.isUnmetered ? ' unmetered' : ''}`);
+    counts.admitted += 1;
+    const running = { limits, startedAt, reservation, bound };
+    process.running.add(running);
+    if (endsAtOnce) {
+      end(process, running, bound);
+      return !reservation.isUnmetered;
+    }
+    if (random.chance(0.15)) {
+      const isExtended = await reservation.extend(() => ({ costNanos: bound * 2, tokens: bound * 2 }));
+      note(`${process.name} ${isExtended ? 'extends' : 'does not extend'} ${bound}`);
+    }
+    const durationMs = random.chance(plan.longCalls) ? random.between(0, plan.longestCallMs) : random.between(0, 2_000);
+    world.after(durationMs, process, () => endSomehow(process, running));
+    return true;
+  };
+
+  const endSomehow = (process: SimulatedProcess, running: RunningCall): void => {
+    if (random.chance(0.1)) {
+      process.running.delete(running);
+      running.reservation.release();
+      return;
+    }
+    // No vendor was reached by one in ten.
+    if (random.chance(0.1)) end(process, running, null);
+    else if (plan.takeExcess()) end(process, running, running.bound + random.between(1, plan.maxBound));
+    else end(process, running, random.between(0, running.bound));
+  };
+
+  const end = (process: SimulatedProcess, running: RunningCall, spent: number | null): void => {
+    process.running.delete(running);
+    note(`${process.name} ends ${running.bound} with ${spent}`);
+    const { limits, startedAt, reservation } = running;
+    const ended = endedCall(limits, startedAt, spent);
+    const before = observer.reservedBy(process, limits, startedAt);
+    const result = reservation.settle(ended.result);
+    observer.settled(process, limits, startedAt, before, result);
+    process.journal.push({ ...ended, result });
+    if (process.journal.length === 1) world.after(1_000, process, () => drain(process));
+  };
+
+  const endedCall = ({ projectId, keyId, source }: Limits, startedAt: number, spent: number | null): SettledCall => {
+    calls += 1;
+    const tokens = { ...noTokens, output: spent ?? 0 };
+    const result: Partial<CallResult> = { costNanos: spent ?? 0, tokens, ...(spent === null && { attempts: [] }) };
+    return settledCall({ metadata: { id: `call-${calls}`, startedAt, projectId, keyId, source }, result });
+  };
+
+  /** The process dies. Another one takes over its journal later: stores its calls, and revokes its leases. */
+  const kill = (process: SimulatedProcess): void => {
+    note(`${process.name} dies`);
+    process.isAlive = false;
+    const lost = [...process.running].map(({ limits, startedAt, bound }) => endedCall(limits, startedAt, random.between(0, bound)));
+    incidents += 1;
+    const recover = (): void => {
+      note(`${process.name} is recovered`);
+      store.storeCalls([...process.journal, ...lost]);
+      observer.recovered(process, lost);
+      world.after(random.between(0, 200), null, () => {
+        observer.revoked(process);
+        store.revokeAll(process.name);
+        incidents -= 1;
+      });
+    };
+    world.after(random.between(lateMs, maxRecoveryMs), null, recover);
+    // A second recovery, which starts over.
+    if (random.chance(0.3)) world.after(maxRecoveryMs + 1_000, null, () => store.storeCalls([...process.journal, ...lost]));
+    world.after(random.between(0, 3_000), null, start);
+  };
+
+  /** Cuts the process off; meanwhile an operator may write it off. (Only after a minute in the product: the protocol does not rely on that.) */
+  const cutOff = (process: SimulatedProcess): void => {
+    const isWrittenOff = random.chance(plan.writeOff);
+    const durationMs = random.between(100, random.pick([1_000, 5_000, 20_000]));
+    note(`${process.name} is cut off for ${durationMs} ms`);
+    process.isCutOff = true;
+    if (isWrittenOff)
+      world.after(random.between(0, durationMs), null, () => {
+        if (!process.isAlive) return;
+        note(`${process.name} is written off`);
+        observer.revoked(process);
+        store.revokeAll(process.name);
+      });
+    world.after(durationMs, null, () => {
+      process.isCutOff = false;
+      // Its next heartbeat.
+      world.after(random.pick([0, 100, 5_000]), process, () => {
+        note(`${process.name} reconnects`);
+        process.admission.verifyLeases();
+        observer.verified(process);
+      });
+    });
+  };
+
+  const changeLimits = (): void => {
+    version += 1;
+    note(`ceilings ${version}`);
+    for (const process of processes) {
+      const next = plan.limits(version);
+      world.after(random.between(0, 3_000), process, () => {
+        note(`${process.name} learns of ceilings ${version}`);
+        process.limits = next;
+      });
+    }
+  };
+
+  const alive = (): SimulatedProcess[] => processes.filter(({ isAlive }) => isAlive);
+
+  const runUntil = async (untilMs: number, isDone: () => boolean = () => false): Promise<void> => {
+    while (!isDone()) {
+      const host = await world.step(untilMs);
+      if (host === undefined) return;
+      counts.steps += 1;
+      observer.check(processes.find((process) => process === host));
+    }
+  };
+
+  /** Every process goes on admitting, so that no lease is returned for being unused. */
+  const stayActive = (process: SimulatedProcess): void => {
+    const work = async (): Promise<void> => {
+      if (isQuiet) return;
+      const { limits, clock, admission } = process;
+      const startedAt = clock.now();
+      observer.started(limits, startedAt);
+      const reservation = await Promise.resolve(admission.admit({ limits, startedAt, bounds: () => ({ costNanos: 1, tokens: 1 }) }));
+      reservation.release();
+    };
+    world.after(0, process, () => void work().catch(() => undefined));
+    if (!isQuiet) world.after(4_000, process, () => stayActive(process));
+  };
+
+  /** A call of each process in turn that fits must be admitted at once. */
+  const spendTheRest = async (): Promise<void> => {
+    for (let turn = 0; turn < 12; turn += 1) {
+      const all = alive();
+      const process = all[turn % all.length];
+      if (!process) return;
+      const free = observer.freeFor(process);
+      if (free.slots < 1 || free.amount < 1) return;
+      const bound = Math.min(free.amount, random.chance(0.3) ? free.amount : random.between(1, plan.maxBound));
+      let outcome: boolean | null | undefined;
+      world.after(0, process, () => {
+        void call(process, bound, true).then((admitted) => {
+          outcome = admitted;
+        });
+      });
+      await runUntil(world.now() + 10_000, () => outcome !== undefined);
+      noteStore();
+      fittingCallIsAdmitted(outcome === true, `${process.name}: a call of ${bound}, ${JSON.stringify(free)} free, was ${String(outcome)}`);
+    }
+  };
+
+  return {
+    async run(): Promise<CeilingsRun> {
+      world.setFaults(plan.faults);
+      for (let n = 0; n < plan.processes; n += 1) start();
+      for (const { atMs, kind } of plan.incidents) {
+        world.after(atMs, null, () => {
+          const all = alive();
+          const process = all[random.below(all.length)];
+          if (kind === 'change') changeLimits();
+          else if (process && kind === 'kill') kill(process);
+          else if (process && !process.isCutOff) cutOff(process);
+        });
+      }
+      await runUntil(plan.durationMs);
+      isCalm = true;
+      world.setFaults({ loss: 0, delay: 0 });
+      note('calm');
+      for (const process of alive()) stayActive(process);
+      const hasWork = ({ running, journal, isCutOff, unanswered }: SimulatedProcess): boolean =>
+        running.size > 0 || journal.length > 0 || isCutOff || unanswered > 0;
+      await runUntil(world.now() + maxCalmMs, () => incidents === 0 && !alive().some(hasWork) && world.now() > plan.durationMs + 3_000);
+      await runUntil(world.now() + 4_000);
+      isQuiet = true;
+      await runUntil(world.now() + 1_000);
+      for (const process of alive())
+        fittingCallIsAdmitted(process.waiting.size === 0 && process.journal.length === 0, `${process.name} still waits`);
+      await spendTheRest();
+      return counts;
+    },
+  };
+}

@@ -1,0 +1,31 @@
+/**
+ * The ceilings protocol in seeded simulations (`ceilings-run.ts`). A failing seed is named in the error; GATEWAY_SIMULATION_SEED=n runs only that
+ * seed, and prints what happens.
+ */
+import { expect, test } from '@jest/globals';
+import { isExhaustive } from '../support/exhaustive.ts';
+import { ceilingsMutants } from './ceilings-mutants.ts';
+import { runCeilings } from './ceilings-run.ts';
+import { InvariantError } from './invariants.ts';
+import { importWithMutant } from './mutants.ts';
+import { runSeeds, simulationSeed } from './seeds.ts';
+
+const seeds = isExhaustive ? 100_000 : 2_000;
+/** Mutants that need more seeds are searched for in the exhaustive run only. */
+const quickSeeds = 60;
+
+test(`ceilings hold, and no budget is stranded, in ${seeds} runs with lost messages, dead processes and changed ceilings`, async () => {
+  const { admitted, denied } = await runSeeds(seeds, runCeilings);
+  if (simulationSeed === null) expect(Math.min(admitted, denied)).toBeGreaterThan(seeds);
+}, 3_600_000);
+
+test.each(ceilingsMutants.filter(({ seeds: needed }) => isExhaustive || needed <= quickSeeds))(
+  'finds: $name',
+  async (mutant) => {
+    const module = await importWithMutant(new URL('ceilings-run.ts', import.meta.url), mutant);
+    const run = module['runCeilings'] as typeof runCeilings;
+    // The mutant has loaded its own copy of the error's class.
+    await expect(runSeeds(seeds, run)).rejects.toMatchObject({ cause: { name: InvariantError.name } });
+  },
+  3_600_000,
+);

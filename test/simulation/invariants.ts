@@ -1,0 +1,83 @@
+/**
+ * What always holds, each written once: checked after every step of the simulations, and by the tests that kill processes, by random runs on
+ * the databases and by the soak test. Each function throws when its invariant is broken.
+ */
+
+/** A counter as the database has it. */
+export interface StoredCounter {
+  readonly name: string;
+  readonly settled: number;
+  readonly leased: number;
+  /** The amounts of its leases. */
+  readonly leases: readonly number[];
+  /** Usage of the stored calls of its window. */
+  readonly usage: number;
+}
+
+/** Usage and reservations of all processes, as an observer of everything sees them. */
+export interface CeilingUse {
+  readonly name: string;
+  readonly limit: number;
+  /** Of ended calls, stored or not. */
+  readonly settled: number;
+  /** Of running calls. */
+  readonly reserved: number;
+  /** Usage beyond reservations: of calls that exceeded theirs, or ran without one. */
+  readonly excess: number;
+}
+
+export class InvariantError extends Error {
+  override readonly name = 'InvariantError';
+}
+
+/** What was granted is within the ceiling, apart from usage beyond reservations. */
+export function grantedIsWithinLimit({ name, settled, leased }: StoredCounter, limit: number, excess = 0): void {
+  require(settled + leased <= limit + excess, `${name}: ${settled} settled + ${leased} granted > ${limit} + ${excess}`);
+}
+
+/** A counter's `leased`, to which grants are added and from which returns are subtracted, is the sum of its leases. */
+export function outstandingIsGrantedMinusReturned({ name, leased, leases }: StoredCounter): void {
+  const outstanding = leases.reduce((sum, amount) => sum + amount, 0);
+  require(leased === outstanding, `${name}: granted - returned = ${leased}, but ${outstanding} outstanding`);
+  require(leases.every((amount) => amount >= 0), `${name}: more was returned than granted: ${leases.join(', ')}`);
+}
+
+/** Settled and reserved usage does not exceed the ceiling by more than usage beyond reservations. */
+export function useIsWithinCeiling({ name, limit, settled, reserved, excess }: CeilingUse): void {
+  require(settled + reserved <= limit + excess, `${name}: ${settled} settled + ${reserved} reserved > ${limit} + ${excess}`);
+}
+
+/** No reservation ends twice. */
+export function reservationsAreNotNegative({ name, reserved }: Pick<CeilingUse, 'name' | 'reserved'>): void {
+  require(reserved >= 0, `${name}: ${reserved} reserved`);
+}
+
+/** A counter's `settled` is the usage of the stored calls: no call is counted twice, or not at all. */
+export function eachCallIsCountedOnce({ name, settled, usage }: Pick<StoredCounter, 'name' | 'settled' | 'usage'>): void {
+  require(settled === usage, `${name}: ${settled} settled, but the calls used ${usage}`);
+}
+
+/** Budget is never stranded: a call that fits was admitted within the allowed attempts. */
+export function fittingCallIsAdmitted(isAdmitted: boolean, what: string): void {
+  require(isAdmitted, `stranded: ${what}`);
+}
+
+/** Each of these calls is stored, and none is stored twice. */
+export function eachCallIsStoredOnce(expected: Iterable<string>, stored: readonly string[]): void {
+  const once = new Set(stored);
+  require(once.size === stored.length, `stored twice: ${stored.filter((id, index) => stored.indexOf(id) !== index).join(', ')}`);
+  const lost = [...expected].filter((id) => !once.has(id));
+  require(lost.length === 0, `lost: ${lost.join(', ')}`);
+}
+
+/** Calls are stored in the order in which the journal confirmed them. */
+export function orderIsKept(confirmed: readonly string[], stored: readonly string[]): void {
+  const position = new Map(stored.map((id, index) => [id, index]));
+  const positions = confirmed.flatMap((id) => position.get(id) ?? []);
+  const late = positions.findIndex((at, index) => index > 0 && at < (positions[index - 1] ?? 0));
+  require(late < 0, `stored out of order: ${confirmed[late]}`);
+}
+
+function require(holds: boolean, violation: string): void {
+  if (!holds) throw new InvariantError(violation);
+}
