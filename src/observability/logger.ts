@@ -4,7 +4,6 @@
  * Secrets are redacted in the finished line, which covers every field, error message and stack. The prefix of a secret stays, so that an operator
  * can identify the key.
  */
-import cluster from 'node:cluster';
 import { inspect, types } from 'node:util';
 import { createTimestampFormat, systemClock } from '../core/time.ts';
 import { createLogOutput, type LogOutput } from './log-output.ts';
@@ -35,7 +34,7 @@ const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
  * a library for logs took three times as much CPU time (measured).
  */
 export function createLogger({ level, destination, process: slot }: LoggerOptions): Logger {
-  const target = destination ?? standardOutput();
+  const target = destination ?? standardOutput(slot === undefined ? 0 : clusterCollectMs);
   const base = slot === undefined ? '' : `,"process":${slot}`;
   const format = createTimestampFormat();
   const writer = (name: Exclude<LogLevel, 'silent'>): Logger['info'] => {
@@ -67,8 +66,8 @@ function stringify(fields: LogFields): string {
 const clusterCollectMs = 50;
 
 /** Accessing Node's own stream puts a pipe into non-blocking mode: when full, it rejects bytes instead of blocking the process. */
-export function standardOutput(): LogOutput {
-  return createLogOutput({ fd: process.stdout.fd, collectMs: cluster.isWorker ? clusterCollectMs : 0 });
+export function standardOutput(collectMs = 0): LogOutput {
+  return createLogOutput({ fd: process.stdout.fd, collectMs });
 }
 
 /**

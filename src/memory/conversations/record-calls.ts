@@ -9,21 +9,21 @@
  * Calls with a stored text are skipped, so a batch may be delivered twice. An unreadable request is stored without text; no content makes
  * this fail.
  */
-import { type CallContent, isPromptRoute, type PromptRoute, type SettledCall } from '../../core/call.ts';
+import type { SettledCall } from '../../core/call.ts';
 import { newId } from '../../core/ids.ts';
-import { parseJson } from '../../core/json/narrow.ts';
 import { mapInTurns } from '../../core/map-in-turns.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
-import { type NormalMessage, normalizeMessage, parsePrompt } from '../../dialects/prompt/prompt.ts';
+import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import { defaultMemorySettings, isSourceRecorded, type MemorySettings, readMemorySettings } from '../records/settings.ts';
-import { type CredentialMasker, createCredentialMasker } from '../text/credential-masker.ts';
+import { createCredentialMasker } from '../text/credential-masker.ts';
 import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
-import { chainMessages, hashScope, type Sha256, toScopedKey } from './chain.ts';
+import { hashScope, type Sha256, toScopedKey } from './chain.ts';
 import { loadWorkingSet } from './load-working-set.ts';
 import { matchConversation } from './match-conversation.ts';
 import { saveWorkingSet } from './save-working-set.ts';
+import { type CallWithText, createTextReader, hasText, type MaskedText } from './text-reader.ts';
 import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
 
 /** Stores the masked texts of `calls`, which the batch newly stored, and assigns the recorded ones to conversations. */
@@ -40,7 +40,8 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
   );
   const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
   const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
-  const extracted = await mapInTurns(newCalls, (call) => ({ call, text: extractText(call, masker) }));
+  const readText = createTextReader(masker);
+  const extracted = await mapInTurns(newCalls, (call) => ({ call, text: toCallText(call, readText(call)) }));
   const recordedCalls = extracted
     .filter(({ call, text }) => isRecorded(call, text, settings.get(call.metadata.projectId) ?? defaultMemorySettings))
     .map(({ call, text }) => toRecordedCall(call, text));
@@ -55,33 +56,18 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
   await storeTexts(tx, texts, conversationIds);
 }
 
-type CallWithText = SettledCall & { readonly metadata: { readonly route: PromptRoute }; readonly content: CallContent };
-
-function hasText(call: SettledCall): call is CallWithText {
-  return call.content !== null && isPromptRoute(call.metadata.route);
-}
-
 function compareByStart(a: SettledCall, b: SettledCall): number {
   return a.metadata.startedAt - b.metadata.startedAt || (a.metadata.id < b.metadata.id ? -1 : 1);
 }
 
-function extractText(call: CallWithText, masker: CredentialMasker): CallText {
-  const { metadata, content } = call;
-  const { messages, extras, isPrefilled } = parsePrompt(metadata.route, parseJson(content.request.toString('utf8')));
-  const partial = isPrefilled ? messages.at(-1) : undefined;
-  const prompt = partial && content.response ? messages.slice(0, -1) : messages;
-  const response = content.response
-    ? normalizeMessage('assistant', { ...content.response, text: (partial?.text ?? '') + content.response.text })
-    : null;
+function toCallText({ metadata, content }: CallWithText, text: MaskedText): CallText {
   return {
     callId: metadata.id,
     projectId: metadata.projectId,
     subject: metadata.memory.subject === null ? null : toPostgresText(metadata.memory.subject),
     startedAt: metadata.startedAt,
-    extras: extras.map(masker.maskExtra),
-    parts: chainMessages([...prompt, ...(response ? [response] : [])].map(masker.maskMessage)),
-    promptLength: prompt.length,
     recalled: content.recalled ?? [],
+    ...text,
   };
 }
 

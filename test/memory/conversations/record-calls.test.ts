@@ -150,6 +150,26 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
+  test('hits of the response cache in one batch each store their own texts', async () => {
+    const projectId = await createProject(database());
+    const calls = [
+      settledCall({ projectId, at: 0, subject: 'ann', body: chatBody('u q1'), answer: 'r1' }),
+      settledCall({ projectId, at: 1, subject: 'ben', body: chatBody('u q1'), answer: 'r1' }),
+      settledCall({ projectId, at: 2, body: chatBody('u q1'), answer: 'r2' }),
+      settledCall({ projectId, at: 3, body: chatBody('u q2'), answer: 'r2' }),
+      settledCall({ projectId, at: 4, route: 'messages', body: chatBody('u q2'), answer: 'r2' }),
+    ].map((call) => ({ ...call, result: { ...call.result, cache: 'hit' as const } }));
+    await record(database(), calls);
+    const texts = await Promise.all(calls.map(textOf));
+    expect(texts).toMatchObject([
+      { subject: 'ann', lines: ['user q1', 'assistant r1'] },
+      { subject: 'ben', lines: ['user q1', 'assistant r1'] },
+      { subject: null, lines: ['user q1', 'assistant r2'] },
+      { subject: null, lines: ['user q2', 'assistant r2'] },
+      { subject: null, lines: ['user q2', 'assistant r2'] },
+    ]);
+  });
+
   test('memory off prevents recording but not storing; the default is on', async () => {
     const projectId = await createProject(database());
     const calls = [

@@ -1,0 +1,42 @@
+/** Reads and masks the texts of settled calls. */
+import { type CallContent, isPromptRoute, type PromptRoute, type SettledCall } from '../../core/call.ts';
+import { parseJson } from '../../core/json/narrow.ts';
+import { normalizeMessage, parsePrompt } from '../../dialects/prompt/prompt.ts';
+import type { CredentialMasker } from '../text/credential-masker.ts';
+import type { CallText } from './call-texts.ts';
+import { chainMessages } from './chain.ts';
+
+export type CallWithText = SettledCall & { readonly metadata: { readonly route: PromptRoute }; readonly content: CallContent };
+
+export function hasText(call: SettledCall): call is CallWithText {
+  return call.content !== null && isPromptRoute(call.metadata.route);
+}
+
+export type MaskedText = Pick<CallText, 'extras' | 'parts' | 'promptLength'>;
+
+/** Reads the texts of a batch. Hits of the response cache repeat a request and its response, so equal ones are read once. */
+export function createTextReader(masker: CredentialMasker): (call: CallWithText) => MaskedText {
+  const hits = new Map<string, MaskedText>();
+  return (call) => {
+    const { metadata, result, content } = call;
+    if (result.cache !== 'hit') return readText(call, masker);
+    const key = `${metadata.route} ${JSON.stringify(content.response)} ${content.request.toString('latin1')}`;
+    const text = hits.get(key) ?? readText(call, masker);
+    hits.set(key, text);
+    return text;
+  };
+}
+
+function readText({ metadata, content }: CallWithText, masker: CredentialMasker): MaskedText {
+  const { messages, extras, isPrefilled } = parsePrompt(metadata.route, parseJson(content.request.toString('utf8')));
+  const partial = isPrefilled ? messages.at(-1) : undefined;
+  const prompt = partial && content.response ? messages.slice(0, -1) : messages;
+  const response = content.response
+    ? normalizeMessage('assistant', { ...content.response, text: (partial?.text ?? '') + content.response.text })
+    : null;
+  return {
+    extras: extras.map(masker.maskExtra),
+    parts: chainMessages([...prompt, ...(response ? [response] : [])].map(masker.maskMessage)),
+    promptLength: prompt.length,
+  };
+}
