@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { DeliverStream } from '../pipeline/call/deliver-stream.ts';
 import type { CallResponse } from '../pipeline/call/handle-call.ts';
 import type { MediaStream } from '../pipeline/media/handle-media-call.ts';
 import type { ImageResult } from '../pipeline/media/images.ts';
@@ -35,7 +36,7 @@ export function sendCallResponse(
   }
   headers.push('content-type', 'text/event-stream', 'cache-control', 'no-cache', 'x-accel-buffering', 'no');
   response.writeHead(200, headers);
-  return sendChunks(response, callResponse.chunks);
+  return sendStream(response, callResponse.deliver);
 }
 
 export function sendImages(response: ServerResponse, { model, json }: ImageResult): void {
@@ -62,12 +63,24 @@ export async function sendFile(response: ServerResponse, { contentType, lengthBy
   await sendChunks(response, chunks);
 }
 
+async function sendStream(response: ServerResponse, deliver: DeliverStream): Promise<void> {
+  await deliver((bytes) => writeChunk(response, bytes));
+  if (!response.destroyed) response.end();
+}
+
 async function sendChunks(response: ServerResponse, chunks: AsyncIterable<Buffer>): Promise<void> {
-  for await (const bytes of chunks) {
-    if (response.destroyed) return;
-    if (!response.write(bytes) && !(await waitUntilDrained(response))) response.destroy();
-  }
+  for await (const bytes of chunks) if (!(await writeChunk(response, bytes))) return;
   response.end();
+}
+
+/** Returns true, or when the reader is slow a promise; false when the connection is closed. */
+function writeChunk(response: ServerResponse, bytes: Buffer): boolean | Promise<boolean> {
+  if (response.destroyed) return false;
+  if (response.write(bytes)) return true;
+  return waitUntilDrained(response).then((isAlive) => {
+    if (!isAlive) response.destroy();
+    return !response.destroyed;
+  });
 }
 
 /** A caller that reads nothing for this long is disconnected; otherwise it would hold the vendor's connection forever. */

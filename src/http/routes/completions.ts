@@ -1,6 +1,7 @@
 /** `POST /v1/completions`, the legacy route of OpenAI: a chat completion in the older format, in every other respect a chat call. */
 import { rejectDuplicateKeys } from '../../dialects/json/body-members.ts';
 import { createCompletionStream, fromChatCompletion, toChatRequest } from '../../dialects/translate/completions.ts';
+import type { DeliverStream } from '../../pipeline/call/deliver-stream.ts';
 import { scanJson } from '../body.ts';
 import { createTextRoute, type FormatConversion, type TextRouteDeps } from './text.ts';
 
@@ -16,19 +17,18 @@ const overChat: FormatConversion = {
   toCaller: (response) =>
     response.kind === 'plain'
       ? { ...response, contentType: 'application/json', bytes: fromChatCompletion(response.bytes) }
-      : { ...response, chunks: convertChunks(response.chunks) },
+      : { ...response, deliver: convertStream(response.deliver) },
 };
 
 export function createCompletionsRoute(deps: TextRouteDeps) {
   return createTextRoute('chat', deps, overChat);
 }
 
-async function* convertChunks(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
-  const stream = createCompletionStream();
-  for await (const bytes of chunks) {
-    const text = stream.push(bytes);
-    if (text !== '') yield Buffer.from(text);
-  }
-  const rest = stream.end();
-  if (rest !== '') yield Buffer.from(rest);
+function convertStream(deliver: DeliverStream): DeliverStream {
+  return async (write) => {
+    const stream = createCompletionStream();
+    const send = (text: string): boolean | Promise<boolean> => text === '' || write(Buffer.from(text));
+    await deliver((bytes) => send(stream.push(bytes)));
+    await send(stream.end());
+  };
 }

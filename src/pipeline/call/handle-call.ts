@@ -20,7 +20,7 @@ import type { AttemptDeps, ChainOutcome } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
 import { type BudgetReservation, createBudgetReservation } from './budget-reservation.ts';
 import type { CallCancellation } from './cancellation.ts';
-import { deliverStream } from './deliver-stream.ts';
+import { type DeliverStream, deliverStream } from './deliver-stream.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
 import { limitsFor, type ProjectContext } from './project-context.ts';
@@ -29,10 +29,10 @@ import type { CallEnd } from './settle.ts';
 import { cacheStatusFor, logCall, settleBlocked, settleCacheHit, settleFailed, settleResponse, toTextCallMetadata } from './settle.ts';
 import { usageBounds } from './usage-bounds.ts';
 
-/** The response to the caller. `chunks` must be read to the end or returned: only then is the call settled. */
+/** The response to the caller. `deliver` must be called, once: only then is the call settled. */
 export type CallResponse = { readonly model: string; readonly cache: CallResult['cache'] } & (
   | { readonly kind: 'plain'; readonly status: number; readonly contentType: string; readonly bytes: Buffer }
-  | { readonly kind: 'stream'; readonly chunks: AsyncGenerator<Buffer, void> }
+  | { readonly kind: 'stream'; readonly deliver: DeliverStream }
 );
 
 export interface HandleCallDeps extends AttemptDeps {
@@ -158,7 +158,12 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       return settle(admitted, settleResponse(endOf(admitted, responded), attempt, summary, outcome));
     };
     if (response.kind === 'stream')
-      return { kind: 'stream', chunks: deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append }), model, cache };
+      return {
+        kind: 'stream',
+        deliver: (write) => deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append }, write),
+        model,
+        cache,
+      };
     await onEnd(response.summary, 'ok');
     const { status, contentType, bytes } = response;
     return { kind: 'plain', status, contentType, bytes, model, cache };
@@ -179,7 +184,12 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const onEnd = (_summary: ResponseSummary, outcome: Outcome): Promise<void> =>
       record(call, settleCacheHit(end(), hit, { outcome, error: null }));
     if (call.stream)
-      return { kind: 'stream', chunks: deliverStream({ call, response: replayCached(hit, call), onEnd }), model, cache: 'hit' };
+      return {
+        kind: 'stream',
+        deliver: (write) => deliverStream({ call, response: replayCached(hit, call), onEnd }, write),
+        model,
+        cache: 'hit',
+      };
     await onEnd(summary, 'ok');
     return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit' };
   }

@@ -7,6 +7,7 @@ import { asArray, asObject, asString, parseJson } from '../../core/json/narrow.t
 import { createSseParser } from '../../core/sse.ts';
 import type { Clock } from '../../core/time.ts';
 import { startCancellation } from '../call/cancellation.ts';
+import type { DeliverStream } from '../call/deliver-stream.ts';
 import type { HandleCall } from '../call/handle-call.ts';
 import { backgroundCaller, buildInternalCall, completionText } from '../call/internal-call.ts';
 import type { ProjectContext } from '../call/project-context.ts';
@@ -58,7 +59,7 @@ export function createPlayground({ handleCall, clock }: { readonly handleCall: H
       const response = await handleCall(call, project.settings, cancellation);
       cancellation.clearDeadline();
       if (response.kind === 'plain') yield completionText(response);
-      else yield* readDeltas(response.chunks);
+      else yield* readDeltas(pullChunks(response.deliver));
     } finally {
       signal.removeEventListener('abort', cancellation.clientDisconnected);
       cancellation.clearDeadline();
@@ -78,6 +79,28 @@ export function chatMembers({
     ...(temperature !== null && { temperature }),
     ...(maxTokens !== null && { max_tokens: maxTokens }),
   };
+}
+
+/** The chunks of a stream, each when it is asked for. */
+async function* pullChunks(deliver: DeliverStream): AsyncGenerator<Buffer, void> {
+  let arrived = Promise.withResolvers<Buffer | null>();
+  let taken = Promise.withResolvers<boolean>();
+  const delivered = deliver((bytes) => {
+    arrived.resolve(bytes);
+    return taken.promise;
+  }).finally(() => arrived.resolve(null));
+  try {
+    for (let bytes = await arrived.promise; bytes !== null; bytes = await arrived.promise) {
+      yield bytes;
+      const { resolve } = taken;
+      arrived = Promise.withResolvers();
+      taken = Promise.withResolvers();
+      resolve(true);
+    }
+  } finally {
+    taken.resolve(false);
+    await delivered;
+  }
 }
 
 async function* readDeltas(chunks: AsyncIterable<Buffer>): AsyncGenerator<string, void> {
