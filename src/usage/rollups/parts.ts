@@ -35,7 +35,8 @@ const measures = {
   tokens_output: 'c.tokens_output',
   cache_hits: `coalesce(c.cache = 'hit', false)::integer`,
   cache_lookups: '(c.cache is not null)::integer',
-  failovers: '(exists (select 1 from attempts second where second.call_id = c.id and second.n = 2))::integer',
+  // Not `exists`, for which PostgreSQL reads every attempt into a hash table.
+  failovers: '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)',
 } as const;
 
 export type Measure = keyof typeof measures;
