@@ -119,7 +119,7 @@ try {
 
   await database.transaction(async (tx) => {
     await tx.query(
-      `select set_config('jit', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '100', true)`,
+      `select set_config('jit', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '400', true)`,
     );
     const plan = await tx.query(
       `explain (analyze, costs off, timing off) ${searchStatement({ of: 'memories', dims, recalledOnly: false })}`,

@@ -67,11 +67,12 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
   await recordRuns(tx, id, projectId, subject);
   const counts = { memories: 0, profile_pages: 0, episodes: 0, calls: 0, call_parts: 0, graph_facts: 0 };
   counts.call_parts = await eraseCallTexts(tx, projectId, subject);
+  const entityIds = await findEntities(tx, projectId, subject);
   for (const table of subjectTables) {
     const count = await eraseTable(tx, table, [projectId, table.bySha256 ? sha256 : subject]);
     if (table.count) counts[table.count] = count;
   }
-  await deleteOrphans(tx, projectId);
+  await deleteOrphans(tx, projectId, entityIds);
   await tx.query(`update erasures set deleted = $2::jsonb where id = $1::uuid`, [id, JSON.stringify(counts)]);
   await enqueue(tx, [toErasureEntry({ id, projectId })]);
   await tx.query(`select pg_notify('${erasuresChannel}', $1::text)`, [id]);
@@ -118,13 +119,25 @@ async function eraseTable(tx: Queries, { table, key, where, set }: SubjectTable,
   }
 }
 
-/** Deletes derived data without a subject: entities without facts, and word statistics, which are recomputed later. */
-async function deleteOrphans(tx: Queries, projectId: string): Promise<void> {
+/** Ends of the subject's facts. */
+async function findEntities(tx: Queries, projectId: string, subject: string): Promise<string[]> {
+  const rows = await tx.query<{ id: string }>(
+    `select source_id as id from memory_facts where project_id = $1::uuid and subject = $2::text
+     union select target_id from memory_facts where project_id = $1::uuid and subject = $2::text`,
+    [projectId, subject],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Deletes derived data without a subject: those of the entities that have no facts any more, and word statistics, which are recomputed later. */
+async function deleteOrphans(tx: Queries, projectId: string, entityIds: readonly string[]): Promise<void> {
   await tx.query(
+    // Not one condition with "or", for which PostgreSQL reads all facts.
     `delete from memory_entities entity
-      where entity.project_id = $1::uuid
-        and not exists (select 1 from memory_facts fact where fact.source_id = entity.id or fact.target_id = entity.id)`,
-    [projectId],
+      where entity.id = any($1::uuid[])
+        and not exists (select 1 from memory_facts fact where fact.source_id = entity.id)
+        and not exists (select 1 from memory_facts fact where fact.target_id = entity.id)`,
+    [entityIds],
   );
   await tx.query(`delete from memory_words where project_id = $1::uuid`, [projectId]);
   await tx.query(`update memory_embeddings set counted_at = null where project_id = $1::uuid and counted_at is not null`, [projectId]);

@@ -62,6 +62,7 @@ function findLargeProjects(database: Database, minVectors: number): Promise<Larg
       cross join lateral (
         select embedding_dims as dims from memory_passages
          where project_id = state.project_id and embedding_model = state.model and embedding is not null
+         order by id
          limit 1
       ) sample
       where sample.dims <= ${maxDimensions}

@@ -33,10 +33,13 @@ export interface SearchVariant {
 
 /** Parameters: project, subject, query, limit, minimum score, kinds; with a vector also the vector and its model. */
 export function searchStatement({ of, dims, recalledOnly }: SearchVariant): string {
-  const owner = of === 'memories' ? 'item_id' : 'conversation_id';
-  const filter = `passage.project_id = $1::uuid and ${inScope('passage.subject', '$2')} and passage.${owner} is not null
+  const owner = `passage.${of === 'memories' ? 'item_id' : 'conversation_id'}`;
+  const filter = `passage.project_id = $1::uuid and ${inScope('passage.subject', '$2')}
     and ($6::text[] is null or passage.kind = any($6::text[]))`;
-  return `with ${queryTermsSql}, ${textCandidatesSql(filter)}, ${vectorCandidatesSql(filter, dims)}, ${scoredSql(dims)}, ${fusedSql(dims)}
+  // No index serves the condition of the text candidates: for `is not null` PostgreSQL would read all entries of an index of the conversations
+  // for each term.
+  const [textFilter, vectorFilter] = [`${filter} and num_nonnulls(${owner}) = 1`, `${filter} and ${owner} is not null`];
+  return `with ${queryTermsSql}, ${textCandidatesSql(textFilter)}, ${vectorCandidatesSql(vectorFilter, dims)}, ${scoredSql(dims)}, ${fusedSql(dims)}
   ${of === 'memories' ? memoriesSql(recalledOnly) : episodesSql}`;
 }
 
