@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { request } from 'undici';
-import { dims, embeddingModel } from './shape.js';
+import { dims } from './shape.js';
 
-/** @typedef {{ title: string, times: number[], note?: string }} Result */
-/** @typedef {{ title: string, run: () => Promise<Result[]>, explains?: () => import('./plans.js').Statement[] }} Operation */
+/** @typedef {{ title: string, times: number[], note?: string, statements?: import('./plans.js').Statement[] }} Result `statements`: of this process */
+/** @typedef {{ title: string, run: () => Promise<Result[]> }} Operation the statements of the service are those of the first result */
 /**
  * @param {{ url: string, client: import('pg').Client, sample: Record<string, string>, checkout: string, databaseUrl: string, adminToken: string }} given
  * @returns {Operation[]}
@@ -18,11 +18,12 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
     /** @type {string} */ path,
     /** @type {object | undefined} */ body = undefined,
     token = adminToken,
+    /** @type {Record<string, string>} */ headers = {},
   ) => {
     const from = performance.now();
     const response = await request(url + path, {
       method: /** @type {'GET'} */ (method),
-      headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
+      headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }), ...headers },
       ...(body && { body: JSON.stringify(body) }),
       headersTimeout: 600_000,
       bodyTimeout: 600_000,
@@ -31,13 +32,14 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
     return { ms: performance.now() - from, status: response.statusCode, text };
   };
   let questions = 0;
-  const call = (token = key ?? '') => {
+  const call = (token = key ?? '', headers = {}) => {
     questions += 1;
     return send(
       'POST',
       '/v1/chat/completions',
       { model: 'scale/mini', messages: [{ role: 'user', content: `Question ${questions}.` }] },
       token,
+      headers,
     );
   };
   const repeat = async (/** @type {number} */ count, /** @type {() => Promise<{ ms: number, status: number }>} */ work) => {
@@ -96,8 +98,8 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
     {
       title: 'admission',
       async run() {
-        await repeat(20, call);
-        const steady = await repeat(300, call);
+        await repeat(20, () => call());
+        const steady = await repeat(300, () => call());
         return [{ title: 'call, counters exist', times: timesOf(steady), note: failuresOf(steady) }];
       },
     },
@@ -110,7 +112,7 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
           while (isRunning) polls.push(await send('GET', index % 2 === 0 ? '/status/peek' : '/usage/me', undefined, key));
         };
         const pollers = Promise.all(Array.from({ length: 12 }, (_, index) => poll(index)));
-        const results = await repeat(100, call);
+        const results = await repeat(100, () => call());
         isRunning = false;
         await pollers;
         return [
@@ -122,29 +124,34 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
     {
       title: 'admission with a new counter',
       async run() {
-        const countersOf = async (/** @type {string} */ holder) =>
-          (
-            await client.query('select count(*) from limit_counters where project_id = $1 and holder = $2 and settled > 1000', [
-              projectId,
-              holder,
-            ])
-          ).rows[0].count;
-        const month = { ...JSON.parse((await send('GET', `/provision/teams/${project}`)).text) };
-        await client.query(`delete from limit_counters where project_id = $1 and window_kind <> 'minute'`, [projectId]);
-        const set = await send('PATCH', `/provision/teams/${project}`, { monthly_cap: 1_000_000 });
-        if (set.status >= 300) await send('PUT', `/provision/teams/${project}`, { name: month.name, monthly_cap: 1_000_000 });
-        await sleep(1_500);
+        const { rows } = await client.query(
+          `select 'app-' || n as source from generate_series(0, 11) n
+            where not exists (select 1 from limit_counters where project_id = $1 and holder = 'source' and holder_id = 'app-' || n) order by n limit 1`,
+          [projectId],
+        );
+        const source = String(rows[0]?.source);
+        const address = `/provision/teams/${project}/applications/${source}`;
+        await send('PUT', address, { ceilings: { calls: 100_000_000 }, windows: { calls: 'month' } });
         const from = performance.now();
-        const first = await call();
+        const first = await call(key, { 'x-gateway-source': source });
         const rest = /** @type {{ ms: number, status: number }[]} */ ([]);
-        while (Number(await countersOf('project')) === 0 && performance.now() - from < 60_000) rest.push(await call());
+        /** @type {number | undefined} */
+        let settled;
+        while (settled === undefined && performance.now() - from < 60_000) {
+          rest.push(await call(key, { 'x-gateway-source': source }));
+          const counters = await client.query(
+            `select settled from limit_counters where project_id = $1 and holder = 'source' and holder_id = $2`,
+            [projectId, source],
+          );
+          settled = counters.rows[0]?.settled;
+        }
         const took = performance.now() - from;
+        await send('DELETE', address);
         return [
-          { title: 'first call under a new cap of the largest project', times: [first.ms], note: `status ${first.status}` },
-          { title: 'until the counter of the cap exists', times: [took], note: failuresOf(rest) || `${rest.length} calls meanwhile` },
+          { title: 'first call under a new ceiling of an application', times: [first.ms], note: `status ${first.status}` },
+          { title: 'until the counter of the ceiling exists', times: [took], note: failuresOf(rest) || `it starts at ${settled} calls` },
         ];
       },
-      explains: () => [],
     },
     {
       title: 'drain under load',
@@ -152,7 +159,7 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
         const before = await countStored();
         const results = /** @type {{ ms: number, status: number }[]} */ ([]);
         const from = performance.now();
-        await Promise.all(Array.from({ length: 16 }, async () => results.push(...(await repeat(125, call)))));
+        await Promise.all(Array.from({ length: 16 }, async () => results.push(...(await repeat(125, () => call())))));
         const seconds = (performance.now() - from) / 1_000;
         const lag = await untilStored(before + results.length);
         return [
@@ -164,7 +171,6 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
           { title: 'until the last call is stored', times: [lag] },
         ];
       },
-      explains: () => [],
     },
     {
       title: 'reprice',
@@ -181,7 +187,6 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
           { title: 'call during reprice', times: timesOf(results), note: failuresOf(results) },
         ];
       },
-      explains: () => [],
     },
     {
       title: 'erasure',
@@ -208,10 +213,9 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
         }
         return [
           { title: 'erasure of a subject', times },
-          { title: 'last check of an erasure', times: checks },
+          { title: 'last check of an erasure', times: checks, statements: recorded.splice(0) },
         ];
       },
-      explains: () => recorded.splice(0),
     },
     {
       title: 'retention and cleanup',
@@ -239,7 +243,7 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
               count = await run(new AbortController().signal);
               times.push(performance.now() - from);
             }
-            results.push({ title: `cleanup: ${name}`, times, note: `${rowCount} rows` });
+            results.push({ title: `cleanup: ${name}`, times, note: `${rowCount} rows`, statements: recorded.splice(0) });
           }
         } finally {
           await database.close();
@@ -247,7 +251,40 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
         }
         return results;
       },
-      explains: () => recorded.splice(0),
+    },
+    {
+      title: 'search with vectors',
+      async run() {
+        const { createSearch } = await fromCheckout('src/memory/search/search.ts');
+        const database = await openRecorded();
+        const search = createSearch({ database });
+        const { rows: texts } = await client.query('select text from memory_items where project_id = $1 order by id desc limit 30', [
+          projectId,
+        ]);
+        const { rows: vectors } = await client.query(nearVectors);
+        const results = [];
+        try {
+          for (const [name, id, subject] of [
+            ['large project', projectId, null],
+            ['subject of the large project', projectId, 'user-7'],
+            ['small project', smallProjectId, null],
+          ]) {
+            const { rows: states } = await client.query('select model from memory_embeddings where project_id = $1', [id]);
+            const times = [];
+            for (const [index, { text }] of texts.entries()) {
+              const embed = async () => ({ model: states[0]?.model, values: JSON.parse(vectors[index]?.vector) });
+              const from = performance.now();
+              const options = { projectId: id, embed, embedTimeoutMs: 1_000, queryTimeoutMs: 60_000 };
+              await search({ query: text, subject, limit: 10, kinds: [], include: [], min_score: 0 }, options);
+              times.push(performance.now() - from);
+            }
+            results.push({ title: `search with vectors, ${name}`, times, statements: recorded.splice(0) });
+          }
+        } finally {
+          await database.close();
+        }
+        return results;
+      },
     },
     {
       title: 'recall of the vector index',
@@ -259,11 +296,8 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
           ['small', smallProjectId],
         ]) {
           const { recall, times, passages } = await measureRecall(client, searchStatement, String(id));
-          results.push({
-            title: `nearest 10 of the ${name} project`,
-            times,
-            note: `${passages} passages; ${(100 * recall).toFixed(1)} % of the exact scan`,
-          });
+          const note = `${passages} passages; ${(100 * recall).toFixed(1)} % of the exact scan`;
+          results.push({ title: `nearest 10 of the ${name} project`, times, note });
         }
         return results;
       },
@@ -273,8 +307,17 @@ export function createOperations({ url, client, sample, checkout, databaseUrl, a
 
 const queryCount = 40;
 
+/** Each near a stored vector of any project, moved towards another one. */
+const nearVectors = `
+  select l2_normalize(one.embedding + one.embedding + one.embedding + other.embedding)::text as vector
+    from (select embedding, row_number() over () as n
+            from (select embedding from memory_passages where embedding is not null and id % 9973 < 5 limit ${queryCount}) as picked) one
+    join (select embedding, row_number() over () as n
+            from (select embedding from memory_passages where embedding is not null and id % 9967 < 5 limit ${queryCount}) as picked) other
+   using (n)`;
+
 /**
- * The ten nearest by the statement of search, against an exact scan. The queries are stored vectors with noise.
+ * The ten nearest by the statement of search, against an exact scan.
  * @param {import('pg').Client} client
  * @param {(variant: { of: 'memories', dims: number, recalledOnly: boolean }) => string} searchStatement
  * @param {string} projectId
@@ -284,16 +327,14 @@ async function measureRecall(client, searchStatement, projectId) {
     searchStatement({ of: 'memories', dims, recalledOnly: false }),
   )?.[1];
   if (nearest === undefined) throw new Error('the search statement has no part by_vector');
+  const { rows: states } = await client.query('select model from memory_embeddings where project_id = $1', [projectId]);
+  const model = states[0]?.model;
   const { rows: counted } = await client.query(
     'select count(*)::integer as passages from memory_passages where project_id = $1 and embedding is not null',
     [projectId],
   );
-  const { rows: queries } = await client.query(
-    `select l2_normalize(one.embedding + other.embedding)::text as vector
-       from (select embedding, row_number() over () as n from (select embedding from memory_passages where embedding is not null and id % 9973 < 5 limit ${queryCount}) as picked) one
-       join (select embedding, row_number() over () as n from (select embedding from memory_passages where embedding is not null and id % 9967 < 5 limit ${queryCount}) as picked) other using (n)`,
-  );
-  const values = (/** @type {string} */ vector) => [projectId, null, null, null, null, null, vector, embeddingModel];
+  const { rows: queries } = await client.query(nearVectors);
+  const values = (/** @type {string} */ vector) => [projectId, null, null, null, null, null, vector, model];
   // The statement has no other parameters here; PostgreSQL needs a type for each.
   const typed = `with typed as (select $2::text, $3::text, $4::integer, $5::float8, $6::text[]) `;
   const times = [];
@@ -302,7 +343,7 @@ async function measureRecall(client, searchStatement, projectId) {
   for (const { vector } of queries) {
     await client.query('begin');
     await client.query(
-      `select set_config('jit', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '100', true)`,
+      `select set_config('jit', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '400', true)`,
     );
     const from = performance.now();
     const near = await client.query(
@@ -312,7 +353,7 @@ async function measureRecall(client, searchStatement, projectId) {
     times.push(performance.now() - from);
     await client.query(`set local enable_indexscan = off`);
     const exact = await client.query(
-      `select id from memory_passages where project_id = $1::uuid and embedding_dims = ${dims} and embedding_model = '${embeddingModel}' and item_id is not null
+      `select id from memory_passages where project_id = $1::uuid and embedding_dims = ${dims} and embedding_model = '${model}' and item_id is not null
         order by embedding::halfvec(${dims}) <=> $2::halfvec(${dims}) limit 10`,
       [projectId, vector],
     );

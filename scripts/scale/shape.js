@@ -14,7 +14,8 @@ export const bodyEvery = 100;
 export const conversationTurns = 4;
 export const callsPerConversation = bodyEvery * conversationTurns;
 export const dims = 384;
-export const embeddingModel = 'scale/embed';
+/** Passages have the name of the model without its provider. */
+export const embeddingModel = 'embed';
 
 /** Nano-dollars per token. */
 export const models = [

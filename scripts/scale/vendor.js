@@ -38,10 +38,10 @@ providers:
   scale: { base_url: "http://127.0.0.1:${port}/v1", api_key: any, dialect: chat }
 models:
 ${models.map(price).join('\n')}
-  ${embeddingModel}: { input: 0.02, kind: embeddings }
+  scale/${embeddingModel}: { input: 0.02, kind: embeddings }
 tiers:
   standard: [scale/mini]
-  embed: [${embeddingModel}]
+  embed: [scale/${embeddingModel}]
 `,
     async stop() {
       server.closeAllConnections();
