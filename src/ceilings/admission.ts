@@ -66,6 +66,10 @@ const counterRetentionMs = 3_600_000;
 const cleanupIntervalMs = 60_000;
 const maintenanceIntervalMs = 1_000;
 const stopTimeoutMs = 2_000;
+const returnWaitMs = 150;
+/** While notifications do not arrive, requests for quota are polled, this long after each missing one. */
+const pollingMs = 20_000;
+const pollIntervalMs = 250;
 
 const emptyReservation: Reservation = {
   isUnmetered: false,
@@ -83,17 +87,27 @@ export function createAdmission(options: AdmissionOptions): Admission {
   let timer: NodeJS.Timeout | undefined;
   let listening: { stop(): Promise<void> } | null = null;
   let cleanedAt = clock.now();
+  let pollUntil = 0;
   let generations = 0;
   const nextGeneration = (): number => {
     generations += 1;
     return generations;
   };
 
+  const isPolling = (): boolean => performance.now() < pollUntil;
+  const returnWait = (): number => returnWaitMs + (isPolling() ? 2 * pollIntervalMs : 0);
+
+  const returnQuota = (counterId: number): void => {
+    const quota = findById(counterId);
+    quota?.returnUnused();
+    if (quota) onQuotaRequested?.();
+  };
+
   const countersFor = createCounterCache();
   const quotaFor = (counter: LimitedCounter): CounterQuota => {
     const existing = quotas.get(counter.name);
     if (existing) return existing;
-    const quota = createCounterQuota({ counter, process, leases, health, nextGeneration });
+    const quota = createCounterQuota({ counter, process, leases, health, nextGeneration, returnWaitMs: returnWait });
     quotas.set(counter.name, quota);
     return quota;
   };
@@ -139,6 +153,24 @@ export function createAdmission(options: AdmissionOptions): Admission {
     onFailure: (err) => logger.debug({ err }, 'publishing reservations failed; retrying with the next change'),
   });
 
+  /** In place of notifications that do not arrive. */
+  const polling = createBackgroundLoop({
+    async run() {
+      if (!isPolling()) return 'idle';
+      const held = [...quotas.values()].flatMap(({ counterId }) => counterId ?? []);
+      if (held.length > 0 && !health.isDown) for (const id of await leases.returnRequests(process, held)) returnQuota(id);
+      return pollIntervalMs;
+    },
+    intervalMs: null,
+    backoff: { initialMs: pollIntervalMs, maxMs: pollIntervalMs },
+    onFailure: (err) => logger.debug({ err }, 'polling requests for quota failed; retrying'),
+  });
+
+  const startPolling = (): void => {
+    pollUntil = performance.now() + pollingMs;
+    polling.wake();
+  };
+
   const deleteExpired = (): void => {
     if (quotas.size === 0 || clock.now() - cleanedAt < cleanupIntervalMs) return;
     cleanedAt = clock.now();
@@ -166,16 +198,15 @@ export function createAdmission(options: AdmissionOptions): Admission {
     async start() {
       timer = setInterval(maintain, maintenanceIntervalMs);
       timer.unref();
-      listening = await database.listen(quotaReturnChannel, (payload) => {
+      const onRequest = (payload: string): void => {
         const [requester, id] = payload.split(' ');
-        const quota = requester === process ? undefined : findById(Number(id));
-        quota?.returnUnused();
-        if (quota) onQuotaRequested?.();
-      });
+        if (requester !== process) returnQuota(Number(id));
+      };
+      listening = await database.listen(quotaReturnChannel, onRequest, startPolling);
     },
     async stop() {
       clearInterval(timer);
-      const stopped = [publishing.stop(), health.stop()];
+      const stopped = [publishing.stop(), polling.stop(), health.stop()];
       await listening?.stop();
       listening = null;
       // What an unresponsive database does not take back now, recovery of the journal will revoke.

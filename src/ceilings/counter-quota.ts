@@ -20,7 +20,7 @@ export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'>
   readonly counter: LimitedCounter;
   readonly health: StoreHealth;
   /** How long other processes get to return their available quota. */
-  readonly returnWaitMs?: number;
+  readonly returnWaitMs: () => number;
   /** For tests. */
   readonly onTransition?: (from: QuotaState, to: QuotaState) => void;
 }
@@ -30,7 +30,7 @@ const unavailable: ReserveResult = { kind: 'unavailable' };
 const idleMs = 10_000;
 
 export function createCounterQuota(options: CounterQuotaOptions) {
-  const { counter, process, leases, health, nextGeneration, returnWaitMs = 150, onTransition } = options;
+  const { counter, process, leases, health, nextGeneration, returnWaitMs, onTransition } = options;
   const { key } = counter;
   const queue = createWaitQueue();
   const policy = createGrantPolicy(key.window);
@@ -188,7 +188,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     if (lease.counterId !== null) {
       policy.contend();
       await watch(leases.requestReturn(process, lease.counterId));
-      await new Promise((resolve) => setTimeout(resolve, returnWaitMs));
+      await new Promise((resolve) => setTimeout(resolve, returnWaitMs()));
       hasRequestedReturn = true;
     }
     return nextTask();

@@ -56,8 +56,10 @@ export interface LeaseStore {
   remove(lease: LeaseKey): Promise<void>;
   /** Publishes what the process's running calls have reserved, by counter id. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
-  /** Asks the other processes to return available quota of a counter. */
+  /** Asks the other processes to return available quota of a counter: by a notification, and for two seconds by `returnRequests`. */
   requestReturn(process: string, counterId: number): Promise<void>;
+  /** Those of the counters of which another process needs quota. */
+  returnRequests(process: string, counterIds: readonly number[]): Promise<number[]>;
   /** Deletes all leases of a process and returns their number. */
   revokeAll(process: string): Promise<number>;
   list(): Promise<LeaseRow[]>;
@@ -137,7 +139,21 @@ export function createLeaseStore(database: Database): LeaseStore {
       );
     },
     async requestReturn(process, counterId) {
-      await database.query('select pg_notify($1::text, $2::text)', [quotaReturnChannel, `${process} ${counterId}`]);
+      await database.query(
+        `with requested as (
+           update limit_counters set return_requested_at = now(), return_requested_by = $1::uuid where id = $2::bigint
+         )
+         select pg_notify($3::text, $4::text)`,
+        [process, counterId, quotaReturnChannel, `${process} ${counterId}`],
+      );
+    },
+    async returnRequests(process, counterIds) {
+      const rows = await database.query<{ id: number }>(
+        `select id from limit_counters
+          where id = any($1::bigint[]) and return_requested_by <> $2::uuid and return_requested_at > now() - interval '2 seconds'`,
+        [counterIds, process],
+      );
+      return rows.map(({ id }) => id);
     },
     revokeAll: (process) => database.transaction((tx) => revokeLeases(tx, process)),
     list: () =>

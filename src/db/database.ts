@@ -21,7 +21,7 @@ export interface Database extends Queries {
   runWithoutTimeout(text: string, signal: AbortSignal): Promise<void>;
   /**
    * Calls `onPayload` for each NOTIFY on `channel`, until `stop`. After a lost connection it subscribes again and calls `onReconnect`,
-   * since notifications sent meanwhile are lost: caches must reload.
+   * since notifications sent meanwhile are lost: caches must reload. Calls it every few seconds while notifications do not arrive.
    */
   listen(channel: string, onPayload: (payload: string) => void, onReconnect?: () => void): Promise<{ stop(): Promise<void> }>;
   /**

@@ -2,7 +2,11 @@
  * LISTEN for all channels of a process, on a dedicated connection. A periodic query detects a connection that was dropped without a reset
  * (by a firewall, for instance). After any error it reconnects with backoff, subscribes to every channel and calls `onReconnect`, since
  * notifications sent meanwhile are lost. Modelled on https://github.com/timgit/pg-boss (src/db.ts).
+ *
+ * Each check also sends a notification to this process over another connection. While none arrives, as through a pooler that shares connections
+ * between transactions, `onReconnect` is called at each check: subscribers poll.
  */
+import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { errorMessage } from '../core/error-messages.ts';
@@ -20,7 +24,13 @@ export interface ListenerOptions {
   readonly heartbeatMs: number;
   readonly connectTimeoutMs: number;
   readonly logger: DatabaseLogger | undefined;
+  /** Sends a notification over another connection than the one that listens. */
+  readonly notify: (channel: string, payload: string) => Promise<unknown>;
 }
+
+const checkChannel = 'gateway_listening';
+/** A busy process may receive a notification late. */
+const missedChecks = 2;
 
 export function createListener(options: ListenerOptions): { listen: Database['listen']; close(): Promise<void> } {
   const subscriptions = new Set<Subscription>();
@@ -29,6 +39,9 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   /** Subscriptions whose `onReconnect` is due because notifications may have been missed. */
   const awaitingReconnect = new Set<Subscription>();
   let lastStatement: Promise<unknown> = Promise.resolve();
+  const ownId = randomUUID();
+  /** Notifications to this process in a row that have not arrived. */
+  let missed = 0;
 
   /** One statement at a time: pg deprecates queries on a busy client and rejects them from version 9. Never rejects. */
   const execute = (connection: pg.Client, text: string): Promise<unknown> => {
@@ -50,13 +63,14 @@ export function createListener(options: ListenerOptions): { listen: Database['li
     candidate.on('error', (error) => onConnectionLost(candidate, error));
     candidate.on('end', () => onConnectionLost(candidate, new Error('the server closed the connection')));
     candidate.on('notification', ({ channel, payload }) => {
+      if (channel === checkChannel && payload === ownId) missed = 0;
       for (const subscription of [...subscriptions]) {
         if (subscription.channel === channel) notifySafely(() => subscription.onPayload(payload ?? ''), options.logger);
       }
     });
     try {
       await candidate.connect();
-      for (const channel of new Set([...subscriptions].map((subscription) => subscription.channel))) {
+      for (const channel of new Set([checkChannel, ...[...subscriptions].map((subscription) => subscription.channel)])) {
         await candidate.query(`listen ${pg.escapeIdentifier(channel)}`);
       }
     } catch (error) {
@@ -65,14 +79,28 @@ export function createListener(options: ListenerOptions): { listen: Database['li
     }
     if (signal.aborted) return closeQuietly(candidate);
     client = candidate;
+    missed = 0;
     const reconnected = [...awaitingReconnect];
     awaitingReconnect.clear();
     for (const subscription of reconnected) if (subscription.onReconnect) notifySafely(subscription.onReconnect, options.logger);
   };
 
+  const checkDelivery = async (): Promise<void> => {
+    if (missed >= missedChecks) {
+      if (missed === missedChecks) options.logger?.warn({}, 'database notifications do not arrive; polling instead');
+      for (const { onReconnect } of [...subscriptions]) if (onReconnect) notifySafely(onReconnect, options.logger);
+    }
+    // Before it is sent: it may arrive first.
+    missed += 1;
+    await options.notify(checkChannel, ownId).catch(() => {
+      missed = 0; // An outage, which other statements report.
+    });
+  };
+
   const loop = createBackgroundLoop({
     async run(signal) {
       await (client ? execute(client, 'select 1') : connect(signal));
+      if (client && !signal.aborted) await checkDelivery();
       return 'idle';
     },
     intervalMs: options.heartbeatMs,

@@ -47,7 +47,9 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
   };
   const pool = openPool(maxConnections, statementTimeoutMs);
   const pools = [pool];
-  const listener = createListener({ connection, heartbeatMs, connectTimeoutMs, logger });
+  const notify = (channel: string, payload: string): Promise<unknown> =>
+    pool.query('select pg_notify($1::text, $2::text)', [channel, payload]);
+  const listener = createListener({ connection, heartbeatMs, connectTimeoutMs, logger, notify });
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => {
     closing ??= Promise.all([listener.close(), ...pools.map((pool) => pool.end())]).then(() => undefined);

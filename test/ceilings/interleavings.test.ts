@@ -1,6 +1,7 @@
 /** Local quota and SQL together, in random interleavings of admit, extend, settle, store, kill, recover and revoke by several processes. */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import type { Database } from '../../src/db/database.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
 import {
@@ -154,6 +155,37 @@ describeDatabases('quota that another process has used', (database) => {
       expect([requests > 0, one.journal()]).toEqual([true, []]);
     } finally {
       await Promise.all([one.admission.stop(), other.admission.stop()]);
+    }
+  });
+});
+
+describeDatabases('eight processes that no notification reaches, as through a transaction pooler', (database) => {
+  test('admit all ten calls of a ceiling of ten, also where each of them held a part of it before', async () => {
+    const clock = clockAt(noon);
+    const limits = limitsOf({ rpm: 10 });
+    const withoutNotifications: Database = {
+      ...database(),
+      async listen(_channel, _onPayload, onReconnect) {
+        onReconnect?.();
+        return { stop: async () => undefined };
+      },
+    };
+    const processes = Array.from({ length: 8 }, () => createTestProcess({ database: withoutNotifications, clock }));
+    try {
+      await Promise.all(processes.map(({ admission }) => admission.start()));
+      for (const process of processes) (await process.admit(limits))?.reservation.release();
+      const [first, second] = processes;
+      // Two processes need what the other six hold.
+      const admitted: (RunningCall | null)[] = [];
+      for (let n = 0; n < 10; n += 1) admitted.push((await (n % 2 === 0 ? first : second)?.admit(limits)) ?? null);
+      expect(admitted.map((call) => call !== null)).toEqual(Array.from({ length: 10 }, () => true));
+      for (const call of admitted) call?.reservation.release();
+      const inTurn: boolean[] = [];
+      for (let n = 0; n < 10; n += 1) inTurn.push((await processes[n % 8]?.admit(limits)) !== null);
+      expect(inTurn).toEqual(Array.from({ length: 10 }, () => true));
+      for (const process of processes) expect(await process.admit(limits)).toBeNull();
+    } finally {
+      await Promise.all(processes.map(({ admission }) => admission.stop()));
     }
   });
 });

@@ -31,6 +31,7 @@ function createTestQuota() {
     remove: () => statement('remove'),
     requestReturn: () => statement('requestReturn'),
     publish: unused,
+    returnRequests: unused,
     revokeAll: unused,
     list: unused,
   };
@@ -57,7 +58,7 @@ function createTestQuota() {
       generation += 1;
       return generation;
     },
-    returnWaitMs: 1,
+    returnWaitMs: () => 1,
     onTransition(from, to) {
       expect(path.at(-1)).toBe(from);
       path.push(to);

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { isConnectionError } from '../../src/db/connection-errors.ts';
 import type { Database } from '../../src/db/database.ts';
+import { createListener } from '../../src/db/listener.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { type FaultProxy, withFaultProxy } from '../support/fault-proxy.ts';
 import { describePostgres, withPostgres } from '../support/postgres.ts';
@@ -126,6 +127,28 @@ describePostgres('on an unreliable network', () => {
       for (const channel of channels) await direct.query('select pg_notify($1::text, $1::text)', [channel]);
       await until(() => payloads.length === channels.length);
       expect(payloads).toEqual(channels);
+    }));
+
+  test('LISTEN calls onReconnect at each check while notifications do not arrive', () =>
+    withPostgres(async (url) => {
+      const lines: string[] = [];
+      let calls = 0;
+      const listener = createListener({
+        connection: { connectionString: url },
+        heartbeatMs: 5,
+        connectTimeoutMs: 60_000,
+        logger: { warn: (_fields, line) => void lines.push(line) },
+        // A pooler that shares connections drops the notification.
+        notify: async () => undefined,
+      });
+      await listener.listen(
+        'news',
+        () => undefined,
+        () => (calls += 1),
+      );
+      await until(() => calls > 2);
+      await listener.close();
+      expect(lines).toEqual(['database notifications do not arrive; polling instead']);
     }));
 
   test('LISTEN detects a connection that was dropped without a reset', () =>

@@ -7,13 +7,13 @@ const local = 'src/ceilings/local-quota.ts';
 const store = 'test/simulation/ceilings-store.ts';
 
 export const ceilingsMutants: readonly Mutant[] = [
-  { name: 'lost reconcile', file: quota, passage: 'mustReconcile = true; //', replacement: '//', seeds: 12 },
+  { name: 'lost reconcile', file: quota, passage: 'mustReconcile = true; //', replacement: '//', seeds: 10 },
   {
     name: 'reconcile forgets stored calls that were not confirmed',
     file: store,
     passage: 'held - found.lease.debited + debited',
     replacement: 'held',
-    seeds: 1160,
+    seeds: 2000,
   },
   { name: 'double return', file: local, passage: 'leased -= amount;\n      return amount;', replacement: 'return amount;', seeds: 4 },
   {
@@ -21,7 +21,7 @@ export const ceilingsMutants: readonly Mutant[] = [
     file: quota,
     passage: 'if (generation !== lease.generation) return null;',
     replacement: '',
-    seeds: 40,
+    seeds: 38,
   },
   {
     name: 'the store debits a lease of another generation',
@@ -35,7 +35,7 @@ export const ceilingsMutants: readonly Mutant[] = [
     file: lease,
     passage: 'isLeaseExpected = quota.leased > 0',
     replacement: 'isLeaseExpected = false',
-    seeds: 41,
+    seeds: 180,
   },
   { name: 'settled usage is free again before it is stored', file: local, passage: 'pending += amount;', replacement: '', seeds: 2 },
   { name: 'stored usage stays in the lease', file: local, passage: 'leased -= debit.amount;', replacement: '', seeds: 2 },
@@ -44,21 +44,21 @@ export const ceilingsMutants: readonly Mutant[] = [
     file: quota,
     passage: 'if (next < limit) markTooLarge();',
     replacement: '',
-    seeds: 276,
+    seeds: 212,
   },
   {
     name: 'the first lease is forgotten when its response is lost',
     file: quota,
     passage: ' &&\n        !mustReconcile',
     replacement: '',
-    seeds: 161,
+    seeds: 2000,
   },
   {
     name: 'a denial is never forgotten',
     file: 'src/ceilings/wait-queue.ts',
     passage: 'performance.now() + denialMs',
     replacement: 'Number.MAX_VALUE',
-    seeds: 99,
+    seeds: 27,
   },
   {
     name: 'unused quota is not returned on request',
@@ -73,5 +73,12 @@ export const ceilingsMutants: readonly Mutant[] = [
     passage: 'filter(({ metadata }) => !calls.has(metadata.id))',
     replacement: 'filter(() => true)',
     seeds: 1,
+  },
+  {
+    name: 'requests for quota are not polled while notifications do not arrive',
+    file: 'src/ceilings/admission.ts',
+    passage: '    polling.wake();\n',
+    replacement: '',
+    seeds: 2,
   },
 ];

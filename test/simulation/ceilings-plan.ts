@@ -41,8 +41,8 @@ export function createPlan(random: Random) {
     faults,
     incidents,
     limits,
-    /** Notifications are delivered, some are lost, or none arrives (a transaction pooler). */
-    notificationLoss: random.pick([0, 0, 0, 0]),
+    /** No notification arrives, as through a transaction pooler. */
+    losesNotifications: random.chance(0.3),
     /** Longest pause between two calls of a process. */
     pauseMs: processes * random.pick([20, 60, 200]),
     maxBound: random.pick([10, 200, 700]),

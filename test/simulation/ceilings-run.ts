@@ -56,7 +56,7 @@ export async function runCeilings(seed: number, trace: (line: string) => void = 
 
 function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => void) {
   const { random } = world;
-  const store = createCeilingsStore();
+  const store = createCeilingsStore(world.now);
   const processes: SimulatedProcess[] = [];
   const listeners = new Map<SimulatedProcess, (payload: string) => void>();
   const observer = createUseObserver(store, processes);
@@ -86,7 +86,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => vo
 
   const notify = (requester: string, counterId: number): void => {
     for (const process of processes) {
-      if (process.isCutOff || random.chance(plan.notificationLoss)) continue;
+      if (process.isCutOff || plan.losesNotifications) continue;
       const copies = random.chance(0.05) ? 2 : 1;
       for (let copy = 0; copy < copies; copy += 1)
         world.after(random.between(0, 8), process, () => listeners.get(process)?.(`${requester} ${counterId}`));
@@ -103,8 +103,13 @@ function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => vo
     },
     transaction: () => Promise.reject(new Error('not part of the model')),
     runWithoutTimeout: () => Promise.reject(new Error('not part of the model')),
-    async listen(channel, onPayload) {
+    async listen(channel, onPayload, onReconnect) {
       if (channel === quotaReturnChannel) listeners.set(process, onPayload);
+      const check = (): void => {
+        onReconnect?.();
+        world.after(5_000, process, check);
+      };
+      if (plan.losesNotifications) check();
       return { stop: async () => void listeners.delete(process) };
     },
     close: async () => undefined,

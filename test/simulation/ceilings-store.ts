@@ -23,11 +23,14 @@ export interface CounterState {
   leased: number;
   /** By process. */
   readonly leases: Map<string, LeaseState>;
+  /** The latest request for unused quota. */
+  returnRequest: { readonly process: string; readonly at: number } | null;
 }
 
 export type CeilingsStore = ReturnType<typeof createCeilingsStore>;
 
-export function createCeilingsStore() {
+/** `now` is the time of the store in milliseconds. */
+export function createCeilingsStore(now: () => number = () => 0) {
   const counters = new Map<string, CounterState>();
   const calls = new Map<string, SettledCall>();
   let lastId = 0;
@@ -54,7 +57,7 @@ export function createCeilingsStore() {
       const name = formatCounterKey(key);
       if (counters.has(name)) return;
       lastId += 1;
-      counters.set(name, { id: lastId, key, settled: sumOf([...calls.values()], key), leased: 0, leases: new Map() });
+      counters.set(name, { id: lastId, key, settled: sumOf([...calls.values()], key), leased: 0, leases: new Map(), returnRequest: null });
     },
     /** Undefined when the counter does not exist; null when the lease was revoked. */
     acquire(request: AcquireRequest): LeaseGrant | null | undefined {
@@ -107,6 +110,15 @@ export function createCeilingsStore() {
         if (lease) lease.reserved = amount;
       }
     },
+    requestReturn(process: string, counterId: number): void {
+      const counter = byId(counterId);
+      if (counter) counter.returnRequest = { process, at: now() };
+    },
+    returnRequests: (process: string, counterIds: readonly number[]): number[] =>
+      counterIds.filter((id) => {
+        const request = byId(id)?.returnRequest;
+        return request && request.process !== process && request.at > now() - 2_000;
+      }),
     revokeAll(process: string): number {
       version += 1;
       let revoked = 0;
@@ -174,7 +186,12 @@ export function createModelLeaseStore(
     reconcile: (lease, held, debited) => request(() => store.reconcile(lease, held, debited)),
     remove: (lease) => request(() => store.remove(lease)),
     publish: (process, reserved) => request(() => store.publish(process, reserved)),
-    requestReturn: (process, counterId) => request(() => notify(process, counterId)),
+    requestReturn: (process, counterId) =>
+      request(() => {
+        store.requestReturn(process, counterId);
+        notify(process, counterId);
+      }),
+    returnRequests: (process, counterIds) => request(() => store.returnRequests(process, counterIds)),
     revokeAll: (process) => request(() => store.revokeAll(process)),
     list: () => request(() => store.list()),
   };
