@@ -67,6 +67,29 @@ describeDatabases('a stored batch', (database) => {
     expect(tables).toEqual(['erasures', 'calls', 'videos', 'call_texts', 'limit_counters']);
   });
 
+  test('does not lock its counters while it writes conversations', async () => {
+    if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
+    const projectId = await insertProject(database());
+    await insertCostCounter(database(), projectId);
+    let locked = 0;
+    await database().transaction((tx) =>
+      storeBatch(
+        {
+          async query(text, values) {
+            if (text.includes('call_texts')) {
+              await database().query('select id from limit_counters where project_id = $1::uuid for update nowait', [projectId]);
+              locked += 1;
+            }
+            return tx.query(text, values);
+          },
+        },
+        [settledCall({ metadata: { projectId }, content: withText(request) })],
+      ),
+    );
+    expect(locked).toBeGreaterThan(0);
+    expect(await readCost(database(), projectId)).toMatchObject({ calls: 1, texts: 1 });
+  });
+
   test('counts the corrected cost of a video that failed before its call was stored', async () => {
     const { video, call } = await newVideo(database());
     await insertCostCounter(database(), video.projectId);
