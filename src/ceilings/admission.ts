@@ -18,6 +18,7 @@ import type { CounterKey, LimitedCounter, Limits } from './counters.ts';
 import { createCounterCache, formatCounterKey } from './counters.ts';
 import { deleteExpiredCounters } from './expired-counters.ts';
 import { createLeaseStore, type LeaseStore, quotaReturnChannel } from './lease-store.ts';
+import type { Debit } from './local-quota.ts';
 import { type LeaseDebit, type Reservation, reserveAll, type UsageBounds } from './reservation.ts';
 import { createStoreHealth } from './store-health.ts';
 
@@ -186,10 +187,10 @@ export function createAdmission(options: AdmissionOptions): Admission {
       return counters.length === 0 ? emptyReservation : reserveAll({ counters, bounds, quotaFor, onStoreDown, attachDebits });
     },
     commit(calls) {
-      for (const call of calls) for (const { quota, debit, generation } of debitsOf(call)) quota.commit(debit, generation);
+      for (const call of calls) endDebits(call, (quota, debit, generation) => quota.commit(debit, generation));
     },
     revert(call) {
-      for (const { quota, debit, generation } of debitsOf(call)) quota.revert(debit, generation);
+      endDebits(call, (quota, debit, generation) => quota.revert(debit, generation));
     },
     verifyLeases() {
       for (const quota of quotas.values()) quota.markUnverified();
@@ -215,15 +216,13 @@ export function createAdmission(options: AdmissionOptions): Admission {
     },
   };
 
-  /** Debits of a call of this process; none for a call of another one. */
-  function debitsOf({ result: { consumed } }: SettledCall): LeaseDebit[] {
-    if (consumed?.process !== process) return [];
-    const debits: LeaseDebit[] = [];
+  /** Calls `end` with what a call of this process has used of each lease. */
+  function endDebits({ result: { consumed } }: SettledCall, end: (quota: CounterQuota, debit: Debit, generation: number) => void): void {
+    if (consumed?.process !== process) return;
     for (const { counter, generation, amount, owed: overdraft = 0 } of consumed.amounts) {
       const quota = quotasById.get(counter);
-      if (quota) debits.push({ quota, generation, debit: { amount, overdraft } });
+      if (quota) end(quota, { amount, overdraft }, generation);
     }
-    return debits;
   }
 
   function findById(id: number): CounterQuota | undefined {

@@ -72,8 +72,8 @@ export function sendBytes(
   bytes: Buffer,
   headers: readonly string[] = [],
 ): void {
-  const own = ['content-type', contentType, 'content-length', String(bytes.length), 'cache-control', 'no-store'];
-  response.writeHead(status, [...headers, ...own]);
+  const length = String(bytes.length);
+  response.writeHead(status, [...headers, 'content-type', contentType, 'content-length', length, 'cache-control', 'no-store']);
   endWithLinger(response, bytes);
 }
 

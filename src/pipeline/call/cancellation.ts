@@ -17,6 +17,16 @@ export interface CallCancellation {
   pause(waitMs: number): Promise<void>;
 }
 
+/** Of a plain call without a deadline. */
+const uncancellable: CallCancellation = {
+  signal: undefined,
+  cancelledBy: () => null,
+  remainingMs: () => null,
+  clearDeadline: () => undefined,
+  clientDisconnected: () => undefined,
+  pause: (waitMs) => sleep(waitMs),
+};
+
 export function startCancellation({
   stream,
   deadlineAt,
@@ -26,17 +36,18 @@ export function startCancellation({
   deadlineAt: number | null;
   clock: Clock;
 }): CallCancellation {
-  const controller = stream || deadlineAt !== null ? new AbortController() : null;
+  if (!stream && deadlineAt === null) return uncancellable;
+  const controller = new AbortController();
   let cancelled: 'deadline' | 'client' | null = null;
   const cancel = (by: 'deadline' | 'client'): void => {
     if (cancelled !== null) return;
     cancelled = by;
-    controller?.abort();
+    controller.abort();
   };
   const timer = deadlineAt === null ? null : setTimeout(() => cancel('deadline'), Math.max(0, deadlineAt - clock.now()));
 
   return {
-    signal: controller?.signal,
+    signal: controller.signal,
     cancelledBy: () => cancelled,
     remainingMs: () => (deadlineAt === null ? null : deadlineAt - clock.now()),
     clearDeadline() {
@@ -46,7 +57,7 @@ export function startCancellation({
       if (stream) cancel('client');
     },
     async pause(waitMs) {
-      await sleep(waitMs, undefined, controller ? { signal: controller.signal } : {}).catch(() => {
+      await sleep(waitMs, undefined, { signal: controller.signal }).catch(() => {
         throw new VendorError('aborted', 'stopped while waiting');
       });
     },

@@ -20,14 +20,15 @@ const bytesPerSearch = 50_000;
 
 export function usageBounds(call: Call, candidates: readonly Candidate[]): { costNanos: number; tokens: number } {
   const size = measureInput(call.body);
-  const bounds = candidates.map((candidate) => {
-    const [input, output] = [maxInputTokensFor(size, candidate), maxOutputTokensFor(call, candidate)];
-    return { tokens: input + output, costNanos: candidate.price ? costBound(call, candidate.price, input, output) : 0 };
-  });
-  return {
-    costNanos: clampToSafeInteger(Math.max(0, ...bounds.map(({ costNanos }) => costNanos))),
-    tokens: clampToSafeInteger(Math.max(size.textBytes, ...bounds.map(({ tokens }) => tokens))),
-  };
+  let costNanos = 0;
+  let tokens = size.textBytes;
+  for (const candidate of candidates) {
+    const input = maxInputTokensFor(size, candidate);
+    const output = maxOutputTokensFor(call, candidate);
+    tokens = Math.max(tokens, input + output);
+    if (candidate.price) costNanos = Math.max(costNanos, costBound(call, candidate.price, input, output));
+  }
+  return { costNanos: clampToSafeInteger(costNanos), tokens: clampToSafeInteger(tokens) };
 }
 
 /** A token has at least one byte. How many a document has is unknown, but a vendor refuses more than the model's window. */
