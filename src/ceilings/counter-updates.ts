@@ -60,15 +60,19 @@ interface Consumed {
 
 /** Sums by lease. */
 function consumedBy(calls: readonly SettledCall[]): Consumed[] {
-  const sums = new Map<string, Consumed>();
+  const byCounter = new Map<number, { -readonly [Key in keyof Consumed]: Consumed[Key] }[]>();
   for (const { result } of calls) {
-    for (const { counter, generation, amount } of result.consumed?.amounts ?? []) {
-      const process = result.consumed?.process ?? '';
-      const key = `${process} ${counter} ${generation}`;
-      sums.set(key, { process, counter, generation, amount: amount + (sums.get(key)?.amount ?? 0) });
+    if (!result.consumed) continue;
+    const { process, amounts } = result.consumed;
+    for (const { counter, generation, amount } of amounts) {
+      const sums = byCounter.get(counter);
+      const sum = sums?.find((lease) => lease.generation === generation && lease.process === process);
+      if (sum) sum.amount += amount;
+      else if (sums) sums.push({ process, counter, generation, amount });
+      else byCounter.set(counter, [{ process, counter, generation, amount }]);
     }
   }
-  return [...sums.values()].filter(({ amount }) => amount > 0);
+  return [...byCounter.values()].flat().filter(({ amount }) => amount > 0);
 }
 
 /** Windows start at full minutes, so calls of a minute are counted together. `spent` selects what is counted. */
