@@ -174,7 +174,10 @@ export async function createApp(options: AppOptions): Promise<App> {
       ...(journal.state().accepting ? [] : ['the journal cannot be written']),
       ...(role === 'worker' ? durableWaitReasons() : []),
     ],
-    getDegradations: () => (role === 'worker' ? [] : durableWaitReasons().map((reason) => `durable work waits: ${reason}`)),
+    getDegradations: () => [
+      ...(role === 'worker' ? [] : durableWaitReasons().map((reason) => `durable work waits: ${reason}`)),
+      ...callRecording.listLeaseholders().map((id) => `leases of the dead process ${id} withhold budget: gateway leases release ${id}`),
+    ],
   };
   // Without the modules of the API a worker starts faster and takes 25 MB less memory.
   const { server, closeStreams }: Api =

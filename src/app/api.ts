@@ -137,6 +137,7 @@ export function createApi(deps: ApiDeps): Api {
       memorySettings: memory.settings,
       batches: learning.batches,
       leases: callRecording.leases,
+      listQuarantined: callRecording.listQuarantined,
       catalog: {
         listModels: () => Object.values(activeModels.models()).map((row) => ({ ...row, price: toPrice(row) })),
         listProviders: () =>

@@ -3,8 +3,10 @@
  * journals. Its only policy is the order of start and stop.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createAbandonedLeases } from '../ceilings/abandoned-leases.ts';
 import { createAdmission } from '../ceilings/admission.ts';
 import { revokeLeases } from '../ceilings/lease-store.ts';
+import { createBackgroundLoop } from '../core/background-loop.ts';
 import { tokenCost, unitsCost } from '../core/cost.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
@@ -13,9 +15,10 @@ import { createDrain } from '../journal/drain.ts';
 import type { JournalFileSystem } from '../journal/file-system.ts';
 import { createHeartbeat, deleteIfStale, deleteProcess, listLiveProcesses } from '../journal/heartbeat.ts';
 import { createJournal } from '../journal/journal.ts';
-import type { IsErased } from '../journal/quarantine.ts';
+import { deleteExpired, type IsErased, listQuarantined } from '../journal/quarantine.ts';
 import { createRecovery, recoverOnce } from '../journal/recover.ts';
 import type { EstimateCost } from '../journal/unfinished-calls.ts';
+import { findRetentionPeriods } from '../memory/erasure/retention.ts';
 import { isAnyErased } from '../memory/erasure/tombstones.ts';
 import { createCredentialMasker } from '../memory/text/credential-masker.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -85,14 +88,30 @@ export async function createCallRecording(deps: CallRecordingDeps) {
   const rollups = createRollupUpkeep({ database, logger });
   const heartbeat = createHeartbeat({ database, journalId: journal.id, logger, onReconnected: admission.verifyLeases });
 
+  const listLive = async (): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id);
+  const abandonedLeases = createAbandonedLeases({ database, listLiveProcesses: listLive, logger });
+  /** In every process, because the files are on the disk of its host. */
+  const quarantineRetention = createBackgroundLoop({
+    async run() {
+      await deleteExpired(dataDir, await findRetentionPeriods(database, clock.now()));
+      return 'idle';
+    },
+    intervalMs: 3_600_000,
+    backoff: { initialMs: 60_000, maxMs: 3_600_000 },
+    onFirstFailure: (err) => logger.warn({ err }, 'expired records not deleted from the quarantine; retrying'),
+  });
+
   return {
     journal,
     admission,
     drain,
     recovery,
+    listQuarantined: () => listQuarantined(dataDir),
+    /** Ids of dead processes whose leases withhold budget. */
+    listLeaseholders: abandonedLeases.list,
     leases: {
       leases: admission.leases,
-      listLiveProcesses: async () => (await listLiveProcesses(database)).map(({ id }) => id),
+      listLiveProcesses: listLive,
       // One transaction: a process that reconnects sees its row deleted before others count it as live.
       revokeLeases: (journalId) =>
         database.transaction(async (tx) => ((await deleteIfStale(tx, journalId)) ? await revokeLeases(tx, journalId) : null)),
@@ -103,6 +122,8 @@ export async function createCallRecording(deps: CallRecordingDeps) {
       recovery.start();
       heartbeat.start();
       rollups.start();
+      abandonedLeases.start();
+      quarantineRetention.start();
     },
     /** Resolves when no call is in flight, at the latest at `deadline` (in terms of `performance.now()`). */
     async waitUntilSettled(deadline: number): Promise<void> {
@@ -112,7 +133,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     },
     /** Drains the journal if the database is available. Otherwise the next process recovers the remaining records. */
     async stop(): Promise<void> {
-      await Promise.all([recovery.stop(), rollups.stop()]);
+      await Promise.all([recovery.stop(), rollups.stop(), abandonedLeases.stop(), quarantineRetention.stop()]);
       await drain.stop();
       await admission.stop();
       // Recovery returns the leases: now or, if the database is unavailable, at the next start.

@@ -13,6 +13,7 @@ import {
   formatKeys,
   formatLeases,
   formatProjects,
+  formatQuarantine,
   formatRules,
 } from './format-reports.ts';
 import { createKey, createPerson, createProject, replayBatches, setProject } from './special-commands.ts';
@@ -197,6 +198,12 @@ export const commands: Readonly<Record<string, Command>> = {
     args: { process: 'process' },
     operations: ['delete /provision/leases/{process}'],
     format: ({ process, released }) => `Released ${String(released)} ${released === 1 ? 'lease' : 'leases'} of ${String(process)}.\n`,
+  },
+
+  'quarantine list': {
+    summary: 'list the records that the database rejected, on the host of the service',
+    operations: ['get /provision/quarantine'],
+    format: (response) => formatQuarantine(rows(response)),
   },
 
   'catalog list': {

@@ -103,6 +103,20 @@ export function formatLeases(rows: readonly JsonObject[]): string {
   );
 }
 
+export function formatQuarantine(rows: readonly JsonObject[]): string {
+  if (rows.length === 0) return 'Nothing is in the quarantine.\n';
+  return formatTable(
+    ['FILE', 'BYTES', 'QUARANTINED', 'PROJECTS', 'OLDEST CALL'],
+    rows.map(({ file, bytes, quarantined_at, projects, oldest_call }) => [
+      file,
+      bytes,
+      quarantined_at,
+      asArray(projects).join(' ') || 'unreadable',
+      oldest_call,
+    ]),
+  );
+}
+
 function sumTokens(tokens: unknown): number {
   return Object.values(asObject(tokens)).reduce<number>((sum, count) => sum + (typeof count === 'number' ? count : 0), 0);
 }

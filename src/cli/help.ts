@@ -22,6 +22,7 @@ const summaries = {
   batches: 'list, show and replay learning batches',
   erasures: 'list and show erasures of end users',
   leases: 'list leases on ceilings, release those of dead processes',
+  quarantine: 'list records that the database rejected',
   people: 'list, create, show, change and delete people',
   sessions: 'list and end sessions of people',
   tokens: 'list, create and revoke personal tokens',
@@ -45,6 +46,9 @@ Temporal. A failed or stopped batch needs a replay; its groups that are done sta
 of a deployment admin, such as the first one. A link works once, within 24 hours. Opening it does not use it: the page has a button.
 `,
   leases: `A dead process's leases are released automatically when its journal is recovered, and at the end of their window.
+`,
+  quarantine: `A record that the database rejects is kept in journal/quarantine of the data directory, and its call is stored without text. Files are deleted
+with their subject, and after the deletion period of their project. Each host has its own; --url selects a service on it.
 `,
   catalog: `import reads the public price table (model_prices_and_context_window.json of LiteLLM) and activates the rows of your providers' vendors
 immediately. They replace built-in rows, but not rows of gateway.yaml. A provider's vendor is matched by the host of its base URL, else by the

@@ -3,7 +3,7 @@
  * as in the journal. Private like the journal: folder 0700, files 0600.
  */
 import { createHash } from 'node:crypto';
-import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/error-messages.ts';
 import { isUuid } from '../core/ids.ts';
@@ -30,18 +30,71 @@ export interface Quarantine {
 /** Erasure: deletes the files with a call of this project about one of these subjects (SHA-256, hexadecimal). Returns the number of files. */
 export async function deleteQuarantined(dataDir: string, projectId: string, subjects: ReadonlySet<string>): Promise<number> {
   const folder = quarantineFolder(dataDir);
-  const names = await readdir(folder).catch((error: unknown) => {
-    if (errorCode(error) === 'ENOENT') return [];
-    throw error;
-  });
   let deleted = 0;
-  for (const name of names) {
+  for (const name of await listNames(folder)) {
     const text = await readFile(join(folder, name), 'utf8');
     if (!text.includes(projectId) || !findSubjects(text).some(({ subject }) => subjects.has(hashSubjectHex(subject)))) continue;
     await rm(join(folder, name), { force: true });
     deleted += 1;
   }
   return deleted;
+}
+
+/** A file of the quarantine, without its text. */
+export interface QuarantinedFile {
+  readonly name: string;
+  readonly bytes: number;
+  readonly quarantinedAt: Date;
+  /** Those that can be read; a segment has several. The start is null when it cannot be read. */
+  readonly calls: readonly { readonly projectId: string; readonly startedAt: number | null }[];
+}
+
+/** Oldest first. */
+export async function listQuarantined(dataDir: string): Promise<QuarantinedFile[]> {
+  const folder = quarantineFolder(dataDir);
+  const files: QuarantinedFile[] = [];
+  for (const name of await listNames(folder)) {
+    const file = join(folder, name);
+    const [text, { mtime, size }] = await Promise.all([readFile(file, 'utf8'), stat(file)]);
+    files.push({ name, bytes: size, quarantinedAt: mtime, calls: findProjects(text) });
+  }
+  return files.toSorted((one, other) => one.quarantinedAt.getTime() - other.quarantinedAt.getTime());
+}
+
+/**
+ * Deletes the files with a call that began before the deletion period of its project. A file in which no project can be read has the shortest
+ * period of all. Returns the number of files.
+ */
+export async function deleteExpired(dataDir: string, periods: readonly { projectId: string; before: Date }[]): Promise<number> {
+  if (periods.length === 0) return 0;
+  const beforeOf = new Map(periods.map(({ projectId, before }) => [projectId, before.getTime()]));
+  const shortest = Math.max(...beforeOf.values());
+  let deleted = 0;
+  for (const { name, quarantinedAt, calls } of await listQuarantined(dataDir)) {
+    const isExpired =
+      calls.length === 0
+        ? quarantinedAt.getTime() < shortest
+        : calls.some(({ projectId, startedAt }) => (startedAt ?? quarantinedAt.getTime()) < (beforeOf.get(projectId) ?? 0));
+    if (!isExpired) continue;
+    await rm(join(quarantineFolder(dataDir), name), { force: true });
+    deleted += 1;
+  }
+  return deleted;
+}
+
+async function listNames(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  });
+}
+
+/** The start of a call directly precedes its project in a record. */
+function findProjects(text: string): QuarantinedFile['calls'] {
+  return Array.from(text.matchAll(/(?:"startedAt":(\d{1,16}),)?"projectId":"([0-9a-f-]{36})"/g), ([, startedAt, projectId = '']) => ({
+    projectId,
+    startedAt: startedAt === undefined ? null : Number(startedAt),
+  })).filter(({ projectId }) => isUuid(projectId));
 }
 
 /** Searches the text, since records may be damaged or of another version. */

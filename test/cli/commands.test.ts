@@ -15,6 +15,7 @@ import { migrate } from '../../src/db/migrate.ts';
 import { createErrorHandler } from '../../src/http/error-handler.ts';
 import { describeApi } from '../../src/http/openapi.ts';
 import { createProvisionRoutes } from '../../src/http/routes/provision.ts';
+import type { listQuarantined } from '../../src/journal/quarantine.ts';
 import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
 import { createBatches } from '../../src/memory/learning/batches.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
@@ -43,6 +44,7 @@ const callRow = {
 let dataDir = '';
 let server: Server;
 let database: Database;
+let quarantined: Awaited<ReturnType<typeof listQuarantined>> = [];
 let keyring: Keyring;
 let written = '';
 let errors = '';
@@ -73,6 +75,7 @@ beforeAll(async () => {
         batches,
         listCalls,
         leases,
+        listQuarantined: async () => quarantined,
         erasures,
         reprice,
         adminToken,
@@ -330,6 +333,21 @@ test('help is printed on request with status 0, and for an unknown command with 
   expect(written).toContain('gateway keys rotate <prefix>');
   expect(await gateway('keys paint')).toBe(1);
   expect(errors).toMatch(/^gateway: unknown command "keys paint"\n\nUsage:/);
+});
+
+test('quarantine list shows files of the host with their projects, without text', async () => {
+  quarantined = [];
+  expect(await gateway('quarantine list')).toBe(0);
+  expect(written).toBe('Nothing is in the quarantine.\n');
+  const projectId = '01936b1e-0000-7000-8000-000000000009';
+  const quarantinedAt = new Date('2026-11-20T10:00:00Z');
+  quarantined = [
+    { name: 'a.record', bytes: 12, quarantinedAt, calls: [{ projectId, startedAt: Date.parse('2026-11-20T09:00:00Z') }] },
+    { name: 'b.segment', bytes: 7, quarantinedAt, calls: [] },
+  ];
+  expect(await gateway('quarantine list')).toBe(0);
+  expect(written).toMatch(new RegExp(`a\\.record +12 +2026-11-20T10:00:00\\S* +${projectId} +2026-11-20T09:00:00`));
+  expect(written).toMatch(/b\.segment +7 +2026-11-20T10:00:00\S* +unreadable/);
 });
 
 test('leases list shows the leases of a dead process, and leases release releases them', async () => {

@@ -2,7 +2,9 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
+import { newId } from '../../src/core/ids.ts';
 import { isDataError } from '../../src/journal/batch-store.ts';
+import { createQuarantine, deleteExpired, listQuarantined } from '../../src/journal/quarantine.ts';
 import { factsOf, settledCall, withText } from './calls.ts';
 import { idsOf, withDrain } from './drain-helper.ts';
 
@@ -116,4 +118,46 @@ describe('a record that the database rejects', () => {
   ])('%s is a data error: %s', (code, expected) => {
     expect(isDataError(Object.assign(new Error('database error'), code === undefined ? {} : { code }))).toBe(expected);
   });
+});
+
+describe('the deletion period', () => {
+  const day = 24 * 3_600_000;
+  const poisoned = settledCall({ content: withText('poison') });
+  const { id, projectId, startedAt } = poisoned.metadata;
+  const withPoison = (work: (dataDir: string) => Promise<void>) =>
+    withDrain(
+      async ({ dataDir, journal, drain }) => {
+        await journal.settle(poisoned);
+        await drain.waitUntilDrained();
+        await work(dataDir);
+      },
+      { rejects: (call) => call.content !== null },
+    );
+  const namesIn = async (dataDir: string) => (await listQuarantined(dataDir)).map(({ name }) => name);
+
+  test('of its project deletes a record by the start of its call, also when it has no subject', () =>
+    withPoison(async (dataDir) => {
+      expect(await listQuarantined(dataDir)).toEqual([
+        { name: `${id}.record`, bytes: expect.any(Number), quarantinedAt: expect.any(Date), calls: [{ projectId, startedAt }] },
+      ]);
+      const other = newId(0);
+      for (const periods of [[], [{ projectId, before: new Date(startedAt) }], [{ projectId: other, before: new Date(startedAt + day) }]]) {
+        expect(await deleteExpired(dataDir, periods)).toBe(0);
+      }
+      expect(await deleteExpired(dataDir, [{ projectId, before: new Date(startedAt + 1) }])).toBe(1);
+      expect(await listQuarantined(dataDir)).toEqual([]);
+    }));
+
+  test('of any project deletes a file that cannot be read, by its age', () =>
+    withPoison(async (dataDir) => {
+      const file = join(dataDir, 'damaged');
+      await writeFile(file, 'not a record');
+      await createQuarantine(dataDir).addSegment('journal', 1, file);
+      const [now, other] = [Date.now(), newId(0)];
+      expect(await deleteExpired(dataDir, [{ projectId: other, before: new Date(now - day) }])).toBe(0);
+      expect(await namesIn(dataDir)).toContain('journal-1.segment');
+      const periods = [now - day, now + day].map((time) => ({ projectId: newId(time), before: new Date(time) }));
+      expect(await deleteExpired(dataDir, periods)).toBe(1);
+      expect(await namesIn(dataDir)).toEqual([`${id}.record`]);
+    }));
 });

@@ -49,6 +49,7 @@ describeDatabases('/provision', (database) => {
       listCalls,
       getUsage,
       leases,
+      listQuarantined: async () => [],
       catalog,
       erasures,
       reprice,

@@ -1,7 +1,9 @@
 /** Command-line options, and unusable data directories: what the operator sees. */
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
+import { eventually, jsonOf, type TestGateway, withGateway } from '../support/gateway.ts';
 import { createProcesses, root } from '../support/gateway-process.ts';
 
 const processes = createProcesses();
@@ -36,5 +38,26 @@ describe('a data directory with an entry of the wrong type', () => {
     await (kind === 'file' ? writeFile(path, '') : mkdir(path, { recursive: true }));
     const gateway = await processes.start('start', { home, env: { GATEWAY_ADMIN_TOKEN: '' } });
     expect([await gateway.exited, gateway.stderr()]).toEqual([1, expect.stringMatching(complaint)]);
+  });
+});
+
+describe('the quarantine', () => {
+  it('is listed for operators, and emptied by the next start when its records are older than the deletion period', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'gateway-quarantine-'));
+    const list = async ({ admin }: TestGateway): Promise<unknown> =>
+      (await jsonOf<{ data: unknown }>(admin('GET', '/provision/quarantine'))).data;
+    try {
+      await withGateway({ dataDir }, async (gateway) => {
+        const { id } = await jsonOf<{ id: string }>(gateway.admin('GET', '/provision/teams/acme'));
+        const folder = join(dataDir, 'journal', 'quarantine');
+        await mkdir(folder, { recursive: true });
+        await writeFile(join(folder, 'a.record'), JSON.stringify({ startedAt: Date.parse('2026-01-01T00:00:00Z'), projectId: id }));
+        expect(await list(gateway)).toMatchObject([{ file: 'a.record', projects: ['acme'], oldest_call: '2026-01-01T00:00:00Z' }]);
+        expect((await gateway.admin('PUT', '/provision/teams/acme/memory', { delete_conversations_after_days: 1 })).status).toBe(200);
+      });
+      await withGateway({ dataDir }, (gateway) => eventually(async () => expect(await list(gateway)).toEqual([])));
+    } finally {
+      await rm(dataDir, { recursive: true });
+    }
   });
 });

@@ -18,11 +18,12 @@ import { addCatalogRoutes, type CatalogRouteDeps } from './provision/catalog-rou
 import { addKeyRoutes } from './provision/key-routes.ts';
 import { addLeaseRoutes, type LeaseRouteDeps } from './provision/lease-routes.ts';
 import { addPeopleRoutes, type PeopleRouteDeps } from './provision/people-routes.ts';
+import { addQuarantineRoutes, type QuarantineRouteDeps } from './provision/quarantine-routes.ts';
 import { addReportRoutes, type ReportRouteDeps } from './provision/report-routes.ts';
 import { createResponders } from './provision/responders.ts';
 import { addSettingsRoutes, type SettingsRouteDeps } from './provision/settings-routes.ts';
 
-export interface ProvisionRouteDeps extends SettingsRouteDeps, ReportRouteDeps, PeopleRouteDeps {
+export interface ProvisionRouteDeps extends SettingsRouteDeps, ReportRouteDeps, PeopleRouteDeps, Omit<QuarantineRouteDeps, 'projects'> {
   readonly keyring: Keyring;
   readonly batches: Batches;
   readonly leases: LeaseRouteDeps;
@@ -52,6 +53,7 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   addBatchRoutes(router, responders, deps.batches);
   addReportRoutes(router, responders, deps);
   addLeaseRoutes(router, responders, deps.leases);
+  addQuarantineRoutes(router, responders, deps);
   addPeopleRoutes(router, responders, deps);
   addAuditRoutes(router, responders, deps);
   return router;

@@ -76,12 +76,13 @@ export function createRetention({ database, clock }: { readonly database: Databa
   };
 }
 
-interface RetentionPeriod {
+export interface RetentionPeriod {
   readonly projectId: string;
   readonly before: Date;
 }
 
-async function findRetentionPeriods(queries: Queries, now: number): Promise<RetentionPeriod[]> {
+/** Of the projects that have one, at the time `now`. */
+export async function findRetentionPeriods(queries: Queries, now: number): Promise<RetentionPeriod[]> {
   const rows = await queries.query<{ projectId: string; days: number }>(
     `select project_id as "projectId", (settings ->> 'delete_conversations_after_days')::integer as days
        from memory_settings where settings ->> 'delete_conversations_after_days' is not null order by project_id`,

@@ -212,6 +212,12 @@ export const provisionOperations: OperationSpecs = {
     codes: [...provisionRead.codes, 'bad_request', 'not_found', 'conflict'],
     plain: [400, 413, 415],
   },
+  'get /provision/quarantine': {
+    ...provisionRead,
+    summary: 'Lists the records that the database rejected',
+    details: 'Those on the host of the process that responds, without their text. They are in `journal/quarantine` of its data directory.',
+    responses: { 200: 'QuarantineList' },
+  },
   'get /provision/catalog': {
     ...provisionRead,
     summary: 'Lists the active models with their prices',

@@ -101,6 +101,14 @@ const lease = z.looseObject({
   oldest_window: z.string(),
 });
 
+const quarantinedFile = z.looseObject({
+  file: z.string().describe('a `.record` of one call, or a damaged `.segment` of several'),
+  bytes: z.int(),
+  quarantined_at: z.string(),
+  projects: z.array(z.string()).describe('slugs; empty when the file cannot be read'),
+  oldest_call: z.string().nullable(),
+});
+
 const catalogModel = z.looseObject({
   id: z.string(),
   kind: z.string(),
@@ -131,6 +139,7 @@ export const provisionResponses = {
   }),
   CallList: listSchema(callResponse),
   LeaseList: listSchema(lease),
+  QuarantineList: listSchema(quarantinedFile),
   ReleasedLeases: z.looseObject({ process: z.string(), released: z.int() }),
   Catalog: z.looseObject({
     object: z.literal('list'),

@@ -1,0 +1,53 @@
+/**
+ * Finds leases of open windows that are held by dead processes whose journal nobody recovers: their budget is withheld until the window ends,
+ * or until an operator releases it (docs/architecture/ceilings.md#crashes-and-cut-off-processes).
+ */
+import { createBackgroundLoop } from '../core/background-loop.ts';
+import type { Database } from '../db/database.ts';
+import type { Logger } from '../observability/logger.ts';
+
+export interface AbandonedLeasesOptions {
+  readonly database: Database;
+  /** Ids of the processes that sent a heartbeat within the last minute. */
+  readonly listLiveProcesses: () => Promise<readonly string[]>;
+  readonly logger: Pick<Logger, 'error' | 'debug'>;
+  readonly intervalMs?: number;
+}
+
+/** A journal that a process can reach is recovered within a minute, that of a large backlog or of a restarting host a little later. */
+const checksBeforeAlert = 3;
+const checksBetweenAlerts = 60;
+
+export function createAbandonedLeases({ database, listLiveProcesses, logger, intervalMs = 60_000 }: AbandonedLeasesOptions) {
+  /** In how many checks without a break a dead process has held leases. */
+  let seen: ReadonlyMap<string, number> = new Map();
+
+  const loop = createBackgroundLoop({
+    intervalMs,
+    async run() {
+      const holders = await database.query<{ process: string; leases: number }>(
+        `select l.process, count(*)::integer as leases
+           from limit_leases l join limit_counters c on c.id = l.counter_id
+          where l.amount > 0 and (c.window_end is null or c.window_end > now())
+          group by l.process order by l.process`,
+      );
+      const live = new Set(await listLiveProcesses());
+      const dead = holders.filter(({ process }) => !live.has(process));
+      seen = new Map(dead.map(({ process }) => [process, (seen.get(process) ?? 0) + 1]));
+      for (const { process, leases } of dead) {
+        const checks = seen.get(process) ?? 0;
+        if (checks < checksBeforeAlert || (checks - checksBeforeAlert) % checksBetweenAlerts !== 0) continue;
+        logger.error({ process, leases, release: `gateway leases release ${process}` }, 'leases of a dead process withhold budget');
+      }
+      return 'idle';
+    },
+    onFirstFailure: (err) => logger.debug({ err }, 'leases of dead processes not checked'),
+  });
+
+  return {
+    start: loop.start,
+    stop: loop.stop,
+    /** Ids of the processes for which there was an alert. */
+    list: (): string[] => [...seen].flatMap(([process, checks]) => (checks < checksBeforeAlert ? [] : process)),
+  };
+}

@@ -1,0 +1,39 @@
+/** `/provision/quarantine`: the records that the database rejected, on the host of the process that responds. Their text is not shown. */
+import type { Router } from 'express';
+import { formatTime } from '../../../core/time.ts';
+import type { Projects } from '../../../projects/projects.ts';
+import type { Responders } from './responders.ts';
+
+export interface QuarantineRouteDeps {
+  /** Oldest first. */
+  readonly listQuarantined: () => Promise<readonly QuarantinedFile[]>;
+  readonly projects: Pick<Projects, 'list'>;
+}
+
+interface QuarantinedFile {
+  readonly name: string;
+  readonly bytes: number;
+  readonly quarantinedAt: Date;
+  readonly calls: readonly { readonly projectId: string; readonly startedAt: number | null }[];
+}
+
+export function addQuarantineRoutes(router: Router, { read }: Responders, { listQuarantined, projects }: QuarantineRouteDeps): void {
+  router.get(
+    '/quarantine',
+    read(async () => {
+      const [files, known] = await Promise.all([listQuarantined(), projects.list()]);
+      const slugs = new Map(known.map(({ id, slug }) => [id, slug]));
+      const data = files.map(({ name, bytes, quarantinedAt, calls }) => {
+        const starts = calls.flatMap(({ startedAt }) => startedAt ?? []);
+        return {
+          file: name,
+          bytes,
+          quarantined_at: formatTime(quarantinedAt),
+          projects: [...new Set(calls.map(({ projectId }) => slugs.get(projectId) ?? projectId))],
+          oldest_call: starts.length === 0 ? null : formatTime(new Date(Math.min(...starts))),
+        };
+      });
+      return { object: 'list', data };
+    }),
+  );
+}
