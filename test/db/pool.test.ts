@@ -76,6 +76,14 @@ describePostgres('on an unreliable network', () => {
       await expect(separate?.query('select 1')).rejects.toThrow('Cannot use a pool');
     }));
 
+  test('no connection compiles its statements', () =>
+    withPostgres(async (url) => {
+      const database = openServerDatabase({ connectionString: url });
+      const separate = database.separate?.({ maxConnections: 1, statementTimeoutMs: 1_000 });
+      for (const queries of [database, separate]) expect(await queries?.query('show jit')).toEqual([{ jit: 'off' }]);
+      await database.close();
+    }));
+
   test('after connections were reset, the next query gets a new one', () =>
     withProxy(async ({ database, proxy }) => {
       await Promise.all([database.query('select 1'), database.query('select 1')]);
