@@ -32,8 +32,9 @@ export async function deleteQuarantined(dataDir: string, projectId: string, subj
   const folder = quarantineFolder(dataDir);
   let deleted = 0;
   for (const name of await listNames(folder)) {
-    const text = await readFile(join(folder, name), 'utf8');
-    if (!text.includes(projectId) || !findSubjects(text).some(({ subject }) => subjects.has(hashSubjectHex(subject)))) continue;
+    const text = await orNullWhenMissing(readFile(join(folder, name), 'utf8'));
+    if (text === null || !text.includes(projectId) || !findSubjects(text).some(({ subject }) => subjects.has(hashSubjectHex(subject))))
+      continue;
     await rm(join(folder, name), { force: true });
     deleted += 1;
   }
@@ -55,8 +56,9 @@ export async function listQuarantined(dataDir: string): Promise<QuarantinedFile[
   const files: QuarantinedFile[] = [];
   for (const name of await listNames(folder)) {
     const file = join(folder, name);
-    const [text, { mtime, size }] = await Promise.all([readFile(file, 'utf8'), stat(file)]);
-    files.push({ name, bytes: size, quarantinedAt: mtime, calls: findProjects(text) });
+    // Another process of this host may delete it meanwhile.
+    const found = await orNullWhenMissing(Promise.all([readFile(file, 'utf8'), stat(file)]));
+    if (found) files.push({ name, bytes: found[1].size, quarantinedAt: found[1].mtime, calls: findProjects(found[0]) });
   }
   return files.toSorted((one, other) => one.quarantinedAt.getTime() - other.quarantinedAt.getTime());
 }
@@ -83,8 +85,12 @@ export async function deleteExpired(dataDir: string, periods: readonly { project
 }
 
 async function listNames(folder: string): Promise<string[]> {
-  return readdir(folder).catch((error: unknown) => {
-    if (errorCode(error) === 'ENOENT') return [];
+  return (await orNullWhenMissing(readdir(folder))) ?? [];
+}
+
+async function orNullWhenMissing<Result>(reading: Promise<Result>): Promise<Result | null> {
+  return reading.catch((error: unknown) => {
+    if (errorCode(error) === 'ENOENT') return null;
     throw error;
   });
 }
