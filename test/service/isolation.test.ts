@@ -252,7 +252,9 @@ describe('the API', () => {
       for (const [method, path] of readable) {
         const body = method === 'GET' || method === 'DELETE' ? {} : { body: JSON.stringify(bodies[`${method} ${path}`] ?? {}) };
         const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-        const { status, text } = await read(fetch(url + fill(path), { method, headers, ...body }));
+        // Without a subject in the path, this route erases one that a path cannot have.
+        const query = path === '/v1/memory/subjects' ? '?subject=..' : '';
+        const { status, text } = await read(fetch(url + fill(path) + query, { method, headers, ...body }));
         const expected = path.includes('{id}') ? 404 : status < 300 ? status : 200;
         expect([method, path, status, text.includes(planted)]).toEqual([method, path, expected, false]);
       }
