@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import type { Database } from '../../src/db/database.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
+import { eachCallIsCountedOnce, grantedIsWithinLimit, outstandingIsGrantedMinusReturned } from '../simulation/invariants.ts';
 import {
   type CounterRow,
   countersIn,
@@ -123,12 +124,11 @@ describeDatabases('admission under random interleavings', (database) => {
 
 /** An oversized call may reserve less than its bound, so its usage within the bound may exceed the ceiling too. */
 function expectSound(rows: readonly CounterRow[], excess: { readonly calls: number; readonly amount: number }): void {
-  for (const { ceiling, settled, leased, leases, rows: sum } of rows) {
-    expect({ ceiling, settled }).toEqual({ ceiling, settled: sum });
-    expect({ ceiling, leased }).toEqual({ ceiling, leased: leases });
-    const limit = ceilings[ceiling];
-    const allowed = ceiling === 'calls' || ceiling === 'rpm' ? excess.calls : excess.amount + 700;
-    expect(settled + leased).toBeLessThanOrEqual(limit + allowed);
+  for (const { ceiling, settled, leased, leases, rows: usage } of rows) {
+    const counter = { name: ceiling, settled, leased, leases: [leases], usage };
+    eachCallIsCountedOnce(counter);
+    outstandingIsGrantedMinusReturned(counter);
+    grantedIsWithinLimit(counter, ceilings[ceiling], ceiling === 'calls' || ceiling === 'rpm' ? excess.calls : excess.amount + 700);
   }
 }
 

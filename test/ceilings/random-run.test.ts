@@ -2,6 +2,12 @@
 import { expect, test } from '@jest/globals';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon } from '../journal/calls.ts';
+import {
+  eachCallIsCountedOnce,
+  grantedIsWithinLimit,
+  outstandingIsGrantedMinusReturned,
+  useIsWithinCeiling,
+} from '../simulation/invariants.ts';
 import { countersIn, createTestProcess, limitsOf, type RunningCall } from './quota-harness.ts';
 
 /** A seeded generator, so that a run can be repeated. */
@@ -46,7 +52,8 @@ describeDatabases('5,000 calls of random size', (database) => {
           settled += spent;
           reserved -= ended.bound;
           // An oversized call reserves less than its bound: this sum exceeds the real reservations by at most one bound.
-          expect(settled + reserved).toBeLessThanOrEqual(Math.min(ceilings.cost, ceilings.tpm) + 1_000 + largestExcess);
+          const limit = Math.min(ceilings.cost, ceilings.tpm);
+          useIsWithinCeiling({ name: 'cost and tpm', limit, settled, reserved, excess: 1_000 + largestExcess });
         }
         if (n % 97 === 0) await process.store();
       }
@@ -59,9 +66,11 @@ describeDatabases('5,000 calls of random size', (database) => {
     const rows = await countersIn(database(), limits.projectId);
     expect(rows.map(({ ceiling }) => ceiling).toSorted()).toEqual(['cost', 'tpm']);
     for (const row of rows) {
-      expect(row.settled).toBe(row.rows);
-      expect(row.leased).toBe(row.leases);
-      expect(row.settled).toBeLessThanOrEqual(ceilings[row.ceiling as keyof typeof ceilings] + 1_000 + largestExcess);
+      const { ceiling: name, settled: counted, leased, leases, rows: usage } = row;
+      const counter = { name, settled: counted, leased, leases: [leases], usage };
+      eachCallIsCountedOnce(counter);
+      outstandingIsGrantedMinusReturned(counter);
+      grantedIsWithinLimit(counter, ceilings[name as keyof typeof ceilings], 1_000 + largestExcess);
     }
   }, 300_000);
 });

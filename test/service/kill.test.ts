@@ -3,6 +3,7 @@ import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
+import { eachCallIsStoredOnce } from '../simulation/invariants.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf, type GatewayProcess } from '../support/gateway-process.ts';
 import { createTestDatabase } from '../support/postgres.ts';
@@ -187,7 +188,11 @@ async function allRows(gateway: GatewayProcess): Promise<readonly UsageRow[]> {
 
 function expectExactlyOnce(seen: readonly SeenCall[], rows: readonly UsageRow[]): void {
   const byName = new Map(rows.map((row) => [row.task_id, row]));
-  expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
+  const answered = seen.flatMap(({ id, isWhole }) => (isWhole && id !== null ? [id] : []));
+  eachCallIsStoredOnce(
+    answered,
+    rows.map(({ id }) => id),
+  );
   expect(byName.size).toBe(rows.length);
   for (const { name, id, isWhole } of seen) {
     const row = byName.get(name);

@@ -13,7 +13,7 @@ export const ceilingsMutants: readonly Mutant[] = [
     file: store,
     passage: 'held - found.lease.debited + debited',
     replacement: 'held',
-    seeds: 2000,
+    seeds: 1497,
   },
   { name: 'double return', file: local, passage: 'leased -= amount;\n      return amount;', replacement: 'return amount;', seeds: 4 },
   {
@@ -51,7 +51,7 @@ export const ceilingsMutants: readonly Mutant[] = [
     file: quota,
     passage: ' &&\n        !mustReconcile',
     replacement: '',
-    seeds: 2000,
+    seeds: 533,
   },
   {
     name: 'a denial is never forgotten',

@@ -50,7 +50,8 @@ const realNow = performance.now;
 
 export type World = ReturnType<typeof createWorld>;
 
-export function createWorld(random: Random) {
+/** `usesFiles`: the hosts' code uses the real file system, and a step ends when its operations have ended too. */
+export function createWorld(random: Random, usesFiles = false) {
   const events: Event[] = [];
   let now = 0;
   let order = 0;
@@ -100,7 +101,8 @@ export function createWorld(random: Random) {
     if (!host) return run();
     current = host;
     run();
-    await new Promise<void>((resolve) => realSetImmediate(resolve));
+    do await new Promise<void>((resolve) => realSetImmediate(resolve));
+    while (usesFiles && isUsingFiles());
     current = null;
   };
 
@@ -172,4 +174,8 @@ export function createWorld(random: Random) {
       }
     },
   };
+}
+
+function isUsingFiles(): boolean {
+  return process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq') || name === 'CloseReq');
 }
