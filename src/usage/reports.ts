@@ -109,23 +109,27 @@ const largestFirst = `group by name having sum(calls) <> 0 order by cost desc, n
 const unfilledTasks = `from calls
      where project_id = $1::uuid and id >= $4::uuid and id < least($5::uuid, (select filled_from from usage_rollup_fill)) and not in_rollups`;
 
+const usageColumns = usageMeasures.join(', ');
+const tasksOfMonth = `from usage_rollups where project_id = $1::uuid and scope = 'task' and span = 'month' and start = $2::timestamptz`;
+const newTasks = `from usage_increments
+     where project_id = $1::uuid and scope = 'task' and start >= $2::timestamptz and start < $3::timestamptz and name is not null`;
+
+/** The most expensive tasks, and those that have changed since they were merged. */
 const selectTasks = `
-  with candidates as (
-    (select name from usage_rollups
-      where project_id = $1::uuid and scope = 'task' and span = 'month' and start = $2::timestamptz
-      order by cost_nanos desc limit ${maxGroups})
+  with largest as (
+    select name, ${usageColumns} ${tasksOfMonth} and name is not null order by cost_nanos desc limit ${maxGroups}
+  ), changed as (
+    select name ${newTasks}
     union
-    select name from usage_increments where project_id = $1::uuid and scope = 'task' and start >= $2::timestamptz and start < $3::timestamptz
-    union
-    select task_id ${unfilledTasks}
+    select task_id ${unfilledTasks} and task_id is not null
   )
   select name, ${usageSums}
     from (
-      select name, ${usageMeasures.join(', ')} from usage_rollups
-       where project_id = $1::uuid and scope = 'task' and span = 'month' and start = $2::timestamptz and name = any(array(select name from candidates))
+      select name, ${usageColumns} from largest
       union all
-      select name, ${usageMeasures.join(', ')} from usage_increments
-       where project_id = $1::uuid and scope = 'task' and start >= $2::timestamptz and start < $3::timestamptz and name is not null
+      select name, ${usageColumns} ${tasksOfMonth} and name = any(array(select name from changed except select name from largest))
+      union all
+      select name, ${usageColumns} ${newTasks}
       union all
       select task_id, 1, coalesce(cost_nanos, 0), tokens_input, tokens_cached_input, tokens_cache_write + tokens_cache_write_1h, tokens_output
         ${unfilledTasks} and task_id is not null

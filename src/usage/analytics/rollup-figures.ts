@@ -42,14 +42,13 @@ const labelOf = (scope: Scope): string => (scope === 'key' ? 'part.key_prefix' :
 
 const measures: readonly Measure[] = [
   ...(['calls', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input', 'tokens_cache_write', 'tokens_output'] as const),
-  ...(['cache_hits', 'cache_lookups', 'failovers'] as const),
+  ...(['cache_hits', 'cache_lookups'] as const),
 ];
 
 const sumsSql = `
   sum(calls)::bigint as calls, sum(errors)::bigint as errors, sum(cost_nanos)::text as cost, sum(unpriced)::bigint as unpriced,
   sum(tokens_input)::bigint as input, sum(tokens_cached_input)::bigint as "cachedInput", sum(tokens_cache_write)::bigint as "cacheWrite",
-  sum(tokens_output)::bigint as output, sum(cache_hits)::bigint as "cacheHits", sum(cache_lookups)::bigint as "cacheLookups",
-  sum(failovers)::bigint as failovers`;
+  sum(tokens_output)::bigint as output, sum(cache_hits)::bigint as "cacheHits", sum(cache_lookups)::bigint as "cacheLookups"`;
 
 const ranks: Readonly<Record<Rank, string>> = {
   cost: 'sum(cost_nanos)',
@@ -79,9 +78,13 @@ export async function readRollupRows(
     return { text: `select part.*, ${bucket} as unit, ${place} as place from (${parts}) as part`, parameters };
   };
 
-  const { text, parameters } = placed((parts, added) => selectParts(parts, measures, added));
+  // Of call rows at the ends of the range, failovers need a lookup each.
+  const hasFailovers = costly.includes('failovers');
+  const wanted: readonly Measure[] = hasFailovers ? [...measures, 'failovers'] : measures;
+  const { text, parameters } = placed((parts, added) => selectParts(parts, wanted, added));
   const rows = await queries.query<PlacedRow>(
     `select ${starts.length === 0 ? 'null::integer as unit' : 'unit'}, ${group === null ? 'null::integer as place' : 'place'}, ${sumsSql}
+            ${hasFailovers ? ', sum(failovers)::bigint as failovers' : ''}
        from (${text}) as part
       ${dimensions.length === 0 ? '' : `group by cube (${dimensions.join(', ')})`}
      having sum(calls) <> 0`,
