@@ -3,8 +3,9 @@
  * by these keys: never change a key text, seed or number.
  *
  * Acquisition order, which excludes deadlocks: global → project → conversations → memories → counter creation → rows (`learning` directly
- * before its rows). One exception: call rows are written before conversations or counter creation are locked, which is safe because no other
- * holder of these locks waits for those rows. Locks of several projects are acquired in the order of their ids.
+ * before its rows). Two exceptions: call rows are written before conversations or counter creation are locked, which is safe because no other
+ * holder of these locks waits for those rows; and an erasure acquires `usage` last (migration 0033), whose other holders wait for no lock.
+ * Locks of several projects are acquired in the order of their ids.
  */
 import type { Queries } from './database.ts';
 
