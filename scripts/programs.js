@@ -64,12 +64,13 @@ export function createPrograms() {
  * @param {string} url
  * @param {string} project
  * @param {object} settings of the project
+ * @param {object} limits of the key
  */
-export async function createKey(url, project, settings = {}) {
+export async function createKey(url, project, settings = {}, limits = {}) {
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
   const address = `${url}/provision/teams/${project}`;
   await request(address, { method: 'PUT', headers, body: JSON.stringify(settings) }).then(({ body }) => body.dump());
-  const { body } = await request(`${address}/keys`, { method: 'POST', headers, body: '{"name":"measured"}' });
+  const { body } = await request(`${address}/keys`, { method: 'POST', headers, body: JSON.stringify({ name: 'measured', ...limits }) });
   const made = /** @type {{ key: string }} */ (await body.json());
   return made.key;
 }

@@ -14,9 +14,13 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
+import { reservationsAreNotNegative, useIsWithinCeiling } from '../test/simulation/invariants.ts';
 import { growthOf, isLeak, openInspector } from './heap.js';
 import { createKey, createPrograms } from './programs.js';
 import { kinds, makeCall, soakConfig } from './soak-calls.js';
+
+/** Never reached: the soak checks what the service counts against them. */
+const ceilings = { calls: 1_000_000, rpm: 100_000, tpm: 1_000_000_000 };
 
 /** The time in which the service must store the calls that a round left in its journal. */
 const idleLimitMs = 60_000;
@@ -44,7 +48,7 @@ try {
   });
   const inspector = await openInspector(gateway.stderr());
   const projects = ['north', 'south', 'west'];
-  const keys = await Promise.all([...projects, ...projects].map((project) => createKey(gateway.url, project)));
+  const keys = await Promise.all([...projects, ...projects].map((project) => createKey(gateway.url, project, {}, { ceilings })));
   await soak(gateway.url, keys, inspector.measure).finally(inspector.close);
 } finally {
   await programs.stopAll();
@@ -77,6 +81,7 @@ async function soak(url, keys, measure) {
     };
     await Promise.all(Array.from({ length: concurrency ?? 8 }, work));
     await untilIdle(url, keys);
+    for (const key of keys) await checkCeilings(url, key);
     const left = { calls, ...(await measure()) };
     measures.push(left);
     console.log(`round ${round}: ${calls} calls, heap ${mebibytes(left.heapBytes)}, buffers ${mebibytes(left.bufferBytes)}`);
@@ -87,6 +92,25 @@ async function soak(url, keys, measure) {
   if (growth.some(isLeak)) {
     console.log('the service grows with its calls');
     process.exitCode = 1;
+  }
+}
+
+/**
+ * Throws when an invariant of the ceilings is broken.
+ * @param {string} url
+ * @param {string} key
+ */
+async function checkCeilings(url, key) {
+  const { body } = await request(`${url}/status/peek`, { headers: { authorization: `Bearer ${key}` }, dispatcher });
+  const status = /** @type {{ key: { ceilings: Record<string, { limit: number, used: number, reserved: number }> } }} */ (
+    await body.json()
+  );
+  for (const name of Object.keys(ceilings)) {
+    const ceiling = status.key.ceilings[name];
+    if (!ceiling) throw new Error(`no ceiling ${name}`);
+    reservationsAreNotNegative({ name, reserved: ceiling.reserved });
+    useIsWithinCeiling({ name, limit: ceiling.limit, settled: ceiling.used, reserved: ceiling.reserved, excess: 0 });
+    if (ceiling.reserved > 0) throw new Error(`${name}: ${ceiling.reserved} reserved although no call runs`);
   }
 }
 
