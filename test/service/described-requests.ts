@@ -68,9 +68,7 @@ export function requestsOf(path: string, operation: JsonObject, key: string): fc
         all.map(({ name, schema }) => [
           String(name),
           fc.oneof(
-            fitting(schema)
-              .map((value) => encode(String(value)))
-              .filter((text) => !isDotSegment(text)),
+            fitting(schema).map((value) => encode(String(value))),
             wild,
           ),
         ]),
@@ -82,7 +80,7 @@ export function requestsOf(path: string, operation: JsonObject, key: string): fc
     fc.oneof(addressText, fc.constantFrom('%E0%A4%A', '%zz', 'fuzz')),
     encodeURIComponent,
     ofPlace('path').map(({ name }) => String(name)),
-  );
+  ).filter((made) => !Object.values(made).some(isDotSegment));
   const queryValues = values(ofPlace('query'), addressText, encodeURIComponent, []);
   const headerValues = values(
     ofPlace('header'),
