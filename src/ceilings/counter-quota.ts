@@ -187,7 +187,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   async function requestReturn(): Promise<QuotaTask | 'idle'> {
     if (lease.counterId !== null) {
       policy.contend();
-      await watch(leases.requestReturn(process, lease.counterId));
+      await lease.requestReturn();
       await new Promise((resolve) => setTimeout(resolve, returnWaitMs()));
       hasRequestedReturn = true;
     }

@@ -33,6 +33,7 @@ export interface LeaseGrant {
 
 /** A process's lease of a counter. */
 export interface LeaseKey {
+  readonly projectId: string;
   readonly process: string;
   readonly counterId: number;
   readonly generation: number;
@@ -57,7 +58,7 @@ export interface LeaseStore {
   /** Publishes what the process's running calls have reserved, by counter id. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
   /** Asks the other processes to return available quota of a counter: by a notification, and for two seconds by `returnRequests`. */
-  requestReturn(process: string, counterId: number): Promise<void>;
+  requestReturn(lease: LeaseKey): Promise<void>;
   /** Those of the counters of which another process needs quota. */
   returnRequests(process: string, counterIds: readonly number[]): Promise<number[]>;
   /** Deletes all leases of a process and returns their number. */
@@ -68,7 +69,7 @@ export interface LeaseStore {
 /** Payload: `<requesting process> <counter id>`. */
 export const quotaReturnChannel = 'gateway_limits';
 
-/** Statements of one project at a time, of the connections for admission: when its counters are locked, other projects have the rest. */
+/** Statements of one project at a time that wait for locks, of the connections for admission: when its counters are locked, others have the rest. */
 const slotsPerProject = 2;
 
 export function createLeaseStore(database: Database): LeaseStore {
@@ -83,48 +84,52 @@ export function createLeaseStore(database: Database): LeaseStore {
   };
   return {
     acquire: (request) => slots.run(request.counter.projectId, () => acquire(request)),
-    async release({ process, counterId, generation }, amount) {
-      await database.query(
-        `with counter as (
-           select id from limit_counters where id = $2::bigint for update
-         ), released as (
-           update limit_leases l set amount = l.amount - $3::bigint
-             from counter where l.counter_id = counter.id and l.process = $1::uuid and l.generation = $4::bigint
-           returning l.counter_id
-         )
-         update limit_counters c set leased = c.leased - $3::bigint from released where c.id = released.counter_id`,
-        [process, counterId, amount, generation],
-      );
-    },
-    reconcile: ({ process, counterId, generation }, held, debited) =>
-      database.transaction(async (tx) => {
-        await tx.query('select 1 from limit_counters where id = $1::bigint for update', [counterId]);
-        const rows = await tx.query(
-          `with before as (
-             select greatest(0, amount - ($3::bigint - debited + $5::bigint)) as excess
-               from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $4::bigint
-           ), after as (
-             update limit_leases l set amount = l.amount - before.excess from before
-              where l.counter_id = $1::bigint and l.process = $2::uuid and l.generation = $4::bigint
+    release: ({ projectId, process, counterId, generation }, amount) =>
+      slots.run(projectId, async () => {
+        await database.query(
+          `with counter as (
+             select id from limit_counters where id = $2::bigint for update
+           ), released as (
+             update limit_leases l set amount = l.amount - $3::bigint
+               from counter where l.counter_id = counter.id and l.process = $1::uuid and l.generation = $4::bigint
+             returning l.counter_id
            )
-           update limit_counters set leased = leased - before.excess from before where id = $1::bigint
-           returning id`,
-          [counterId, process, held, generation, debited],
+           update limit_counters c set leased = c.leased - $3::bigint from released where c.id = released.counter_id`,
+          [process, counterId, amount, generation],
         );
-        return rows.length > 0;
       }),
-    async remove({ process, counterId, generation }) {
-      await database.transaction(async (tx) => {
-        await tx.query('select 1 from limit_counters where id = $1::bigint for update', [counterId]);
-        await tx.query(
-          `with deleted as (
-             delete from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $3::bigint returning amount
-           )
-           update limit_counters set leased = leased - deleted.amount from deleted where id = $1::bigint`,
-          [counterId, process, generation],
-        );
-      });
-    },
+    reconcile: ({ projectId, process, counterId, generation }, held, debited) =>
+      slots.run(projectId, () =>
+        database.transaction(async (tx) => {
+          await tx.query('select 1 from limit_counters where id = $1::bigint for update', [counterId]);
+          const rows = await tx.query(
+            `with before as (
+               select greatest(0, amount - ($3::bigint - debited + $5::bigint)) as excess
+                 from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $4::bigint
+             ), after as (
+               update limit_leases l set amount = l.amount - before.excess from before
+                where l.counter_id = $1::bigint and l.process = $2::uuid and l.generation = $4::bigint
+             )
+             update limit_counters set leased = leased - before.excess from before where id = $1::bigint
+             returning id`,
+            [counterId, process, held, generation, debited],
+          );
+          return rows.length > 0;
+        }),
+      ),
+    remove: ({ projectId, process, counterId, generation }) =>
+      slots.run(projectId, () =>
+        database.transaction(async (tx) => {
+          await tx.query('select 1 from limit_counters where id = $1::bigint for update', [counterId]);
+          await tx.query(
+            `with deleted as (
+               delete from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $3::bigint returning amount
+             )
+             update limit_counters set leased = leased - deleted.amount from deleted where id = $1::bigint`,
+            [counterId, process, generation],
+          );
+        }),
+      ),
     async publish(process, reserved) {
       // Skips locked rows: a drain of this process may have locked some, and waiting for it here could deadlock.
       await database.query(
@@ -138,15 +143,16 @@ export function createLeaseStore(database: Database): LeaseStore {
         [process, [...reserved.keys()], [...reserved.values()]],
       );
     },
-    async requestReturn(process, counterId) {
-      await database.query(
-        `with requested as (
-           update limit_counters set return_requested_at = now(), return_requested_by = $1::uuid where id = $2::bigint
-         )
-         select pg_notify($3::text, $4::text)`,
-        [process, counterId, quotaReturnChannel, `${process} ${counterId}`],
-      );
-    },
+    requestReturn: ({ projectId, process, counterId }) =>
+      slots.run(projectId, async () => {
+        await database.query(
+          `with requested as (
+             update limit_counters set return_requested_at = now(), return_requested_by = $1::uuid where id = $2::bigint
+           )
+           select pg_notify($3::text, $4::text)`,
+          [process, counterId, quotaReturnChannel, `${process} ${counterId}`],
+        );
+      }),
     async returnRequests(process, counterIds) {
       const rows = await database.query<{ id: number }>(
         `select id from limit_counters

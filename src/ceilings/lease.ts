@@ -6,7 +6,7 @@
  * Calls admitted under the old generation continue without a lease and cannot change the new one.
  */
 import type { CounterKey } from './counters.ts';
-import type { AcquireRequest, LeaseGrant, LeaseStore } from './lease-store.ts';
+import type { AcquireRequest, LeaseGrant, LeaseKey, LeaseStore } from './lease-store.ts';
 import { createLocalQuota } from './local-quota.ts';
 import type { ReserveResult } from './wait-queue.ts';
 
@@ -25,6 +25,8 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
   let quota = createLocalQuota();
   let generation = nextGeneration();
   let counterId: number | null = null;
+
+  const toLeaseKey = (counter: number): LeaseKey => ({ projectId: key.projectId, process, counterId: counter, generation });
 
   const reset = (): void => {
     quota = createLocalQuota();
@@ -64,18 +66,22 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     /** Returns all available quota. */
     async release(): Promise<void> {
       const amount = quota.takeAvailable();
-      if (amount > 0 && counterId !== null) await watch(leases.release({ process, counterId, generation }, amount));
+      if (amount > 0 && counterId !== null) await watch(leases.release(toLeaseKey(counterId), amount));
     },
     /** Sets the row to what is held here; if the row is missing, nothing is held here either. */
     async reconcile(): Promise<void> {
       if (counterId === null) return;
-      const exists = await watch(leases.reconcile({ process, counterId, generation }, quota.leased, quota.debited));
+      const exists = await watch(leases.reconcile(toLeaseKey(counterId), quota.leased, quota.debited));
       if (!exists) reset();
+    },
+    /** Asks the other processes for quota. */
+    async requestReturn(): Promise<void> {
+      if (counterId !== null) await watch(leases.requestReturn(toLeaseKey(counterId)));
     },
     /** Deletes an idle lease. */
     async remove(): Promise<void> {
       if (counterId === null) return;
-      const lease = { process, counterId, generation };
+      const lease = toLeaseKey(counterId);
       quota.takeAvailable();
       counterId = null;
       try {

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, expect, jest, test } from '@jest/globals';
 import { deleteExpiredBatch } from '../../src/ceilings/expired-counters.ts';
+import { createLeaseStore } from '../../src/ceilings/lease-store.ts';
 import { newId } from '../../src/core/ids.ts';
 import type { Database } from '../../src/db/database.ts';
 import { describeDatabases } from '../db/databases.ts';
@@ -69,6 +70,35 @@ describeDatabases('counters and leases', (database) => {
       [1_095, 1_095, 0],
       [1_095, 1_095, 0],
     ]);
+  });
+
+  test('statements that wait for the locked counters of a project leave connections for others', async () => {
+    const separate = database().separate?.({ maxConnections: 4, statementTimeoutMs: 5_000 });
+    if (!separate) return; // The embedded database has a single session.
+    const leases = createLeaseStore(separate);
+    const processId = randomUUID();
+    const acquire = (projectId: string) =>
+      leases.acquire({
+        ...{ process: processId, generation: 1, isLeaseExpected: false, takesRemainder: false },
+        ...{ limit: 10, need: 5, demand: 5, defaultGrant: 5 },
+        counter: { projectId, scope: 'key', scopeId: randomUUID(), ceiling: 'calls', window: 'month', start: noon, end: noon + 1_000 },
+      });
+    const [locked, other] = [randomUUID(), randomUUID()];
+    const grants = [];
+    for (let count = 0; count < 5; count += 1) grants.push(await acquire(locked));
+    const keys = grants.map((grant) => ({ projectId: locked, process: processId, counterId: grant?.counterId ?? 0, generation: 1 }));
+    const returned = await database().transaction(async (tx) => {
+      await tx.query('select 1 from limit_counters where project_id = $1::uuid for update', [locked]);
+      const waiting = keys.map((key, index) =>
+        [() => leases.release(key, 5), () => leases.remove(key), () => leases.reconcile(key, 0, 0), () => leases.requestReturn(key)][
+          index % 4
+        ]?.(),
+      );
+      expect(await acquire(other)).toMatchObject({ granted: 5 });
+      return waiting;
+    });
+    await Promise.all(returned);
+    expect((await countersIn(database(), locked)).map(({ leased }) => leased).toSorted()).toEqual([0, 0, 0, 0, 5]);
   });
 
   test('a call that is never stored does not count', async () => {

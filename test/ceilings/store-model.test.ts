@@ -34,7 +34,12 @@ function commandFrom({ random, counters, processes, idOf }: Given): Command {
   const generation = random.between(1, 2);
   const amount = random.between(0, 30);
   const debited = random.between(0, 10);
-  const leaseIn = (store: LeaseStore): LeaseKey => ({ process, counterId: idOf(store, counter), generation });
+  const leaseIn = (store: LeaseStore): LeaseKey => ({
+    projectId: counter.key.projectId,
+    process,
+    counterId: idOf(store, counter),
+    generation,
+  });
   switch (random.pick(['acquire', 'acquire', 'acquire', 'release', 'reconcile', 'remove', 'publish', 'revokeAll'])) {
     case 'acquire': {
       const isLeaseExpected = random.chance(0.5);

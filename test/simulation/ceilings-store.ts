@@ -37,7 +37,11 @@ export function createCeilingsStore(now: () => number = () => 0) {
   let version = 0;
   const byId = (id: number): CounterState | undefined => [...counters.values()].find((counter) => counter.id === id);
 
-  const leaseOf = ({ process, counterId, generation }: LeaseKey): { counter: CounterState; lease: LeaseState } | null => {
+  const leaseOf = ({
+    process,
+    counterId,
+    generation,
+  }: Omit<LeaseKey, 'projectId'>): { counter: CounterState; lease: LeaseState } | null => {
     const counter = byId(counterId);
     const lease = counter?.leases.get(process);
     return counter && lease?.generation === generation ? { counter, lease } : null;
@@ -186,7 +190,7 @@ export function createModelLeaseStore(
     reconcile: (lease, held, debited) => request(() => store.reconcile(lease, held, debited)),
     remove: (lease) => request(() => store.remove(lease)),
     publish: (process, reserved) => request(() => store.publish(process, reserved)),
-    requestReturn: (process, counterId) =>
+    requestReturn: ({ process, counterId }) =>
       request(() => {
         store.requestReturn(process, counterId);
         notify(process, counterId);
