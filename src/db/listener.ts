@@ -85,14 +85,15 @@ export function createListener(options: ListenerOptions): { listen: Database['li
     for (const subscription of reconnected) if (subscription.onReconnect) notifySafely(subscription.onReconnect, options.logger);
   };
 
-  const checkDelivery = async (): Promise<void> => {
+  const checkDelivery = (): void => {
     if (missed >= missedChecks) {
       if (missed === missedChecks) options.logger?.warn({}, 'database notifications do not arrive; polling instead');
       for (const { onReconnect } of [...subscriptions]) if (onReconnect) notifySafely(onReconnect, options.logger);
     }
     // Before it is sent: it may arrive first.
     missed += 1;
-    await options.notify(checkChannel, ownId).catch(() => {
+    // Not awaited: the other connection may hang for longer than this one may be lost.
+    options.notify(checkChannel, ownId).catch(() => {
       missed = 0; // An outage, which other statements report.
     });
   };
@@ -100,7 +101,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
   const loop = createBackgroundLoop({
     async run(signal) {
       await (client ? execute(client, 'select 1') : connect(signal));
-      if (client && !signal.aborted) await checkDelivery();
+      if (client && !signal.aborted) checkDelivery();
       return 'idle';
     },
     intervalMs: options.heartbeatMs,

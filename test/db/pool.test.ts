@@ -159,6 +159,27 @@ describePostgres('on an unreliable network', () => {
       expect(lines).toEqual(['database notifications do not arrive; polling instead']);
     }));
 
+  test('LISTEN reconnects while the connections that notify hang', () =>
+    withPostgres(async (url) => {
+      let reconnects = 0;
+      const listener = createListener({
+        connection: { connectionString: url, application_name: 'listener' },
+        heartbeatMs: 60_000,
+        connectTimeoutMs: 60_000,
+        logger: undefined,
+        notify: () => new Promise(() => undefined),
+      });
+      const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
+      await listener.listen(
+        'news',
+        () => undefined,
+        () => (reconnects += 1),
+      );
+      await database.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'listener'`);
+      await until(() => reconnects > 0);
+      await Promise.all([listener.close(), database.close()]);
+    }));
+
   test('LISTEN detects a connection that was dropped without a reset', () =>
     withProxy(async ({ database, direct, proxy, lines }) => {
       const payloads: string[] = [];
