@@ -12,7 +12,7 @@ import type { Queries } from './database.ts';
 type LockMode = 'shared' | 'exclusive';
 
 /** Keys of locks that span all projects; arbitrary numbers, unlikely to be used by another program in the same database. */
-const globalKeys = { migrate: 7_263_001, prices: 7_263_002, import: 7_263_003, reprice: 7_263_004, usage: 7_263_005 };
+const globalKeys = { migrate: 7_263_001, prices: 7_263_002, import: 7_263_003, reprice: 7_263_004, usage: 7_263_005, usageFill: 7_263_006 };
 
 export type GlobalLock = keyof typeof globalKeys;
 

@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage } from '../core/error-messages.ts';
+import { errorCode, errorMessage } from '../core/error-messages.ts';
 import { buildIndexes, type IndexDefinition, parseIndexes } from './concurrent-indexes.ts';
 import type { Database, Queries } from './database.ts';
 import { tryLockGlobal } from './locks.ts';
@@ -39,12 +39,18 @@ export async function migrate(database: Database, folder: URL = migrationsFolder
   const deadline = performance.now() + lockTimeoutMs;
   let applied = 0;
   for (;;) {
-    const step = await database.transaction((tx) => applyNext(database, tx, migrations));
+    const step = await database.transaction((tx) => applyNext(database, tx, migrations)).catch(retryDeadlock);
     if (step === 'done') return { applied };
     if (step === 'applied') applied += 1;
     else if (performance.now() < deadline) await sleep(lockRetryMs);
     else throw new SchemaError('another process has been migrating the database for ten minutes');
   }
+}
+
+/** Running servers may lock the tables of a migration in another order. */
+function retryDeadlock(error: unknown): 'locked' {
+  if (error instanceof SchemaError && errorCode(error.cause) === '40P01') return 'locked';
+  throw error;
 }
 
 /** Throws SchemaError unless the schema has every migration of this server and still supports it. */

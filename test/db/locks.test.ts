@@ -61,7 +61,8 @@ describeDatabases('advisory locks', (database) => {
       await lockGlobal(tx, 'import');
       await lockGlobal(tx, 'reprice');
       await lockGlobal(tx, 'usage');
-      const numbers = ['7263001', '7263002', '7263003', '7263004', '7263005'];
+      await lockGlobal(tx, 'usageFill');
+      const numbers = ['7263001', '7263002', '7263003', '7263004', '7263005', '7263006'];
       expect(await listHeld(tx)).toEqual(numbers.map((key) => ({ key, mode: 'ExclusiveLock' })));
     });
   });

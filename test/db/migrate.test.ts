@@ -66,6 +66,29 @@ describePostgres('migrate', () => {
       }
     }));
 
+  test('tries a migration again that was in a deadlock with running servers', () =>
+    withDatabase(async (database, connectionString) => {
+      await migrate(database, url());
+      await database.query('create table second (n integer)');
+      await write({ '0002_columns.sql': 'alter table second add column m integer; alter table first add column m integer;' });
+      const server = new pg.Client({ connectionString });
+      await server.connect();
+      try {
+        await server.query(`set deadlock_timeout = '1min'; begin; insert into first values (2)`);
+        const migrated = migrate(database, url());
+        await until('the migration waits', async () => {
+          const waiting = await database.query(
+            `select 1 from pg_locks where not granted and relation = 'first'::regclass and mode = 'AccessExclusiveLock'`,
+          );
+          return waiting.length > 0;
+        });
+        await server.query('insert into second values (1); commit');
+        expect(await migrated).toEqual({ applied: 1 });
+      } finally {
+        await server.end();
+      }
+    }));
+
   test('rolls back a migration that fails, and names it', () =>
     withDatabase(async (database) => {
       await write({ '0002_broken.sql': 'create table half (n integer); select * from nowhere;' });

@@ -33,8 +33,12 @@ export async function maintainRollups(database: Database): Promise<boolean> {
     `select 1 from usage_rollup_fill where filled_from <> '00000000-0000-0000-0000-000000000000'::uuid`,
   );
   if (!unfilled) return true;
-  await database.query('select fill_usage_rollups($1::integer)', [maxFilledCalls[kind]]);
-  return false;
+  // Tried: waiting processes would be ahead of transactions that change calls, which need the lock too.
+  return database.transaction(async (tx) => {
+    if (!(await tryLockGlobal(tx, 'usageFill'))) return true;
+    await tx.query('select fill_usage_rollups($1::integer)', [maxFilledCalls[kind]]);
+    return false;
+  });
 }
 
 export function createRollupUpkeep({ database, logger }: { readonly database: Database; readonly logger: Logger }) {

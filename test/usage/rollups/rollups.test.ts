@@ -224,6 +224,20 @@ describeDatabases('rollups', (database) => {
     await acquireAll('with increments');
   });
 
+  test('are filled in by one process at a time, and others do not wait', async () => {
+    if (database().kind === 'embedded') return; // Its single session runs one transaction after the other.
+    const { call } = await newProject(database());
+    const older = call();
+    await store(database(), [older]);
+    await forget();
+    await database().transaction(async (tx) => {
+      await correctCalls(tx, [{ callId: older.metadata.id, outcome: 'failed', code: null, costNanos: 7, estimated: true }]);
+      expect(await maintainRollups(database())).toBe(true);
+    });
+    expect(await maintainRollups(database())).toBe(false);
+    await maintain(database());
+  });
+
   test('keep no task of an erased subject', async () => {
     const { projectId, call } = await newProject(database());
     const ofTask = (taskId: string, subject: string | null) =>
