@@ -17,11 +17,15 @@ export function collectSecrets({
   return [apiKey ?? '', ...Object.values(headers)].filter((value) => value.length >= minSecretLength);
 }
 
-/** `sk-proj-********cdef`, `sk-a...cdef`. Bounded repetitions, so that the time is linear. */
-const maskedKey = /[\w-]{0,64}\*{3,}[\w*-]{0,64}|\b(?:sk|gsk|pk|xai|AIza)[\w-]{0,64}(?:\.{3}|…)[\w-]{0,64}/g;
+/**
+ * `sk-proj-********cdef`, `sk-a...cdef`. Bounded repetitions, so that the time is linear. In JSON text a word begins after an escape such as
+ * `\n`, and no match begins within one.
+ */
+const maskedKey =
+  /(?<!\\(?:u[\da-fA-F]{0,3})?)[\w-]{0,64}\*{3,}[\w*-]{0,64}|(?<!(?<!\\|\\u[\da-fA-F]{3})\w)(?:sk|gsk|pk|xai|AIza)[\w-]{0,64}(?:\.{3}|…|\\u2026)[\w-]{0,64}/g;
 /** Ids of OpenAI, OpenRouter and Anthropic, of AWS, and of Google. A digit tells them from names such as `org-structure`. */
 const accountId =
-  /\b(?:org|proj|acct|team|user|wrkspc)[-_](?=[A-Za-z]{0,64}\d)[A-Za-z0-9]{8,64}\b|\barn:aws[\w:/.-]{1,256}|\bprojects?[ /#]\d{6,20}\b/g;
+  /(?<!(?<!\\|\\u[\da-fA-F]{3})\w)(?:(?:org|proj|acct|team|user|wrkspc)[-_](?=[A-Za-z]{0,64}\d)[A-Za-z0-9]{8,64}\b|arn:aws[\w:/.-]{1,256}|projects?[ /#]\d{6,20}\b)/g;
 
 export function stripSecrets(text: string, secrets: readonly string[]): string {
   const rest = secrets.reduce((stripped, secret) => stripped.replaceAll(secret, '[key]'), text);

@@ -293,3 +293,14 @@ test('an error in the middle of a stream names no account, also when it does not
   const chunk = relayEvents(body, chat.createStreamReader(), ['key-of-the-vendor']).read();
   expect((chunk as StreamChunk).bytes.toString()).toBe(said + streamOf({ error: { message: 'limit of [account] ([key])' } }));
 });
+
+test('an error stays valid JSON without what is stripped, also next to escapes', () => {
+  const { body } = createBody();
+  const said = streamOf(delta('x'));
+  const message = 'Keys:\n****cdef, ****gh\nsk-a…ij\tsk-b...kl\norg-Ab12Cd34Ef';
+  const escaped = streamOf({ error: { message } }).replace('…', String.raw`\u2026`).replace(', ', String.raw`\u2026`);
+  body.add(Buffer.from(said + escaped));
+  const { bytes } = relayEvents(body, chat.createStreamReader(), []).read() as StreamChunk;
+  const data = bytes.toString().slice(said.length + 'data: '.length);
+  expect(JSON.parse(data)).toEqual({ error: { message: 'Keys:\n[key]…[key]\n[key]\t[key]\n[account]' } });
+});

@@ -6,6 +6,7 @@
  * tool, vendors read it as text.
  */
 import { characters } from '../../core/json/characters.ts';
+import { decodeString, scanMembers } from '../../core/json/spans.ts';
 import { skipSpace, skipString } from '../../core/json/syntax.ts';
 import { countImageParts } from './request-features.ts';
 
@@ -32,9 +33,9 @@ export function measureInput(body: Buffer): InputSize {
   if (known) return known;
   const bytes = { image: 0, audio: 0, document: 0 };
   let images = 0;
-  visitLongStrings(body, (path, start, end) => {
+  visitLongStrings(body, (path, start, end, holder) => {
     const kind = mediaKind(path, body, start);
-    if (kind === null) return;
+    if (kind === null || (path.endsWith('/source/data') && !isEncodedSource(body, holder))) return;
     bytes[kind] += end - start;
     if (kind === 'image') images += 1;
   });
@@ -86,14 +87,24 @@ function mediaKind(path: string, body: Buffer, start: number): 'image' | 'audio'
   return imageData.test(head.slice(url?.[0].length ?? 0)) ? 'image' : 'document';
 }
 
+const typeKey: ReadonlySet<string> = new Set(['type']);
+
+/** Whether the source of an image or document at `start` is base64, and not plain text, which may begin like an image. */
+function isEncodedSource(body: Buffer, start: number): boolean {
+  const { members, repeated } = scanMembers(body, start, typeKey);
+  const type = members.get('type');
+  return type?.kind === 'string' && !repeated.has('type') && decodeString(body, type.value) === 'base64';
+}
+
 /** Shorter data hardly changes the size. */
 const minBytes = 256;
 /** No media is deeper. */
 const maxDepth = 8;
 
-/** Calls `visit` with each long string value: the keys of its path, `*` for an element, and the positions of its text. */
-function visitLongStrings(body: Buffer, visit: (path: string, start: number, end: number) => void): void {
+/** Calls `visit` with each long string value: the keys of its path, `*` for an element, the positions of its text, and of what it is in. */
+function visitLongStrings(body: Buffer, visit: (path: string, start: number, end: number, holder: number) => void): void {
   const keys: string[] = [];
+  const holders: number[] = [];
   let depth = 0;
   for (let at = 0; at < body.length; ) {
     const byte = body[at];
@@ -102,13 +113,17 @@ function visitLongStrings(body: Buffer, visit: (path: string, start: number, end
       const next = skipSpace(body, end);
       const isKey = body[next] === colon;
       if (isKey && depth <= maxDepth) keys[depth - 1] = body.toString('latin1', at + 1, Math.min(end - 1, at + 33));
-      else if (!isKey && depth <= maxDepth && end - at > minBytes) visit(keys.slice(0, depth).join('/'), at + 1, end - 1);
+      else if (!isKey && depth <= maxDepth && end - at > minBytes)
+        visit(keys.slice(0, depth).join('/'), at + 1, end - 1, holders[depth - 1] ?? 0);
       at = isKey ? next + 1 : end;
       continue;
     }
     if (byte === openBrace || byte === openBracket) {
       depth += 1;
-      if (depth <= maxDepth) keys[depth - 1] = '*';
+      if (depth <= maxDepth) {
+        keys[depth - 1] = '*';
+        holders[depth - 1] = at;
+      }
     } else if (byte === closeBrace || byte === closeBracket) depth -= 1;
     at += 1;
   }

@@ -102,6 +102,7 @@ describe('media in the body', () => {
       { ...said(), tools: [{ type: 'function', function: { name: 'x', description: { image_url: chatPart.image_url } } }] },
     ],
     ['a text', 'chat', said({ type: 'text', text: JSON.stringify(chatPart) })],
+    ['a document of plain text', 'messages', said({ type: 'document', source: { data: png, media_type: 'text/plain', type: 'text' } })],
     [
       'text where an image belongs',
       'chat',
