@@ -18,7 +18,7 @@ import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
 import type { Database } from './db/database.ts';
 import { createBreakers } from './failover/breaker.ts';
-import { closeServer, listenOn, trackUnusedConnections } from './http/listen.ts';
+import { closeServer, endKeptAliveConnections, listenOn, trackUnusedConnections } from './http/listen.ts';
 import type { HealthDeps } from './http/routes/health.ts';
 import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
@@ -80,7 +80,9 @@ export interface App {
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
   /** Applies a new configuration to calls that start from now on. */
   reload(config: Config): void;
-  /** Rejects new calls, lets running ones finish for 25 s, aborts and settles the rest, stops durable work and flushes the journal. */
+  /** Makes the process not ready and ends connections with their next response, so that callers and load balancers leave. Calls are served. */
+  announceStop(): void;
+  /** Rejects new calls, lets running ones finish for 20 s, aborts and settles the rest, stops durable work and flushes the journal. */
   close(): Promise<void>;
 }
 
@@ -90,7 +92,7 @@ const connectionsOf = {
   status: { maxConnections: 2, statementTimeoutMs: 30_000 },
 } as const;
 
-/** How long aborted calls may take to settle and respond. With the grace period, less than the 30 s that Kubernetes grants by default. */
+/** How long aborted calls may take to settle and respond. With the stop delay and the grace period, less than the 30 s that Kubernetes grants by default. */
 const abortTimeoutMs = 2_000;
 
 export async function createApp(options: AppOptions): Promise<App> {
@@ -103,7 +105,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     environment,
     clock = systemClock,
     startupBlockers = () => [],
-    graceMs = 25_000,
+    graceMs = 20_000,
     journalFiles,
     interceptActivities = (activities) => activities,
   } = options;
@@ -160,6 +162,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const media = createMediaHandlers({ ...callDeps, snapshot, database });
   let durable: Durable | null = null;
+  let isStopping = false;
   const deleteRuns: Durable['deleteRuns'] = async (workflowId, recordRuns) => {
     if (!durable) throw new Error('durable work has not been started');
     return durable.deleteRuns(workflowId, recordRuns);
@@ -170,6 +173,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     durable?.waitReasons() ?? (role === 'worker' ? ['durable work has not started yet'] : []);
   const health: HealthDeps = {
     getNotReadyReasons: async () => [
+      ...(isStopping ? ['the process is stopping'] : []),
       ...startupBlockers(),
       ...(journal.state().accepting ? [] : ['the journal cannot be written']),
       ...(role === 'worker' ? durableWaitReasons() : []),
@@ -259,6 +263,10 @@ export async function createApp(options: AppOptions): Promise<App> {
       current = createSnapshot(next, current.revision + 1);
       activeModels.reconfigure(next.models);
       signalWaitingBatches(database, logger, null);
+    },
+    announceStop() {
+      isStopping = true;
+      endKeptAliveConnections(server);
     },
     async close() {
       const deadline = performance.now() + graceMs;

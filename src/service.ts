@@ -6,6 +6,7 @@
 import { constants } from 'node:fs';
 import { access, mkdir } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { App, Role } from './app.ts';
 import { publishAddress } from './cli/addresses.ts';
 import { formatBanner } from './cli/banner.ts';
@@ -48,9 +49,11 @@ export async function runService(role: Role, host: ServiceHost): Promise<void> {
   const logger = createLogger({ level: config.server.logLevel, ...(clusterWorker && { process: clusterWorker.slot }) });
   const started: Started = [];
   try {
-    const { watching } = await startService({ role, config, logger, host, started });
+    const { app, watching } = await startService({ role, config, logger, host, started });
     await Promise.all([untilAborted(host.stopping), watching]);
     logger.info({}, 'stopping');
+    app.announceStop();
+    await sleep(config.server.stopDelayMs);
   } finally {
     await stopAll(started, logger);
   }
@@ -65,7 +68,7 @@ interface ServiceStart {
 }
 
 /** `watching` resolves at the stop, and rejects when the service cannot continue. */
-async function startService({ role, config: loaded, logger, host, started }: ServiceStart): Promise<{ watching: Promise<void> }> {
+async function startService({ role, config: loaded, logger, host, started }: ServiceStart): Promise<{ app: App; watching: Promise<void> }> {
   const dataDir = resolve(loaded.server.dataDir);
   const { clusterWorker } = host;
   await prepareDataDir(dataDir);
@@ -105,13 +108,13 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   (clusterWorker?.onReload ?? host.onReload)(() => void tryReload(reload, logger));
   if (clusterWorker) clusterWorker.reportListening(url);
   else logger.info({ url, role }, 'listening');
-  if (isSchemaVerified) return { watching: Promise.resolve() };
+  if (isSchemaVerified) return { app, watching: Promise.resolve() };
   logger.warn({}, 'database unavailable; retrying');
   const watching = waitForSchema(database, host.stopping).then(() => {
     isSchemaVerified = true;
     logger.info({}, 'database recovered');
   });
-  return { watching };
+  return { app, watching };
 }
 
 async function prepareDataDir(dataDir: string): Promise<void> {

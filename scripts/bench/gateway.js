@@ -50,6 +50,7 @@ export async function startGateway({ name, checkout, processes, prefix, database
     PORT: '0',
     DATABASE_URL: databaseUrl,
     GATEWAY_TEMPORAL: 'off',
+    GATEWAY_STOP_DELAY_SECONDS: '0',
     GATEWAY_ADMIN_TOKEN: adminToken,
     GATEWAY_CONFIG: join(home, 'gateway.yaml'),
     GATEWAY_DATA_DIR: join(home, 'data'),

@@ -130,6 +130,8 @@ export interface ServerConfig {
   readonly workers: number;
   /** Limit of the request bodies that a process holds. */
   readonly bodyMemoryBytes: number;
+  /** After a stop signal: how long the process is not ready and still serves calls, so that load balancers notice before it refuses any. */
+  readonly stopDelayMs: number;
   /** Endpoint for traces (`OTEL_EXPORTER_OTLP_ENDPOINT`); null for none. */
   readonly otlpEndpoint: string | null;
 }

@@ -58,6 +58,8 @@ export function parseEnvironment(env: Environment, command: Command = 'start'): 
       logLevel: getChoice('LOG_LEVEL', 'info', logLevels),
       workers,
       bodyMemoryBytes: getInteger('GATEWAY_BODY_MEMORY_MIB', 512, 32, 1_048_576) * 1024 * 1024,
+      // Probes watch a process that only serves; a worker serves no calls.
+      stopDelayMs: command === 'worker' ? 0 : getInteger('GATEWAY_STOP_DELAY_SECONDS', command === 'serve' ? 5 : 0, 0, 300) * 1_000,
       otlpEndpoint: getText('OTEL_EXPORTER_OTLP_ENDPOINT'),
     },
     temporal,

@@ -34,6 +34,11 @@ export function trackUnusedConnections(server: Server): () => void {
   };
 }
 
+/** From now on each response ends its connection: callers reconnect, to another process, for their next request. */
+export function endKeptAliveConnections(server: Server): void {
+  server.prependListener('request', (_request, response: ServerResponse) => response.setHeader('connection', 'close'));
+}
+
 const idleSweepMs = 100;
 
 export interface CloseOptions {
@@ -52,8 +57,7 @@ export async function closeServer(server: Server, options: CloseOptions): Promis
   const { closeUnusedConnections, drainTimeoutMs, onDrainTimeout, abortTimeoutMs } = options;
   if (!server.listening) return;
   const closed = once(server, 'close');
-  // Callers with a kept-alive connection reconnect, to another process, for their next request.
-  server.prependListener('request', (_request, response: ServerResponse) => response.setHeader('connection', 'close'));
+  endKeptAliveConnections(server);
   server.close();
   // Connections become idle when their response ends; without the sweep they stay open until their callers close them.
   const sweep = setInterval(() => {

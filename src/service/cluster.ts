@@ -34,7 +34,7 @@ import { StartError, wrapStartError } from './start-error.ts';
 const youngGeneration = '--min-semi-space-size=16';
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
-/** More than the sum of a process's own stop timeouts. */
+/** More than the sum of a process's own stop timeouts, after its stop delay. */
 const stopTimeoutMs = 40_000;
 const maxStartAttempts = 5;
 const backoff = { initialMs: 500, maxMs: 15_000 };
@@ -150,7 +150,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     closing.abort();
     logger.info({}, 'stopping');
     if (!host.stopping.aborted) terminateAll();
-    await Promise.all([...processes.values()].map(waitForExit));
+    await Promise.all([...processes.values()].map((apiProcess) => waitForExit(apiProcess, config.server.stopDelayMs + stopTimeoutMs)));
     process.off('exit', terminateAll);
     await unpublishAddress();
     await demoVendor.stop();
@@ -230,8 +230,8 @@ function sendMessage({ process: child }: Worker, message: ParentMessage): void {
 }
 
 /** Waits for a process that was asked to stop; kills it after the timeout. */
-async function waitForExit({ worker, exited }: ApiProcess): Promise<void> {
-  const timer = setTimeout(() => worker.process.kill('SIGKILL'), stopTimeoutMs);
+async function waitForExit({ worker, exited }: ApiProcess, timeoutMs: number): Promise<void> {
+  const timer = setTimeout(() => worker.process.kill('SIGKILL'), timeoutMs);
   await exited;
   clearTimeout(timer);
 }

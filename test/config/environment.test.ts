@@ -13,6 +13,7 @@ test('an empty environment configures the embedded service on the loopback inter
         logLevel: 'info',
         workers: 1,
         bodyMemoryBytes: 512 * 1024 * 1024,
+        stopDelayMs: 0,
         otlpEndpoint: null,
       },
       temporal: {

@@ -190,10 +190,10 @@ describePostgres('on a database server', () => {
   });
   afterAll(() => drop());
 
-  const startServe = async (url: string): Promise<GatewayProcess> => {
+  const startServe = async (url: string, stopDelaySeconds = 0): Promise<GatewayProcess> => {
     const home = await processes.home('empty');
     await writeFile(join(home, 'gateway.yaml'), yamlOf(['one/echo']));
-    return processes.start('serve', { home, env: { DATABASE_URL: url } });
+    return processes.start('serve', { home, env: { DATABASE_URL: url, GATEWAY_STOP_DELAY_SECONDS: String(stopDelaySeconds) } });
   };
   const readinessOf = async ({ url }: GatewayProcess): Promise<number> => (await fetch(`${url}/readyz`)).status;
   const lacksSchema = /^gateway: the database lacks migration 0001_\w+.*; run: gateway migrate$/;
@@ -221,15 +221,15 @@ describePostgres('on a database server', () => {
     expect(await migrate()).toBe('The schema was up to date.\n');
   });
 
-  it('serve that cannot reach its database still ends with 0', () =>
+  it('serve that cannot reach its database still ends with 0, after its stop delay', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
-      const gateway = await startServe(proxy.url);
+      const gateway = await startServe(proxy.url, 1);
       expect([await gateway.end('SIGTERM'), gateway.stderr()]).toEqual([0, '']);
     }));
 
-  it('serve that cannot reach its database keeps running, not ready, and serves once it can', () =>
+  it('serve that cannot reach its database keeps running, not ready, and serves once it can, also during its stop delay', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
-      const gateway = await startServe(proxy.url);
+      const gateway = await startServe(proxy.url, 300);
       expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
       expect(await readinessOf(gateway)).toBe(503);
       expect((await gateway.admin('PUT', '/provision/teams/acme', {})).status).toBe(503);
@@ -245,7 +245,19 @@ describePostgres('on a database server', () => {
         expect([await activeModel(gateway, key), await readinessOf(gateway)]).toEqual(['one/echo', 200]);
       });
       await proxy.connect();
-      expect(await gateway.end('SIGTERM')).toBe(0);
+
+      gateway.child.kill('SIGTERM');
+      await eventually(async () =>
+        expect(await jsonOf(fetch(`${gateway.url}/readyz`))).toMatchObject({ status: 'not_ready', reasons: ['the process is stopping'] }),
+      );
+      expect((await fetch(`${gateway.url}/healthz`)).status).toBe(200);
+      const response = await gateway.call(key, '/v1/chat/completions', { model: 'standard', messages: [{ role: 'user', content: 'hi' }] });
+      expect([response.status, response.headers.get('connection')]).toEqual([200, 'close']);
+      // A second signal within half a second counts as the same one.
+      await eventually(async () => {
+        gateway.child.kill('SIGTERM');
+        expect(gateway.child.exitCode).toBe(1);
+      });
     }));
 });
 
