@@ -1,5 +1,5 @@
 /**
- * The command line: `gateway start | serve | worker | migrate | demo-vendor | codec-server`, and the commands of `cli/`.
+ * The command line: `gateway start | serve | worker | migrate | check-config | demo-vendor | codec-server`, and the commands of `cli/`.
  *
  * Exits with 0 after an orderly stop and with 1 after an error; each error is one plain line on standard error.
  */
@@ -19,6 +19,7 @@ const usage = async (): Promise<string> => `Usage: gateway <command>
   serve         an API process (needs DATABASE_URL)
   worker        a process for durable work (needs DATABASE_URL and Temporal)
   migrate       migrate the database schema (needs DATABASE_URL)
+  check-config  validate the settings and gateway.yaml without starting
   demo-vendor   the demo vendor alone [--port N]
   codec-server  decodes payloads for the Temporal UI, for those who have the admin token
   payload-key   show which payload keys Temporal's runs need, rotate TEMPORAL_PAYLOAD_KEY
@@ -52,6 +53,9 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         if (await printHelpIfRequested(readOptions(rest, {}))) return 0;
         await (await loadService()).runMigrations(createHost());
         return 0;
+      case 'check-config':
+        prepareOutput();
+        return (await import('./cli/check-config-command.ts')).checkConfig(rest, process.env, { write, writeError });
       case 'demo-vendor':
         await runDemoVendor(rest);
         return 0;

@@ -79,6 +79,8 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
 
   const completeConfig = createConfigCompleter(role, host, started);
   const config = await completeConfig(loaded);
+  const isFirstProcess = clusterWorker?.isLeader ?? true;
+  if (isFirstProcess) logWarnings(config, logger);
   const adminToken = await wrapStartError(
     `the admin token of ${dataDir} cannot be read`,
     readOrCreateAdminToken(loaded.adminToken, dataDir),
@@ -98,13 +100,17 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     const firstSignIn = await app.prepareFirstSignIn({ origin, mayShowLink: host.isTerminal });
     host.write(formatBanner({ url, origin, firstKey, firstSignIn, dataDir: loaded.server.dataDir, demo: loaded.demo }));
   }
-  if (clusterWorker?.isLeader ?? true) {
+  if (isFirstProcess) {
     if (loaded.server.otlpEndpoint !== null) logger.warn({}, 'OTEL_EXPORTER_OTLP_ENDPOINT ignored: this version exports no traces');
     app.startDurable((uiUrl) => {
       if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);
     });
   }
-  const reload = async (): Promise<void> => app.reload(await completeConfig(loadConfig(readSource(role, host))));
+  const reload = async (): Promise<void> => {
+    const next = await completeConfig(loadConfig(readSource(role, host)));
+    if (isFirstProcess) logWarnings(next, logger);
+    app.reload(next);
+  };
   (clusterWorker?.onReload ?? host.onReload)(() => void tryReload(reload, logger));
   if (clusterWorker) clusterWorker.reportListening(url);
   else logger.info({ url, role }, 'listening');
@@ -156,6 +162,11 @@ async function listen(app: App, { server }: Config): Promise<string> {
     if (code === 'EACCES') throw new StartError(`port ${server.port} may not be used by this user; set PORT to another one`, { cause });
     throw new StartError(`cannot listen on ${server.host}:${server.port}: ${errorSummary(cause)}`, { cause });
   }
+}
+
+/** Of a cluster only the first process logs them. */
+function logWarnings({ warnings }: Config, logger: Logger): void {
+  for (const warning of warnings) logger.warn({ warning }, 'the configuration is probably wrong');
 }
 
 /** Applies the configuration file again. When it has errors, logs them and keeps the active configuration. */

@@ -106,6 +106,8 @@ export interface Config {
   readonly journalSync: boolean;
   /** True when no provider is configured anywhere: start the demo vendor and use `demoConfig`. */
   readonly demo: boolean;
+  /** What is valid and probably a mistake, each as one line with its location. */
+  readonly warnings: readonly string[];
 }
 
 /** Identity provider for sign-in to the console (OpenID Connect). */

@@ -4,12 +4,13 @@
  */
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
+import type { VariableName } from './variables.ts';
 
 /**
  * Tiers begin with models that take `temperature`, `max_tokens` and tools on the vendor's chat or messages route, as existing clients send
  * them; newer models refuse some of these. OpenAI shuts down gpt-4o-mini and gpt-4.1 on 2027-01-14: the second model then responds.
  */
-const vendors: readonly { readonly variable: string; readonly values: (apiKey: string) => FileValues }[] = [
+const vendors: readonly { readonly variable: VariableName; readonly values: (apiKey: string) => FileValues }[] = [
   {
     variable: 'OPENAI_API_KEY',
     values: (apiKey) => ({

@@ -1,6 +1,7 @@
 /** Parses and validates the gateway's environment variables; reports all errors at once. An empty variable counts as absent. */
 import type { Config, LogLevel, TemporalConfig, TemporalTls } from './config.ts';
 import { adminTokenPattern } from './file-schema.ts';
+import type { VariableName } from './variables.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -14,15 +15,15 @@ const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silen
 /** Returns the settings, with defaults in place of invalid variables, and the errors. */
 export function parseEnvironment(env: Environment, command: Command = 'start'): { settings: EnvironmentSettings; errors: string[] } {
   const errors: string[] = [];
-  const getText = (name: string): string | null => env[name]?.trim() || null;
-  const getInteger = (name: string, fallback: number, from: number, to: number): number => {
+  const getText = (name: VariableName): string | null => env[name]?.trim() || null;
+  const getInteger = (name: VariableName, fallback: number, from: number, to: number): number => {
     const input = getText(name);
     const value = input === null ? fallback : /^\d+$/.test(input) ? Number(input) : Number.NaN;
     if (value >= from && value <= to) return value;
     errors.push(`${name}: must be a whole number from ${from} to ${to}`);
     return fallback;
   };
-  const getChoice = <Choice extends string>(name: string, fallback: Choice, choices: readonly Choice[]): Choice => {
+  const getChoice = <Choice extends string>(name: VariableName, fallback: Choice, choices: readonly Choice[]): Choice => {
     const input = getText(name)?.toLowerCase() ?? fallback;
     const choice = choices.find((candidate) => candidate === input);
     if (choice === undefined) errors.push(`${name}: must be ${choices.join(', ')}`);
@@ -70,8 +71,8 @@ export function parseEnvironment(env: Environment, command: Command = 'start'): 
 }
 
 function parseTemporal(
-  getText: (name: string) => string | null,
-  getChoice: (name: string, fallback: 'on' | 'off', choices: readonly ('on' | 'off')[]) => 'on' | 'off',
+  getText: (name: VariableName) => string | null,
+  getChoice: (name: VariableName, fallback: 'on' | 'off', choices: readonly ('on' | 'off')[]) => 'on' | 'off',
   errors: string[],
 ): TemporalConfig {
   const address = getText('TEMPORAL_ADDRESS');
@@ -90,7 +91,7 @@ function parseTemporal(
   if ((files.certificateFile === null) !== (files.keyFile === null)) {
     errors.push('TEMPORAL_TLS_CLIENT_CERT_PATH, TEMPORAL_TLS_CLIENT_KEY_PATH: both or none');
   }
-  const getBoolean = (name: string): boolean | null => {
+  const getBoolean = (name: VariableName): boolean | null => {
     const setting = getText(name)?.toLowerCase() ?? null;
     if (setting === null) return null;
     if (!['true', 'false', '1', '0'].includes(setting)) errors.push(`${name}: must be true or false`);

@@ -15,6 +15,7 @@ import { type FileValues, fileSchema } from './file-schema.ts';
 import { type AddError, buildProviders } from './providers.ts';
 import { parseSignInSettings } from './sign-in-settings.ts';
 import { starterModels } from './starter-catalog.ts';
+import { findWarnings } from './warnings.ts';
 import { type Path, parseYamlFile, type YamlFile } from './yaml-file.ts';
 
 export interface ConfigSource {
@@ -33,6 +34,8 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
   const addError: AddError = (path, sentence) => errors.push(`${file.location(path)}: ${sentence}`);
   const fileValues = parseValues(file, addError);
   const sections = isObject(file.value) ? file.value : {};
+  /** False: what the file lacks is unknown. */
+  const isReadable = !file.hasSyntaxError && isObject(file.value);
   const hasProviders = 'providers' in sections;
   const builtIn = hasProviders ? null : vendorDefaults(env);
   const values = builtIn ? overlay(builtIn, fileValues) : fileValues;
@@ -47,10 +50,15 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
     checkMedia(parts, addError);
-  } else if (command === 'serve') {
+  } else if (command === 'serve' && isReadable) {
     errors.push(
       `no providers: write them into ${fileName}, or set OPENAI_API_KEY or ANTHROPIC_API_KEY; the demo vendor runs with gateway start alone`,
     );
+  }
+  const adminToken = settings.adminToken ?? values.admin_token ?? null;
+  // Each process would create its own, and reject that of the others.
+  if (command === 'serve' && isReadable && adminToken === null) {
+    errors.push('GATEWAY_ADMIN_TOKEN: gateway serve needs it, the same in every process: at least 16 characters (openssl rand -hex 32)');
   }
   const signIn = parseSignInSettings({ env, file: values, errors, addError });
   if (errors.length > 0) throw new ConfigError(errors);
@@ -58,7 +66,7 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
     ...signIn,
     server: settings.server,
     temporal: settings.temporal,
-    adminToken: settings.adminToken ?? values.admin_token ?? null,
+    adminToken,
     ...parts,
     corsOrigins: values.cors?.origins ?? [],
     auto: { classifier: values.auto?.classifier ?? 'rules' },
@@ -75,6 +83,7 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
     },
     journalSync: settings.journalSync,
     demo,
+    warnings: demo ? [] : findWarnings(parts).map(({ path, message }) => `${file.location(path)}: ${message}`),
   });
 }
 

@@ -3,6 +3,7 @@ import type { OidcConfig } from './config.ts';
 import type { Environment } from './environment.ts';
 import type { FileValues } from './file-schema.ts';
 import type { AddError } from './providers.ts';
+import type { VariableName } from './variables.ts';
 
 export interface SignInSettings {
   /** Scheme and host under which browsers reach the gateway, without a trailing slash. */
@@ -21,7 +22,7 @@ interface Source {
 /** Adds an error for each invalid setting. */
 export function parseSignInSettings({ env, file, errors, addError }: Source): SignInSettings {
   /** A setting, and how to report an error where it is written. */
-  const read = (variable: string, path: readonly string[], fromFile: string | undefined) => {
+  const read = (variable: VariableName, path: readonly string[], fromFile: string | undefined) => {
     const fromEnvironment = env[variable]?.trim() || null;
     const report = (message: string): void => {
       if (fromEnvironment !== null || fromFile === undefined) errors.push(`${variable}: ${message}`);

@@ -8,7 +8,9 @@ import type { Environment } from './environment.ts';
 export type Path = readonly (string | number)[];
 
 export interface YamlFile {
+  /** Empty after a syntax error. */
   readonly value: unknown;
+  readonly hasSyntaxError: boolean;
   /** Prefix of an error at `path`: `gateway.yaml:12 providers.openai.base_url`. */
   location(path: Path): string;
   /** Source text of the number at `path`, or null. */
@@ -74,8 +76,9 @@ export function parseYamlFile(text: string, fileName: string, env: Environment, 
     const { line, col } = lines.linePos(pos[0]);
     errors.push(`${fileName}:${line}:${col}: ${message.split('\n', 1)[0]}`);
   }
-  const value = document.errors.length > 0 ? {} : (toValue(document.contents, []) ?? {});
-  return { value, location, getSourceText: (path) => sources.get(pathKey(path)) ?? null };
+  const hasSyntaxError = document.errors.length > 0;
+  const value = hasSyntaxError ? {} : (toValue(document.contents, []) ?? {});
+  return { value, hasSyntaxError, location, getSourceText: (path) => sources.get(pathKey(path)) ?? null };
 }
 
 function pathKey(path: Path): string {

@@ -144,11 +144,84 @@ colour: red
     );
   });
 
-  test('serve needs a provider, a worker does not', () => {
+  describe('for serve', () => {
     const env = { DATABASE_URL: 'postgres://gateway@db/gateway', GATEWAY_TEMPORAL: 'off' };
-    const loadFor = (command: 'serve' | 'worker'): Config => loadConfig({ env, fileText: null, fileName: 'gateway.yaml', command });
-    expect(() => loadFor('serve')).toThrow('no providers: write them into gateway.yaml');
-    expect(loadFor('worker').providers).toEqual({});
+    const loadFor = (command: 'serve' | 'worker', fileText: string | null): Config =>
+      loadConfig({ env, fileText, fileName: 'gateway.yaml', command });
+    const serveErrors = (fileText: string | null): readonly string[] => {
+      try {
+        loadFor('serve', fileText);
+      } catch (error) {
+        if (error instanceof ConfigError) return error.errors;
+      }
+      return [];
+    };
+    const needsToken =
+      'GATEWAY_ADMIN_TOKEN: gateway serve needs it, the same in every process: at least 16 characters (openssl rand -hex 32)';
+
+    test('a provider and an admin token are needed; a worker needs neither', () => {
+      expect(serveErrors(null)).toEqual([expect.stringContaining('no providers: write them into gateway.yaml'), needsToken]);
+      expect(serveErrors(minimal)).toEqual([needsToken]);
+      expect(serveErrors(`${minimal}admin_token: 0123456789abcdef\n`)).toEqual([]);
+      expect(loadFor('worker', null).providers).toEqual({});
+    });
+
+    test.each([
+      ['a syntax error', `${minimal}tiers: [\n`, /^gateway\.yaml:4:1: /],
+      ['a list', '- providers\n', /^gateway\.yaml: must be a mapping/],
+    ])('%s is the only error: what the file lacks is unknown', (_title, text, error) => {
+      expect(serveErrors(text)).toEqual([expect.stringMatching(error)]);
+    });
+  });
+
+  describe('warnings', () => {
+    const warningsOf = (fileText: string): readonly string[] => load(fileText).warnings;
+
+    test('a model without a price in a tier, once for each tier', () => {
+      expect(
+        warningsOf(`${minimal}models:
+  openai/priced: { input: 1, output: 2 }
+  openai/unpriced: { max_output_tokens: 10 }
+tiers:
+  standard: [openai/priced, openai/gpt-4o-mini, openai/unpriced]
+  fine: [openai/private-model]
+image_tiers:
+  standard: [openai/gpt-image-2.6-flare, openai/private-image]
+`),
+      ).toEqual(
+        [
+          'gateway.yaml:7 tiers.standard.2: openai/unpriced has no price',
+          'gateway.yaml:8 tiers.fine.0: openai/private-model has no price',
+          'gateway.yaml:10 image_tiers.standard.1: openai/private-image has no price',
+        ].map(
+          (beginning) =>
+            `${beginning}: its calls have an unknown cost, and calls with a cost ceiling skip it, unless an imported row has one`,
+        ),
+      );
+    });
+
+    test.each([
+      'http://169.254.169.254/v1',
+      'http://0xA9FEA9FE/v1',
+      'http://[fe80::1]/v1',
+      'http://[::ffff:169.254.1.1]/v1',
+      'http://[fd00:ec2::254]/v1',
+      'http://metadata.google.internal./v1',
+      'http://instance-data.ec2.internal/v1',
+    ])('%s: a link-local address or a metadata service of a cloud', (url) => {
+      expect(warningsOf(`providers:\n  a: { base_url: "${url}", dialect: chat }\n`)).toEqual([
+        'gateway.yaml:2 providers.a.base_url: is a link-local address or the metadata service of a cloud, which no vendor uses',
+      ]);
+    });
+
+    test('none for the example, vendors and other private addresses', () => {
+      const text = readFileSync(new URL('../../gateway.example.yaml', import.meta.url), 'utf8');
+      expect(load(text, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a', GEMINI_API_KEY: 'g' }).warnings).toEqual([]);
+      expect(load(null, { OPENAI_API_KEY: 'o', ANTHROPIC_API_KEY: 'a' }).warnings).toEqual([]);
+      expect(load(null).warnings).toEqual([]);
+      for (const host of ['10.0.0.1', '192.168.1.1', 'localhost:11434', '[fd00::1]', 'metadata.example.com'])
+        expect(warningsOf(`providers:\n  a: { base_url: "http://${host}/v1", dialect: chat }\n`)).toEqual([]);
+    });
   });
 
   test('prices are converted exactly from decimal text to whole nano-dollars', () => {

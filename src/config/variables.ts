@@ -1,0 +1,82 @@
+/**
+ * Every environment variable that the gateway reads, for the documentation and for `environment.ts`, which can read no other. Variables that
+ * gateway.yaml names as `${NAME}` are not among them.
+ */
+export interface Variable {
+  /** What applies without the variable, in Markdown; null when it has no default. */
+  readonly default: string | null;
+  /** What it does, in Markdown: format, unit, and what needs it. */
+  readonly meaning: string;
+}
+
+export const variables = {
+  PORT: { default: '`8080`', meaning: 'port of the HTTP server; 0 for any free one' },
+  HOST: { default: '`127.0.0.1`', meaning: 'address on which the HTTP server listens; `0.0.0.0` for all of IPv4' },
+  GATEWAY_DATA_DIR: {
+    default: '`.gateway`',
+    meaning: 'data directory, on a local disk that outlives the process: it holds the journal',
+  },
+  GATEWAY_CONFIG: { default: '`gateway.yaml`, if it exists', meaning: 'configuration file' },
+  DATABASE_URL: {
+    default: 'the embedded database',
+    meaning: '`postgres://user:password@host:5432/database`; needed by `serve`, `worker` and `migrate`',
+  },
+  GATEWAY_WORKERS: { default: '`1`', meaning: 'API processes on the port, 1 to 256; more than 1 needs `DATABASE_URL`' },
+  GATEWAY_BODY_MEMORY_MIB: {
+    default: '`512`',
+    meaning: 'request bodies that a process holds at once, in MiB, at least 32; beyond it calls are 503 `budget_unavailable`',
+  },
+  GATEWAY_STOP_DELAY_SECONDS: {
+    default: '`5` with `serve`, else `0`',
+    meaning: 'how long a process that was asked to stop serves calls while `/readyz` is 503, 0 to 300; not for `worker`',
+  },
+  GATEWAY_ADMIN_TOKEN: {
+    default: 'created at the first start, in the data directory',
+    meaning: 'token of `/provision` and the command line, at least 16 characters; needed by `serve`, the same in every process',
+  },
+  GATEWAY_PUBLIC_URL: { default: 'as requests name it', meaning: 'scheme and host under which browsers reach the gateway' },
+  OIDC_ISSUER: { default: null, meaning: 'identity provider of the console: an `https://` address' },
+  OIDC_CLIENT_ID: { default: null, meaning: 'client that is registered at the identity provider; needed with `OIDC_ISSUER`' },
+  OIDC_CLIENT_SECRET: { default: 'none: a public client', meaning: 'secret of that client' },
+  OIDC_ALLOWED_DOMAINS: {
+    default: 'none',
+    meaning: 'domains, separated by commas, whose verified e-mail addresses get an account at their first sign-in',
+  },
+  GATEWAY_JOURNAL_SYNC: {
+    default: '`off`',
+    meaning:
+      '`on` flushes each write of the journal to the disk before the call continues. With `off` the death of a process loses nothing, a power failure the calls of the last second or so',
+  },
+  OPENAI_API_KEY: { default: null, meaning: 'without a configuration file: adds OpenAI with tiers of its models' },
+  ANTHROPIC_API_KEY: { default: null, meaning: 'without a configuration file: adds Anthropic with tiers of its models' },
+  GATEWAY_TEMPORAL: { default: '`on`', meaning: '`off` disables durable work: learning, videos, erasure and cleanup' },
+  TEMPORAL_ADDRESS: {
+    default: 'a development server that `start` runs',
+    meaning: '`host:port` of the Temporal frontend; needed by `serve` and `worker` unless `GATEWAY_TEMPORAL` is `off`',
+  },
+  TEMPORAL_NAMESPACE: { default: '`default`', meaning: 'namespace; that of the development server is named after the data directory' },
+  TEMPORAL_CREATE_NAMESPACE: { default: '`false`', meaning: '`true` creates a namespace that does not exist' },
+  TEMPORAL_API_KEY: { default: null, meaning: 'API key of Temporal Cloud, or of a server that checks one; implies TLS' },
+  TEMPORAL_TLS: {
+    default: '`true` with an API key or one of the files, else `false`',
+    meaning: '`true` connects with TLS, by default with the CA certificates of the system',
+  },
+  TEMPORAL_TLS_SERVER_NAME: { default: 'the host of the address', meaning: "name in the server's certificate" },
+  TEMPORAL_TLS_SERVER_CA_CERT_PATH: { default: null, meaning: 'file of the CA certificate that signed the certificate of the server' },
+  TEMPORAL_TLS_CLIENT_CERT_PATH: { default: null, meaning: 'file of the client certificate, for mutual TLS; needs the key' },
+  TEMPORAL_TLS_CLIENT_KEY_PATH: { default: null, meaning: 'file of the key of the client certificate' },
+  TEMPORAL_PAYLOAD_KEY: {
+    default: 'none: payloads are not encrypted',
+    meaning:
+      '32 random bytes in base64 (`openssl rand -base64 32`): encrypts what passes to Temporal. Several keys are separated by commas: the first encrypts, all decrypt. The same in every process and in the codec server',
+  },
+  TEMPORAL_UI_URL: { default: null, meaning: 'web UI of an external Temporal; learning batches link to their runs there' },
+  TEMPORAL_WORKER_BUILD_ID: {
+    default: 'none: runs continue on any worker',
+    meaning: 'build of this worker: turns worker versioning on, for which the namespace names the current build',
+  },
+  OTEL_EXPORTER_OTLP_ENDPOINT: { default: null, meaning: 'endpoint for traces (OTLP over HTTP)' },
+  LOG_LEVEL: { default: '`info`', meaning: '`debug`, `info`, `warn`, `error` or `silent`' },
+} as const satisfies Readonly<Record<string, Variable>>;
+
+export type VariableName = keyof typeof variables;

@@ -1,0 +1,62 @@
+/** What a configuration may hold although it is probably a mistake. */
+import { isIP } from 'node:net';
+import type { Config } from './config.ts';
+import type { Path } from './yaml-file.ts';
+
+export interface Warning {
+  readonly path: Path;
+  readonly message: string;
+}
+
+type Checked = Pick<Config, 'providers' | 'models' | 'tiers' | 'imageTiers' | 'speechTiers' | 'transcriptionTiers'>;
+
+export function findWarnings(config: Checked): Warning[] {
+  const { providers, tiers, imageTiers, speechTiers, transcriptionTiers } = config;
+  const sections = { tiers, image_tiers: imageTiers, speech_tiers: speechTiers, transcription_tiers: transcriptionTiers };
+  return [
+    ...Object.values(providers)
+      .filter(({ baseUrl }) => isLocalService(baseUrl))
+      .map(({ name }) => ({
+        path: ['providers', name, 'base_url'],
+        message: 'is a link-local address or the metadata service of a cloud, which no vendor uses',
+      })),
+    ...Object.entries(sections).flatMap(([section, chains]) =>
+      Object.entries(chains).flatMap(([tier, chain]) =>
+        [...chain.entries()]
+          .filter(([, model]) => !hasPrice(config, model))
+          .map(([index, model]) => ({
+            path: [section, tier, index],
+            message: `${model} has no price: its calls have an unknown cost, and calls with a cost ceiling skip it, unless an imported row has one`,
+          })),
+      ),
+    ),
+  ];
+}
+
+function hasPrice({ models }: Checked, id: string): boolean {
+  const row = Object.hasOwn(models, id) ? models[id] : undefined;
+  if (!row) return false;
+  const { price, perImageNanos, perMillionCharactersNanos, perSecondNanos, perSearchNanos } = row;
+  return [price, perImageNanos, perMillionCharactersNanos, perSecondNanos, perSearchNanos].some((amount) => amount !== null);
+}
+
+/** Names and addresses under which clouds give credentials to the machine, other than link-local ones. */
+const metadataHosts = new Set([
+  'metadata.google.internal',
+  'metadata.goog',
+  'instance-data',
+  'instance-data.ec2.internal',
+  '100.100.100.200',
+  '168.63.129.16',
+  '[fd00:ec2::254]',
+]);
+
+/** 169.254.0.0/16 and fe80::/10, also as an IPv4 address in an IPv6 one. `URL` has normalized other notations of an address. */
+function isLocalService(baseUrl: string): boolean {
+  if (!URL.canParse(baseUrl)) return false;
+  const host = new URL(baseUrl).hostname.replace(/\.$/, '');
+  const address = host.replace(/^\[|\]$/g, '');
+  const isLinkLocal =
+    isIP(address) === 4 ? address.startsWith('169.254.') : isIP(address) === 6 && /^(?:fe[89ab]|::ffff:a9fe:)/.test(address);
+  return isLinkLocal || metadataHosts.has(host);
+}
