@@ -18,6 +18,7 @@ import { errorCode, errorSummary } from './core/error-messages.ts';
 import { untilAborted, withTimeout } from './core/time-limit.ts';
 import type { Logger } from './observability/logger.ts';
 import { createLogger } from './observability/logger.ts';
+import { startTracing } from './observability/tracing-sdk.ts';
 import { runCluster } from './service/cluster.ts';
 import { createSharedDemoVendor, withDemoVendor } from './service/demo-vendor-config.ts';
 import { migrateSchema, openDatabase, verifySchema, waitForSchema } from './service/open-database.ts';
@@ -72,6 +73,10 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   const dataDir = resolve(loaded.server.dataDir);
   const { clusterWorker } = host;
   await prepareDataDir(dataDir);
+  if (loaded.tracing) {
+    const tracing = await startTracing(loaded.tracing, logger);
+    started.push({ name: 'traces', timeoutMs: 5_000, stop: tracing.stop });
+  }
   const database = await openDatabase(loaded, logger);
   started.push({ name: 'database', timeoutMs: 2_000, stop: () => database.close() });
   if (role === 'start') await migrateSchema(database);
@@ -101,7 +106,6 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     host.write(formatBanner({ url, origin, firstKey, firstSignIn, dataDir: loaded.server.dataDir, demo: loaded.demo }));
   }
   if (isFirstProcess) {
-    if (loaded.server.otlpEndpoint !== null) logger.warn({}, 'OTEL_EXPORTER_OTLP_ENDPOINT ignored: this version exports no traces');
     app.startDurable((uiUrl) => {
       if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);
     });

@@ -279,3 +279,17 @@ export const workflowNames = [
 ] as const;
 
 export type WorkflowName = (typeof workflowNames)[number];
+
+/** Header of a run with the trace context of its cause, a W3C `traceparent`; absent unless that was sampled. */
+export const traceHeader = 'traceparent';
+
+/** The end of a traced run. */
+export interface RunEnd {
+  readonly trace: string;
+  readonly outcome: 'completed' | 'continued' | 'failed';
+  /** Milliseconds since 1970. */
+  readonly endedAt: number;
+}
+
+/** What workflows tell their worker; a type alias, as the SDK requires. */
+export type TraceSinks = { readonly tracing: { runEnded(end: RunEnd): void } };

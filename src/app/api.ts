@@ -109,6 +109,7 @@ export function createApi(deps: ApiDeps): Api {
   const callDeps = { findCaller, findProject: projects.get, bodyMemory, clock, logger };
   const server = createHttpServer({
     logger,
+    isTraced: snapshot().config.tracing !== null,
     mcp,
     text: { ...callDeps, memorySettings: memory.settings.get, handleCall },
     countTokens: { ...callDeps, countTokens },

@@ -72,6 +72,8 @@ export interface CatalogRow {
 export interface Config {
   readonly server: ServerConfig;
   readonly temporal: TemporalConfig;
+  /** Null: no traces. */
+  readonly tracing: TracingConfig | null;
   /** Null: created at the first start and stored in the data directory. */
   readonly adminToken: string | null;
   /** Scheme and host under which browsers reach the gateway, without a trailing slash. Null: as the request names them. */
@@ -134,8 +136,18 @@ export interface ServerConfig {
   readonly bodyMemoryBytes: number;
   /** After a stop signal: how long the process is not ready and still serves calls, so that load balancers notice before it refuses any. */
   readonly stopDelayMs: number;
-  /** Endpoint for traces (`OTEL_EXPORTER_OTLP_ENDPOINT`); null for none. */
-  readonly otlpEndpoint: string | null;
+}
+
+/** Where traces go, and how many (docs/traces.md). */
+export interface TracingConfig {
+  /** The complete address to which traces are sent. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  /** Describe the process; `service.name` is among them. */
+  readonly resource: Readonly<Record<string, string>>;
+  /** The ratio of traces that begin here, and whether a `traceparent` of the caller decides instead. */
+  readonly sampler: { readonly ratio: number; readonly followsParent: boolean };
 }
 
 export interface TemporalConfig {

@@ -1,11 +1,12 @@
 /** Parses and validates the gateway's environment variables; reports all errors at once. An empty variable counts as absent. */
 import type { Config, LogLevel, TemporalConfig, TemporalTls } from './config.ts';
 import { adminTokenPattern } from './file-schema.ts';
+import { parseTracing } from './tracing-settings.ts';
 import type { VariableName } from './variables.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'adminToken' | 'journalSync'>;
+export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'tracing' | 'adminToken' | 'journalSync'>;
 
 /** The commands that read the configuration. */
 export type Command = 'start' | 'serve' | 'worker' | 'migrate' | 'codec-server' | 'payload-key';
@@ -61,9 +62,9 @@ export function parseEnvironment(env: Environment, command: Command = 'start'): 
       bodyMemoryBytes: getInteger('GATEWAY_BODY_MEMORY_MIB', 512, 32, 1_048_576) * 1024 * 1024,
       // Probes watch a process that only serves; a worker serves no calls.
       stopDelayMs: command === 'worker' ? 0 : getInteger('GATEWAY_STOP_DELAY_SECONDS', command === 'serve' ? 5 : 0, 0, 300) * 1_000,
-      otlpEndpoint: getText('OTEL_EXPORTER_OTLP_ENDPOINT'),
     },
     temporal,
+    tracing: parseTracing(getText, errors),
     adminToken,
     journalSync: getChoice('GATEWAY_JOURNAL_SYNC', 'off', ['on', 'off']) === 'on',
   };

@@ -66,6 +66,7 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
     ...signIn,
     server: settings.server,
     temporal: settings.temporal,
+    tracing: settings.tracing,
     adminToken,
     ...parts,
     corsOrigins: values.cors?.origins ?? [],

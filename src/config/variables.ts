@@ -75,7 +75,30 @@ export const variables = {
     default: 'none: runs continue on any worker',
     meaning: 'build of this worker: turns worker versioning on, for which the namespace names the current build',
   },
-  OTEL_EXPORTER_OTLP_ENDPOINT: { default: null, meaning: 'endpoint for traces (OTLP over HTTP)' },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    default: 'none: no traces',
+    meaning: 'address of an OTLP collector, to which `/v1/traces` is added: `http://localhost:4318`. The other variables of OTLP need it',
+  },
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: { default: null, meaning: 'the complete address for traces; takes precedence' },
+  OTEL_EXPORTER_OTLP_HEADERS: { default: null, meaning: 'headers for the collector: `name=value,name=value`, values in percent-encoding' },
+  OTEL_EXPORTER_OTLP_TRACES_HEADERS: { default: null, meaning: 'the same for traces only; takes precedence by name' },
+  OTEL_EXPORTER_OTLP_TIMEOUT: { default: '`10000`', meaning: 'time limit of an export in milliseconds' },
+  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: { default: null, meaning: 'the same for traces only; takes precedence' },
+  OTEL_EXPORTER_OTLP_PROTOCOL: { default: '`http/protobuf`', meaning: '`http/protobuf`, the only one' },
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: { default: null, meaning: 'the same for traces only' },
+  OTEL_TRACES_SAMPLER: {
+    default: '`parentbased_always_on`',
+    meaning:
+      'which requests are traced: `always_on`, `always_off` or `traceidratio`; with `parentbased_` before it, the `traceparent` of a request decides where it has one',
+  },
+  OTEL_TRACES_SAMPLER_ARG: { default: '`1`', meaning: 'ratio of `traceidratio`, from 0 to 1' },
+  OTEL_TRACES_EXPORTER: { default: '`otlp`', meaning: '`none` turns traces off, whatever the endpoint' },
+  OTEL_SDK_DISABLED: { default: '`false`', meaning: '`true` turns traces off, whatever the endpoint' },
+  OTEL_SERVICE_NAME: { default: '`model-gateway`', meaning: 'name of the service in traces' },
+  OTEL_RESOURCE_ATTRIBUTES: {
+    default: null,
+    meaning: 'further attributes of the service: `name=value,name=value`, values in percent-encoding',
+  },
   LOG_LEVEL: { default: '`info`', meaning: '`debug`, `info`, `warn`, `error` or `silent`' },
 } as const satisfies Readonly<Record<string, Variable>>;
 

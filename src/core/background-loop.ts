@@ -4,6 +4,7 @@
  * A wake during a run is kept and followed by another run. `isFailing` lets the owner ignore wakes during an outage, when they would
  * defeat the backoff.
  */
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { type BackoffPolicy, backoffMs } from './backoff.ts';
 
 /** When to run next: at once, after the interval, or after so many milliseconds. An earlier wake takes precedence. */
@@ -53,20 +54,22 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
   let timer: NodeJS.Timeout | undefined;
   /** Start of the next run by `performance.now()`, which no change of the system time affects. */
   let dueAt = Number.POSITIVE_INFINITY;
+  /** A run belongs to no trace of the call that woke the loop. */
+  const inOwnContext = AsyncLocalStorage.snapshot();
 
   const schedule = (delayMs: number | null): void => {
     if (!isRepeating) return;
     if (delayMs !== null) dueAt = Math.min(dueAt, performance.now() + delayMs);
     clearTimeout(timer);
     if (current || dueAt === Number.POSITIVE_INFINITY) return;
-    timer = setTimeout(runInBackground, Math.max(0, dueAt - performance.now()));
+    timer = inOwnContext(() => setTimeout(runInBackground, Math.max(0, dueAt - performance.now())));
     if (!ref) timer.unref();
   };
 
   const runNow = (): Promise<void> => {
     if (stopping.signal.aborted) return Promise.resolve();
     // Set before the run begins: what the run calls synchronously must see that one is in progress.
-    current ??= Promise.resolve(stopping.signal).then(runOnce);
+    current ??= inOwnContext(() => Promise.resolve(stopping.signal).then(runOnce));
     return current;
   };
 

@@ -243,6 +243,8 @@ export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | '
   readonly units?: Units;
   /** Admitted without ceilings because the quota store was unavailable. It is counted when it is stored. */
   readonly unmetered?: true;
+  /** Trace context (W3C `traceparent`) of a sampled call. */
+  readonly trace?: string;
 }
 
 /** How a call ended. */

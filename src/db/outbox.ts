@@ -1,4 +1,5 @@
 /** Transactional outbox: a row is written with its cause; `jobs/outbox/dispatcher.ts` delivers it as a workflow start or signal. */
+import { activeTrace } from '../observability/tracing.ts';
 import type { Database, Queries } from './database.ts';
 import { batchSize } from './row-batches.ts';
 
@@ -11,6 +12,8 @@ export interface OutboxEntry {
   readonly input: OutboxInput;
   /** Search attribute by which operators find runs of a project; omitted where the work belongs to none. */
   readonly projectId?: string;
+  /** Trace context (W3C `traceparent`) of the sampled work that caused the row; by default that of the active span. */
+  readonly trace?: string | undefined;
   /** Sent to the workflow, which is started if it does not run. May be delivered twice: its effect must be idempotent. */
   readonly signal?: { readonly name: string; readonly input: OutboxInput };
 }
@@ -21,8 +24,8 @@ export type OutboxInput = Readonly<Record<string, string | number | boolean | nu
 export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Promise<void> {
   if (entries.length === 0) return;
   await tx.query(
-    `insert into outbox (workflow, workflow_id, input, project_id, signal, signal_input)
-     select * from unnest($1::text[], $2::text[], $3::jsonb[], $4::uuid[], $5::text[], $6::jsonb[])`,
+    `insert into outbox (workflow, workflow_id, input, project_id, signal, signal_input, trace)
+     select * from unnest($1::text[], $2::text[], $3::jsonb[], $4::uuid[], $5::text[], $6::jsonb[], $7::text[])`,
     [
       entries.map((entry) => entry.workflow),
       entries.map((entry) => entry.workflowId),
@@ -30,6 +33,7 @@ export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Pro
       entries.map((entry) => entry.projectId ?? null),
       entries.map((entry) => entry.signal?.name ?? null),
       entries.map((entry) => entry.signal && JSON.stringify(entry.signal.input)),
+      entries.map((entry) => entry.trace ?? activeTrace()),
     ],
   );
   await tx.query(`select pg_notify('gateway_outbox', '')`);

@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
 import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
+import { recordErrorCode } from '../observability/tracing.ts';
 import { ClientDisconnectedError } from './body.ts';
 import { endWithLinger } from './lingering-close.ts';
 import { PlainTextError } from './plain-text-error.ts';
@@ -11,12 +12,13 @@ import { PlainTextError } from './plain-text-error.ts';
 /** Format of an error body: the messages route has its own. */
 export type ErrorStyle = 'chat' | 'messages';
 
-/** Sends `error` in `style`. An unexpected error is logged and sent as `internal_error`. */
-export function sendError(response: ServerResponse, error: unknown, style: ErrorStyle, logger: Logger): void {
+/** Sends `error` in `style`. An unexpected error is logged and sent as `internal_error`; `callId` is that of the call that failed, if any. */
+export function sendError(response: ServerResponse, error: unknown, style: ErrorStyle, logger: Logger, callId?: string): void {
   if (error instanceof ClientDisconnectedError || response.destroyed) return;
+  const call = callId === undefined ? {} : { call: callId };
   if (response.headersSent) {
     // Too late for a status: closing the connection signals an incomplete response.
-    if (!(error instanceof GatewayError)) logger.error({ err: error }, 'response failed after it had started');
+    if (!(error instanceof GatewayError)) logger.error({ ...call, err: error }, 'response failed after it had started');
     response.destroy();
     return;
   }
@@ -28,8 +30,9 @@ export function sendError(response: ServerResponse, error: unknown, style: Error
   const apiError = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
   // A vendor's message may quote the prompt; the log line of the call reports its failure.
   if (apiError.status >= 500 && apiError.cause !== undefined && !(apiError.cause instanceof VendorError))
-    logger.error({ err: apiError.cause, code: apiError.code }, 'call failed');
+    logger.error({ ...call, err: apiError.cause, code: apiError.code }, 'call failed');
   const { status, code, message, members, retryAfterSeconds } = apiError;
+  recordErrorCode(code);
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
   const body =
     style === 'messages'

@@ -18,6 +18,7 @@ import { sendRoot } from './routes/root.ts';
 import { createStatusRoutes, type StatusRouteDeps } from './routes/status.ts';
 import { createTextRoute, type TextRouteDeps } from './routes/text.ts';
 import { createVideoRoutes, type VideoRouteDeps } from './routes/video.ts';
+import { traceRequests } from './trace-requests.ts';
 import { describeUnknownPath } from './unknown-path.ts';
 
 export interface HealthServerDeps {
@@ -26,6 +27,8 @@ export interface HealthServerDeps {
 }
 
 export interface ServerDeps extends HealthServerDeps {
+  /** Whether traces are exported. */
+  readonly isTraced: boolean;
   readonly text: TextRouteDeps;
   readonly countTokens: CountTokensRouteDeps;
   readonly media: MediaRouteDeps;
@@ -101,7 +104,8 @@ export function createHttpServer(deps: ServerDeps): Server {
 
   app.all(/^\/(?:console|my-key)(?:[/.]|$)/, whenRequested(deps.console));
 
-  return serve(app, deps, allowOrigins(deps.corsOrigins, app));
+  const listener = allowOrigins(deps.corsOrigins, app);
+  return serve(app, deps, deps.isTraced ? traceRequests(listener) : listener);
 }
 
 function whenRequested(load: () => Promise<RequestHandler>): RequestHandler {

@@ -12,9 +12,10 @@ import type { Database, Queries } from '../db/database.ts';
 import { lockProject } from '../db/locks.ts';
 import { toBatches } from '../db/row-batches.ts';
 import type { Logger } from '../observability/logger.ts';
+import { traceBatch } from '../observability/tracing.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { Frame } from './frame.ts';
-import { billingFields } from './parked-calls.ts';
+import { billingFields, callFields } from './parked-calls.ts';
 import type { Quarantine } from './quarantine.ts';
 import { decodeRecord, encodeRecord, type JournalRecord } from './record.ts';
 import { sanitizeCall, stripText } from './sanitize-call.ts';
@@ -61,11 +62,15 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
   const commit = async (unsanitized: readonly SettledCall[]): Promise<void> => {
     // Here, since it throws for a value of a wrong type: calls from memory were not validated.
     const calls = unsanitized.map(sanitizeCall);
-    await database.transaction(async (tx) => {
-      await lockProject(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
-      await store(tx, calls);
-      failpoint('before commit');
-    });
+    await traceBatch(
+      calls.map(({ metadata }) => metadata.trace),
+      () =>
+        database.transaction(async (tx) => {
+          await lockProject(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
+          await store(tx, calls);
+          failpoint('before commit');
+        }),
+    );
     for (const { metadata } of calls) done.add(metadata.id);
     onStored?.(calls);
   };
@@ -95,7 +100,7 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
       try {
         await commit([smaller]);
         stored += 1;
-        logger.error({ err: cause, call: call.metadata.id }, 'call stored without its text: rejected by database');
+        logger.error({ err: cause, ...callFields(call.metadata) }, 'call stored without its text: rejected by database');
         return;
       } catch (error) {
         if (!isDataError(error)) throw error;

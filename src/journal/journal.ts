@@ -18,6 +18,8 @@ import { newId } from '../core/ids.ts';
 import { redactSubject } from '../core/redact-subject.ts';
 import type { Clock } from '../core/time.ts';
 import type { Logger } from '../observability/logger.ts';
+import { spanNames } from '../observability/trace-names.ts';
+import { markFailed, startStep } from '../observability/tracing.ts';
 import { createBallastFile } from './ballast-file.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
@@ -168,12 +170,16 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     async open(metadata, first) {
       if (!isAccepting) throw gatewayError('budget_unavailable');
       inFlight.add(metadata, first);
+      const span = startStep(spanNames.journalOpen);
       try {
         await writer.append(encodeOpened({ metadata, attempts: [first] }));
       } catch (cause) {
         inFlight.remove(metadata.id);
         await onWriteFailure(cause).catch((err: unknown) => logger.warn({ err }, 'ballast file not deleted'));
+        if (span) markFailed(span, cause);
         throw gatewayError('budget_unavailable', { cause });
+      } finally {
+        span?.end();
       }
     },
     async attempt(callId, attempt) {
@@ -189,6 +195,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       const call = inFlight.isRedacted(callId) ? redactSubject(input) : input;
       if (isClosed) return logger.warn({ call: callId }, 'call settled after the journal was closed; recovery records it as unknown');
       inFlight.markSettling(callId);
+      const span = startStep(spanNames.journalSettle);
       try {
         await appendUsingBallast({
           buffers: encodeRecord({ kind: 'settled', call }),
@@ -198,6 +205,8 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       } catch {
         parked.add(call);
         resume.wake(retryIntervalMs);
+      } finally {
+        span?.end();
       }
     },
     redactSubject: inFlight.redactSubject,

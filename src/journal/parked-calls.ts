@@ -3,8 +3,9 @@
  * Bounded by bytes: beyond the bound texts are dropped first (a call without its text is still charged and counted), then the oldest call
  * is lost, and its tokens and cost are in the log.
  */
-import type { SettledCall } from '../core/call.ts';
+import type { CallMetadata, SettledCall } from '../core/call.ts';
 import type { Logger } from '../observability/logger.ts';
+import { traceField } from '../observability/tracing.ts';
 import { encodeRecord } from './record.ts';
 
 interface ParkedCall {
@@ -59,10 +60,15 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
   };
 }
 
+/** Log fields that name a call, also outside of its request. */
+export function callFields({ id, trace }: CallMetadata): Record<string, unknown> {
+  return { call: id, ...traceField(trace) };
+}
+
 /** Log fields needed to charge a call manually; without text and subject. */
 export function billingFields({ metadata, result }: SettledCall): Record<string, unknown> {
   return {
-    call: metadata.id,
+    ...callFields(metadata),
     projectId: metadata.projectId,
     key: metadata.keyPrefix,
     model: result.model,

@@ -92,6 +92,7 @@ const metadataSchema: z.ZodType<CallMetadata> = z.object({
   plan: z.array(z.object({ model: z.string(), skipped: textOrNull, filled: z.literal(true).exactOptional() })),
   bodyBytes: z.number(),
   takesNoSlot: z.literal(true).exactOptional(),
+  trace: z.string().exactOptional(),
   units: z.object(units).exactOptional(),
   unmetered: z.literal(true).exactOptional(),
 });

@@ -7,6 +7,7 @@
 import { inspect, types } from 'node:util';
 import { createTimestampFormat, systemClock } from '../core/time.ts';
 import { createLogOutput, type LogOutput } from './log-output.ts';
+import { activeTraceId } from './tracing.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 /** An error is in `err`; a project is named by its slug in `project`, or by `projectId` where only the id is known. */
@@ -40,7 +41,8 @@ export function createLogger({ level, destination, process: slot }: LoggerOption
   const writer = (name: Exclude<LogLevel, 'silent'>): Logger['info'] => {
     if (levels.indexOf(name) < levels.indexOf(level)) return () => undefined;
     return (fields, message) => {
-      const start = `{"level":"${name}","time":"${format(systemClock.now())}"${base}`;
+      const trace = activeTraceId();
+      const start = `{"level":"${name}","time":"${format(systemClock.now())}"${base}${trace === undefined ? '' : `,"trace":"${trace}"`}`;
       target.write(redactSecrets(`${start}${formatFields(fields)},"msg":${JSON.stringify(message)}}\n`));
     };
   };

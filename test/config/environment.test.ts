@@ -14,7 +14,6 @@ test('an empty environment configures the embedded service on the loopback inter
         workers: 1,
         bodyMemoryBytes: 512 * 1024 * 1024,
         stopDelayMs: 0,
-        otlpEndpoint: null,
       },
       temporal: {
         mode: 'dev',
@@ -27,6 +26,7 @@ test('an empty environment configures the embedded service on the loopback inter
         workerBuildId: null,
         uiUrl: null,
       },
+      tracing: null,
       adminToken: null,
       journalSync: false,
     },
@@ -118,4 +118,58 @@ test('TEMPORAL_PAYLOAD_KEY is one key or several; an invalid one is reported wit
     expect(errors).toEqual([expect.stringContaining('TEMPORAL_PAYLOAD_KEY: must be 32 random bytes in base64')]);
     expect(errors.join()).not.toContain(short);
   }
+});
+
+test('an OTLP endpoint configures traces by the standard variables; their mistakes are reported without values', () => {
+  const tracingOf = (env: Record<string, string>) => parseEnvironment(env);
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318/' };
+  expect(tracingOf(endpoint).settings.tracing).toEqual({
+    url: 'http://collector:4318/v1/traces',
+    headers: {},
+    timeoutMs: 10_000,
+    resource: { 'service.name': 'model-gateway' },
+    sampler: { ratio: 1, followsParent: true },
+  });
+  const all = {
+    ...endpoint,
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'https://traces.example.com/in',
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20hunter2, x-team=a=b',
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-team=c',
+    OTEL_EXPORTER_OTLP_TIMEOUT: '500',
+    OTEL_TRACES_SAMPLER: 'traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '0.01',
+    OTEL_RESOURCE_ATTRIBUTES: 'service.name=other,deployment.environment.name=test%2C1',
+    OTEL_SERVICE_NAME: 'gateway',
+  };
+  expect(tracingOf(all)).toMatchObject({
+    errors: [],
+    settings: {
+      tracing: {
+        url: 'https://traces.example.com/in',
+        headers: { authorization: 'Bearer hunter2', 'x-team': 'c' },
+        timeoutMs: 500,
+        resource: { 'service.name': 'gateway', 'deployment.environment.name': 'test,1' },
+        sampler: { ratio: 0.01, followsParent: false },
+      },
+    },
+  });
+  for (const off of [{ OTEL_SDK_DISABLED: 'true' }, { OTEL_TRACES_EXPORTER: 'none' }])
+    expect(tracingOf({ ...all, ...off })).toMatchObject({ errors: [], settings: { tracing: null } });
+  const wrong = {
+    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'grpc',
+    OTEL_TRACES_EXPORTER: 'zipkin',
+    OTEL_EXPORTER_OTLP_HEADERS: 'hunter2',
+    OTEL_EXPORTER_OTLP_TIMEOUT: 'soon',
+    OTEL_TRACES_SAMPLER_ARG: '2',
+    OTEL_RESOURCE_ATTRIBUTES: 'a=%hunter2',
+  };
+  const { errors } = tracingOf({ ...all, ...wrong });
+  expect(errors.map((error) => error.split(':', 1)[0]).sort()).toEqual(Object.keys(wrong).sort());
+  expect(errors.join()).not.toContain('hunter2');
+  expect(tracingOf({ ...endpoint, OTEL_TRACES_SAMPLER: 'sometimes' }).errors).toEqual([
+    expect.stringContaining('OTEL_TRACES_SAMPLER: must be always_on, always_off, traceidratio, parentbased_always_on'),
+  ]);
+  expect(tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }).errors).toEqual([
+    'OTEL_EXPORTER_OTLP_ENDPOINT: must be an address like http://localhost:4318',
+  ]);
 });

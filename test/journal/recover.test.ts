@@ -60,7 +60,8 @@ function withRecovery(
 describe('recovery', () => {
   test('a call without a settled record is settled as unknown at an estimated cost, with its attempts', () =>
     withFolder(async (dataDir) => {
-      const metadata = factsOf({ bodyBytes: 1_001 });
+      const trace = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+      const metadata = factsOf({ bodyBytes: 1_001, trace });
       const [ended, second] = [settledCall(), { n: 2, provider: 'anthropic', model: 'claude', startedAt: noon + 30 }];
       await createDeadJournal(dataDir, async (journal) => {
         await journal.open(ended.metadata, attemptStart);

@@ -82,7 +82,7 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   vendors: ['dialects', 'core'],
   jobs: [...FOUNDATION, WORKFLOW_CONTRACT, WORKFLOW_NOTES],
   config: ['core'],
-  db: ['core'],
+  db: ['core', 'observability'],
   dialects: ['core'],
   guardrails: ['core'],
   failover: ['core'],
@@ -188,6 +188,11 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
     allowed: ['src/jobs/client/temporal.ts', 'src/jobs/connection/temporal-connection.ts', 'src/jobs/worker/temporal-worker.ts'],
   },
   { name: '@temporalio/workflow', packages: ['@temporalio/workflow'], allowed: ['workflows/'] },
+  {
+    name: 'OpenTelemetry',
+    packages: ['@opentelemetry/'],
+    allowed: ['src/observability/', 'src/http/trace-requests.ts', 'src/jobs/outbox/outbox-rows.ts'],
+  },
   { name: '@temporalio/activity', packages: ['@temporalio/activity'], allowed: ['activities/'] },
 ];
 

@@ -65,7 +65,7 @@ function createHandler<ContentType>(
       const project = await findProject(caller.projectId);
       await handle({ id, startedAt, caller, project, headers }, request, response, type);
     } catch (error) {
-      sendError(response, toPlainTextError(error), 'chat', logger);
+      sendError(response, toPlainTextError(error), 'chat', logger, id);
     }
   };
 }

@@ -96,7 +96,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       }
     } catch (error) {
       if (!response.headersSent) setCallId(response, id, style);
-      sendError(response, isDialect(route) ? error : toPlainTextError(error), style, logger);
+      sendError(response, isDialect(route) ? error : toPlainTextError(error), style, logger, id);
     } finally {
       bodyMemory.release(bodyBytes);
     }

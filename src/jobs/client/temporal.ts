@@ -5,7 +5,7 @@
  * An unavailable server only delays work. The client's channel reconnects automatically, and each request times out after five seconds. A
  * running worker's pollers retry inside the SDK; a worker that ends nevertheless is recreated with backoff.
  */
-import { Client, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { Client, type ClientInterceptors, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import { memoryQueue, replaySignal, searchAttributes, type WorkflowName, workflowNames } from '../../../workflows/contract.ts';
 import { retry } from '../../core/backoff.ts';
 import { errorSummary } from '../../core/error-messages.ts';
@@ -21,6 +21,7 @@ import {
 import { PermanentStartError } from '../outbox/outbox-rows.ts';
 import { createDataConverter, createWriteOnlyDataConverter } from '../payloads/data-converter.ts';
 import { checkPayload, PayloadRejectedError } from '../payloads/payloads.ts';
+import { withTraceHeader } from '../payloads/trace-header.ts';
 import { type RunningWorker, runWorker } from '../worker/temporal-worker.ts';
 import type { WorkerSpec } from '../worker/worker-options.ts';
 import { describeRun, type StartEntry } from './describe-run.ts';
@@ -60,10 +61,19 @@ const attributeNames = Object.values(searchAttributes).map(({ name }) => name);
 /** Codes by which the server rejects the request itself. Every other error means that Temporal is unavailable. */
 const permanentCodes: readonly unknown[] = [grpcStatus.invalidArgument, grpcStatus.failedPrecondition, grpcStatus.outOfRange];
 
+const interceptors: ClientInterceptors = {
+  workflow: [
+    {
+      start: (input, next) => next({ ...input, headers: withTraceHeader(input.headers) }),
+      signalWithStart: (input, next) => next({ ...input, headers: withTraceHeader(input.headers) }),
+    },
+  ],
+};
+
 export function createTemporal(options: TemporalOptions): Temporal {
   const { namespace, logger, payloadKeys, onMissingKey } = options;
   const connection = connect(options);
-  const client = new Client({ connection, namespace, dataConverter: createDataConverter(payloadKeys, onMissingKey) });
+  const client = new Client({ connection, namespace, dataConverter: createDataConverter(payloadKeys, onMissingKey), interceptors });
   const writeOnlyClient = new Client({ connection, namespace, dataConverter: createWriteOnlyDataConverter(payloadKeys) });
 
   const attributes = createSearchAttributes(

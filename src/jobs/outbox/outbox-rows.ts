@@ -4,9 +4,12 @@
  * Each statement is its own transaction: the embedded database has one session, so no transaction may span requests to Temporal.
  */
 
+import { SpanKind } from '@opentelemetry/api';
 import type { Database } from '../../db/database.ts';
 import type { OutboxEntry, OutboxInput } from '../../db/outbox.ts';
 import type { Logger } from '../../observability/logger.ts';
+import { attributes, spanNames } from '../../observability/trace-names.ts';
+import { continueTrace } from '../../observability/tracing.ts';
 
 /** Thrown by `start` when retrying this row cannot succeed. Other rows are unaffected. */
 export class PermanentStartError extends Error {
@@ -45,7 +48,7 @@ export async function claimRows(database: Database): Promise<OutboxRow[]> {
        order by due.next_try_at, due.id
        limit $1::integer
        for update skip locked)
-     returning id, workflow, workflow_id as "workflowId", input, attempts, project_id as "projectId",
+     returning id, workflow, workflow_id as "workflowId", input, attempts, project_id as "projectId", trace,
        (select slug from projects where projects.id = outbox.project_id) as "projectSlug", signal, signal_input as "signalInput",
        (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"`,
     [batchSize],
@@ -57,12 +60,14 @@ interface StoredRow extends Pick<OutboxRow, 'id' | 'workflow' | 'workflowId' | '
   readonly projectId: string | null;
   readonly signal: string | null;
   readonly signalInput: OutboxInput | null;
+  readonly trace: string | null;
 }
 
-function toOutboxRow({ projectId, signal, signalInput, ...row }: StoredRow): OutboxRow {
+function toOutboxRow({ projectId, signal, signalInput, trace, ...row }: StoredRow): OutboxRow {
   return {
     ...row,
     ...(projectId !== null && { projectId }),
+    ...(trace !== null && { trace }),
     ...(signal !== null && { signal: { name: signal, input: signalInput ?? {} } }),
   };
 }
@@ -99,7 +104,7 @@ export async function deliverRows(
         continue;
       }
       try {
-        await start(row);
+        await continueTrace(row.trace, toSpan(row), () => start(row));
         started.push(row.id);
       } catch (error) {
         if (error instanceof PermanentStartError) {
@@ -112,6 +117,11 @@ export async function deliverRows(
       }
     }
   }
+}
+
+function toSpan({ workflow, workflowId, attempts }: OutboxRow) {
+  const given = { [attributes.workflowId]: workflowId, [attributes.tries]: attempts };
+  return { name: `${spanNames.outbox} ${workflow}`, kind: SpanKind.PRODUCER, attributes: given };
 }
 
 /** At the first attempt, and each time once an hour has passed: the attempts before that follow within seconds. */

@@ -1,6 +1,7 @@
 /** Temporal workers: the SDK's runtime, the workflow bundle, and a worker that is recreated when it ends. */
 import { randomUUID } from 'node:crypto';
 import { rename, writeFile } from 'node:fs/promises';
+import { dirname, extname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from '@temporalio/worker';
 import { memoryQueue } from '../../../workflows/contract.ts';
@@ -32,10 +33,16 @@ export async function loadWorkerSdk(): Promise<typeof import('@temporalio/worker
 export async function writeWorkflowBundle(entry: string, target: string): Promise<void> {
   const { bundleWorkflowCode, DefaultLogger } = await loadWorkerSdk();
   const logger = new DefaultLogger('ERROR', ({ message }) => process.stderr.write(`${message}\n`));
-  const { code } = await bundleWorkflowCode({ workflowsPath: entry, failureConverterPath: failureConverterPath(), logger });
+  const modules = { workflowsPath: entry, workflowInterceptorModules: [tracingPath(entry)], failureConverterPath: failureConverterPath() };
+  const { code } = await bundleWorkflowCode({ ...modules, logger });
   const temporaryFile = `${target}.${randomUUID()}`;
   await writeFile(temporaryFile, code, { mode: 0o600 });
   await rename(temporaryFile, target);
+}
+
+/** The workflows' interceptors, in the folder of their entry. */
+function tracingPath(entry: string): string {
+  return join(dirname(entry), `tracing${extname(entry)}`);
 }
 
 export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWorker {

@@ -2,6 +2,7 @@
 import type { DataConverter } from '@temporalio/common';
 import { memoryQueue } from '../../../workflows/contract.ts';
 import type { Logger } from '../../observability/logger.ts';
+import { traceActivities, traceSink } from './trace-runs.ts';
 import { wrapActivities } from './wrap-activities.ts';
 
 /** How long running activities may take to finish at a stop. */
@@ -26,6 +27,8 @@ export function workerOptions(
     taskQueue: memoryQueue,
     activities: wrapActivities(activities, logger),
     dataConverter,
+    interceptors: { activity: [traceActivities] },
+    sinks: traceSink,
     maxCachedWorkflows: 200,
     workflowThreadPoolSize: 1,
     maxConcurrentWorkflowTaskExecutions: 10,

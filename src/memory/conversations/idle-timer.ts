@@ -4,8 +4,14 @@ import { enqueueInPages, type OutboxEntry } from '../../db/outbox.ts';
 import type { Conversation } from './working-set.ts';
 
 /** One row per opening: the workflow id contains its number, so enqueueing it again while the workflow runs has no effect. */
-export function toIdleTimerEntry({ id, projectId, opened }: Pick<Conversation, 'id' | 'projectId' | 'opened'>): OutboxEntry {
-  return { workflow: 'conversationIdle', workflowId: `conversation/${id}/${opened}`, input: { conversation_id: id, opened }, projectId };
+export function toIdleTimerEntry({
+  id,
+  projectId,
+  opened,
+  trace,
+}: Pick<Conversation, 'id' | 'projectId' | 'opened' | 'trace'>): OutboxEntry {
+  const input = { conversation_id: id, opened };
+  return { workflow: 'conversationIdle', workflowId: `conversation/${id}/${opened}`, input, projectId, trace };
 }
 
 /** Enqueues the idle timers of all open conversations again, because Temporal may have lost its state. Running timers are not affected. */

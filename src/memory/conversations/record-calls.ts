@@ -90,6 +90,7 @@ function toRecordedCall({ metadata, result }: SettledCall, { parts, promptLength
     explicitWrite: metadata.memory.explicitWrite,
     startedAt: metadata.startedAt,
     endedAt: metadata.startedAt + result.durationMs,
+    trace: metadata.trace,
     parts,
     scopedKeys: parts.map((part) => toScopedKey(scope, part.hash)),
     promptLength,
@@ -108,8 +109,8 @@ function assignConversation(call: RecordedCall, workingSet: ConversationWorkingS
   }
   const { conversation, from } = match;
   if (from === call.parts.length) return markLearnable(conversation, call);
-  if (conversation.state === 'read') reopen(conversation);
-  else if (call.startedAt - conversation.lastTurnAt > idleTimerOverdueMs) conversation.needsIdleTimer = true;
+  if (conversation.state === 'read') reopen(conversation, call);
+  else if (call.startedAt - conversation.lastTurnAt > idleTimerOverdueMs) requestIdleTimer(conversation, call);
   workingSet.append(conversation, call, from);
   conversation.lastTurnAt = Math.max(conversation.lastTurnAt, call.endedAt);
   return countCall(conversation, call);
@@ -135,16 +136,22 @@ function openConversation(call: RecordedCall, workingSet: ConversationWorkingSet
     messageHashes: new Map(),
     changed: true,
     needsIdleTimer: true,
+    trace: call.trace,
     added: [],
   };
   workingSet.append(conversation, call, 0);
   return conversation;
 }
 
-function reopen(conversation: Conversation): void {
+function reopen(conversation: Conversation, call: RecordedCall): void {
   conversation.state = 'stored';
   conversation.opened += 1;
+  requestIdleTimer(conversation, call);
+}
+
+function requestIdleTimer(conversation: Conversation, { trace }: RecordedCall): void {
   conversation.needsIdleTimer = true;
+  conversation.trace = trace;
 }
 
 /** Counts a recorded call. A second call or an explicit write makes the conversation learnable. */

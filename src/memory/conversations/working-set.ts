@@ -14,6 +14,8 @@ export interface RecordedCall {
   readonly explicitWrite: boolean;
   readonly startedAt: number;
   readonly endedAt: number;
+  /** Trace context of a sampled call. */
+  readonly trace?: string | undefined;
   /** Messages of the request, then the response when there is one. */
   readonly parts: readonly ChainPart[];
   /** Lookup key of each part in the scope. */
@@ -54,6 +56,8 @@ export interface Conversation {
   changed: boolean;
   /** The batch opened or reopened the conversation, so its idle timer must be started. */
   needsIdleTimer: boolean;
+  /** Trace context of the call that last needed the timer. */
+  trace?: string | undefined;
   readonly added: AppendedMessage[];
 }
 

@@ -32,6 +32,7 @@ export interface RecallDeps {
 }
 
 export interface RecallRequest {
+  readonly callId: string;
   readonly caller: Caller;
   readonly projectSlug: string;
   readonly subject: string | null;
@@ -55,7 +56,7 @@ const maxQueryLength = 2_000;
 const maxMemories = 10;
 
 export function createRecall({ isEnabled, embedFor, findMemories, deadlineMs, logger }: RecallDeps): Recall {
-  return async ({ caller, projectSlug, subject, text, mayEmbed }) => {
+  return async ({ callId, caller, projectSlug, subject, text, mayEmbed }) => {
     const { projectId } = caller;
     const timeoutMs = deadlineMs();
     const query = text.slice(-maxQueryLength).toWellFormed();
@@ -77,7 +78,7 @@ export function createRecall({ isEnabled, embedFor, findMemories, deadlineMs, lo
     try {
       return toRecalled(await withTimeout(search(), timeoutMs, () => textMatches));
     } catch (err) {
-      logger.warn({ project: projectSlug, err }, 'recall failed; continuing without memories');
+      logger.warn({ call: callId, project: projectSlug, err }, 'recall failed; continuing without memories');
       return null;
     }
   };

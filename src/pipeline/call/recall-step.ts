@@ -5,6 +5,8 @@ import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { findRecallInsertion } from '../../dialects/prompt/recall-insertion.ts';
 import type { Recall, Recalled } from '../../memory/recall/recall.ts';
 import { projectWideOnly } from '../../memory/text/subject-scope.ts';
+import { attributes, spanNames } from '../../observability/trace-names.ts';
+import { inSpan } from '../../observability/tracing.ts';
 import type { BudgetReservation } from './budget-reservation.ts';
 
 interface RecallStepOptions {
@@ -27,13 +29,14 @@ export interface RecalledCall {
  * Reserves the call's budget first, and recalls nothing when the longer prompt would exceed a ceiling.
  */
 export async function recallIntoCall({ call, recall, budget, candidates }: RecallStepOptions): Promise<RecalledCall | null> {
-  const { route, body, spans, caller, projectSlug, memory } = call;
+  const { id: callId, route, body, spans, caller, projectSlug, memory } = call;
   if (!isDialect(route)) return null;
   const insertion = findRecallInsertion(route, body, spans);
   if (!insertion) return null;
   const mayEmbed = await budget.reserveEarly(call, candidates);
   const subject = memory.isSubjectInvalid ? projectWideOnly : memory.subject;
-  const recalled = await recall({ caller, projectSlug, subject, text: insertion.userText, mayEmbed });
+  const request = { callId, caller, projectSlug, subject, text: insertion.userText, mayEmbed };
+  const recalled = await inSpan(spanNames.recall, { attributes: { [attributes.operation]: spanNames.recall } }, () => recall(request));
   if (!recalled) return null;
   const changed = splice(body, insertion.insert(recalled.block));
   const recalledCall = { ...call, body: changed, spans: scanObject(changed, bodyKeys) };

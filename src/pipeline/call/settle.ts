@@ -20,6 +20,8 @@ import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import { hasEncodedData } from '../../dialects/routes/input-size.ts';
 import type { Logger } from '../../observability/logger.ts';
+import { traceCall } from '../../observability/trace-call.ts';
+import { activeTrace } from '../../observability/tracing.ts';
 import type { Plan } from '../../routing/plan.ts';
 import type { CacheHit } from '../cache/response-cache.ts';
 import type { WinningAttempt } from './attempt.ts';
@@ -43,7 +45,23 @@ export function toCallMetadata<Details extends object>(call: Call | MediaCall, r
   const { id, startedAt, caller, source, sourceGiven, route, modelAsked, correlation } = call;
   const { projectId, keyId, keyPrefix } = caller;
   const unmetered = reservation?.isUnmetered && { unmetered: true as const };
-  return { id, startedAt, projectId, keyId, keyPrefix, source, sourceGiven, route, modelAsked, correlation, ...details, ...unmetered };
+  const trace = activeTrace();
+  const traced = trace !== undefined && { trace };
+  return {
+    id,
+    startedAt,
+    projectId,
+    keyId,
+    keyPrefix,
+    source,
+    sourceGiven,
+    route,
+    modelAsked,
+    correlation,
+    ...details,
+    ...unmetered,
+    ...traced,
+  };
 }
 
 /** Returns the metadata of a call of a text route, before its first attempt. */
@@ -183,8 +201,10 @@ function resolveTokens(call: Call, { tokens, isFinal, turn }: ResponseSummary, o
   };
 }
 
-/** Logs a call in one line. Of the text that caller and vendor sent, the line contains only the model name. */
-export function logCall(logger: Logger, { projectSlug }: Pick<Call, 'projectSlug'>, { metadata, result }: SettledCall): void {
+/** Logs a call in one line, and records its spans. Of the text that caller and vendor sent, the line contains only the model name. */
+export function logCall(logger: Logger, { projectSlug }: Pick<Call, 'projectSlug'>, settled: SettledCall): void {
+  const { metadata, result } = settled;
+  traceCall(settled);
   logger.info(
     {
       call: metadata.id,

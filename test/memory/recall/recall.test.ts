@@ -28,7 +28,7 @@ function recallWith(deps: Partial<RecallDeps>) {
   const caller = { keyId: 'k', keyPrefix: 'abcd1234', quotaKeyId: 'k', projectId: 'p', models: null, expiresAt: null };
   const ask = (asked: typeof embed, text = 'what do I like?', mayEmbed = true) => {
     embed = asked;
-    return recall({ caller, projectSlug: 'acme', subject: 'ada', text, mayEmbed });
+    return recall({ callId: 'call', caller, projectSlug: 'acme', subject: 'ada', text, mayEmbed });
   };
   return { ask, queries, warnings };
 }

@@ -1,0 +1,63 @@
+/**
+ * The names of all spans and attributes (docs/traces.md). Those of `gen_ai`, `http` and `error` are OpenTelemetry's, whose GenAI conventions
+ * are in development: a change of theirs is a change of this file. Values are ids, counts, names from the configuration and codes, never text
+ * of a caller or a vendor.
+ */
+import type { Route } from '../core/call.ts';
+
+export const spanNames = {
+  call: 'call',
+  recall: 'search_memory',
+  journalOpen: 'journal open',
+  journalSettle: 'journal settle',
+  /** A batch of calls, with a link to each sampled one. */
+  drain: 'journal drain',
+  /** The storing of one call, with a link to its batch. */
+  store: 'store call',
+  /** Followed by the name of the workflow or activity. */
+  outbox: 'outbox',
+  workflow: 'workflow',
+  activity: 'activity',
+} as const;
+
+export const attributes = {
+  httpMethod: 'http.request.method',
+  httpRoute: 'http.route',
+  httpStatus: 'http.response.status_code',
+  errorType: 'error.type',
+  operation: 'gen_ai.operation.name',
+  provider: 'gen_ai.provider.name',
+  requestModel: 'gen_ai.request.model',
+  inputTokens: 'gen_ai.usage.input_tokens',
+  cacheReadTokens: 'gen_ai.usage.cache_read.input_tokens',
+  cacheWriteTokens: 'gen_ai.usage.cache_write.input_tokens',
+  outputTokens: 'gen_ai.usage.output_tokens',
+  timeToFirstChunk: 'gen_ai.response.time_to_first_chunk',
+  callId: 'gateway.call.id',
+  projectId: 'gateway.project.id',
+  outcome: 'gateway.outcome',
+  model: 'gateway.model',
+  cache: 'gateway.cache',
+  costNanos: 'gateway.cost_nanos',
+  estimated: 'gateway.estimated',
+  attempt: 'gateway.attempt',
+  waitMs: 'gateway.attempt.wait_ms',
+  calls: 'gateway.calls',
+  workflowId: 'temporalWorkflowID',
+  runId: 'temporalRunID',
+  tries: 'gateway.tries',
+} as const;
+
+/** `gen_ai.operation.name` of the routes. */
+export const operations: Readonly<Record<Route, string>> = {
+  chat: 'chat',
+  messages: 'chat',
+  responses: 'chat',
+  embeddings: 'embeddings',
+  moderations: 'moderations',
+  rerank: 'rerank',
+  images: 'images',
+  speech: 'speech',
+  transcriptions: 'transcriptions',
+  video: 'video',
+};

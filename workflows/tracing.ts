@@ -1,0 +1,58 @@
+/**
+ * Interceptors that pass a run's trace context on to its activities. The context is that of the start, then of the latest signal: a run of
+ * days has many causes. The next run after a continue-as-new begins without one.
+ *
+ * Runs without a context behave as if these interceptors did not exist.
+ */
+import { ContinueAsNew, defaultPayloadConverter, proxySinks, type WorkflowInterceptors } from '@temporalio/workflow';
+import { type RunEnd, type TraceSinks, traceHeader } from './contract.ts';
+
+type Headers = Parameters<NonNullable<NonNullable<WorkflowInterceptors['inbound']>[number]['execute']>>[0]['headers'];
+
+export function interceptors(): WorkflowInterceptors {
+  const { tracing } = proxySinks<TraceSinks>();
+  let carried: Headers = {};
+
+  const carry = (headers: Headers): void => {
+    const payload = headers[traceHeader];
+    carried = payload ? { [traceHeader]: payload } : {};
+  };
+  const withTrace = <Input extends { readonly headers: Headers }>(input: Input): Input => ({
+    ...input,
+    headers: { ...input.headers, ...carried },
+  });
+
+  return {
+    inbound: [
+      {
+        execute(input, next) {
+          carry(input.headers);
+          const payload = carried[traceHeader];
+          if (!payload) return next(input);
+          const trace: string = defaultPayloadConverter.fromPayload(payload);
+          const end = (outcome: RunEnd['outcome']): void => tracing.runEnded({ trace, outcome, endedAt: Date.now() });
+          return next(input).then(
+            (result) => {
+              end('completed');
+              return result;
+            },
+            (error: unknown) => {
+              end(error instanceof ContinueAsNew ? 'continued' : 'failed');
+              throw error;
+            },
+          );
+        },
+        handleSignal(input, next) {
+          carry(input.headers);
+          return next(input);
+        },
+      },
+    ],
+    outbound: [
+      {
+        scheduleActivity: (input, next) => next(withTrace(input)),
+        scheduleLocalActivity: (input, next) => next(withTrace(input)),
+      },
+    ],
+  };
+}
