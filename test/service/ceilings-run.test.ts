@@ -1,12 +1,14 @@
 /** Ceilings through the whole service: ends of windows, reservations of running calls, and a random run with checked sums. */
 import { expect, test } from '@jest/globals';
 import { clockAt } from '../journal/calls.ts';
+import { isExhaustive } from '../support/exhaustive.ts';
 import { callsOf, defaultYaml, eventually, jsonOf, shareGateway, type TestGateway, withGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
 
 const chatPath = '/v1/chat/completions';
 const chat = (changes: object = {}) => ({ model: 'two/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }], ...changes });
 const dayMs = 86_400_000;
+const randomCalls = isExhaustive ? 400 : 150;
 /** Responses with a fixed number of terms. */
 const lengths = [5, 20, 50, 90, 150];
 
@@ -103,7 +105,7 @@ onBothDatabases('ceilings through the service', (database) => {
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '3600']);
   });
 
-  test('400 random calls: usage and reservations exceed cost and tpm at most by one excess, and usage is the sum of the rows', async () => {
+  test(`${randomCalls} random calls: usage and reservations exceed cost and tpm at most by one excess, and usage is the sum of the rows`, async () => {
     const lent = await gateway().withProject('random-run');
     const limits = { cost: 0.04, tpm: 9_000 };
     const key = await issue(lent, limits, { cost: 'total' });
@@ -112,7 +114,7 @@ onBothDatabases('ceilings through the service', (database) => {
     /** The vendor ignores `max_tokens`; a term has two tokens at most. */
     const excess = { tokens: 300, usd: (300 * 15) / 1e6 };
     const statuses = new Map<number, number>();
-    let left = 400;
+    let left = randomCalls;
     const check = async () => {
       const { cost, tpm } = (await jsonOf<Status>(lent.call('/status/peek', undefined, key))).key.ceilings;
       expect(cost.used + cost.reserved).toBeLessThanOrEqual(limits.cost + excess.usd);

@@ -9,7 +9,7 @@ import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, shareGateway, withGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
 
-const calls = isExhaustive ? 1_000 : 400;
+const calls = isExhaustive ? 1_000 : 200;
 const concurrency = 20;
 const marker = 'a marker that only callers write';
 

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { isExhaustive } from '../support/exhaustive.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, shareGateway, withGateway } from '../support/gateway.ts';
 
@@ -67,8 +68,9 @@ function untilNoticed({ url }: TestGateway): Promise<void> {
 
 const mebibyte = 1024 * 1024;
 
-describe('100 readers that do not read for longer than a vendor may be silent', () => {
-  const readers = 100;
+const readers = isExhaustive ? 100 : 40;
+
+describe(`${readers} readers that do not read for longer than a vendor may be silent`, () => {
   // More than the socket buffers between gateway and reader hold (4.5 MiB measured).
   const answer = longAnswer(7 * mebibyte);
   /** The most that the vendor's connection, the event scanner, the response and its reader hold per stream (0.2 to 0.9 MiB measured). */

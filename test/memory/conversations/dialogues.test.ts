@@ -4,7 +4,10 @@ import fc from 'fast-check';
 import type { SettledCall } from '../../../src/core/call.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { describeDatabases } from '../../db/databases.ts';
+import { isExhaustive } from '../../support/exhaustive.ts';
 import { createProject, listConversations, record, settledCall } from '../calls.ts';
+
+const numRuns = isExhaustive ? 40 : 12;
 
 type Route = 'chat' | 'messages' | 'responses';
 
@@ -151,7 +154,7 @@ describeDatabases('random dialogues', (database) => {
           );
         }
       }),
-      { numRuns: 40 },
+      { numRuns },
     );
   });
 
@@ -172,7 +175,7 @@ describeDatabases('random dialogues', (database) => {
         );
         expect(seen.map((row) => [row.calls, row.lines])).toEqual([[calls.length, repeated]]);
       }),
-      { numRuns: 40 },
+      { numRuns },
     );
   });
 });
