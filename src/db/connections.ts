@@ -4,14 +4,14 @@
  * A connection returns to the pool after an SQL error (with `pool.query`, a unique violation would cost a reconnect) and is discarded
  * after a connection error or a failed rollback, when its state is unknown.
  */
+
 import type pg from 'pg';
+import type { Logger } from '../observability/logger.ts';
 import { isConnectionError } from './connection-errors.ts';
 import type { Queries } from './database.ts';
 
 /** The part of a logger that this module needs. */
-export interface DatabaseLogger {
-  warn(fields: Readonly<Record<string, unknown>>, message: string): void;
-}
+export type DatabaseLogger = Pick<Logger, 'warn'>;
 
 export interface Connections extends Queries {
   transaction<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result>;

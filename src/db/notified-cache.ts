@@ -1,5 +1,7 @@
 /** A `row-cache.ts` that every process invalidates by NOTIFY: the payload on `channel` is the key of a changed row. */
+
 import type { Clock } from '../core/time.ts';
+import type { Logger } from '../observability/logger.ts';
 import type { Database } from './database.ts';
 import { createRowCache, type RowCache } from './row-cache.ts';
 
@@ -15,7 +17,7 @@ export interface NotifiedCacheOptions<Row> {
   readonly channel: string;
   readonly load: (key: string) => Promise<Row | null>;
   readonly clock: Clock;
-  readonly logger?: { warn(fields: Readonly<Record<string, unknown>>, message: string): void } | undefined;
+  readonly logger?: Pick<Logger, 'warn'> | undefined;
   /** Called with the key of each notification, after the row is invalidated. */
   readonly onChange?: ((key: string) => void) | undefined;
 }

@@ -4,6 +4,7 @@
  * is lost, and its tokens and cost are in the log.
  */
 import type { CallMetadata, SettledCall } from '../core/call.ts';
+import type { LogFields } from '../observability/log-fields.ts';
 import type { Logger } from '../observability/logger.ts';
 import { traceField } from '../observability/tracing.ts';
 import { encodeRecord } from './record.ts';
@@ -61,12 +62,12 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
 }
 
 /** Log fields that name a call, also outside of its request. */
-export function callFields({ id, trace }: CallMetadata): Record<string, unknown> {
+export function callFields({ id, trace }: CallMetadata): LogFields {
   return { call: id, ...traceField(trace) };
 }
 
 /** Log fields needed to charge a call manually; without text and subject. */
-export function billingFields({ metadata, result }: SettledCall): Record<string, unknown> {
+export function billingFields({ metadata, result }: SettledCall): LogFields {
   return {
     ...callFields(metadata),
     projectId: metadata.projectId,

@@ -4,6 +4,7 @@
  * `find` runs for every call: it is synchronous while the key is cached. The cache is keyed by prefix and the hash is compared each time,
  * so that no plain secret is kept in memory. NOTIFY makes every process reject a revoked key within a second.
  */
+
 import { type Caller, internalKeyId } from '../core/call.ts';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
@@ -11,6 +12,7 @@ import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { createNotifiedCache } from '../db/notified-cache.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
+import type { Logger } from '../observability/logger.ts';
 import { type KeySettings, parseGraceSeconds, parseKeyInput } from './key-input.ts';
 import { isSignedPass, parsePass, signPass } from './key-pass.ts';
 import type { Ceilings, KeyRecord } from './key-record.ts';
@@ -65,7 +67,7 @@ export interface KeyOfPass {
 export interface KeyringOptions {
   readonly database: Database;
   readonly clock: Clock;
-  readonly logger?: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
+  readonly logger?: Pick<Logger, 'warn'>;
 }
 
 interface CachedKey {

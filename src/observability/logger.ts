@@ -6,13 +6,11 @@
  */
 import { inspect, types } from 'node:util';
 import { createTimestampFormat, systemClock } from '../core/time.ts';
+import type { LogFields } from './log-fields.ts';
 import { createLogOutput, type LogOutput } from './log-output.ts';
 import { activeTraceId } from './tracing.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
-/** An error is in `err`; a project is named by its slug in `project`, or by `projectId` where only the id is known. */
-export type LogFields = Readonly<Record<string, unknown>> & { readonly error?: never };
-
 export interface Logger {
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;

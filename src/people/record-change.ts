@@ -1,10 +1,12 @@
 /** Makes a change with its audit row: written before, completed after, whatever the outcome. */
+
 import { GatewayError } from '../core/errors.ts';
+import type { Logger } from '../observability/logger.ts';
 import type { Audit, AuditDetail, AuditOutcome, AuditStart } from './audit.ts';
 
 export interface ChangeRecorder {
   readonly audit: Pick<Audit, 'begin' | 'finish'>;
-  readonly logger: { error(fields: Readonly<Record<string, unknown>>, message: string): void };
+  readonly logger: Pick<Logger, 'error'>;
 }
 
 /** Returns the result of `change`. What it notes goes to the audit row, also when it throws; the row of an error has its code too. */

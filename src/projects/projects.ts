@@ -2,6 +2,7 @@
  * Projects own keys, budgets and memory. `get` runs for every call: it is synchronous while the project is cached. NOTIFY invalidates a
  * changed project in every process.
  */
+
 import { gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { type Clock, formatTime } from '../core/time.ts';
@@ -10,6 +11,7 @@ import { createNotifiedCache } from '../db/notified-cache.ts';
 import { withQueryTimeout } from '../db/query-timeout.ts';
 import { parseStoredRules } from '../guardrails/content-rule.ts';
 import { type CompiledRules, compileRules } from '../guardrails/rules.ts';
+import type { Logger } from '../observability/logger.ts';
 import { type Applications, applicationsSubquery, createApplications, parseApplications } from './applications.ts';
 import { type ContentRules, createContentRules } from './content-rules.ts';
 import { type ProjectSettings, parseProjectChange, parseStoredSettings, toProjectSettings, toSettingsJson } from './project-settings.ts';
@@ -49,7 +51,7 @@ export interface Projects {
 export interface ProjectsOptions {
   readonly database: Database;
   readonly clock: Clock;
-  readonly logger?: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
+  readonly logger?: Pick<Logger, 'warn'>;
   /** Called with the id of each project that any process changed. */
   readonly onChange?: (projectId: string) => void;
 }

@@ -1,8 +1,14 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createLogger, type Logger } from '../../src/observability/logger.ts';
+import { logFields } from '../../src/observability/log-fields.ts';
+import { createLogger } from '../../src/observability/logger.ts';
 
-function recorded(level: 'debug' | 'info' = 'info'): { logger: Logger; lines: string[] } {
+/** Any fields, to show what the logger does with them. */
+type OpenLogger = Record<'debug' | 'info' | 'warn' | 'error', (fields: Readonly<Record<string, unknown>>, message: string) => void>;
+
+function recorded(level: 'debug' | 'info' = 'info'): { logger: OpenLogger; lines: string[] } {
   const lines: string[] = [];
   return { lines, logger: createLogger({ level, destination: { write: (line) => lines.push(line) } }) };
 }
@@ -117,4 +123,17 @@ test('a line is valid JSON for any field values', () => {
       },
     ),
   );
+});
+
+test('docs/logs.md lists the fields of the log with their meaning, and each is in use', () => {
+  const root = join(import.meta.dirname, '../..');
+  const rows = Object.entries(logFields).map(([name, meaning]) => `| \`${name}\` | ${meaning} |`);
+  const page = readFileSync(join(root, 'docs/logs.md'), 'utf8');
+  expect(page.match(/^\| `\w+` \|.*$/gm)).toEqual(rows);
+  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts') && !name.endsWith('log-fields.ts'))
+    .map((name) => readFileSync(join(root, 'src', name), 'utf8'))
+    .filter((text) => /logger/i.test(text))
+    .join('\n');
+  expect(Object.keys(logFields).filter((name) => !new RegExp(`\\b${name}\\b`).test(sources))).toEqual([]);
 });

@@ -31,6 +31,8 @@ const { env, argv } = process;
 const crashes = new Set(JSON.parse(argv[2] ?? '[]') as readonly CrashPoint[]);
 const awaited = new Set(crashes);
 const logger = createLogger({ level: 'info' });
+/** Lines that only the test reads. */
+const report: (fields: Readonly<Record<string, unknown>>, message: string) => void = logger.info;
 const config = loadConfig(readConfigSource(env, 'worker'));
 const database = openServerDatabase({ connectionString: config.server.databaseUrl ?? '' });
 const running = new AsyncLocalStorage<Run>();
@@ -41,11 +43,11 @@ async function pass(point: string): Promise<void> {
   for (const crash of crashes) {
     if (crash.activity !== run.activity || crash.point !== point || (crash.projectId ?? run.projectId) !== run.projectId) continue;
     awaited.delete(crash);
-    logger.info({ ...crash, awaited: awaited.size }, 'at its crash point');
+    report({ ...crash, awaited: awaited.size }, 'at its crash point');
     if (awaited.size === 0) process.kill(process.pid, 'SIGKILL');
     return new Promise(() => undefined);
   }
-  logger.info({ activity: run.activity, point }, 'passed');
+  report({ activity: run.activity, point }, 'passed');
 }
 
 const tablesOf = (text: string): string[] =>
@@ -87,7 +89,7 @@ async function projectOf(input: object): Promise<string | null> {
 }
 
 function aroundActivities(activities: Activities): Activities {
-  logger.info({ activities: Object.keys(activities) }, 'activities');
+  report({ activities: Object.keys(activities) }, 'activities');
   const around = Object.entries(activities).map(([activity, work]: [string, (input: never) => Promise<unknown>]) => [
     activity,
     async (input: never) => {

@@ -1,5 +1,7 @@
 /** Sign-in with an identity provider: to the provider and back. */
+
 import { gatewayError } from '../../core/errors.ts';
+import type { Logger } from '../../observability/logger.ts';
 import type { People } from '../../people/people.ts';
 import { hostCookieName } from '../frame/cookies.ts';
 import type { ConsoleRoute, PageContent, PageRoute } from '../frame/route.ts';
@@ -8,9 +10,7 @@ import { decodeTransaction, encodeTransaction, type OidcClient, type OidcSetting
 import { failure, oidcPath } from './pages.ts';
 import type { StartSession } from './start-session.ts';
 
-export interface SignInLogger {
-  warn(fields: Readonly<Record<string, unknown>>, message: string): void;
-}
+export type SignInLogger = Pick<Logger, 'warn'>;
 
 interface OidcRouteDeps {
   readonly people: Pick<People, 'signIn'>;

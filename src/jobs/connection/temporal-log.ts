@@ -5,6 +5,7 @@
 import type { Logger, LogLevel, LogMetadata } from '@temporalio/common';
 import { LRUCache } from 'lru-cache';
 import { isObject } from '../../core/json/narrow.ts';
+import type { LogFields } from '../../observability/log-fields.ts';
 import type { Logger as GatewayLogger } from '../../observability/logger.ts';
 
 const repeatIntervalMs = 60_000;
@@ -53,9 +54,9 @@ function isNoise(message: string, metadata: LogMetadata | undefined): boolean {
 }
 
 /** Only fields that contain ids and names. */
-function pickFields(metadata: LogMetadata | undefined): Record<string, unknown> {
-  const fields: Record<string, unknown> = {};
-  for (const name of ['sdkComponent', 'workflowId', 'workflowType', 'activityType', 'attempt', 'runId', 'taskQueue']) {
+function pickFields(metadata: LogMetadata | undefined): LogFields {
+  const fields: { -readonly [Name in keyof LogFields]: unknown } = {};
+  for (const name of ['sdkComponent', 'workflowId', 'workflowType', 'activityType', 'attempt', 'runId', 'taskQueue'] as const) {
     if (metadata?.[name] !== undefined) fields[name] = metadata[name];
   }
   if (metadata?.['error'] !== undefined) fields['err'] = metadata['error'];

@@ -5,12 +5,14 @@
  * Erasures arrive by NOTIFY. Unfinished ones are read at the start; after a notification or a lost connection also those that began since the
  * last time, because an erasure does not wait for a process that was cut off for a minute. Failures are retried; every step may run twice.
  */
+
 import { createBackgroundLoop, type NextRun } from '../../core/background-loop.ts';
 import type { CallMetadata } from '../../core/call.ts';
 import { minIdAt } from '../../core/ids.ts';
 import { hashSubject } from '../../core/subject.ts';
 import type { Database } from '../../db/database.ts';
 import { toColumns } from '../../db/row-batches.ts';
+import type { Logger } from '../../observability/logger.ts';
 import { erasuresChannel } from './erase.ts';
 import type { LocalPurge } from './erasure-report.ts';
 import type { Tombstone } from './tombstones.ts';
@@ -25,7 +27,7 @@ export interface ErasureListenerOptions {
   readonly redactInFlight: (matches: (call: CallMetadata) => boolean) => number;
   /** Drains all journals on this host and deletes their records. False when records are left. */
   readonly drainJournals: (tombstones: readonly Tombstone[]) => Promise<boolean>;
-  readonly logger: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
+  readonly logger: Pick<Logger, 'warn'>;
   readonly retryMs?: number;
 }
 

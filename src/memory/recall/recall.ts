@@ -4,8 +4,10 @@
  * Never fails and never exceeds the deadline. The text search runs while the embedding is computed: its result is used when the vector is
  * late or fails; when the database is late too, the call continues without memories.
  */
+
 import type { Caller } from '../../core/call.ts';
 import { withTimeout } from '../../core/time-limit.ts';
+import type { Logger } from '../../observability/logger.ts';
 import type { TextVector } from '../text/vectors.ts';
 import { formatRecallBlock, type RecalledMemory } from './recall-block.ts';
 
@@ -28,7 +30,7 @@ export interface RecallDeps {
   /** Best first, without memories excluded from recall. */
   readonly findMemories: (query: MemoryQuery) => Promise<readonly RecalledMemory[]>;
   readonly deadlineMs: () => number;
-  readonly logger: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
+  readonly logger: Pick<Logger, 'warn'>;
 }
 
 export interface RecallRequest {

@@ -3,18 +3,20 @@
  *
  * Write decisions read the settings in their own transaction (`readMemorySettings`). `get` serves readers on the request path from a cache.
  */
+
 import { z } from 'zod';
 import { gatewayError } from '../../core/errors.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { createNotifiedCache } from '../../db/notified-cache.ts';
+import type { Logger } from '../../observability/logger.ts';
 import { signalBatches, triggerLearning } from '../triggers/learning-triggers.ts';
 
 export interface MemorySettingsOptions {
   readonly database: Database;
   readonly clock: Clock;
-  readonly logger?: { warn(fields: Readonly<Record<string, unknown>>, message: string): void };
+  readonly logger?: Pick<Logger, 'warn'>;
 }
 
 const channel = 'gateway_memory_settings';
