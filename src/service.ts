@@ -4,8 +4,8 @@
  * A start fails with a StartError of one sentence. A stop reverses the start's steps, each with its own timeout.
  */
 import { constants } from 'node:fs';
-import { access, mkdir } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { access, mkdir, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { App, Role } from './app.ts';
 import { publishAddress } from './cli/addresses.ts';
@@ -21,7 +21,7 @@ import { createLogger } from './observability/logger.ts';
 import { startTracing } from './observability/tracing-sdk.ts';
 import { runCluster } from './service/cluster.ts';
 import { createSharedDemoVendor, withDemoVendor } from './service/demo-vendor-config.ts';
-import { migrateSchema, openDatabase, verifySchema, waitForSchema } from './service/open-database.ts';
+import { migrateSchema, openDatabase, startSchemaCheck, withoutConnectionErrors } from './service/open-database.ts';
 import type { ServiceHost } from './service/service-host.ts';
 import { StartError, wrapStartError } from './service/start-error.ts';
 
@@ -80,7 +80,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   const database = await openDatabase(loaded, logger);
   started.push({ name: 'database', timeoutMs: 2_000, stop: () => database.close() });
   if (role === 'start') await migrateSchema(database);
-  let isSchemaVerified = role === 'start' || (await verifySchema(database));
+  const schema = role === 'start' ? null : await startSchemaCheck(database, logger);
 
   const completeConfig = createConfigCompleter(role, host, started);
   const config = await completeConfig(loaded);
@@ -90,10 +90,11 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     `the admin token of ${dataDir} cannot be read`,
     readOrCreateAdminToken(loaded.adminToken, dataDir),
   );
-  const startupBlockers = (): string[] => (isSchemaVerified ? [] : ['the database has not been reached yet']);
+  const startupBlockers = (): string[] => (schema === null || schema.isVerified() ? [] : ['the database has not been reached yet']);
   // Most of a start is loading the app: errors of the configuration and the database are reported without it, and a cluster's parent has none.
   const { createApp } = await import('./app.ts');
-  const creating = createApp({ role, config, database, logger, dataDir, adminToken, environment: host.env, startupBlockers });
+  const appLogger = schema === null ? logger : withoutConnectionErrors(logger, schema);
+  const creating = createApp({ role, config, database, logger: appLogger, dataDir, adminToken, environment: host.env, startupBlockers });
   const app = await wrapStartError(`the data directory ${dataDir} or the database cannot be used`, creating);
   started.push({ name: 'app', timeoutMs: 33_000, stop: () => app.close() });
 
@@ -118,21 +119,34 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   (clusterWorker?.onReload ?? host.onReload)(() => void tryReload(reload, logger));
   if (clusterWorker) clusterWorker.reportListening(url);
   else logger.info({ url, role }, 'listening');
-  if (isSchemaVerified) return { app, watching: Promise.resolve() };
-  logger.warn({}, 'database unavailable; retrying');
-  const watching = waitForSchema(database, host.stopping).then(() => {
-    isSchemaVerified = true;
-    logger.info({}, 'database recovered');
-  });
-  return { app, watching };
+  return { app, watching: schema?.wait(host.stopping) ?? Promise.resolve() };
 }
 
 async function prepareDataDir(dataDir: string): Promise<void> {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await makeFolders(dataDir);
+    if (!(await stat(dataDir)).isDirectory()) throw new Error('it is not a directory');
     await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
     throw new StartError(`the data directory ${dataDir} cannot be used: ${errorSummary(cause)}`, { cause });
+  }
+}
+
+/** Not `recursive`: with that Node never returns where the kernel refuses with ENOENT, as below /proc. */
+async function makeFolders(folder: string): Promise<void> {
+  const make = async (): Promise<void> => {
+    await mkdir(folder, { mode: 0o700 });
+  };
+  try {
+    await make();
+  } catch (error) {
+    if (errorCode(error) === 'EEXIST') return;
+    if (errorCode(error) !== 'ENOENT') throw error;
+    await makeFolders(dirname(folder));
+    await make().catch((again: unknown) => {
+      // Another process has created it meanwhile.
+      if (errorCode(again) !== 'EEXIST') throw again;
+    });
   }
 }
 

@@ -9,7 +9,7 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorCode, errorMessage } from '../core/error-messages.ts';
+import { errorCode, errorMessage, errorSummary } from '../core/error-messages.ts';
 import { buildIndexes, type IndexDefinition, parseIndexes } from './concurrent-indexes.ts';
 import type { Database, Queries } from './database.ts';
 import { tryLockGlobal } from './locks.ts';
@@ -39,7 +39,9 @@ export async function migrate(database: Database, folder: URL = migrationsFolder
   const deadline = performance.now() + lockTimeoutMs;
   let applied = 0;
   for (;;) {
-    const step = await database.transaction((tx) => applyNext(database, tx, migrations)).catch(retryDeadlock);
+    const step = await database
+      .transaction((tx) => applyNext(database, tx, migrations))
+      .catch((error: unknown) => retryDeadlock(database, error));
     if (step === 'done') return { applied };
     if (step === 'applied') applied += 1;
     else if (performance.now() < deadline) await sleep(lockRetryMs);
@@ -48,9 +50,31 @@ export async function migrate(database: Database, folder: URL = migrationsFolder
 }
 
 /** Running servers may lock the tables of a migration in another order. */
-function retryDeadlock(error: unknown): 'locked' {
+async function retryDeadlock(database: Database, error: unknown): Promise<'locked'> {
   if (error instanceof SchemaError && errorCode(error.cause) === '40P01') return 'locked';
+  if (error instanceof SchemaError) await explainMissingExtension(database, error.cause);
   throw error;
+}
+
+/** Throws when the cause is that pgvector cannot be created, as most roles may not do. */
+async function explainMissingExtension(database: Database, cause: unknown): Promise<void> {
+  if (!/extension "vector"/.test(errorMessage(cause))) return;
+  if (errorCode(cause) !== '42501')
+    throw new SchemaError(`the database server lacks pgvector 0.8 or newer; install it there: ${errorSummary(cause)}`, { cause });
+  const { name, role } = await readDatabaseNames(database);
+  throw new SchemaError(
+    `the extension vector is missing in the database ${name}, and the role ${role} may not create it; run in this database, as a superuser: CREATE EXTENSION vector; then run gateway migrate again`,
+    { cause },
+  );
+}
+
+async function readDatabaseNames(database: Database): Promise<{ name: string; role: string; hasVector: boolean }> {
+  const [row] = await database.query<{ name: string; role: string; hasVector: boolean }>(
+    `select current_database() as name, current_user as role,
+            exists (select from pg_extension where extname = 'vector') as "hasVector"`,
+  );
+  if (!row) throw new Error('the database did not respond with its name');
+  return row;
 }
 
 /** Throws SchemaError unless the schema has every migration of this server and still supports it. */
@@ -61,7 +85,11 @@ export async function checkSchema(database: Database, folder: URL = migrationsFo
   const applied = new Set(rows.map((row) => row.version));
   const missing = migrations.filter((migration) => !applied.has(migration.version));
   if (missing.length > 0) {
-    throw new SchemaError(`the database lacks migration ${missing.map((migration) => migration.name).join(', ')}; run: gateway migrate`);
+    const { name, hasVector } = await readDatabaseNames(database);
+    const first = hasVector ? '' : ` (and before it in the database ${name}, as a superuser: CREATE EXTENSION vector;)`;
+    const names = missing.map((migration) => migration.name);
+    const list = names.length > 3 ? `${names[0]} and ${names.length - 1} more` : names.join(', ');
+    throw new SchemaError(`the database lacks migration ${list}; run: gateway migrate${first}`);
   }
   rejectUnsupportedSchema(rows, migrations);
 }

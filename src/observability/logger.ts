@@ -115,5 +115,8 @@ function serializeError(error: unknown, depth = 0): unknown {
     ...code,
     stack,
     ...(cause === undefined || depth === maxCauses ? {} : { cause: serializeError(cause, depth + 1) }),
+    ...('errors' in error && Array.isArray(error.errors) && depth < maxCauses
+      ? { errors: error.errors.slice(0, maxCauses).map((each) => serializeError(each, depth + 1)) }
+      : {}),
   };
 }

@@ -33,25 +33,55 @@ export async function migrateSchema(database: Database): Promise<{ applied: numb
   }
 }
 
-/**
- * Waits until the database can be reached, then verifies its schema. `serve` and `worker` do not migrate: an unsupported schema ends the
- * process, an unreachable database does not.
- */
-export async function waitForSchema(database: Database, stopping: AbortSignal): Promise<void> {
-  while (!stopping.aborted) {
-    await pause(schemaRetryMs, stopping);
-    if (stopping.aborted || (await verifySchema(database))) return;
-  }
+/** A schema that is verified as soon as the database can be reached. */
+export interface SchemaCheck {
+  isVerified(): boolean;
+  /** Resolves when the schema is verified or the signal is aborted. Throws StartError. */
+  wait(stopping: AbortSignal): Promise<void>;
 }
 
-/** Verifies the schema. False when the database cannot be reached; throws StartError when the schema is not supported. */
-export async function verifySchema(database: Database): Promise<boolean> {
+/**
+ * Verifies the schema once, and again every second while the database cannot be reached. `serve` and `worker` do not migrate: an unsupported
+ * schema ends the process, an unreachable database does not. Throws StartError.
+ */
+export async function startSchemaCheck(database: Database, logger: Logger): Promise<SchemaCheck> {
+  let obstacle = '';
+  const verify = async (): Promise<void> => {
+    const reason = await findObstacle(database);
+    if (reason !== null && reason !== obstacle) logger.error({ reason }, 'database unavailable; retrying');
+    if (reason === null && obstacle !== '') logger.info({}, 'database recovered');
+    obstacle = reason ?? '';
+  };
+  await verify();
+  return {
+    isVerified: () => obstacle === '',
+    async wait(stopping) {
+      while (obstacle !== '' && !stopping.aborted) {
+        await pause(schemaRetryMs, stopping);
+        if (!stopping.aborted) await verify();
+      }
+    },
+  };
+}
+
+/** A logger that drops failures to connect while the schema is not verified: `startSchemaCheck` has logged the reason, once for all modules. */
+export function withoutConnectionErrors(logger: Logger, schema: SchemaCheck): Logger {
+  const dropping =
+    (write: Logger['warn']): Logger['warn'] =>
+    (fields, message) => {
+      if (schema.isVerified() || !isConnectionError(fields.err)) write(fields, message);
+    };
+  return { debug: logger.debug, info: logger.info, warn: dropping(logger.warn), error: dropping(logger.error) };
+}
+
+/** Verifies the schema. Why the database cannot be reached, null when it can; throws StartError when the schema is not supported. */
+async function findObstacle(database: Database): Promise<string | null> {
   try {
     await checkSchema(database);
-    return true;
+    return null;
   } catch (cause) {
     if (cause instanceof SchemaError) throw new StartError(cause.message, { cause });
-    if (isConnectionError(cause)) return false;
+    if (isConnectionError(cause)) return errorSummary(cause) || 'it does not respond';
     throw new StartError(`the schema of the database cannot be read: ${errorSummary(cause)}`, { cause });
   }
 }

@@ -54,6 +54,14 @@ test('errors are written with message, code and causes', () => {
   });
 });
 
+test('an aggregate error is written with each of its errors', () => {
+  const { logger, lines } = recorded();
+  logger.error({ err: new AggregateError([new Error('first'), new Error('second')], 'all failed') }, 'failed');
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    err: { message: 'all failed', errors: [{ message: 'first' }, { message: 'second' }] },
+  });
+});
+
 test('an error that is its own cause is written', () => {
   const { logger, lines } = recorded();
   const err = new Error('again');

@@ -9,7 +9,7 @@ import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf, root } from '../support/gateway-process.ts';
-import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createTestDatabase, describePostgres, runAsAdmin } from '../support/postgres.ts';
 import { run } from '../support/run.ts';
 import { unusedPort } from '../support/unused-port.ts';
 
@@ -131,7 +131,18 @@ describe('every error is one line, with exit status 1', () => {
   const main = join(root, 'src', 'main.ts');
 
   it.each<[string, string, Record<string, string>, RegExp]>([
-    ['a data directory that is a file', 'start', { GATEWAY_DATA_DIR: 'file' }, /^gateway: the data directory \S+\/file cannot be used: /],
+    [
+      'a data directory that is a file',
+      'start',
+      { GATEWAY_DATA_DIR: 'file' },
+      /^gateway: the data directory \S+\/file cannot be used: it is not a directory$/,
+    ],
+    [
+      'one that the system does not let anybody create',
+      'start',
+      { GATEWAY_DATA_DIR: '/proc/x/data' },
+      /^gateway: the data directory \/proc\/x\/data cannot be used: ENOENT/,
+    ],
     ['one below a file', 'start', { GATEWAY_DATA_DIR: 'file/data' }, /^gateway: the data directory \S+\/file\/data cannot be used: /],
     ['one that may not be read', 'start', { GATEWAY_DATA_DIR: 'closed' }, /^gateway: the data directory \S+\/closed cannot be used: /],
     [
@@ -196,7 +207,8 @@ describePostgres('on a database server', () => {
     return processes.start('serve', { home, env: { DATABASE_URL: url, GATEWAY_STOP_DELAY_SECONDS: String(stopDelaySeconds) } });
   };
   const readinessOf = async ({ url }: GatewayProcess): Promise<number> => (await fetch(`${url}/readyz`)).status;
-  const lacksSchema = /^gateway: the database lacks migration 0001_\w+.*; run: gateway migrate$/;
+  const lacksSchema =
+    /^gateway: the database lacks migration 0001_\w+.*; run: gateway migrate \(and before it in the database gateway_test_\w+, as a superuser: CREATE EXTENSION vector;\)$/;
 
   it('serve on a database without the schema reports it in one line', async () => {
     await expectComplaint(await startServe(databaseUrl), lacksSchema);
@@ -210,6 +222,40 @@ describePostgres('on a database server', () => {
       expect(await gateway.exited).toBe(1);
       expect(gateway.stderr().trimEnd().split('\n')).toEqual([expect.stringMatching(lacksSchema)]);
     }));
+
+  it('serve with a wrong role or password logs the reason in one line, without the password', async () => {
+    const url = new URL(databaseUrl);
+    url.username = 'nobody';
+    url.password = 'hunter2-the-password';
+    const gateway = await startServe(url.href);
+    expect(await readinessOf(gateway)).toBe(503);
+    expect(await gateway.end('SIGTERM')).toBe(0);
+    const reason = 'role "nobody" does not exist';
+    expect(gateway.logs().filter((line) => JSON.stringify(line).includes('nobody'))).toEqual([
+      expect.objectContaining({ level: 'error', reason, msg: 'database unavailable; retrying' }),
+      expect.objectContaining({ level: 'warn', err: reason, msg: 'LISTEN connection failed; retrying' }),
+    ]);
+    expect(gateway.stdout()).not.toMatch(/hunter2|database recovered/);
+  });
+
+  it('migrate by a role that may not create the extension says in one line what to run', async () => {
+    const role = `role_of_${new URL(databaseUrl).pathname.slice(1)}`;
+    await runAsAdmin(databaseUrl, `create role ${role} login`);
+    try {
+      await runAsAdmin(databaseUrl, `grant create on schema public to ${role}`);
+      const url = new URL(databaseUrl);
+      url.username = role;
+      const migration = await processes.start('migrate', { home: await processes.home('empty'), env: { DATABASE_URL: url.href } });
+      const name = url.pathname.slice(1);
+      await expectComplaint(
+        migration,
+        `the extension vector is missing in the database ${name}, and the role ${role} may not create it; run in this database, as a superuser: CREATE EXTENSION vector; then run gateway migrate again`,
+      );
+    } finally {
+      await runAsAdmin(databaseUrl, `drop owned by ${role}`);
+      await runAsAdmin(databaseUrl, `drop role ${role}`);
+    }
+  });
 
   it('migrate creates the schema, and does nothing the second time', async () => {
     const migrate = async (): Promise<string> => {

@@ -35,7 +35,8 @@ export async function withPostgres<Result>(work: (url: string) => Promise<Result
   }
 }
 
-async function runAsAdmin(adminUrl: string, statement: string): Promise<void> {
+/** Runs a statement at an administrator's address. */
+export async function runAsAdmin(adminUrl: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl, connectionTimeoutMillis: 10_000 });
   await client.connect();
   try {
