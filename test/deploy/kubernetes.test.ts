@@ -1,0 +1,153 @@
+/** The manifests of docs/kubernetes.md, against the code: they parse, name each other, and hold settings that the service accepts. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { parse, parseAllDocuments } from 'yaml';
+import type { Command } from '../../src/config/environment.ts';
+import { loadConfig } from '../../src/config/load.ts';
+import { readDockerfile } from '../support/dockerfile.ts';
+import { root } from '../support/gateway-process.ts';
+
+interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string };
+  readonly periodSeconds: number;
+  readonly failureThreshold: number;
+}
+
+interface PodTemplate {
+  readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+  readonly spec: {
+    readonly terminationGracePeriodSeconds?: number;
+    readonly securityContext: { readonly runAsNonRoot: boolean; readonly runAsUser: number; readonly fsGroup: number };
+    readonly containers: readonly {
+      readonly image: string;
+      readonly args: readonly [Command];
+      readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
+      readonly env?: readonly { readonly name: string; readonly value: string }[];
+      readonly envFrom: readonly { readonly secretRef?: { readonly name: string }; readonly configMapRef?: { readonly name: string } }[];
+      readonly startupProbe?: Probe;
+      readonly livenessProbe?: Probe;
+      readonly readinessProbe?: Probe;
+      readonly resources: { readonly limits: { readonly memory: string; readonly cpu?: string } };
+      readonly securityContext: { readonly readOnlyRootFilesystem: boolean; readonly allowPrivilegeEscalation: boolean };
+      readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+    }[];
+    readonly volumes: readonly { readonly name: string; readonly configMap?: { readonly name: string } }[];
+  };
+}
+
+interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly stringData?: Readonly<Record<string, string>>;
+  readonly spec?: {
+    readonly template?: PodTemplate;
+    readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>>; readonly app?: string };
+    readonly serviceName?: string;
+    readonly ports?: readonly { readonly targetPort: string }[];
+    readonly volumeClaimTemplates?: readonly { readonly metadata: { readonly name: string } }[];
+  };
+}
+
+const page = readFileSync(join(root, 'docs/kubernetes.md'), 'utf8');
+const blocks = [...page.matchAll(/^```yaml\n(.*?)^```$/gms)].map((match) => match[1] ?? '');
+const documents = blocks.flatMap((block) => parseAllDocuments(block));
+const manifests = documents.map((document) => document.toJS() as Manifest);
+const image = readDockerfile();
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { readonly version: string };
+const workloads = manifests.flatMap(({ kind, metadata: { name }, spec }) => {
+  const [container] = spec?.template?.spec.containers ?? [];
+  return spec?.template && container
+    ? [{ kind, name, spec, pod: spec.template.spec, labels: spec.template.metadata.labels, container }]
+    : [];
+});
+const find = (kind: string, name: string): Manifest | undefined =>
+  manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
+
+describe('the manifests of docs/kubernetes.md', () => {
+  test('parse, and are the objects that the page names', () => {
+    expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
+    expect(manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
+      ...['Secret gateway', 'ConfigMap gateway', 'ConfigMap gateway-yaml', `Job gateway-migrate-${version.replaceAll('.', '-')}`],
+      ...['StatefulSet gateway', 'Service gateway-pods', 'Service gateway', 'PodDisruptionBudget gateway', 'Deployment gateway-worker'],
+    ]);
+    const named = [...page.matchAll(/job\/([\w-]+)/g)].map((match) => match[1]);
+    expect(new Set(named)).toEqual(new Set([`gateway-migrate-${version.replaceAll('.', '-')}`]));
+  });
+
+  test('have selectors, services and volumes that exist', () => {
+    const labels = new Set(workloads.map((workload) => workload.labels.app));
+    for (const { spec } of manifests) {
+      const app = spec?.selector?.matchLabels?.app ?? spec?.selector?.app;
+      if (app !== undefined) expect(labels).toContain(app);
+    }
+    for (const { spec, pod, container } of workloads) {
+      if (spec.serviceName !== undefined) expect(find('Service', spec.serviceName)).toBeDefined();
+      const volumes = [...pod.volumes.map(({ name }) => name), ...(spec.volumeClaimTemplates ?? []).map(({ metadata }) => metadata.name)];
+      expect(container.volumeMounts.map(({ name }) => name).toSorted()).toEqual(volumes.toSorted());
+      for (const { configMap } of pod.volumes) if (configMap) expect(find('ConfigMap', configMap.name)).toBeDefined();
+    }
+  });
+
+  test('run the commands of this version, as the user of the image, on its port and with its data directory', () => {
+    expect(workloads.map(({ container }) => container.args)).toEqual([['migrate'], ['serve'], ['worker']]);
+    for (const { pod, container } of workloads) {
+      expect(container.image).toBe(`registry.example.com/model-gateway:${version}`);
+      expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, runAsUser: 1000, fsGroup: 1000 });
+      expect(container.securityContext).toMatchObject({ readOnlyRootFilesystem: true, allowPrivilegeEscalation: false });
+      expect(container.resources.limits.memory).toMatch(/^\d+[GM]i$/);
+      const [command] = container.args;
+      if (command === 'migrate') continue;
+      expect(container.ports).toEqual([{ name: 'http', containerPort: Number(image.env.PORT) }]);
+      expect(container.volumeMounts.map(({ mountPath }) => mountPath)).toContain(image.env.GATEWAY_DATA_DIR);
+    }
+  });
+
+  test('restart on /healthz and send calls on /readyz, paths that every process serves', () => {
+    const server = readFileSync(join(root, 'src/http/server.ts'), 'utf8');
+    for (const { container } of workloads.slice(1)) {
+      const { startupProbe, livenessProbe, readinessProbe } = container;
+      for (const probe of [startupProbe, livenessProbe, readinessProbe]) {
+        expect(probe?.httpGet.port).toBe('http');
+        expect(server).toContain(`app.get('${probe?.httpGet.path}', `);
+      }
+      expect([startupProbe, livenessProbe, readinessProbe].map((probe) => probe?.httpGet.path)).toEqual([
+        '/healthz',
+        '/healthz',
+        '/readyz',
+      ]);
+    }
+  });
+
+  test('give a process the time to stop that it needs, and the probe the time to notice', () => {
+    for (const { pod, container } of workloads.slice(1)) {
+      const delay = Number(container.env?.find(({ name }) => name === 'GATEWAY_STOP_DELAY_SECONDS')?.value ?? 0);
+      expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(delay + 35);
+      const { periodSeconds = 0, failureThreshold = 0 } = container.readinessProbe ?? {};
+      if (delay > 0) expect(periodSeconds * failureThreshold).toBeLessThan(delay);
+    }
+  });
+
+  test('hold settings that exist and that each process accepts together', () => {
+    const settings = readdirSync(join(root, 'src/config')).map((file) => readFileSync(join(root, 'src/config', file), 'utf8'));
+    for (const { container } of workloads) {
+      const sources = container.envFrom.map(({ secretRef, configMapRef }) =>
+        secretRef ? find('Secret', secretRef.name)?.stringData : find('ConfigMap', configMapRef?.name ?? '')?.data,
+      );
+      const own = Object.fromEntries((container.env ?? []).map(({ name, value }) => [name, value]));
+      const env: Record<string, string> = Object.assign({}, image.env, ...sources, own);
+      for (const name of Object.keys(env))
+        if (!(name in image.env)) expect([name, settings.join('')]).toEqual([name, expect.stringContaining(name)]);
+      const fileName = env.GATEWAY_CONFIG ?? '';
+      const [, folder = '', file = ''] = /^(.*)\/([^/]+)$/.exec(fileName) ?? [];
+      expect(container.volumeMounts.map(({ mountPath }) => mountPath)).toContain(folder);
+      const fileText = find('ConfigMap', 'gateway-yaml')?.data?.[file] ?? '';
+      expect(parse(fileText)).toHaveProperty('providers');
+      const config = loadConfig({ env, fileText, fileName, command: container.args[0] });
+      expect(config.temporal.mode).toBe('external');
+      expect([...Object.keys(config.providers)]).toEqual(['openai']);
+    }
+  });
+});

@@ -1,0 +1,47 @@
+/** What the tests need of the Dockerfile. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from './gateway-process.ts';
+
+export interface Dockerfile {
+  readonly text: string;
+  /** Base images of the stages. */
+  readonly from: readonly string[];
+  /** Paths of the repository in the last stage, in /gateway. */
+  readonly copied: readonly string[];
+  /** Environment of the last stage. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly entrypoint: readonly string[];
+  readonly command: readonly string[];
+  /** Every instruction, with continued lines joined. */
+  readonly instructions: readonly string[];
+}
+
+export function readDockerfile(): Dockerfile {
+  const text = readFileSync(join(root, 'Dockerfile'), 'utf8');
+  const instructions = text
+    .replace(/^#.*\n/gm, '')
+    .replace(/\s*\\\n\s*/g, ' ')
+    .split('\n')
+    .filter((line) => line !== '');
+  const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')));
+  const arrayOf = (name: string): string[] => JSON.parse(last.find((line) => line.startsWith(`${name} [`))?.slice(name.length) ?? '[]');
+  const copies = instructions.filter((line) => line.startsWith('COPY ') && !line.includes('--from='));
+  return {
+    text,
+    from: instructions.filter((line) => line.startsWith('FROM ')).map((line) => line.split(' ')[1] ?? ''),
+    copied: [
+      'node_modules',
+      ...new Set(copies.flatMap((line) => line.split(' ').slice(1, -1)).filter((path) => path !== 'package-lock.json')),
+    ],
+    env: Object.fromEntries(
+      last
+        .filter((line) => line.startsWith('ENV '))
+        .flatMap((line) => line.slice('ENV '.length).split(' '))
+        .map((pair) => pair.split('=', 2) as [string, string]),
+    ),
+    entrypoint: arrayOf('ENTRYPOINT'),
+    command: arrayOf('CMD'),
+    instructions,
+  };
+}
