@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 
 const root = join(import.meta.dirname, '..');
-const folders = ['docs', 'src', 'workflows', 'activities', 'scripts', 'test'];
+const folders = ['deploy', 'docs', 'src', 'workflows', 'activities', 'scripts', 'test'];
 const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'gateway.example.yaml', 'docker-compose.yml', 'Dockerfile'];
 /** Generated, recorded, or immutable once applied: migrations are compared by checksum at start. */
 const excluded = /^(?:docs\/api\/openapi\.json|src\/db\/migrations\/|test\/fixtures\/|test\/language\.test\.ts$)/;
@@ -150,7 +150,7 @@ function readFiles(): { path: string; text: string }[] {
   const paths = folders.flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name).replaceAll('\\', '/')),
   );
-  return [...pages, ...paths.filter((path) => /\.(?:md|ts|js)$/.test(path) && !excluded.test(path))].map((path) => ({
+  return [...pages, ...paths.filter((path) => /\.(?:md|ts|js|cfg|sh)$/.test(path) && !excluded.test(path))].map((path) => ({
     path,
     text: readFileSync(join(root, path), 'utf8'),
   }));

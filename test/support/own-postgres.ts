@@ -11,5 +11,10 @@ export function describeOwnPostgres(title: string, tests: () => void): void {
 
 /** The caller stops it. */
 export async function startOwnPostgres(): Promise<PostgresServer> {
-  return startPostgres(bin ?? (await ensurePostgres()), { keepsCommits: true });
+  return startPostgres(await postgresPrograms(), { keepsCommits: true });
+}
+
+/** The folder of the server's programs. */
+export async function postgresPrograms(): Promise<string> {
+  return bin ?? (await ensurePostgres());
 }

@@ -1,0 +1,164 @@
+/** What a reader of docker-compose.yml and the Dockerfile relies on. test/service/compose.test.ts runs them. */
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { DCLinter } from 'dclint';
+import { validate } from 'dockerfile-utils';
+import { type ComposeService, composeSecrets, readCompose, serviceOf } from '../support/compose.ts';
+import { readDockerfile } from '../support/dockerfile.ts';
+import { root } from '../support/gateway-process.ts';
+
+const compose = readCompose();
+const services = Object.entries(compose.services);
+const image = readDockerfile();
+const version: string = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
+const text = readFileSync(join(root, 'docker-compose.yml'), 'utf8');
+
+const isJob = ({ restart }: ComposeService): boolean => restart?.startsWith('on-failure') ?? false;
+const namesWhere = (condition: (service: ComposeService) => boolean): string[] =>
+  services.filter(([, service]) => condition(service)).map(([name]) => name);
+
+describe('docker-compose.yml', () => {
+  test("fits Compose's schema, and the linter finds nothing", async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'gateway-compose-'));
+    try {
+      const file = join(folder, 'docker-compose.yml');
+      writeFileSync(file, JSON.stringify(compose, null, 2));
+      // Not of these rules: the image is built and named, the order is the reader's, and the file is JSON here.
+      const off = ['no-build-and-image', 'no-quotes-in-volumes', 'require-quotes-in-ports', ...ordering].map((rule) => [rule, 0] as const);
+      const linter = new DCLinter({ rules: Object.fromEntries(off), quiet: true, debug: false, exclude: [] });
+      // The package's types import without extensions, which TypeScript does not resolve.
+      const found = linter.lintFiles([file], false) as readonly { messages: readonly { rule: string; message: string }[] }[];
+      expect(found.flatMap(({ messages }) => messages.map(({ rule, message }) => `${rule}: ${message}`))).toEqual([]);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
+  test.each(Object.keys(composeSecrets))('%s has no default: without it Compose stops with a sentence', (name) => {
+    expect(() => readCompose({ ...composeSecrets, [name]: '' })).toThrow(
+      `required variable ${name} is missing a value: set ${name} in .env`,
+    );
+  });
+
+  test('holds no secret itself', () => {
+    const own = readCompose(Object.fromEntries(Object.keys(composeSecrets).map((name) => [name, `<${name}>`])));
+    const secrets = Object.values(own.services).flatMap(({ environment = {} }) =>
+      Object.entries(environment).filter(([name]) => /PASSWORD|PWD|TOKEN|SECRET|KEY|DATABASE_URL/.test(name)),
+    );
+    expect(secrets.length).toBeGreaterThan(5);
+    expect(secrets.filter(([, value]) => !/<\w+>/.test(String(value)))).toEqual([]);
+  });
+
+  test('every service has an exact version, limits, no capability, no way to gain one, and a root that cannot be written', () => {
+    expect(services.filter(([, service]) => !/^[\w./-]+:v?\d+\.\d+\.\d+[\w.-]*$/.test(service.image)).map(([name]) => name)).toEqual([]);
+    for (const [name, service] of services) {
+      const { read_only, cap_drop, cap_add = [], security_opt, logging, deploy } = service;
+      expect({ name, read_only, cap_drop, cap_add, security_opt }).toEqual({
+        ...{ name, read_only: true, cap_drop: ['ALL'], cap_add: [] },
+        security_opt: ['no-new-privileges:true'],
+      });
+      expect(Object.keys(deploy?.resources.limits ?? {}).toSorted()).toEqual(['cpus', 'memory', 'pids']);
+      expect(Object.keys(logging?.options ?? {})).toEqual(['max-size', 'max-file']);
+    }
+  });
+
+  test('every service that keeps running has a health check, and jobs have none', () => {
+    expect(namesWhere((service) => !isJob(service) && !service.healthcheck?.test)).toEqual([]);
+    expect(namesWhere((service) => isJob(service) && service.healthcheck?.test !== undefined && !service.healthcheck.disable)).toEqual([]);
+  });
+
+  test('publishes ports on the loopback address only', () => {
+    const ports = services.flatMap(([, service]) => service.ports ?? []);
+    expect(ports).toContain('127.0.0.1:8080:8080');
+    expect(ports.filter((port) => !port.startsWith('127.0.0.1:'))).toEqual([]);
+  });
+
+  test('a service shares a network with every service that it names, and PostgreSQL has no way out', () => {
+    const networksOf = (name: string): readonly string[] => compose.services[name]?.networks ?? [];
+    const unreachable = services.flatMap(([name, service]) => {
+      const settings = JSON.stringify([service.environment, service.command]);
+      const named = Object.keys(compose.services).filter((other) => new RegExp(`(?:@|endpoint |")${other}(?::\\d|"| )`).test(settings));
+      return named
+        .filter((other) => !networksOf(name).some((network) => networksOf(other).includes(network)))
+        .map((other) => [name, other]);
+    });
+    expect(unreachable).toEqual([]);
+    expect(networksOf('postgres').map((name) => compose.networks[name])).toEqual([{ internal: true }]);
+  });
+
+  test('every mounted file exists, scripts can be executed, and every named volume is declared', () => {
+    const sources = services.flatMap(([, { volumes = [] }]) => volumes.map((volume) => volume.split(':')[0] ?? ''));
+    const files = sources.filter((source) => source.startsWith('./'));
+    expect(files.length).toBeGreaterThan(2);
+    expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
+    expect(files.filter((file) => file.endsWith('.sh') && (statSync(join(root, file)).mode & 0o111) === 0)).toEqual([]);
+    const named = new Set(sources.filter((source) => /^\w/.test(source)));
+    expect([...named].toSorted()).toEqual(Object.keys(compose.volumes).toSorted());
+  });
+
+  test('the replicas are alike but for the volume of their journal', () => {
+    const [one, two] = ['gateway-1', 'gateway-2'].map((name) => serviceOf(compose, name));
+    const journals = [one, two].map((replica) => replica?.volumes?.find((volume) => volume.endsWith(':/data')));
+    expect(new Set(journals).size).toBe(2);
+    expect({ ...one, volumes: [] }).toEqual({ ...two, volumes: [] });
+    expect(namesWhere(({ volumes = [] }) => volumes.some((volume) => journals.includes(volume)))).toEqual(['gateway-1', 'gateway-2']);
+  });
+
+  test('a replica is not ready for longer than the proxy needs to notice, and is killed after it has stopped', () => {
+    const proxy = readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
+    const millisecondsOf = (name: string): number => Number(new RegExp(` ${name} (\\d+)ms`).exec(proxy)?.[1]);
+    const noticed = millisecondsOf('inter') + millisecondsOf('fastinter');
+    const { environment, stop_grace_period } = serviceOf(compose, 'gateway-1');
+    const delay = Number(environment?.GATEWAY_STOP_DELAY_SECONDS);
+    expect(noticed).toBeLessThan((delay * 1_000) / 2);
+    // docs/architecture/processes.md#stop: running calls 20 s, cancelled calls 2 s, drain 5 s, leases 2 s.
+    expect(Number.parseInt(stop_grace_period ?? '', 10)).toBeGreaterThan(delay + 20 + 2 + 5 + 2);
+    for (const name of ['gateway-1', 'gateway-2']) expect(proxy).toContain(`server ${name} ${name}:${image.env.PORT}\n`);
+  });
+});
+
+const ordering = [
+  'services-alphabetical-order',
+  'service-keys-order',
+  'service-dependencies-alphabetical-order',
+  'top-level-properties-order',
+].concat(['service-ports-alphabetical-order']);
+
+describe('Dockerfile', () => {
+  test('the linter finds nothing', () => {
+    expect(validate(image.text)).toEqual([]);
+  });
+
+  test('every stage uses the Node of .nvmrc', () => {
+    const node = readFileSync(join(root, '.nvmrc'), 'utf8').trim();
+    expect(new Set(image.from)).toEqual(new Set([`node:${node}-bookworm-slim`]));
+    expect(image.text).toContain(`image.base.name="docker.io/library/node:${node}-bookworm-slim"`);
+  });
+
+  test('image, label and tag have the version of package.json', () => {
+    expect(image.instructions).toContain(`ARG VERSION=${version}`);
+    expect(image.instructions.join('\n')).toContain('org.opencontainers.image.version="$VERSION"');
+    expect(serviceOf(compose, 'gateway-1').image).toBe(`model-gateway:${version}`);
+  });
+
+  test('copies what exists and .dockerignore lets pass, and nothing else is sent to the builder', () => {
+    const ignored = readFileSync(join(root, '.dockerignore'), 'utf8').trim().split('\n');
+    expect(ignored[0]).toBe('*');
+    const sent = ignored.slice(1).map((line) => line.slice(1));
+    const copied = [...image.copied.filter((path) => path !== 'node_modules'), 'package-lock.json'];
+    expect(sent.toSorted()).toEqual(copied.toSorted());
+    expect(sent.filter((path) => !existsSync(join(root, path)))).toEqual([]);
+    expect(readdirSync(join(root, 'src'))).toContain('main.ts');
+  });
+
+  test('runs as a user that is not root, with the journal in a volume', () => {
+    expect(image.instructions.findLast((line) => line.startsWith('USER '))).toBe('USER node');
+    expect(image.instructions).toContain(`VOLUME ${image.env.GATEWAY_DATA_DIR}`);
+    expect(image.instructions).toContain(`EXPOSE ${image.env.PORT}`);
+    expect(image.instructions).toContain('STOPSIGNAL SIGTERM');
+    expect(text).toContain(`127.0.0.1}:${image.env.PORT}:${image.env.PORT}`);
+  });
+});

@@ -1,0 +1,178 @@
+/** docker-compose.yml, without containers: the proxy, two replicas and a worker, through a rolling restart and a kill -9 under load. */
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import pg from 'pg';
+import { composeSecrets } from '../support/compose.ts';
+import { type ComposeRun, createComposeRun } from '../support/compose-run.ts';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import type { GatewayProcess } from '../support/gateway-process.ts';
+import { ensureHaproxy, type Haproxy } from '../support/haproxy.ts';
+import { describeOwnPostgres } from '../support/own-postgres.ts';
+
+const haproxy = await ensureHaproxy().catch(() => null);
+
+interface Call {
+  readonly taskId: string;
+  readonly startedAt: number;
+  /** The whole response arrived, and it is the vendor's. */
+  readonly isAnswered: boolean;
+  readonly failure: string | null;
+}
+
+(haproxy === null && process.env.CI !== 'true' ? describe.skip : describe)('docker-compose.yml', () => {
+  describeOwnPostgres('run without containers', () => {
+    let composed: ComposeRun;
+    let proxy: Haproxy;
+    let database: pg.Client;
+    let key = '';
+    const running = new Map<string, GatewayProcess>();
+
+    const send = (path: string, token: string, body: object, headers: Record<string, string> = {}, method = 'POST'): Promise<Response> =>
+      fetch(proxy.url + path, {
+        method,
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      });
+
+    const startService = async (name: string): Promise<void> => {
+      const started = await composed.start(name);
+      expect([name, started.stderr()]).toEqual([name, '']);
+      running.set(name, started);
+    };
+    const restart = async (name: string, signal: NodeJS.Signals): Promise<number | string | undefined> => {
+      const ended = await running.get(name)?.end(signal);
+      await startService(name);
+      await eventually(() => composed.checkHealth(name));
+      return ended;
+    };
+
+    beforeAll(async () => {
+      composed = await createComposeRun();
+      database = new pg.Client({ connectionString: composed.superuserUrl('gateway') });
+      await database.connect();
+      const [said] = await Promise.all([composed.runJob('migrate'), composed.runJob('temporal-namespace')]);
+      expect(said).toMatch(/^Applied \d+ migrations\.\n$/);
+      proxy = await composed.startProxy(haproxy ?? '');
+      await Promise.all(['gateway-1', 'gateway-2', 'worker'].map(startService));
+    });
+    afterAll(async () => {
+      await database?.end();
+      await proxy?.stop();
+      await composed?.stopAll();
+    });
+
+    it('neither role is a superuser or reads the databases of the other, and each needs its password', async () => {
+      const { rows } = await database.query('select rolname, rolsuper, rolcreatedb, rolcreaterole from pg_roles where rolcanlogin');
+      const plain = { rolsuper: false, rolcreatedb: false, rolcreaterole: false };
+      expect(rows).toEqual(
+        expect.arrayContaining([
+          { rolname: 'gateway', ...plain },
+          { rolname: 'temporal', ...plain },
+        ]),
+      );
+      const { rows: owners } = await database.query(`select distinct tableowner from pg_tables where schemaname = 'public'`);
+      expect(owners).toEqual([{ tableowner: 'gateway' }]);
+      const connect = async (user: string, password: string, name: string): Promise<string> => {
+        const url = Object.assign(new URL(composed.databaseUrl), { username: user, password, pathname: `/${name}` });
+        const client = new pg.Client({ connectionString: url.href });
+        try {
+          await client.connect();
+          return 'connected';
+        } catch (error) {
+          return (error as pg.DatabaseError).code ?? '';
+        } finally {
+          await client.end().catch(() => undefined);
+        }
+      };
+      const { GATEWAY_DB_PASSWORD: own, TEMPORAL_DB_PASSWORD: temporal } = composeSecrets;
+      expect(await connect('temporal', temporal, 'temporal_visibility')).toBe('connected');
+      expect(await connect('temporal', temporal, 'gateway')).toBe('42501');
+      expect(await connect('gateway', own, 'temporal')).toBe('42501');
+      expect(await connect('gateway', 'wrong', 'gateway')).toBe('28P01');
+    });
+
+    it('every health check passes, and the proxy has one address for both replicas', async () => {
+      await eventually(async () => {
+        await Promise.all(['postgres', 'gateway-1', 'gateway-2', 'worker'].map((name) => composed.checkHealth(name)));
+        expect((await fetch(`${proxy.url}/readyz`)).status).toBe(200);
+      });
+      const { GATEWAY_ADMIN_TOKEN: token } = composeSecrets;
+      expect((await send('/provision/teams/default', token, {}, {}, 'PUT')).status).toBeLessThan(300);
+      ({ key } = await jsonOf<{ key: string }>(send('/provision/teams/default/keys', token, { name: 'load' })));
+      const large = { model: 'standard', messages: [{ role: 'user', content: 'x'.repeat(4 * 1024 * 1024) }] };
+      const response = await send('/v1/chat/completions', key, large);
+      expect([response.status, (await response.text()).length]).toEqual([200, expect.any(Number)]);
+    });
+
+    /** Calls in eight loops until `work` is done, half of them streamed. */
+    async function callDuring(name: string, work: () => Promise<unknown>): Promise<readonly Call[]> {
+      const calls: Call[] = [];
+      let isDone = false;
+      const loop = async (index: number): Promise<void> => {
+        for (let n = 0; !isDone; n += 1) {
+          const taskId = `${name}-${index}-${n}`;
+          const startedAt = performance.now();
+          const stream = n % 2 === 1;
+          const body = { model: stream ? 'one/echo+pace-20+long-10' : 'one/echo', stream, messages: [{ role: 'user', content: 'hi' }] };
+          const said = await send('/v1/chat/completions', key, body, { 'x-gateway-task-id': taskId, 'cache-control': 'no-cache' })
+            .then(async (response) => `${response.status} ${await response.text()}`)
+            .catch(String);
+          const isAnswered = said.startsWith('200 ') && said.includes(stream ? '[DONE]' : '"finish_reason"');
+          calls.push({ taskId, startedAt, isAnswered, failure: isAnswered ? null : said.slice(0, 200) });
+        }
+      };
+      const loops = Promise.all(Array.from({ length: 8 }, (_, index) => loop(index)));
+      try {
+        await work();
+      } finally {
+        isDone = true;
+        await loops;
+      }
+      return calls;
+    }
+
+    /** Waits until the rows of the calls are stored. */
+    const expectStored = (name: string, answered: readonly Call[]): Promise<void> =>
+      eventually(async () => {
+        const { rows } = await database.query(`select task_id, outcome from calls where task_id like $1`, [`${name}-%`]);
+        const outcomes = new Map(rows.map((row) => [row.task_id, row.outcome]));
+        expect(outcomes.size).toBe(rows.length);
+        expect(answered.filter(({ taskId }) => outcomes.get(taskId) !== 'ok')).toEqual([]);
+      });
+
+    it('both replicas restart in turn under load, and no call fails', async () => {
+      const calls = await callDuring('rolling', async () => {
+        expect(await restart('gateway-1', 'SIGTERM')).toBe(0);
+        expect(await restart('gateway-2', 'SIGTERM')).toBe(0);
+      });
+      expect(calls.filter(({ isAnswered }) => !isAnswered)).toEqual([]);
+      expect(calls.length).toBeGreaterThan(100);
+      await expectStored('rolling', calls);
+    });
+
+    it('kill -9 of a replica under load fails its calls in flight only, and no answered call is lost', async () => {
+      let killedAt = Number.POSITIVE_INFINITY;
+      const calls = await callDuring('killed', async () => {
+        const before = performance.now();
+        while (performance.now() < before + 300) await new Promise((resolve) => setTimeout(resolve, 20));
+        killedAt = performance.now();
+        expect(await restart('gateway-1', 'SIGKILL')).toBe('SIGKILL');
+      });
+      const failed = calls.filter(({ isAnswered }) => !isAnswered);
+      expect(failed.filter(({ startedAt }) => startedAt > killedAt)).toEqual([]);
+      await expectStored(
+        'killed',
+        calls.filter(({ isAnswered }) => isAnswered),
+      );
+      const { rows } = await database.query(`select distinct outcome from calls where task_id = any($1)`, [
+        failed.map(({ taskId }) => taskId),
+      ]);
+      expect(rows.filter(({ outcome }) => outcome !== 'unknown')).toEqual([]);
+    });
+
+    it('every process stops in order', async () => {
+      expect(await Promise.all([...running.values()].map((started) => started.end('SIGTERM')))).toEqual([0, 0, 0]);
+      const { rows } = await database.query('select count(*)::integer as n from limit_leases');
+      expect(rows).toEqual([{ n: 0 }]);
+    });
+  });
+});

@@ -1,0 +1,166 @@
+/**
+ * Runs services of docker-compose.yml without a container engine: the same programs with the commands, environments, mounts and health checks
+ * of the file and of the Dockerfile. Only host names, ports and paths are replaced.
+ *
+ * PostgreSQL is prepared by the script that Compose mounts and checks passwords; the Temporal server and the vendor are those of the tests.
+ */
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import pg from 'pg';
+import type { DemoVendor } from '../../src/demo-vendor/server.ts';
+import { createDemoVendor } from '../../src/demo-vendor/server.ts';
+import { type ComposeFile, composeSecrets, readCompose, serviceOf } from './compose.ts';
+import { readDockerfile } from './dockerfile.ts';
+import { copyTestBundle } from './gateway.ts';
+import { createProcesses, type GatewayProcess, root, type TestProcesses } from './gateway-process.ts';
+import { type Haproxy, startHaproxy } from './haproxy.ts';
+import { postgresPrograms, startOwnPostgres } from './own-postgres.ts';
+import type { PostgresServer } from './postgres-server.ts';
+import { run } from './run.ts';
+import { ensureTemporal } from './temporal-program.ts';
+import { createTemporalServer, type TemporalServer } from './temporal-server.ts';
+import { unusedPort } from './unused-port.ts';
+
+export interface ComposeRun {
+  readonly compose: ComposeFile;
+  /** The superuser's connection string of a database. */
+  superuserUrl(database: string): string;
+  /** The gateway's connection string, as its processes have it. */
+  readonly databaseUrl: string;
+  /** Runs a service that ends, and returns its output. */
+  runJob(service: 'migrate' | 'temporal-namespace'): Promise<string>;
+  /** Starts a service, again in the same volumes after it has ended. */
+  start(service: string): Promise<GatewayProcess>;
+  /** Runs the health check of a service; rejects when it fails. */
+  checkHealth(service: string): Promise<void>;
+  startProxy(program: string): Promise<Haproxy>;
+  stopAll(): Promise<void>;
+}
+
+/** The journal's interval of ownership is not changed: only what is slow in a test by its purpose. */
+const variables = { ...composeSecrets, GATEWAY_STOP_DELAY_SECONDS: '1' };
+
+const yamlOf = (vendor: DemoVendor): string => `
+providers: { one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat } }
+tiers: { standard: [one/echo] }
+`;
+
+export async function createComposeRun(): Promise<ComposeRun> {
+  const compose = readCompose(variables);
+  const image = readDockerfile();
+  const processes = createProcesses();
+  const [postgres, temporal, vendor] = await Promise.all([startOwnPostgres(), createTemporalServer(), createDemoVendor()]);
+  await prepareDatabases(compose, postgres);
+  const folder = await processes.home('empty');
+  const hosts = new Map([
+    ['postgres:5432', new URL(postgres.url).host],
+    ['temporal:7233', temporal.address],
+  ]);
+  const replaceHosts = (text: string): string => [...hosts].reduce((result, [name, host]) => result.replaceAll(name, host), text);
+  const homes = new Map<string, Promise<Container>>();
+  const containerOf = (name: string): Promise<Container> => {
+    const container = homes.get(name) ?? createContainer(name);
+    homes.set(name, container);
+    return container;
+  };
+
+  /** The file system and the environment of a service. */
+  async function createContainer(name: string): Promise<Container> {
+    const home = await processes.home('empty');
+    for (const path of image.copied) await symlink(join(root, path), join(home, path));
+    const { environment = {}, volumes = [] } = serviceOf(compose, name);
+    const mounts = new Map(volumes.map((volume) => volume.split(':') as [string, string]).map(([source, target]) => [target, source]));
+    if (mounts.has('/gateway/gateway.yaml')) await writeFile(join(home, 'gateway.yaml'), yamlOf(vendor));
+    const data = join(folder, mounts.get('/data') ?? `${name}-without-a-volume`);
+    await mkdir(data, { recursive: true });
+    // The image has it.
+    await copyTestBundle(data);
+    const env = Object.fromEntries(
+      Object.entries({ ...image.env, ...environment }).map(([key, value]) => [key, replaceHosts(String(value ?? ''))]),
+    );
+    const own = { HOST: '127.0.0.1', PORT: String(await unusedPort()), GATEWAY_DATA_DIR: data, NODE_COMPILE_CACHE: compileCache };
+    return { home, env: { ...withoutTestDefaults, ...env, ...own } };
+  }
+
+  const programOf = (name: string): string[] => {
+    const [node, ...args] = [...image.entrypoint, ...(serviceOf(compose, name).command ?? [])];
+    if (node !== 'node') throw new Error(`the image runs ${node}`);
+    return [process.execPath, ...args];
+  };
+
+  return {
+    compose,
+    superuserUrl: (database) => Object.assign(new URL(postgres.url), { pathname: `/${database}` }).href,
+    databaseUrl: replaceHosts(String(serviceOf(compose, 'migrate').environment?.DATABASE_URL)),
+    async runJob(name) {
+      const { command = [], entrypoint, environment = {} } = serviceOf(compose, name);
+      if (!entrypoint) {
+        const { home, env } = await containerOf(name);
+        const [file = '', ...args] = programOf(name);
+        return run(file, args, { cwd: home, env });
+      }
+      const [file = '', ...args] = [...entrypoint, ...command];
+      const env = Object.fromEntries(Object.entries(environment).map(([key, value]) => [key, replaceHosts(String(value))]));
+      return run(file, args, { env: { PATH: `${dirname(await ensureTemporal())}:/usr/bin:/bin`, HOME: folder, ...env } });
+    },
+    async start(name) {
+      const { home, env } = await containerOf(name);
+      return processes.start(name, { home, env, program: programOf(name) });
+    },
+    async checkHealth(name) {
+      const [kind, program = '', ...args] = serviceOf(compose, name).healthcheck?.test ?? [];
+      if (kind !== 'CMD') throw new Error(`the health check of ${name} is ${kind}`);
+      if (name === 'postgres') {
+        await run(join(await postgresPrograms(), program), args, { env: { PGPORT: new URL(postgres.url).port } });
+        return;
+      }
+      if (program !== 'node') throw new Error(`the health check of ${name} runs ${program}`);
+      const { home, env } = await containerOf(name);
+      await run(process.execPath, args, { cwd: home, env });
+    },
+    async startProxy(program) {
+      const replicas = Object.keys(compose.services).filter((name) => name.startsWith('gateway-'));
+      const addresses = await Promise.all(replicas.map(async (name) => [name, `127.0.0.1:${(await containerOf(name)).env.PORT}`] as const));
+      return startHaproxy(program, folder, Object.fromEntries(addresses));
+    },
+    stopAll: () => stopAll({ processes, postgres, temporal, vendor }),
+  };
+}
+
+interface Container {
+  /** The working directory, `/gateway` in the image. */
+  readonly home: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+const compileCache = join(root, 'node_modules', '.cache', 'model-gateway', 'compiled');
+/** What `createProcesses` sets for other tests. */
+const withoutTestDefaults = { GATEWAY_TEMPORAL: '', GATEWAY_ADMIN_TOKEN: '', GATEWAY_STOP_DELAY_SECONDS: '' };
+
+/** Runs the script that the image of PostgreSQL runs, after which the roles need their passwords. */
+async function prepareDatabases(compose: ComposeFile, postgres: PostgresServer): Promise<void> {
+  const { environment = {}, volumes = [] } = serviceOf(compose, 'postgres');
+  const script = volumes.find((volume) => volume.includes(':/docker-entrypoint-initdb.d/'))?.split(':')[0] ?? '';
+  const { hostname: PGHOST, port: PGPORT } = new URL(postgres.url);
+  const given = Object.fromEntries(Object.entries(environment).map(([key, value]) => [key, String(value)]));
+  await run(join(root, script), [], { env: { PATH: `${await postgresPrograms()}:/usr/bin:/bin`, PGHOST, PGPORT, ...given } });
+  const client = new pg.Client({ connectionString: postgres.url });
+  await client.connect();
+  const { rows } = await client.query<{ hba_file: string }>('show hba_file');
+  const rules = ['host all gateway,temporal 127.0.0.1/32 scram-sha-256', 'host all postgres 127.0.0.1/32 trust', 'local all all trust'];
+  await writeFile(rows[0]?.hba_file ?? '', `${rules.join('\n')}\n`);
+  await client.query('select pg_reload_conf()');
+  await client.end();
+}
+
+interface Running {
+  readonly processes: TestProcesses;
+  readonly postgres: PostgresServer;
+  readonly temporal: TemporalServer;
+  readonly vendor: DemoVendor;
+}
+
+async function stopAll({ processes, postgres, temporal, vendor }: Running): Promise<void> {
+  await processes.stopAll();
+  await Promise.all([postgres.stop(), temporal.remove(), vendor.close()]);
+}

@@ -1,0 +1,80 @@
+/** HAProxy with the configuration of docker-compose.yml: what is installed, else on Debian, as root, Debian's package. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { delimiter, join } from 'node:path';
+import { cacheDirectory } from '../../scripts/cache.js';
+import { withFileLock } from '../../scripts/file-lock.js';
+import { apt, canInstallPackages } from './apt.ts';
+import { root } from './gateway-process.ts';
+import { until } from './temporal.ts';
+import { unusedPort } from './unused-port.ts';
+
+export interface Haproxy {
+  readonly url: string;
+  /** What it has logged. */
+  output(): string;
+  /** Ends it as Compose does, which lets open connections finish. Resolves with its exit status. */
+  stop(): Promise<number | null>;
+}
+
+/** Path of the program. Throws when there is none and none can be installed. */
+export async function ensureHaproxy(): Promise<string> {
+  const find = (): string | undefined =>
+    [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
+      .map((folder) => join(folder, 'haproxy'))
+      .find(existsSync);
+  const found = find();
+  if (found !== undefined) return found;
+  if (!canInstallPackages()) throw new Error('no haproxy here, and it is installed automatically only on Debian as root');
+  return withFileLock(join(cacheDirectory(), 'locks', 'haproxy.lock'), {
+    onWait: () => process.stderr.write('tests: waiting for another run that installs HAProxy\n'),
+    async work() {
+      if (find() === undefined) {
+        await apt(['update']);
+        await apt(['install', '--yes', '--no-install-recommends', 'haproxy']);
+      }
+      const installed = find();
+      if (installed === undefined) throw new Error('Debian\'s package "haproxy" was installed, but the program was not found');
+      return installed;
+    },
+  });
+}
+
+/** Starts it in front of `replicas`, by name, with nothing but addresses changed in its configuration, which goes into `folder`. */
+export async function startHaproxy(program: string, folder: string, replicas: Readonly<Record<string, string>>): Promise<Haproxy> {
+  const port = await unusedPort();
+  let text = await readFile(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
+  text = text.replace('bind :8080', `bind 127.0.0.1:${port}`);
+  for (const [name, host] of Object.entries(replicas)) text = text.replaceAll(` ${name}:8080`, ` ${host}`);
+  const file = join(folder, 'haproxy.cfg');
+  await writeFile(file, text);
+  const child = spawn(program, ['-W', '-db', '-f', file], { cwd: folder, env: {}, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      output += chunk;
+    });
+  const exited = once(child, 'exit') as Promise<[number | null]>;
+  const url = `http://127.0.0.1:${port}`;
+  const isListening = (): Promise<boolean> =>
+    fetch(url).then(
+      () => true,
+      () => false,
+    );
+  await until('HAProxy listens', async () => {
+    if (child.exitCode !== null) throw new Error(`HAProxy ended: ${output}`);
+    return isListening();
+  });
+  return {
+    url,
+    output: () => output,
+    async stop() {
+      // STOPSIGNAL of the image: SIGUSR1.
+      child.kill('SIGUSR1');
+      const [code] = await exited;
+      return code;
+    },
+  };
+}
