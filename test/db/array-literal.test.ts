@@ -1,0 +1,38 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { toArrayLiteral } from '../../src/db/array-literal.ts';
+import { describeDatabases } from './databases.ts';
+
+describeDatabases('array literals', (database) => {
+  test('every text that PostgreSQL can store, null and the empty array arrive unchanged', async () => {
+    const unit = fc.oneof(fc.constantFrom('"', '\\', ',', '{', '}', '\n', 'N', '\u2028'), fc.string({ unit: 'grapheme', maxLength: 1 }));
+    const text = fc.string({ unit, maxLength: 6 }).filter((value) => !value.includes('\0'));
+    const values = fc.array(fc.oneof(text, fc.constantFrom(null, 'NULL', 'null', '')), { maxLength: 5 });
+    await fc.assert(
+      fc.asyncProperty(values, async (list) => {
+        const rows = await database().query<{ value: string | null }>('select * from unnest($1::text[]) as value', [
+          toArrayLiteral(list, (value) => value),
+        ]);
+        expect(rows.map(({ value }) => value)).toEqual(list);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test('numbers, booleans, bytes and JSON arrive unchanged', async () => {
+    const rows = await database().query(
+      'select * from unnest($1::bigint[], $2::boolean[], $3::bytea[], $4::jsonb[]) as list(n, flag, bytes, json)',
+      [
+        toArrayLiteral([9_007_199_254_740_991, -1, null], (value) => value),
+        toArrayLiteral([true, false, null], (value) => value),
+        toArrayLiteral(['\\x00ff', '\\x', null], (value) => value),
+        toArrayLiteral([JSON.stringify({ a: 'b "c" \\ \n' }), '[]', 'null'], (value) => value),
+      ],
+    );
+    expect(rows.map((row) => JSON.parse(JSON.stringify(row)))).toMatchObject([
+      { n: 9_007_199_254_740_991, flag: true, json: { a: 'b "c" \\ \n' } },
+      { n: -1, flag: false, json: [] },
+      { n: null, flag: null, bytes: null, json: null },
+    ]);
+  });
+});
