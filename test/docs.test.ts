@@ -1,7 +1,11 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { replaceSettings } from '../scripts/write-configuration.js';
 import { replaceTables } from '../scripts/write-module-table.js';
+import { describeFile } from '../src/config/file-schema.ts';
+import { loadConfig } from '../src/config/load.ts';
+import { services, variables } from '../src/config/variables.ts';
 import { DIRECTIONS, RESTRICTED_IMPORTS, SUBMODULES } from './support/architecture.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -31,6 +35,52 @@ test('the module table of CONTRIBUTING.md is current (node scripts/write-module-
   const text = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
   expect(text).toBe(replaceTables(text, { DIRECTIONS, SUBMODULES, RESTRICTED_IMPORTS }));
 });
+
+describe('docs/configuration.md', () => {
+  const page = readFileSync(join(root, 'docs/configuration.md'), 'utf8');
+  const environment = { TEMPORAL_ADDRESS: 'temporal:7233', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' };
+  const provider = { base_url: 'https://vendor.example/v1', dialect: 'chat', speech_shape: 'voice' };
+  const load = (env: Record<string, string>, settings: object, row: object = {}) =>
+    loadConfig({
+      env: { ...environment, ...env },
+      fileText: JSON.stringify({ ...settings, providers: { vendor: { ...provider, ...row } } }),
+      fileName: 'gateway.yaml',
+    });
+
+  test('is current (node scripts/write-configuration.js)', () => {
+    expect(page).toBe(replaceSettings(page, { variables, services, file: describeFile() }));
+  });
+
+  test('states the defaults that apply', () => {
+    const expected = load({}, {});
+    const ofVariables = [...page.matchAll(/^\| <a id="\w+"><\/a>`(\w+)` \| \w+ \| `([^`]+)` \|/gm)];
+    for (const [, name = '', value = ''] of ofVariables) expect([name, load({ [name]: value }, {})]).toEqual([name, expected]);
+    const [, top = '', row = ''] = page.split(/^### .*$/m);
+    const topLevel = literalDefaults(top);
+    for (const [path, value] of topLevel) expect([path, load({}, nest(path, value))]).toEqual([path, expected]);
+    // The provider of the test has another speech shape than the default.
+    const ofProviders = literalDefaults(row).filter(([path]) => path !== 'speech_shape');
+    for (const [path, value] of ofProviders) expect([path, load({}, {}, nest(path, value))]).toEqual([path, expected]);
+    expect([ofVariables.length, topLevel.length, ofProviders.length].every((count) => count >= 7)).toBe(true);
+  });
+
+  test('needs a description of every setting', () => {
+    const withoutOne = { properties: { fresh: { type: 'string' } } };
+    expect(() => replaceSettings(page, { variables, services, file: withoutOne })).toThrow('gateway.yaml: fresh has no description');
+  });
+});
+
+/** Paths of settings whose default is one value, with that value. */
+function literalDefaults(table: string): [string, unknown][] {
+  return [...table.matchAll(/^\| `([\w.]+)` \| [^|]+ \| `([^`]+)` \|/gm)].map(([, path = '', text = '']) => [
+    path,
+    /^(?:\d+|true|false)$/.test(text) ? JSON.parse(text) : text,
+  ]);
+}
+
+function nest(path: string, value: unknown): object {
+  return path.split('.').reduceRight<object>((inner, name, index, all) => ({ [name]: index === all.length - 1 ? value : inner }), {});
+}
 
 test('the API reference names every route, header, error code and member', () => {
   const page = readFileSync(join(root, 'docs/api/reference.md'), 'utf8');

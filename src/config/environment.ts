@@ -2,14 +2,11 @@
 import type { Config, LogLevel, TemporalConfig, TemporalTls } from './config.ts';
 import { adminTokenPattern } from './file-schema.ts';
 import { parseTracing } from './tracing-settings.ts';
-import type { VariableName } from './variables.ts';
+import type { Command, VariableName } from './variables.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'tracing' | 'adminToken' | 'journalSync'>;
-
-/** The commands that read the configuration. */
-export type Command = 'start' | 'serve' | 'worker' | 'migrate' | 'codec-server' | 'payload-key';
 
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 

@@ -1,21 +1,31 @@
-/** Schema of gateway.yaml: keys, types and ranges. `load.ts` checks references between its parts. */
+/**
+ * Schema of gateway.yaml: keys, types, ranges, and what docs/configuration.md says of each (`node scripts/write-configuration.js`). `load.ts`
+ * checks references between its parts and applies the defaults.
+ */
 import { z } from 'zod';
 import { routes } from '../core/call.ts';
 import { takeableFields } from '../core/takeable-fields.ts';
 
 export const adminTokenPattern = /^[\x21-\x7e]{16,}$/;
 
+/** An optional setting with its meaning and what applies without it, both in Markdown. */
+function setting<Schema extends z.ZodType>(schema: Schema, meaning: string, byDefault?: string): z.ZodOptional<Schema> {
+  return schema.optional().meta({ description: meaning, ...(byDefault !== undefined && { byDefault }) });
+}
+
 const milliseconds = z.int().min(1).max(3_600_000);
 /** Bounded, and valid as a PostgreSQL text, because it is a key in the database. */
 export const modelId = z
   .string()
   .max(300)
-  .regex(/^[^/\s\p{C}]+\/[^\s\p{C}]+$/u, 'must be a model as <provider>/<model>');
+  .regex(/^[^/\s\p{C}]+\/[^\s\p{C}]+$/u, 'must be a model as <provider>/<model>')
+  .meta({ title: '<provider>/<model>' });
 const tierName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a tier is named with letters, digits, ".", "_" and "-"')
-  .refine((name) => name !== 'auto', '"auto" is reserved: it lets the gateway choose a tier');
-const tiers = z.record(tierName, z.array(modelId).min(1)).optional();
+  .refine((name) => name !== 'auto', '"auto" is reserved: it lets the gateway choose a tier')
+  .meta({ title: '<tier>' });
+const tiers = z.record(tierName, z.array(modelId).min(1));
 const headerName = z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, 'is not a valid header name');
 /** Framing and connection headers, which the HTTP client sets. */
 const connectionHeaders = /^(?:connection|content-length|expect|host|keep-alive|proxy-connection|te|trailer|transfer-encoding|upgrade)$/i;
@@ -23,63 +33,118 @@ const fixedHeader = headerName.refine((name) => !connectionHeaders.test(name), '
 const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters without spaces or line breaks');
 const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'contains a character that is not allowed in headers');
 /** A number or decimal text; `catalog.ts` parses the source text of numbers. */
-const amount = z.union([z.number(), z.string()]).optional();
-const tokenPrices = { input: amount, output: amount, cached_input: amount, cache_write: amount, cache_write_1h: amount };
-const tokenCount = z.int().min(1).max(100_000_000).optional();
+const amount = z.union([z.number(), z.string()]).meta({ title: 'USD' });
+const tokenPrices = {
+  input: setting(amount, 'per million input tokens; needed with every other token price'),
+  output: setting(amount, 'per million output tokens; needed with `input` for chat models'),
+  cached_input: setting(amount, 'per million input tokens that the vendor read from its cache', '`input`'),
+  cache_write: setting(amount, 'per million input tokens written to its cache', '`input`; 1.25 times `input` with the dialect `messages`'),
+  cache_write_1h: setting(amount, 'the same, kept for an hour', '`cache_write`; 2 times `input` with the dialect `messages`'),
+};
+const tokenCount = z.int().min(1).max(100_000_000);
+const builtIn = "that of the vendor's built-in row";
 
 const provider = z.strictObject({
-  base_url: z.string(),
-  api_key: apiKey.nullable().optional(),
-  dialect: z.enum(['chat', 'messages', 'gemini']),
-  serves: z.array(z.enum(routes)).optional(),
-  auth: z.strictObject({ header: fixedHeader, scheme: headerValue.min(1).nullable().optional() }).optional(),
-  headers: z.record(fixedHeader, headerValue).optional(),
-  connect_timeout_ms: milliseconds.optional(),
-  first_byte_timeout_ms: milliseconds.optional(),
-  idle_timeout_ms: milliseconds.optional(),
-  image_shape: z.enum(['openai', 'artifacts']).optional(),
-  image_response_format: z.boolean().optional(),
-  speech_shape: z.enum(['openai', 'voice']).optional(),
-  speech_media_type: z
-    .string()
-    .regex(/^[\w.+-]+\/[\w.+-]+/, 'must be a media type')
-    .optional(),
-  speech: z
-    .strictObject({
-      voice_in: z.enum(['path', 'query']).optional(),
-      path: z.string().startsWith('/').optional(),
-      text_field: z.string().min(1).optional(),
-      body: z.record(z.string(), z.unknown()).optional(),
-    })
-    .optional(),
-  asset_hosts: z.array(z.string().regex(/^[A-Za-z0-9.-]+(?::\d+)?$/, 'must be a host, without a scheme')).optional(),
+  base_url: z.string().describe('`http://` or `https://` address including the version prefix; the path of the route is appended'),
+  api_key: setting(apiKey.nullable(), 'API key of the vendor', 'none is sent'),
+  dialect: z.enum(['chat', 'messages', 'gemini']).describe("format of the vendor: OpenAI's, Anthropic's, or Google's for videos"),
+  serves: setting(
+    z.array(z.enum(routes)),
+    'routes that the vendor has. `/v1/responses` is translated to chat for a vendor without `responses`',
+    'all of the dialect but `video` for `chat`',
+  ),
+  auth: setting(
+    z.strictObject({
+      header: fixedHeader.describe('header of the API key'),
+      scheme: setting(headerValue.min(1).nullable(), 'what precedes the key, such as `Bearer`', 'the bare key'),
+    }),
+    'how the API key is sent',
+    '`authorization: Bearer`, `x-api-key` with `messages`, `x-goog-api-key` with `gemini`',
+  ),
+  headers: setting(z.record(fixedHeader, headerValue), 'further headers for the vendor', 'none'),
+  connect_timeout_ms: setting(milliseconds, 'longest wait for a connection', '`5000`'),
+  first_byte_timeout_ms: setting(milliseconds, 'longest wait for the headers of the response', '`300000`'),
+  idle_timeout_ms: setting(milliseconds, 'longest pause within a response', '`60000`'),
+  image_shape: setting(
+    z.enum(['openai', 'artifacts']),
+    'format of image requests; `artifacts` appends the model to the address ([vendors](vendors.md#artifacts))',
+    '`openai`',
+  ),
+  image_response_format: setting(
+    z.boolean(),
+    'whether models that take `response_format` get `b64_json`; `false` sends it to none',
+    '`true`',
+  ),
+  speech_shape: setting(z.enum(['openai', 'voice']), 'format of speech requests ([vendors](vendors.md#voice))', '`openai`'),
+  speech_media_type: setting(
+    z.string().regex(/^[\w.+-]+\/[\w.+-]+/, 'must be a media type'),
+    'media type of speech, where the vendor sends none or a wrong one',
+    "the vendor's",
+  ),
+  speech: setting(
+    z.strictObject({
+      voice_in: setting(z.enum(['path', 'query']), 'where the voice is sent', '`path`'),
+      path: setting(z.string().startsWith('/'), 'path after `base_url`', '`/text-to-speech/{voice}`; `/speak` with `voice_in: query`'),
+      text_field: setting(z.string().min(1), 'member of the text', '`text`'),
+      body: setting(z.record(z.string(), z.unknown()), 'fixed members of the body', 'none'),
+    }),
+    'details of `speech_shape: voice`',
+  ),
+  asset_hosts: setting(
+    z.array(z.string().regex(/^[A-Za-z0-9.-]+(?::\d+)?$/, 'must be a host, without a scheme')),
+    "further hosts from which the vendor's files are downloaded",
+    'that of `base_url` alone',
+  ),
 });
 
 export const modelRow = z.strictObject({
-  kind: z.enum(['chat', 'embeddings', 'moderations', 'rerank', 'images', 'speech', 'transcriptions', 'video']).optional(),
+  kind: setting(
+    z.enum(['chat', 'embeddings', 'moderations', 'rerank', 'images', 'speech', 'transcriptions', 'video']),
+    'what the model is for',
+    'derived from `per_image`, `per_million_characters`, `per_second` and `per_search`, else `chat`',
+  ),
   ...tokenPrices,
-  above_tokens: z.record(z.string().regex(/^\d+$/, 'must be a number of tokens'), z.strictObject(tokenPrices)).optional(),
-  max_output_tokens: tokenCount,
-  max_input_tokens: tokenCount,
-  context_window: tokenCount,
-  supports_schema: z.boolean().optional(),
-  thinking: z.enum(['budget', 'adaptive', 'none']).optional(),
-  reasons: z.boolean().optional(),
-  takes_reasoning: z.enum(['none', 'text', 'details']).optional(),
-  serves: z
-    .array(z.enum(['chat', 'messages', 'responses']))
-    .min(1)
-    .optional(),
-  takes: z.array(z.enum([...takeableFields.images, ...takeableFields.speech])).optional(),
-  image_input: amount,
-  per_image: amount,
-  per_million_characters: amount,
-  per_second: amount,
-  per_search: amount,
-  per_million_tokens: amount,
+  above_tokens: setting(
+    z.record(z.string().regex(/^\d+$/, 'must be a number of tokens').meta({ title: '<tokens>' }), z.strictObject(tokenPrices)),
+    'prices of calls whose input has more tokens than the key says',
+  ),
+  max_output_tokens: setting(tokenCount, 'most tokens of a response; bounds what a call without a limit reserves'),
+  max_input_tokens: setting(tokenCount, 'most tokens of a prompt; longer ones skip the model', builtIn),
+  context_window: setting(tokenCount, 'tokens of prompt and requested output together, where the vendor checks their sum', builtIn),
+  supports_schema: setting(
+    z.boolean(),
+    'dialect `messages`: accepts `output_config.format`; otherwise a forced tool call asks for JSON',
+    builtIn,
+  ),
+  thinking: setting(z.enum(['budget', 'adaptive', 'none']), 'dialect `messages`: form of thinking', builtIn),
+  reasons: setting(z.boolean(), 'dialect `chat`: accepts `reasoning_effort`', builtIn),
+  takes_reasoning: setting(
+    z.enum(['none', 'text', 'details']),
+    'dialect `chat`: form in which reasoning of earlier turns is sent ([reasoning](architecture/translation.md#reasoning))',
+    builtIn,
+  ),
+  serves: setting(
+    z.array(z.enum(['chat', 'messages', 'responses'])).min(1),
+    'routes of a chat model; calls of the others use the next model of the chain',
+    `${builtIn}, else all of its provider`,
+  ),
+  takes: setting(
+    z.array(z.enum([...takeableFields.images, ...takeableFields.speech])),
+    'optional fields that are forwarded to an image or speech model ([media fields](api/reference.md#media-fields))',
+    builtIn,
+  ),
+  image_input: setting(amount, 'per million image tokens in the input of image edits', '`input`'),
+  per_image: setting(amount, 'per image'),
+  per_million_characters: setting(amount, 'per million characters of text, for speech'),
+  per_second: setting(amount, 'per second of video or audio'),
+  per_search: setting(amount, 'per search of a rerank'),
+  per_million_tokens: setting(amount, 'one price for tokens of every kind, instead of `input` and `output`'),
 });
 
-const providerName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a provider is named with letters, digits, ".", "_" and "-"');
+const providerName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'a provider is named with letters, digits, ".", "_" and "-"')
+  .meta({ title: '<provider>' });
 
 /** As browsers send it: compared byte for byte. */
 const origin = z
@@ -89,52 +154,93 @@ const origin = z
   });
 
 export const fileSchema = z.strictObject({
-  providers: z.record(providerName, provider).optional(),
-  models: z.record(modelId, modelRow).optional(),
-  tiers,
-  image_tiers: tiers,
-  speech_tiers: tiers,
-  transcription_tiers: tiers,
-  defaults: z
-    .strictObject({
-      image_provider: z.string().optional(),
-      speech_provider: z.string().optional(),
-      transcription_provider: z.string().optional(),
-      video_provider: z.string().optional(),
-      video_model: z.string().min(1).optional(),
-    })
-    .optional(),
-  auto: z.strictObject({ classifier: z.enum(['rules', 'model', 'off']).optional() }).optional(),
-  catalog_fill: z.boolean().optional(),
-  on_budget_store_down: z.enum(['allow', 'refuse']).optional(),
-  memory: z
-    .strictObject({
-      idle_minutes: z.number().positive().max(1_440).optional(),
-      recall_deadline_ms: z.int().min(1).max(60_000).optional(),
-      retry: z
-        .strictObject({
-          first_minutes: z.number().positive().max(1_440),
-          factor: z.number().min(1).max(10),
-          longest_minutes: z.number().positive().max(10_080),
-        })
-        .partial()
-        .optional(),
-    })
-    .optional(),
-  cors: z.strictObject({ origins: z.array(origin).max(100) }).optional(),
-  public_url: z.string().optional(),
-  oidc: z
-    .strictObject({
-      issuer: z.string(),
-      client_id: z.string().min(1),
-      client_secret: z.string().min(1).optional(),
-      allowed_domains: z.array(z.string()).optional(),
-    })
-    .partial()
-    .optional(),
-  admin_token: z.string().regex(adminTokenPattern, 'must have at least 16 characters, without spaces').optional(),
+  providers: setting(
+    z.record(providerName, provider),
+    'the vendors',
+    'those with an API key in the environment, with built-in models and tiers; with `start` and no key the demo vendor',
+  ),
+  models: setting(
+    z.record(modelId, modelRow),
+    'the catalog. A row replaces imported and built-in rows of the model',
+    'built-in rows with list prices',
+  ),
+  tiers: setting(tiers, 'chains of models, in the order of attempts'),
+  image_tiers: setting(tiers, 'the same for images'),
+  speech_tiers: setting(tiers, 'the same for speech'),
+  transcription_tiers: setting(tiers, 'the same for transcriptions'),
+  defaults: setting(
+    z.strictObject({
+      image_provider: setting(z.string(), 'provider of images', 'the first that serves them'),
+      speech_provider: setting(z.string(), 'provider of speech', 'the first that serves it'),
+      transcription_provider: setting(z.string(), 'provider of transcriptions', 'the first that serves them'),
+      video_provider: setting(z.string(), 'provider of videos', 'the first that serves them'),
+      video_model: setting(z.string().min(1), 'model of videos, without the provider'),
+    }),
+    'what media calls use that do not name it',
+  ),
+  auto: setting(
+    z.strictObject({
+      classifier: setting(z.enum(['rules', 'model', 'off']), 'how the tier is chosen', '`rules`'),
+    }),
+    'the model `auto` ([routing](architecture/routing-and-failover.md))',
+  ),
+  catalog_fill: setting(z.boolean(), 'substitute catalog models when no provider of the project serves the chain', '`true`'),
+  on_budget_store_down: setting(
+    z.enum(['allow', 'refuse']),
+    'calls while the counters of ceilings cannot be reached: admitted and recorded, or 503',
+    '`allow`',
+  ),
+  memory: setting(
+    z.strictObject({
+      idle_minutes: setting(z.number().positive().max(1_440), 'pause after which a conversation has ended', '`10`'),
+      recall_deadline_ms: setting(z.int().min(1).max(60_000), 'longest wait of a call for its memories', '`800`'),
+      retry: setting(
+        z.strictObject({
+          first_minutes: setting(z.number().positive().max(1_440), 'the first delay', '`1`'),
+          factor: setting(z.number().min(1).max(10), 'growth of the delay', '`2`'),
+          longest_minutes: setting(z.number().positive().max(10_080), 'the longest delay', '`360`'),
+        }),
+        'delays between the attempts of a learning batch',
+      ),
+    }),
+    'memory of the whole deployment; each project has [settings](architecture/memory.md#settings) too',
+  ),
+  cors: setting(
+    z.strictObject({
+      origins: z
+        .array(origin)
+        .max(100)
+        .describe('origins of web pages that may call `/v1/*`, `/status/peek` and `/usage/me` with a virtual key; `"*"` for all'),
+    }),
+    'access for pages of other origins',
+    'none',
+  ),
+  public_url: setting(z.string(), 'scheme and host under which browsers reach the gateway; needed with `oidc`', 'as requests name it'),
+  oidc: setting(
+    z.strictObject({
+      issuer: setting(z.string(), 'its `https://` address'),
+      client_id: setting(z.string().min(1), 'client that is registered there; needed with `issuer`'),
+      client_secret: setting(z.string().min(1), 'secret of that client', 'none: a public client'),
+      allowed_domains: setting(
+        z.array(z.string()),
+        'domains whose verified e-mail addresses get an account at their first sign-in',
+        'none',
+      ),
+    }),
+    '[identity provider](architecture/people.md#identity-provider) of the console',
+  ),
+  admin_token: setting(
+    z.string().regex(adminTokenPattern, 'must have at least 16 characters, without spaces'),
+    'token of `/provision` and the command line, at least 16 characters',
+    'created at the first start',
+  ),
 });
 
 export type FileValues = z.output<typeof fileSchema>;
 export type ProviderValues = z.output<typeof provider>;
 export type ModelValues = z.output<typeof modelRow>;
+
+/** JSON Schema of gateway.yaml; `byDefault` of a member is what applies without it. */
+export function describeFile(): object {
+  return z.toJSONSchema(fileSchema, { io: 'input' });
+}

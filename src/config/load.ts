@@ -10,11 +10,12 @@ import { isObject } from '../core/json/narrow.ts';
 import { buildCatalogRows, type CatalogOptions, getProviderName } from './catalog.ts';
 import { type Config, ConfigError, type ProviderConfig } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
-import { type Command, type Environment, parseEnvironment } from './environment.ts';
+import { type Environment, parseEnvironment } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
 import { type AddError, buildProviders } from './providers.ts';
 import { parseSignInSettings } from './sign-in-settings.ts';
 import { starterModels } from './starter-catalog.ts';
+import type { Command } from './variables.ts';
 import { findWarnings } from './warnings.ts';
 import { type Path, parseYamlFile, type YamlFile } from './yaml-file.ts';
 
