@@ -26,3 +26,8 @@ export function minIdAt(epochMs: number): string {
   const hex = Math.max(0, epochMs).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-7000-8000-000000000000`;
 }
+
+/** Milliseconds since 1970 in a UUIDv7. */
+export function timeOf(id: string): number {
+  return Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
+}

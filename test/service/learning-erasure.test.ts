@@ -113,7 +113,7 @@ test('200, then a count of zero, with vendors that echo their requests and a rem
 
     // The source name stays: the cost is charged to it.
     await database.query(`update calls set source = 'app' where source = $1::text`, [`app-${planted}`]);
-    for (const table of ['usage_increments', 'usage_rollups'])
+    for (const table of ['usage_increments', 'usage_rollups', 'usage_cells'])
       await database.query(`update ${table} set name = 'app' where scope = 'source' and name = $1::text`, [`app-${planted}`]);
     expect(await findTablesHolding(database, planted)).toEqual([]);
     const { types, text } = await readTemporal(dataDir);

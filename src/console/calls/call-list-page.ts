@@ -2,8 +2,10 @@
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { type CallFilter, parseCallFilter } from '../../usage/analytics/call-filter.ts';
 import type { CallSummary } from '../../usage/analytics/call-list.ts';
+import type { Figures } from '../../usage/analytics/figures.ts';
 import { parseRange, type Range, unitFor } from '../../usage/analytics/range.ts';
 import type { UnitFigures } from '../../usage/analytics/read-figures.ts';
+import { TooManyCalls } from '../../usage/analytics/row-limit.ts';
 import { activeFilters, callFilterForm, type FilterChoices, filterQuery } from '../frame/call-filters.ts';
 import {
   badge,
@@ -26,6 +28,7 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageResult } from '../frame/route.ts';
+import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { periodQuery, rangePicker, unitLabels, unitName } from '../frame/time-range.ts';
 import { outcomeBadge } from './outcome.ts';
 
@@ -82,25 +85,27 @@ async function showCalls({ analytics, filterChoices }: CallListDeps, context: Co
   const { range, filter, selection, before, isLive } = readView(context);
   const unit = unitFor(range);
   const [page, report, choices] = await Promise.all([
-    analytics.callPage({ ...selection, before, limit: pageSize }),
-    analytics.figures({ ...selection, zone, unit }),
+    orTooMany(analytics.callPage({ ...selection, before, limit: pageSize, ...rowLimit(context) })),
+    orTooMany(analytics.figures({ ...selection, zone, unit, ...rowLimit(context) })),
     filterChoices(context),
   ]);
-  const { calls, errors, costNanos, unpriced } = report.total;
-  const summary = html`<p class="muted">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}, ${formatCount(errors)} ${errors === 1 ? 'error' : 'errors'}, ${formatUsd(costNanos)}${
+  const list = page instanceof TooManyCalls ? '' : callTable(context, page.calls);
+  const content = html`${rangePicker(context, range)}
+${callFilterForm(context, filter, { choices, keep: ['live'] })}
+${activeFilters(context, filter)}
+${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : report.total.calls === 0 ? '' : card(histogram(context, filter, unit, report.units))}
+<div class="page-head">${report instanceof TooManyCalls ? '' : summaryOf(context, report.total)}<div class="actions">${liveControls(context, isLive)}${csvLink(context)}</div></div>
+${isLive ? html`<div hx-get="${livePath(context)}" hx-trigger="every 2s" hx-swap="innerHTML" aria-live="off">${list}</div>` : list}
+${isLive || page instanceof TooManyCalls ? '' : pager(context, page.next)}`;
+  return { kind: 'page', title: 'Calls', content };
+}
+
+function summaryOf(context: ConsoleContext, { calls, errors, costNanos, unpriced }: Figures): Html {
+  return html`<p class="muted">${formatCount(calls)} ${calls === 1 ? 'call' : 'calls'}, ${formatCount(errors)} ${errors === 1 ? 'error' : 'errors'}, ${formatUsd(costNanos)}${
     unpriced === 0
       ? ''
       : html` and <a href="${withQuery(context, { price: 'unknown', [pageParameter]: null })}">${formatCount(unpriced)} of unknown cost</a>`
   }</p>`;
-  const list = callTable(context, page.calls);
-  const content = html`${rangePicker(context, range)}
-${callFilterForm(context, filter, { choices, keep: ['live'] })}
-${activeFilters(context, filter)}
-${calls === 0 ? '' : card(histogram(context, filter, unit, report.units))}
-<div class="page-head">${summary}<div class="actions">${liveControls(context, isLive)}${csvLink(context)}</div></div>
-${isLive ? html`<div hx-get="${livePath(context)}" hx-trigger="every 2s" hx-swap="innerHTML" aria-live="off">${list}</div>` : list}
-${isLive ? '' : pager(context, page.next)}`;
-  return { kind: 'page', title: 'Calls', content };
 }
 
 /** Paused: a link that turns updates on. Live: one that pauses them, and one that works without JavaScript. */

@@ -6,6 +6,7 @@ import type { CostlyFigure } from '../../usage/analytics/figures.ts';
 import { groupNames } from '../../usage/analytics/figures-request.ts';
 import { groupLabels, metrics } from '../../usage/analytics/metrics.ts';
 import type { FiguresReport } from '../../usage/analytics/read-figures.ts';
+import { TooManyCalls } from '../../usage/analytics/row-limit.ts';
 import { activeFilters, callFilterForm, type FilterChoices, filterQuery } from '../frame/call-filters.ts';
 import {
   barChart,
@@ -22,6 +23,7 @@ import {
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageResult } from '../frame/route.ts';
+import { orTooMany, rowLimit, tooManyCalls } from '../frame/row-limit.ts';
 import { periodQuery, rangePicker, unitLabels, unitName, unitStart } from '../frame/time-range.ts';
 import { formatValue, groupTable, hrefOf, nameOf } from './group-table.ts';
 import { readView, units, type View } from './view.ts';
@@ -60,8 +62,9 @@ async function showExplore({ analytics, filterChoices }: ExploreDeps, context: C
     rank: metric.rank,
     costly,
     signal: context.signal,
+    ...rowLimit(context),
   };
-  const [report, choices] = await Promise.all([analytics.figures(request), filterChoices(context)]);
+  const [report, choices] = await Promise.all([orTooMany(analytics.figures(request)), filterChoices(context)]);
   const ofAttempts = group === 'provider';
   const note =
     ofAttempts && metric.callsOnly
@@ -76,9 +79,13 @@ async function showExplore({ analytics, filterChoices }: ExploreDeps, context: C
   const content = html`${rangePicker(context, range)}
 ${callFilterForm(context, filter, { choices, fields: controls(view) })}
 ${activeFilters(context, filter)}${note}${coarser}
-${section(titleOf(view), card(chartOf(context, view, report)), { actions: csvLink(context) })}
-${report.total.calls === 0 ? '' : groupTable(context, view, report)}`;
+${report instanceof TooManyCalls ? tooManyCalls(context, range, report) : figures(context, view, report)}`;
   return { kind: 'page', title: 'Explore', content };
+}
+
+function figures(context: ConsoleContext, view: View, report: FiguresReport): Html {
+  return html`${section(titleOf(view), card(chartOf(context, view, report)), { actions: csvLink(context) })}
+${report.total.calls === 0 ? '' : groupTable(context, view, report)}`;
 }
 
 async function exportExplore({ analytics }: ExploreDeps, context: ConsoleContext): Promise<PageResult> {

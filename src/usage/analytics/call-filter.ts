@@ -36,14 +36,14 @@ const outcomes = ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'dead
 /** An error: a call that did not succeed, unless its caller disconnected. */
 export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok', 'client_left')`;
 
-/** A call with more than one attempt. */
-const hasFailoverSql = 'exists (select 1 from attempts second where second.call_id = c.id and second.n = 2)';
+/** A call with more than one attempt. Not `exists`, for which PostgreSQL reads every attempt into a hash table. */
+const failoversSql = '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)';
 
 /** Yes-or-no filters. */
 const conditions = {
   /** `error`: see `isErrorSql`. */
   result: { ok: `c.outcome = 'ok'`, error: isErrorSql('c') },
-  failover: { yes: hasFailoverSql, no: `not ${hasFailoverSql}` },
+  failover: { yes: `${failoversSql} > 0`, no: `${failoversSql} = 0` },
   price: { unknown: 'c.cost_nanos is null', known: 'c.cost_nanos is not null' },
 } as const;
 
@@ -105,8 +105,15 @@ export function createParameters(): Parameters {
 }
 
 /** The `where` condition on `calls c`: one range of the index (project_id, id), and the filters. */
-export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, { add }: Parameters): string {
-  const terms = [`c.project_id = ${add(projectId)}::uuid`, `c.id >= ${add(minIdAt(from))}::uuid`, `c.id < ${add(minIdAt(to))}::uuid`];
+export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, parameters: Parameters): string {
+  const { add } = parameters;
+  const range = [`c.project_id = ${add(projectId)}::uuid`, `c.id >= ${add(minIdAt(from))}::uuid`, `c.id < ${add(minIdAt(to))}::uuid`];
+  return [...range, whereFilter(filter, parameters)].join(' and ');
+}
+
+/** Condition on `calls c` of the filters alone. */
+export function whereFilter(filter: CallFilter, { add }: Parameters): string {
+  const terms = ['true'];
   for (const [name, value] of Object.entries(filter)) {
     if (value === undefined) continue;
     if (isKeyOf(columns, name)) {
@@ -115,17 +122,29 @@ export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, 
       const choices: Readonly<Record<string, string>> = conditions[name];
       if (choices[value] !== undefined) terms.push(choices[value]);
     } else if (name === 'status') {
-      const first = Number(value.slice(0, 1)) * 100;
-      const [low, high] = value.endsWith('xx') ? [first, first + 99] : [Number(value), Number(value)];
+      const [low, high] = statusBounds(value);
       terms.push(`c.status between ${add(low)}::integer and ${add(high)}::integer`);
     }
   }
   return terms.join(' and ');
 }
 
+/** Of a filter such as `429` or `4xx`; both inclusive. */
+export function statusBounds(value: string): readonly [number, number] {
+  const first = Number(value.slice(0, 1)) * 100;
+  return value.endsWith('xx') ? [first, first + 99] : [Number(value), Number(value)];
+}
+
 /** SQL condition that the column has the value of a filter. */
 export function matchesValue(column: string, value: string, { add }: Pick<Parameters, 'add'>): string {
-  return value === noValue ? `${column} is null` : `${column} = ${add(/^--+$/.test(value) ? value.slice(1) : value)}::text`;
+  const stored = fromFilterValue(value);
+  return stored === null ? `${column} is null` : `${column} = ${add(stored)}::text`;
+}
+
+/** The inverse of `toFilterValue`. */
+export function fromFilterValue(value: string): string | null {
+  if (value === noValue) return null;
+  return /^--+$/.test(value) ? value.slice(1) : value;
 }
 
 function isKeyOf<Shape extends object>(shape: Shape, name: string): name is Extract<keyof Shape, string> {

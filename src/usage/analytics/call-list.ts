@@ -1,7 +1,11 @@
 /** Calls of a range, newest first, by keyset pages. No text of a call is read. */
 import type { Outcome, Route } from '../../core/call.ts';
+import { minIdAt, timeOf } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
-import { type CallSelection, createParameters, whereCalls } from './call-filter.ts';
+import { findMatchingPeriods } from '../cells/matching-periods.ts';
+import { type CallSelection, createParameters, whereFilter } from './call-filter.ts';
+import type { Period } from './range.ts';
+import { assertRowsAtMost } from './rollup-figures.ts';
 
 export interface CallSummary {
   readonly id: string;
@@ -34,6 +38,8 @@ export interface CallPageRequest extends CallSelection {
   /** Only calls older than this id. */
   readonly before?: string | null;
   readonly limit: number;
+  /** Throws `TooManyCalls` when more call rows would have to be read, and no index has those of the filters. */
+  readonly maxRows?: number;
 }
 
 export interface CallPage {
@@ -43,28 +49,64 @@ export interface CallPage {
 }
 
 export async function readCallPage(queries: Queries, { before = null, limit, ...selection }: CallPageRequest): Promise<CallPage> {
-  const parameters = createParameters();
-  const where = whereCalls(selection, parameters);
-  const older = before === null ? '' : `and c.id < ${parameters.add(before)}::uuid`;
   // One row more shows whether there is a next page.
-  const rows = await queries.query<CallSummary>(
+  const wanted = limit + 1;
+  const { from, to, filter = {}, maxRows } = selection;
+  const range = { from, to: before === null ? to : Math.min(to, timeOf(before) + 1) };
+  const names = Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  // Without filters, and for an application or a task, an index has the calls of the page.
+  const isIndexed = names.length === 0 || (names.length === 1 && (names[0] === 'source' || names[0] === 'task'));
+  const matching = isIndexed ? null : await findMatchingPeriods(queries, { ...selection, ...range }, wanted);
+  const rows: CallSummary[] = [];
+  if (matching) {
+    for await (const periods of matching) {
+      rows.push(...(await readPeriods(queries, selection, periods, before, wanted - rows.length)));
+      if (rows.length >= wanted) break;
+    }
+  } else {
+    if (!isIndexed && maxRows !== undefined) await assertRowsAtMost(queries, selection, maxRows);
+    rows.push(...(await readPeriods(queries, selection, [range], before, wanted)));
+  }
+  const calls = rows.slice(0, limit);
+  return { calls, next: rows.length > limit ? (calls.at(-1)?.id ?? null) : null };
+}
+
+/** The newest calls of periods. */
+function readPeriods(
+  queries: Queries,
+  { projectId, filter = {} }: CallSelection,
+  periods: readonly Period[],
+  before: string | null,
+  limit: number,
+): Promise<CallSummary[]> {
+  const parameters = createParameters();
+  const { add } = parameters;
+  const count = `${add(limit)}::integer`;
+  const select = (from: string, to: string): string => `
+    select c.id, c.started_at as "startedAt", c.key_prefix as "keyPrefix", c.source, c.route, c.model_asked as "modelAsked", c.model,
+           c.stream, c.status, c.code, c.outcome, c.cache, c.cost_nanos as "costNanos", c.tokens_input as input,
+           c.tokens_cached_input as "cachedInput", c.tokens_cache_write + c.tokens_cache_write_1h as "cacheWrite",
+           c.tokens_output as output, c.duration_ms as "durationMs", c.first_byte_ms as "firstByteMs", c.task_id as "taskId",
+           c.turn_id as "turnId", c.agent_id as "agentId"
+      from calls c
+     where c.project_id = ${add(projectId)}::uuid and c.id >= ${from} and c.id < ${to}
+       and ${whereFilter(filter, parameters)} ${before === null ? '' : `and c.id < ${add(before)}::uuid`}
+     order by c.id desc
+     limit ${count}`;
+  const [only] = periods;
+  const ids = (side: keyof Period): string => `${add(periods.map((period) => minIdAt(period[side])))}::uuid[]`;
+  const listed =
+    only !== undefined && periods.length === 1
+      ? select(`${add(minIdAt(only.from))}::uuid`, `${add(minIdAt(only.to))}::uuid`)
+      : `select listed.* from unnest(${ids('from')}, ${ids('to')}) as period (first, after)
+          cross join lateral (${select('period.first', 'period.after')}) as listed
+          order by listed.id desc limit ${count}`;
+  return queries.query<CallSummary>(
     `select page.*, (select count(*) from attempts where attempts.call_id = page.id) as attempts
-       from (
-         select c.id, c.started_at as "startedAt", c.key_prefix as "keyPrefix", c.source, c.route, c.model_asked as "modelAsked", c.model,
-                c.stream, c.status, c.code, c.outcome, c.cache, c.cost_nanos as "costNanos", c.tokens_input as input,
-                c.tokens_cached_input as "cachedInput", c.tokens_cache_write + c.tokens_cache_write_1h as "cacheWrite",
-                c.tokens_output as output, c.duration_ms as "durationMs", c.first_byte_ms as "firstByteMs", c.task_id as "taskId",
-                c.turn_id as "turnId", c.agent_id as "agentId"
-           from calls c
-          where ${where} ${older}
-          order by c.id desc
-          limit ${parameters.add(limit + 1)}::integer
-       ) as page
+       from (${listed}) as page
       order by page.id desc`,
     parameters.values,
   );
-  const calls = rows.slice(0, limit);
-  return { calls, next: rows.length > limit ? (calls.at(-1)?.id ?? null) : null };
 }
 
 /** Calls per statement; bounded because a statement blocks the single session of the embedded database. */

@@ -31,6 +31,8 @@ export interface FiguresRequest extends CallSelection {
   /** Default: `cost`. */
   readonly rank?: Rank;
   readonly costly?: readonly CostlyFigure[];
+  /** Throws `TooManyCalls` when more call rows would have to be read. */
+  readonly maxRows?: number;
 }
 
 export type TopRequest = CallSelection & Pick<FiguresRequest, 'top' | 'rank' | 'costly'>;

@@ -14,7 +14,7 @@ import { createParameters, isErrorSql, type Parameters, whereCalls } from './cal
 import { type Figures, type FiguresRow, figuresSql, noFigures, type RowSource, toFigures } from './figures.ts';
 import { type FiguresRequest, type Group, groupColumns, type Rank, type TopRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
-import { type PlacedRow, readRollupRows, readRollupTop } from './rollup-figures.ts';
+import { assertRowsAtMost, needsRows, type PlacedRow, readRollupRows, readRollupTop } from './rollup-figures.ts';
 
 export interface GroupFigures {
   /** `others`: all groups after the top ones. Null: calls without a value. */
@@ -44,12 +44,13 @@ export interface FiguresReport {
 const maxUnits = 1_500;
 const defaultTop = 7;
 
-/** Throws `bad_request` when the range has too many units. */
+/** Throws `bad_request` when the range has too many units, `TooManyCalls` beyond `maxRows`. */
 export async function readFigures(queries: Queries, request: FiguresRequest): Promise<FiguresReport> {
   const { unit = null, group = null, zone, from, to } = request;
   const starts = unit === null ? [] : splitRange(unit, zone, { from, to }, maxUnits);
   if (starts === null)
     throw gatewayError('bad_request', { message: `range: has more than ${maxUnits} units of a ${unit}; choose a larger unit` });
+  if (request.maxRows !== undefined && needsRows(request)) await assertRowsAtMost(queries, request, request.maxRows);
   const names = group === null ? [] : (await readTop(queries, { ...request, costly: [] }, group)).map(({ name }) => name);
   const rows = (await readRollupRows(queries, request, starts, names)) ?? (await readRows(queries, request, starts, names));
 

@@ -7,7 +7,7 @@
 import { minIdAt } from '../../core/ids.ts';
 import { isErrorSql, type Parameters } from '../analytics/call-filter.ts';
 import type { Period } from '../analytics/range.ts';
-import { allSpans, coverPeriods, taskSpans } from './spans.ts';
+import { allSpans, coverPeriods, splitSegments, taskSpans } from './spans.ts';
 
 /** `project`: all calls. */
 export type Scope = 'project' | 'key' | 'source' | 'model' | 'task';
@@ -17,29 +17,53 @@ export interface PartsRequest {
   readonly scope: Scope;
   /** Adjacent. No row is of two of them. */
   readonly periods: readonly Period[];
+  /** Only these; null: calls without. Each is a lookup in the index. */
+  readonly names?: readonly (string | null)[];
   /** Condition on the SQL expressions of the name (of a key: its id) and of the key's prefix. */
   readonly condition?: (name: string, keyPrefix: string) => string;
 }
 
 /** What is summed, with its SQL on call rows `c`. Costs and tokens are numeric. */
-const measures = {
+export const callMeasures = {
   calls: '1',
   vendor_calls: 'c.vendor_called::integer',
   slots: '(c.vendor_called and c.takes_slot)::integer',
-  errors: `(${isErrorSql('c')})::integer`,
-  unpriced: '(c.cost_nanos is null)::integer',
-  cost_nanos: 'coalesce(c.cost_nanos, 0)',
-  tokens_input: 'c.tokens_input',
-  tokens_cached_input: 'c.tokens_cached_input',
-  tokens_cache_write: 'c.tokens_cache_write + c.tokens_cache_write_1h',
-  tokens_output: 'c.tokens_output',
+  ...amountsOf('c'),
   cache_hits: `coalesce(c.cache = 'hit', false)::integer`,
   cache_lookups: '(c.cache is not null)::integer',
   // Not `exists`, for which PostgreSQL reads every attempt into a hash table.
   failovers: '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)',
 } as const;
 
-export type Measure = keyof typeof measures;
+export type Measure = keyof typeof callMeasures;
+
+/** The same of attempts `a`. */
+export const attemptMeasures: Readonly<Record<Measure, string>> = {
+  ...{ calls: '1', vendor_calls: '1', slots: '1', cache_hits: '0', cache_lookups: '0' },
+  ...amountsOf('a'),
+  failovers: '(a.n > 1)::integer',
+};
+
+function amountsOf(row: 'a' | 'c') {
+  return {
+    errors: `(${isErrorSql(row)})::integer`,
+    unpriced: `(${row}.cost_nanos is null)::integer`,
+    cost_nanos: `coalesce(${row}.cost_nanos, 0)`,
+    tokens_input: `${row}.tokens_input`,
+    tokens_cached_input: `${row}.tokens_cached_input`,
+    tokens_cache_write: `${row}.tokens_cache_write + ${row}.tokens_cache_write_1h`,
+    tokens_output: `${row}.tokens_output`,
+  } as const;
+}
+
+export type Histogram = 'durations' | 'first_chunks';
+
+/** The time of a call `c` or attempt `a` in a histogram, and which of them are in it. */
+export function histogramRows(histogram: Histogram, row: 'a' | 'c'): { readonly column: string; readonly isTimed: string } {
+  return histogram === 'durations'
+    ? { column: `${row}.duration_ms`, isTimed: `${row}.outcome = 'ok'` }
+    : { column: `${row}.first_byte_ms`, isTimed: `${row}.outcome = 'ok' and c.stream and ${row}.first_byte_ms is not null` };
+}
 
 const nameColumns: Readonly<Record<Scope, string>> = {
   project: 'null::text',
@@ -58,15 +82,14 @@ export function selectParts(request: PartsRequest, wanted: readonly Measure[], p
     union all
     select i.start, i.name, i.key_prefix, ${stored('i')} from ${increments.from} where ${increments.where}
     union all
-    select c.started_at, ${nameColumns[request.scope]}, c.key_prefix, ${wanted.map((measure) => measures[measure]).join(', ')}
+    select c.started_at, ${nameColumns[request.scope]}, c.key_prefix, ${wanted.map((measure) => callMeasures[measure]).join(', ')}
       from ${calls.from} where ${calls.where}`;
 }
 
 /** A subquery with the columns `at`, `name`, `key_prefix`, `slot` and `n`: calls by slot of the histogram (`valueOfSlot`). */
-export function selectHistogram(request: PartsRequest, histogram: 'durations' | 'first_chunks', parameters: Parameters): string {
+export function selectHistogram(request: PartsRequest, histogram: Histogram, parameters: Parameters): string {
   const { rollups, increments, calls } = sourcesOf(request, parameters);
-  const column = histogram === 'durations' ? 'c.duration_ms' : 'c.first_byte_ms';
-  const isTimed = histogram === 'durations' ? `c.outcome = 'ok'` : `c.outcome = 'ok' and c.stream and c.first_byte_ms is not null`;
+  const { column, isTimed } = histogramRows(histogram, 'c');
   return `
     select r.start as at, r.name, r.key_prefix, element & 1023 as slot, element >> 10 as n
       from ${rollups.from} cross join lateral unnest(r.${histogram}) as element where ${rollups.where}
@@ -89,23 +112,34 @@ interface Source {
 }
 
 function sourcesOf(
-  { projectId, scope, periods, condition = () => 'true' }: PartsRequest,
+  { projectId, scope, periods, names, condition = () => 'true' }: PartsRequest,
   { add }: Parameters,
 ): Readonly<Record<'rollups' | 'increments' | 'calls', Source>> {
-  const { segments, edges } = coverPeriods(periods, scope === 'task' ? taskSpans : allSpans);
-  const covered = joinAdjacent(segments);
+  const cover = coverPeriods(periods, scope === 'task' ? taskSpans : allSpans);
+  const { edges } = cover;
+  const segments = names ? splitSegments(cover.segments) : cover.segments;
+  const covered = joinAdjacent(cover.segments);
   const project = `${add(projectId)}::uuid`;
   const times = (of: readonly Period[], side: keyof Period): string => `${add(of.map((period) => new Date(period[side])))}::timestamptz[]`;
   const ids = (of: readonly Period[], side: keyof Period): string => `${add(of.map((period) => minIdAt(period[side])))}::uuid[]`;
+  const isNamed = (name: string): string[] =>
+    names
+      ? [`${name} = any(${add(names.filter((given) => given !== null))}::text[])`, ...(names.includes(null) ? [`${name} is null`] : [])]
+      : ['true'];
+  const matches = (name: string, keyPrefix: string): string => `(${isNamed(name).join(' or ')}) and ${condition(name, keyPrefix)}`;
+  const inSegment = names ? 'r.start = segment.first' : 'r.start >= segment.first and r.start < segment.after';
   // `offset 0` makes each period a range of the index: joined, the planner may read all rows of the project instead.
   return {
     rollups: {
       from: `unnest(${add(segments.map(({ span }) => span))}::text[], ${times(segments, 'from')}, ${times(segments, 'to')})
              as segment (span, first, after)
-       cross join lateral (
+       cross join lateral (${isNamed('r.name')
+         .map(
+           (named) => `
          select r.* from usage_rollups r
-          where r.project_id = ${project} and r.scope = '${scope}' and r.span = segment.span
-            and r.start >= segment.first and r.start < segment.after
+          where r.project_id = ${project} and r.scope = '${scope}' and r.span = segment.span and ${inSegment} and ${named}`,
+         )
+         .join(' union all ')}
          offset 0
        ) as r`,
       where: condition('r.name', 'r.key_prefix'),
@@ -117,7 +151,7 @@ function sourcesOf(
           where i.project_id = ${project} and i.scope = '${scope}' and i.start >= covered.first and i.start < covered.after
          offset 0
        ) as i`,
-      where: condition('i.name', 'i.key_prefix'),
+      where: matches('i.name', 'i.key_prefix'),
     },
     calls: {
       from: `(
@@ -129,6 +163,7 @@ function sourcesOf(
        cross join lateral (
          select c.* from calls c
           where c.project_id = ${project} and c.id >= period.first and c.id < period.after and (period.is_edge or not c.in_rollups)
+            and (${isNamed(nameColumns[scope]).join(' or ')})
          offset 0
        ) as c`,
       where: condition(nameColumns[scope], 'c.key_prefix'),

@@ -5,18 +5,18 @@ import type { Period } from '../analytics/range.ts';
 /** A row of the rollups counts the calls of a quarter of an hour, a day or a month, in UTC. */
 export type Span = 'quarter' | 'day' | 'month';
 
-export interface Segment extends Period {
-  readonly span: Span;
+export interface Segment<Name extends string = Span> extends Period {
+  readonly span: Name;
 }
 
-export interface Cover {
+export interface Cover<Name extends string = Span> {
   /** Whole spans; adjacent ones of the same span are one segment. */
-  readonly segments: readonly Segment[];
+  readonly segments: readonly Segment<Name>[];
   /** No whole span: these are read from the call rows. */
   readonly edges: readonly Period[];
 }
 
-const lengths = { quarter: 900_000, day: 86_400_000 } as const;
+const lengths = { quarter: 900_000, hour: 3_600_000, day: 86_400_000 } as const;
 
 /** Coarse to fine. */
 export const allSpans: readonly Span[] = ['month', 'day', 'quarter'];
@@ -57,11 +57,20 @@ export function coverPeriods(periods: readonly Period[], spans: readonly Span[])
   return { segments, edges };
 }
 
-function floorTo(span: Span, at: number): number {
+/** The whole spans of segments one by one, for an index in which the start is followed by the name. */
+export function splitSegments<Name extends keyof typeof lengths | 'month'>(segments: readonly Segment<Name>[]): Segment<Name>[] {
+  return segments.flatMap(({ span, from, to }) => {
+    const spans: Segment<Name>[] = [];
+    for (let at = from; at < to; at = ceilTo(span, at + 1)) spans.push({ span, from: at, to: ceilTo(span, at + 1) });
+    return spans;
+  });
+}
+
+function floorTo(span: keyof typeof lengths | 'month', at: number): number {
   return span === 'month' ? monthAt(at).start : Math.floor(at / lengths[span]) * lengths[span];
 }
 
-function ceilTo(span: Span, at: number): number {
+function ceilTo(span: keyof typeof lengths | 'month', at: number): number {
   const floor = floorTo(span, at);
   if (floor === at) return at;
   return span === 'month' ? monthAt(at).end : floor + lengths[span];

@@ -1,6 +1,6 @@
 /**
  * Keeps the rollups small and complete in the background: merges what transactions have appended to `usage_increments`, and adds the calls of
- * before the rollups existed, the latest first. Both change where a call is counted, never the sums (migration 0033).
+ * before the rollups existed, the latest first. Both change where a call is counted, never the sums (migration 0033). It also builds the cells.
  *
  * Every process runs this; the one that gets the lock works. A slice is a transaction, so that work that was interrupted continues there.
  */
@@ -8,6 +8,7 @@ import { createBackgroundLoop, type NextRun } from '../../core/background-loop.t
 import type { Database } from '../../db/database.ts';
 import { tryLockGlobal } from '../../db/locks.ts';
 import type { Logger } from '../../observability/logger.ts';
+import { buildCells } from '../cells/build.ts';
 
 const intervalMs = 30_000;
 /** Merged in one transaction. The embedded database blocks the event loop meanwhile. */
@@ -46,7 +47,8 @@ export function createRollupUpkeep({ database, logger }: { readonly database: Da
     async run(): Promise<NextRun> {
       const startedAt = performance.now();
       // Idle for as long as it worked, so that it takes at most half of a core of the database.
-      return (await maintainRollups(database)) ? 'idle' : performance.now() - startedAt;
+      const done = [await maintainRollups(database), await buildCells(database)];
+      return done.every(Boolean) ? 'idle' : performance.now() - startedAt;
     },
     intervalMs,
     onFirstFailure: (err) => logger.warn({ err }, 'merging usage failed; retrying'),

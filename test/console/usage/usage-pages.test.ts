@@ -253,3 +253,23 @@ test('a page is smaller than 150 kB with its scripts and styles', async () => {
     expect([path, page.length + sizes.reduce((sum, size) => sum + size, 0) < 150_000]).toEqual([path, true]);
   }
 });
+
+test('a combination without sums offers a shorter range when it would read many calls, and reads all when asked', async () => {
+  const counted = ['vendor_calls', 'vendor_tokens', 'slots', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input'];
+  const columns = [...counted, 'tokens_cache_write', 'tokens_output', 'cache_hits', 'cache_lookups', 'failovers'];
+  await gateway().database.query(
+    `insert into usage_increments (project_id, scope, start, calls, ${columns.join(', ')})
+     values ($1::uuid, 'project', date_trunc('minute', now()) - interval '2 days', 70000, ${columns.map(() => '0').join(', ')})`,
+    [projectId],
+  );
+  for (const path of ['/explore?group=none&asked=standard', '/calls?asked=standard']) {
+    const offered = await (await member.get(`/console/p/acme${path}`)).text();
+    expect(toText(offered)).toMatch(/70,\d{3} calls would have to be read/);
+    const links = [...offered.matchAll(/<a href="([^"]*asked=standard[^"]*)">/g)].map((match) => (match[1] ?? '').replaceAll('&amp;', '&'));
+    for (const link of [links.find((href) => /from=.*to=/.test(href)), links.find((href) => href.includes('rows=all'))]) {
+      const page = await (await member.get(link ?? '')).text();
+      expect([link, toText(page).includes('would have to be read')]).toEqual([link, /from=/.test(link ?? '')]);
+    }
+  }
+  expect(toText(await (await member.get('/console/p/acme/explore?group=status&result=error')).text())).toContain('502');
+});

@@ -36,6 +36,8 @@ const notSubjectData: Readonly<Record<string, string>> = {
   erasure_runs: 'ids, until their runs are deleted',
   usage_increments: 'names of tasks change with `calls.task_id`, by a trigger',
   usage_rollups: 'as above',
+  usage_cells: 'those with `calls.agent_id` are deleted with it, by a trigger',
+  usage_outdated: 'hours',
   'calls.key_prefix': 'of the key',
   'calls.source': 'the application that the cost is charged to',
   'calls.route': 'of a closed set',

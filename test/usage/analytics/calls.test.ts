@@ -263,8 +263,9 @@ describeDatabases('with many calls of many projects', (database) => {
     await readCallPage(explain, { ...selection, limit: 50, before: minIdAt(noon + day), filter: { task: 't', status: '4xx' } });
     await readFigures(explain, { ...selection, zone: 'Europe/Berlin', unit: 'day', group: 'model', costly: ['latency'] });
     await readRecentUse(explain, projectId, selection);
-    expect(explained).toHaveLength(8);
-    for (const plan of explained) {
+    const ofCalls = explained.filter((plan) => plan.includes(' on calls_2026_11'));
+    expect(ofCalls).toHaveLength(8);
+    for (const plan of ofCalls) {
       // Months without calls are excluded when the statement runs.
       expect(plan).not.toMatch(/Seq Scan on calls_2026_11/);
       expect(plan).toMatch(/Index Cond: \(\(.*project_id = .*\) AND \(.*id >= .*\) AND \(.*id < /);

@@ -8,10 +8,12 @@ import { noTokens } from '../../../src/core/pricing.ts';
 import { type CeilingName, type WindowKind, windowAt } from '../../../src/core/windows.ts';
 import type { Database } from '../../../src/db/database.ts';
 import { createErase } from '../../../src/memory/erasure/erase.ts';
-import { type CallFilter, createParameters } from '../../../src/usage/analytics/call-filter.ts';
+import { type CallFilter, createParameters, whereCalls } from '../../../src/usage/analytics/call-filter.ts';
+import { type CallPage, readCallPage } from '../../../src/usage/analytics/call-list.ts';
 import type { FiguresRequest } from '../../../src/usage/analytics/figures-request.ts';
 import type { Period } from '../../../src/usage/analytics/range.ts';
 import { readFigures } from '../../../src/usage/analytics/read-figures.ts';
+import { buildCells } from '../../../src/usage/cells/build.ts';
 import { correctCalls } from '../../../src/usage/correct-calls.ts';
 import { type Measure, type Scope, selectHistogram, selectParts, valueOfSlot } from '../../../src/usage/rollups/parts.ts';
 import { maintainRollups } from '../../../src/usage/rollups/upkeep.ts';
@@ -41,6 +43,7 @@ const store = (database: Database, calls: readonly SettledCall[]) => database.tr
 
 async function maintain(database: Database): Promise<void> {
   while (!(await maintainRollups(database)));
+  while (!(await buildCells(database)));
 }
 
 /** Sums by name, from the rollups as readers combine them, and from the call rows alone. */
@@ -63,6 +66,24 @@ async function compare(database: Database, projectId: string, scope: Scope, peri
   return [rollups, rows];
 }
 
+/** About several attributes, or one that only cells have. */
+const cellRequests: readonly Partial<FiguresRequest>[] = [
+  ...(['route', 'status', 'code', 'outcome', 'provider'] as const).map((group) => ({ group, unit: 'day' as const })),
+  { filter: { agent: 'a1' }, group: 'model', unit: 'hour' },
+  { filter: { agent: '-' } },
+  { filter: { source: 's1', result: 'error' }, group: 'model', unit: 'week' },
+  { filter: { key: 'k7f3a9c2', status: '5xx' }, group: 'code', rank: 'calls' },
+  { filter: { failover: 'yes', price: 'known' }, group: 'route', unit: 'day' },
+  { filter: { cache: '-', result: 'ok', model: 'm/1' }, unit: 'hour' },
+  { filter: { model: 'm/0' }, group: 'provider', unit: 'day', rank: 'tokens' },
+];
+const cellFilters: readonly CallFilter[] = [
+  { agent: 'a2' },
+  { code: 'rate_limited' },
+  { failover: 'yes' },
+  { source: 's0', outcome: 'failed', route: 'chat' },
+];
+
 const outcomes: readonly Outcome[] = ['ok', 'ok', 'failed', 'client_left'];
 
 describeDatabases('rollups', (database) => {
@@ -72,6 +93,8 @@ describeDatabases('rollups', (database) => {
     await database().query('update calls set in_rollups = false');
     for (const table of ['usage_rollups', 'usage_increments']) await database().query(`delete from ${table}`);
     await database().query(`update usage_rollup_fill set filled_from = 'ffffffff-ffff-ffff-ffff-ffffffffffff'`);
+    for (const table of ['usage_cells', 'usage_outdated']) await database().query(`delete from ${table}`);
+    await database().query(`update usage_cells_fill set filled_from = 'infinity'`);
   };
 
   test('are the sums of the rows while calls are stored, corrected and deleted, older ones filled in, and increments merged', async () => {
@@ -82,24 +105,30 @@ describeDatabases('rollups', (database) => {
       Array.from({ length: count }, () => {
         number += 1;
         const attempts = settledCall().result.attempts.slice(0, 1);
-        const second = attempts.map((attempt) => ({ ...attempt, n: 2 }));
+        const second = attempts.map((attempt) => ({ ...attempt, n: 2, provider: 'second' }));
         return call({
           metadata: {
             startedAt: from - 5_000 + Math.floor((((number * 7_919) % 1_000) / 1_000) * (to - from + 10_000)),
             source: `s${number % 3}`,
-            correlation: { ...noCorrelation, taskId: number % 4 === 0 ? null : `t${number % 5}` },
+            route: number % 13 === 0 ? 'messages' : 'chat',
+            correlation: {
+              ...noCorrelation,
+              taskId: number % 4 === 0 ? null : `t${number % 5}`,
+              agentId: number % 3 === 0 ? null : `a${number % 4}`,
+            },
             ...(number % 11 === 0 && { takesNoSlot: true }),
           },
           result: {
             model: number % 7 === 0 ? null : `m/${number % 2}`,
             outcome: outcomes[number % 4] ?? 'ok',
             costNanos: number % 6 === 0 ? null : number * 1_000,
+            ...(number % 4 === 2 && { status: number % 8 === 2 ? 502 : 429, code: number % 8 === 2 ? 'upstream_failed' : 'rate_limited' }),
             cache: number % 9 === 0 ? 'hit' : number % 2 === 0 ? 'miss' : null,
             attempts: number % 9 === 0 ? [] : number % 8 === 0 ? [...attempts, ...second] : attempts,
           },
         });
       });
-    /** A filter on the route, which all calls have: rollups have none, so the figures are those of the rows. */
+    /** A filter on the requested model, which all calls have: rollups and cells have none, so the figures are those of the rows. */
     const figuresOf = (request: Partial<FiguresRequest>, filter: CallFilter) =>
       readFigures(database(), {
         ...{ projectId, from, to, zone: 'Asia/Kolkata', costly: ['failovers'], top: 2, ...request },
@@ -116,8 +145,23 @@ describeDatabases('rollups', (database) => {
         { filter: { task: '-' }, group: 'task', rank: 'tokens' },
         { filter: { model: 'm/1' }, unit: 'week' },
         { filter: { key: 'k7f3a9c2' }, rank: 'calls' },
+        ...cellRequests,
       ];
-      for (const request of requests) expect(await figuresOf(request, {})).toEqual(await figuresOf(request, { route: 'chat' }));
+      for (const request of requests) expect(await figuresOf(request, {})).toEqual(await figuresOf(request, { asked: 'standard' }));
+      // Pages of ten, so that several hours make one.
+      for (const filter of cellFilters) {
+        const listed: string[] = [];
+        let before: string | null = null;
+        do {
+          const page: CallPage = await readCallPage(database(), { projectId, from, to, filter, before, limit: 10 });
+          listed.push(...page.calls.map(({ id }) => id));
+          before = page.next;
+        } while (before !== null);
+        const parameters = createParameters();
+        const where = whereCalls({ projectId, from, to, filter }, parameters);
+        const rows = await database().query<{ id: string }>(`select id from calls c where ${where} order by id desc`, parameters.values);
+        expect(listed).toEqual(rows.map(({ id }) => id));
+      }
     };
     await store(database(), some(150));
     await forget();
@@ -238,10 +282,15 @@ describeDatabases('rollups', (database) => {
     await maintain(database());
   });
 
-  test('keep no task of an erased subject', async () => {
+  test('and cells keep no task and no agent of an erased subject', async () => {
     const { projectId, call } = await newProject(database());
     const ofTask = (taskId: string, subject: string | null) =>
-      call({ metadata: { correlation: { ...noCorrelation, taskId }, memory: { mode: 'write', explicitWrite: false, subject } } });
+      call({
+        metadata: {
+          correlation: { ...noCorrelation, taskId, agentId: subject === null ? 'shared' : 'of ann' },
+          memory: { mode: 'write', explicitWrite: false, subject },
+        },
+      });
     await store(database(), [ofTask('of ann', 'ann'), ofTask('shared', 'ann'), ofTask('shared', null)]);
     await maintain(database());
     await store(database(), [ofTask('of ann', 'ann'), ofTask('of ann later', 'ann')]);
@@ -257,8 +306,19 @@ describeDatabases('rollups', (database) => {
       return rows.map(({ name }) => name);
     };
     expect(await tasks()).toEqual(['of ann', 'of ann later', 'shared']);
+    const agents = async () => {
+      const rows = await database().query<{ name: string }>(
+        `select distinct name from usage_cells where project_id = $1::uuid and scope = 'agent' order by name`,
+        [projectId],
+      );
+      return rows.map(({ name }) => name);
+    };
+    expect(await agents()).toEqual(['of ann', 'shared']);
     await createErase({ database: database(), clock: clockAt(noon) })({ projectId, subject: 'ann', askedBy: 'key:test' });
     expect(await tasks()).toEqual(['shared']);
+    expect(await agents()).toEqual(['shared']);
+    await maintain(database());
+    expect(await agents()).toEqual(['shared', null]);
     const [rollups, rows] = await compare(database(), projectId, 'task', { from: noon - 86_400_000, to: noon + 3_600_000 });
     expect(rollups).toEqual(rows);
   });
@@ -279,7 +339,7 @@ describeDatabases('rollups', (database) => {
     const costly = ['latency', 'firstChunk'] as const;
     const [estimated, exact] = [
       await readFigures(database(), { ...request, costly }),
-      await readFigures(database(), { ...request, costly, filter: { route: 'chat' } }),
+      await readFigures(database(), { ...request, costly, filter: { asked: 'standard' } }),
     ];
     const percentilesOf = ({ total, groups, units }: typeof exact): number[] =>
       [total, ...groups.map(({ figures }) => figures), ...units.flatMap(({ figures, groups: parts }) => [figures, ...parts])].flatMap(

@@ -1,0 +1,46 @@
+/** Percentiles from histograms. Pure. */
+import { valueOfSlot } from '../rollups/parts.ts';
+
+/** Calls in a slot of a histogram, by unit of time and group. */
+export interface SlotRow {
+  readonly unit: number | null;
+  readonly place: number | null;
+  readonly slot: number;
+  readonly n: number;
+}
+
+const positionOf = (unit: number | null, place: number | null): string => `${unit ?? ''}/${place ?? ''}`;
+
+export type Percentiles = ReadonlyMap<string, readonly number[]>;
+
+export function percentileOf(percentiles: Percentiles, { unit, place }: Pick<SlotRow, 'unit' | 'place'>): readonly number[] | null {
+  return percentiles.get(positionOf(unit, place)) ?? null;
+}
+
+/** The 50th and 95th percentile by position, also those of all units and of all groups. */
+export function toPercentiles(rows: readonly SlotRow[]): Percentiles {
+  const histograms = new Map<string, Map<number, number>>();
+  for (const { unit, place, slot, n } of rows) {
+    for (const position of new Set([positionOf(unit, place), positionOf(unit, null), positionOf(null, place), positionOf(null, null)])) {
+      const histogram = histograms.get(position) ?? new Map<number, number>();
+      histograms.set(position, histogram.set(slot, n + (histogram.get(slot) ?? 0)));
+    }
+  }
+  return new Map(
+    [...histograms].map(([position, histogram]) => {
+      const slots = [...histogram].toSorted(([one], [other]) => one - other);
+      const total = slots.reduce((sum, [, n]) => sum + n, 0);
+      return [position, [0.5, 0.95].map((part) => valueOfSlot(slotAt(slots, part * total)))];
+    }),
+  );
+}
+
+/** The slot of the call with this number, counted from the fastest. */
+function slotAt(slots: readonly (readonly [number, number])[], number: number): number {
+  let counted = 0;
+  for (const [slot, n] of slots) {
+    counted += n;
+    if (counted >= number) return slot;
+  }
+  return slots.at(-1)?.[0] ?? 0;
+}

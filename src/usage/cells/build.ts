@@ -1,0 +1,183 @@
+/**
+ * Sums calls into `usage_cells` (migration 0037) in the background: hours that are over and noted as outdated, then their days, then the hours of
+ * before the cells existed, the latest day first. What is noted is removed before the calls are read, so that a call which is stored meanwhile
+ * leaves its hour outdated. Figures never wait for this: they read the call rows of outdated hours.
+ */
+import { minIdAt } from '../../core/ids.ts';
+import type { Database, Queries } from '../../db/database.ts';
+import { tryLockGlobal } from '../../db/locks.ts';
+import { isErrorSql } from '../analytics/call-filter.ts';
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+/** In a transaction. The embedded database blocks the event loop meanwhile. */
+const maxHours = { server: 6, embedded: 1 };
+/** Most calls of an hour are stored by then; each later one has its hour summed again. By the database's clock. */
+const margin = `interval '5 minutes'`;
+
+/** One step. Resolves with true when there is nothing to do, or another process works on it. */
+export async function buildCells(database: Database): Promise<boolean> {
+  return database.transaction(async (tx) => {
+    if (!(await tryLockGlobal(tx, 'usage'))) return true;
+    if (await buildHours(tx, maxHours[database.kind])) return false;
+    if (await buildDay(tx)) return false;
+    return !(await noteOlderDay(tx));
+  });
+}
+
+/** The latest outdated hours of one project. */
+async function buildHours(tx: Queries, max: number): Promise<boolean> {
+  const hours = await tx.query<{ projectId: string; start: Date }>(
+    `with latest as (
+       select project_id, start from usage_outdated
+        where span = 'hour' and start < now() - interval '1 hour' - ${margin} order by start desc limit 1
+     )
+     select distinct o.project_id as "projectId", o.start
+       from usage_outdated o join latest on o.project_id = latest.project_id and o.start <= latest.start
+      where o.span = 'hour' and o.start >= date_trunc('day', latest.start, 'UTC')
+      order by o.start desc limit $1::integer`,
+    [max],
+  );
+  const [latest] = hours;
+  if (!latest) return false;
+  const starts = hours.map(({ start }) => start);
+  const values = [latest.projectId, starts];
+  await tx.query(`delete from usage_outdated where project_id = $1::uuid and span = 'hour' and start = any($2::timestamptz[])`, values);
+  await tx.query(
+    `delete from usage_cells
+      where project_id = $1::uuid and scope in (${callScopes}, 'provider') and span = 'hour' and start = any($2::timestamptz[])`,
+    values,
+  );
+  // PostgreSQL expects one row in a range of ids: a nested loop would compare every call with every attempt of the hour.
+  await tx.query('set local enable_nestloop = off');
+  for (const start of starts) {
+    const [from, to] = [start.getTime(), start.getTime() + hourMs];
+    for (const insert of insertHours('c.project_id = $1::uuid and')) await tx.query(insert, [latest.projectId, minIdAt(from), minIdAt(to)]);
+  }
+  const day = new Date(Math.floor(latest.start.getTime() / dayMs) * dayMs);
+  await tx.query(`insert into usage_outdated (project_id, span, start) values ($1::uuid, 'day', $2::timestamptz)`, [latest.projectId, day]);
+  return true;
+}
+
+/** A day that is over and whose hours are not outdated. */
+async function buildDay(tx: Queries): Promise<boolean> {
+  const [day] = await tx.query<{ projectId: string; start: Date }>(
+    `select d.project_id as "projectId", d.start
+       from usage_outdated d
+      where d.span = 'day' and d.start < now() - interval '1 day'
+        and not exists (
+          select 1 from usage_outdated h
+           where h.project_id = d.project_id and h.span = 'hour' and h.start >= d.start and h.start < d.start + interval '24 hours'
+        )
+      order by d.start desc limit 1`,
+  );
+  if (!day) return false;
+  const values = [day.projectId, day.start];
+  await tx.query(`delete from usage_outdated where project_id = $1::uuid and span = 'day' and start = $2::timestamptz`, values);
+  await tx.query(
+    `delete from usage_cells
+      where project_id = $1::uuid and scope in (${callScopes}, 'provider') and span = 'day' and start = $2::timestamptz`,
+    values,
+  );
+  await tx.query(insertDays(`project_id = $1::uuid and scope in (${callScopes}, 'provider') and`, '$2'), values);
+  return true;
+}
+
+/** Notes the hours of the latest day with calls that the cells lack. */
+async function noteOlderDay(tx: Queries): Promise<boolean> {
+  const [fill] = await tx.query<{ at: number | null; isDone: boolean }>(
+    `select case when isfinite(filled_from) then extract(epoch from filled_from)::float8 * 1000 end as at, filled_from = '-infinity' as "isDone"
+       from usage_cells_fill`,
+  );
+  if (!fill || fill.isDone) return false;
+  const [older] = await tx.query<{ startedAt: Date }>(
+    'select started_at as "startedAt" from calls where $1::uuid is null or id < $1::uuid order by id desc limit 1',
+    [fill.at === null ? null : minIdAt(fill.at)],
+  );
+  if (!older) {
+    await tx.query(`update usage_cells_fill set filled_from = '-infinity'`);
+    return false;
+  }
+  const from = Math.floor(older.startedAt.getTime() / dayMs) * dayMs;
+  await tx.query(
+    `insert into usage_outdated (project_id, span, start)
+     select distinct project_id, 'hour', date_trunc('hour', started_at, 'UTC') from calls where id >= $1::uuid and id < $2::uuid`,
+    [minIdAt(from), minIdAt(from + dayMs)],
+  );
+  await tx.query('update usage_cells_fill set filled_from = $1::timestamptz', [new Date(from)]);
+  return true;
+}
+
+const callScopes = `'project', 'key', 'source', 'agent'`;
+
+const attributes = ['model', 'status', 'code', 'outcome', 'route', 'cache', 'failed_over', 'priced'];
+const ownerAttributes = ['model', 'status', 'code', 'outcome'];
+const owners = { key: 'key_prefix', source: 'source', agent: 'agent_id' } as const;
+
+const columns = `project_id, scope, span, start, name, ${attributes.join(', ')}, calls, errors, unpriced, cost_nanos, tokens_input,
+  tokens_cached_input, tokens_cache_write, tokens_output, cache_hits, cache_lookups, failovers, durations, first_chunks`;
+
+const sums = (row: string, isHit: string, isLookup: string, failedOver: string): string => `
+  count(*), count(*) filter (where ${isErrorSql(row)}), count(*) filter (where ${row}.cost_nanos is null), coalesce(sum(${row}.cost_nanos), 0),
+  sum(${row}.tokens_input), sum(${row}.tokens_cached_input), sum(${row}.tokens_cache_write + ${row}.tokens_cache_write_1h),
+  sum(${row}.tokens_output), count(*) filter (where ${isHit}), count(*) filter (where ${isLookup}), count(*) filter (where ${failedOver}),
+  ${histogram(`array_agg(usage_slot(${row}.duration_ms) + 1024) filter (where ${row}.outcome = 'ok')`)},
+  ${histogram(
+    `array_agg(usage_slot(${row}.first_byte_ms) + 1024) filter (where ${row}.outcome = 'ok' and c.stream and ${row}.first_byte_ms is not null)`,
+  )}`;
+
+/** A large one with one element for each slot. */
+function histogram(elements: string): string {
+  return `case when cardinality(${elements}) > 64 then usage_add_histograms(${elements}, null) else ${elements} end`;
+}
+
+/**
+ * Statements that sum calls by hour; $2 and $3 are the bounds of their ids.
+ * @param condition on `calls c`, followed by `and`
+ */
+export function insertHours(condition: string): readonly string[] {
+  const grouped = (group: readonly string[]): string => `(project_id, start, ${group.join(', ')})`;
+  const inPeriod = (id: string): string => `${id} >= $2::uuid and ${id} < $3::uuid`;
+  const hour = `date_trunc('hour', c.started_at, 'UTC')`;
+  const sets = [attributes, ...Object.values(owners).map((owner) => [owner, ...ownerAttributes])];
+  const isOf = (owner: string): string => `grouping(${owner}) = 0`;
+  return [
+    `insert into usage_cells (${columns})
+     select c.project_id,
+            case ${Object.entries(owners)
+              .map(([scope, owner]) => `when ${isOf(owner)} then '${scope}'`)
+              .join(' ')} else 'project' end,
+            'hour', start, case ${Object.values(owners)
+              .map((owner) => `when ${isOf(owner)} then ${owner}`)
+              .join(' ')} end,
+            ${attributes.join(', ')}, ${sums('c', `c.cache = 'hit'`, 'c.cache is not null', 'c.failed_over')}
+       from (
+         select c.*, ${hour} as start, second.n is not null as failed_over, c.cost_nanos is not null as priced
+           from calls c
+           left join attempts second on second.call_id = c.id and second.n = 2 and ${inPeriod('second.call_id')}
+          where ${condition} ${inPeriod('c.id')}
+       ) as c
+      group by grouping sets (${sets.map(grouped).join(', ')})`,
+    `insert into usage_cells (${columns})
+     select c.project_id, 'provider', 'hour', ${hour}, a.provider, c.model, c.status, c.code, c.outcome, null, null, null, null,
+            ${sums('a', 'false', 'false', 'a.n > 1')}
+       from calls c
+       join attempts a on a.call_id = c.id and ${inPeriod('a.call_id')}
+      where ${condition} ${inPeriod('c.id')}
+      group by c.project_id, 4, a.provider, c.model, c.status, c.code, c.outcome`,
+  ];
+}
+
+/** Sums the hours of a day; `start` is its parameter. */
+export function insertDays(condition: string, start: string): string {
+  const names = ['calls', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input', 'tokens_cache_write', 'tokens_output'];
+  const counts = [...names, 'cache_hits', 'cache_lookups', 'failovers'];
+  const merged = (column: string): string => `usage_add_histograms(usage_concat(${column}), null)`;
+  return `
+    insert into usage_cells (${columns})
+    select project_id, scope, 'day', ${start}::timestamptz, name, ${attributes.join(', ')}, ${counts.map((name) => `sum(${name})`).join(', ')},
+           ${merged('durations')}, ${merged('first_chunks')}
+      from usage_cells
+     where ${condition} span = 'hour' and start >= ${start}::timestamptz and start < ${start}::timestamptz + interval '24 hours'
+     group by project_id, scope, name, ${attributes.join(', ')}`;
+}

@@ -1,0 +1,59 @@
+/** Which cells have what a request is about. Pure, but for the SQL of their conditions. */
+import { type CallFilter, matchesValue, type Parameters, statusBounds } from '../analytics/call-filter.ts';
+import type { Group } from '../analytics/figures-request.ts';
+
+/** Attempts of a provider, or calls of all others. */
+export type CellScope = 'project' | 'key' | 'source' | 'agent' | 'provider';
+
+const owners = ['key', 'source', 'agent', 'provider'] as const;
+/** Filters and groups of every scope, with their columns. */
+const everywhere = { model: 'model', status: 'status', code: 'code', outcome: 'outcome', result: 'outcome' } as const;
+/** Of the scope `project` too. */
+const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'failed_over', price: 'priced' } as const;
+
+/** Null when no scope has all of them together. */
+export function cellScopeOf(filter: CallFilter, group: Group | null): CellScope | null {
+  const names = [...new Set([...filterNames(filter), ...(group === null ? [] : [group])])];
+  const [scope = 'project', ...others] = owners.filter((owner) => names.includes(owner));
+  const known = scope === 'project' ? ofProject : everywhere;
+  return others.length === 0 && names.every((name) => name === scope || Object.hasOwn(known, name)) ? scope : null;
+}
+
+/** The filters that the cells of one scope have together; calls that match all filters match these. */
+export function cellFilterOf(filter: CallFilter): { readonly scope: CellScope; readonly filter: CallFilter } {
+  const scope = owners.find((owner) => owner !== 'provider' && filter[owner] !== undefined) ?? 'project';
+  const known = scope === 'project' ? ofProject : everywhere;
+  const kept = Object.entries(filter).filter(([name]) => name === scope || Object.hasOwn(known, name));
+  return { scope, filter: Object.fromEntries(kept) };
+}
+
+export function cellGroupSql(scope: CellScope, group: Group): string {
+  if (group === scope) return 'cell.name';
+  return group === 'status' ? 'cell.status::text' : `cell.${group}`;
+}
+
+/** Condition on `cell`, without that on its name. */
+export function whereCell(scope: CellScope, filter: CallFilter, parameters: Parameters): string {
+  const terms = Object.entries(filter).flatMap(([name, value]) => {
+    if (value === undefined || name === scope) return [];
+    switch (name) {
+      case 'result':
+        return [value === 'ok' ? `cell.outcome = 'ok'` : `cell.outcome not in ('ok', 'client_left')`];
+      case 'failover':
+        return [value === 'yes' ? 'cell.failed_over' : 'not cell.failed_over'];
+      case 'price':
+        return [value === 'known' ? 'cell.priced' : 'not cell.priced'];
+      case 'status': {
+        const [low, high] = statusBounds(value);
+        return [`cell.status between ${parameters.add(low)}::integer and ${parameters.add(high)}::integer`];
+      }
+      default:
+        return [matchesValue(`cell.${name}`, value, parameters)];
+    }
+  });
+  return terms.length === 0 ? 'true' : terms.join(' and ');
+}
+
+function filterNames(filter: CallFilter): string[] {
+  return Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+}
