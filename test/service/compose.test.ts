@@ -10,6 +10,8 @@ import { describeOwnPostgres } from '../support/own-postgres.ts';
 
 const haproxy = await ensureHaproxy().catch(() => null);
 
+const callers = 6;
+
 interface Call {
   readonly taskId: string;
   readonly startedAt: number;
@@ -38,11 +40,13 @@ interface Call {
       expect([name, started.stderr()]).toEqual([name, '']);
       running.set(name, started);
     };
-    const restart = async (name: string, signal: NodeJS.Signals): Promise<number | string | undefined> => {
-      const ended = await running.get(name)?.end(signal);
+    /** Resolves with its exit status, and the time at which it had ended. */
+    const restart = async (name: string, signal: NodeJS.Signals): Promise<{ status: unknown; endedAt: number }> => {
+      const status = await running.get(name)?.end(signal);
+      const endedAt = performance.now();
       await startService(name);
-      await eventually(() => composed.checkHealth(name));
-      return ended;
+      await composed.checkHealth(name);
+      return { status, endedAt };
     };
 
     beforeAll(async () => {
@@ -91,10 +95,10 @@ interface Call {
     });
 
     it('every health check passes, and the proxy has one address for both replicas', async () => {
-      await eventually(async () => {
-        await Promise.all(['postgres', 'gateway-1', 'gateway-2', 'worker'].map((name) => composed.checkHealth(name)));
-        expect((await fetch(`${proxy.url}/readyz`)).status).toBe(200);
-      });
+      const workerUrl = running.get('worker')?.url;
+      await eventually(async () => expect((await fetch(`${workerUrl}/readyz`)).status).toBe(200));
+      await Promise.all(['postgres', 'gateway-1', 'gateway-2', 'worker'].map((name) => composed.checkHealth(name)));
+      expect((await fetch(`${proxy.url}/readyz`)).status).toBe(200);
       const { GATEWAY_ADMIN_TOKEN: token } = composeSecrets;
       expect((await send('/provision/teams/default', token, {}, {}, 'PUT')).status).toBeLessThan(300);
       ({ key } = await jsonOf<{ key: string }>(send('/provision/teams/default/keys', token, { name: 'load' })));
@@ -103,7 +107,7 @@ interface Call {
       expect([response.status, (await response.text()).length]).toEqual([200, expect.any(Number)]);
     });
 
-    /** Calls in eight loops until `work` is done, half of them streamed. */
+    /** Calls in loops until `work` is done, half of them streamed. */
     async function callDuring(name: string, work: () => Promise<unknown>): Promise<readonly Call[]> {
       const calls: Call[] = [];
       let isDone = false;
@@ -112,7 +116,7 @@ interface Call {
           const taskId = `${name}-${index}-${n}`;
           const startedAt = performance.now();
           const stream = n % 2 === 1;
-          const body = { model: stream ? 'one/echo+pace-20+long-10' : 'one/echo', stream, messages: [{ role: 'user', content: 'hi' }] };
+          const body = { model: stream ? 'one/echo+pace-30+long-10' : 'one/echo', stream, messages: [{ role: 'user', content: 'hi' }] };
           const said = await send('/v1/chat/completions', key, body, { 'x-gateway-task-id': taskId, 'cache-control': 'no-cache' })
             .then(async (response) => `${response.status} ${await response.text()}`)
             .catch(String);
@@ -120,7 +124,7 @@ interface Call {
           calls.push({ taskId, startedAt, isAnswered, failure: isAnswered ? null : said.slice(0, 200) });
         }
       };
-      const loops = Promise.all(Array.from({ length: 8 }, (_, index) => loop(index)));
+      const loops = Promise.all(Array.from({ length: callers }, (_, index) => loop(index)));
       try {
         await work();
       } finally {
@@ -141,8 +145,8 @@ interface Call {
 
     it('both replicas restart in turn under load, and no call fails', async () => {
       const calls = await callDuring('rolling', async () => {
-        expect(await restart('gateway-1', 'SIGTERM')).toBe(0);
-        expect(await restart('gateway-2', 'SIGTERM')).toBe(0);
+        expect(await restart('gateway-1', 'SIGTERM')).toMatchObject({ status: 0 });
+        expect(await restart('gateway-2', 'SIGTERM')).toMatchObject({ status: 0 });
       });
       expect(calls.filter(({ isAnswered }) => !isAnswered)).toEqual([]);
       expect(calls.length).toBeGreaterThan(100);
@@ -150,15 +154,19 @@ interface Call {
     });
 
     it('kill -9 of a replica under load fails its calls in flight only, and no answered call is lost', async () => {
-      let killedAt = Number.POSITIVE_INFINITY;
+      let endedAt = 0;
       const calls = await callDuring('killed', async () => {
-        const before = performance.now();
-        while (performance.now() < before + 300) await new Promise((resolve) => setTimeout(resolve, 20));
-        killedAt = performance.now();
-        expect(await restart('gateway-1', 'SIGKILL')).toBe('SIGKILL');
+        await eventually(async () => {
+          const { rows } = await database.query(`select 1 from calls where task_id like 'killed-%' limit 1`);
+          expect(rows).toHaveLength(1);
+        });
+        const killed = await restart('gateway-1', 'SIGKILL');
+        expect(killed.status).toBe('SIGKILL');
+        ({ endedAt } = killed);
       });
       const failed = calls.filter(({ isAnswered }) => !isAnswered);
-      expect(failed.filter(({ startedAt }) => startedAt > killedAt)).toEqual([]);
+      expect(failed.length).toBeLessThanOrEqual(callers);
+      expect(failed.filter(({ startedAt }) => startedAt > endedAt)).toEqual([]);
       await expectStored(
         'killed',
         calls.filter(({ isAnswered }) => isAnswered),
@@ -166,7 +174,8 @@ interface Call {
       const { rows } = await database.query(`select distinct outcome from calls where task_id = any($1)`, [
         failed.map(({ taskId }) => taskId),
       ]);
-      expect(rows.filter(({ outcome }) => outcome !== 'unknown')).toEqual([]);
+      // `ok`: settled, but the last byte was not sent any more.
+      expect(rows.filter(({ outcome }) => outcome !== 'unknown' && outcome !== 'ok')).toEqual([]);
     });
 
     it('every process stops in order', async () => {
