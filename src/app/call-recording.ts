@@ -65,7 +65,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     onQuotaRequested: () => drain.wake(),
   });
   const isErased: IsErased = (calls) => isAnyErased(database, calls);
-  const shared = { dataDir, database, store, logger, isErased };
+  const shared = { dataDir, database, store, logger, isErased, ...(journalFiles && { files: journalFiles }) };
   const drain = createDrain({
     ...shared,
     journal,

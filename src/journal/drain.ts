@@ -16,6 +16,7 @@ import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type BatchCounts, createBatchStore, maxBatchBytes, type StoreCalls } from './batch-store.ts';
 import type { HitFailpoint } from './failpoints.ts';
+import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
 import type { Journal } from './journal.ts';
 import { createQuarantine, type IsErased } from './quarantine.ts';
 import { createRecentCalls } from './recent-calls.ts';
@@ -57,6 +58,7 @@ export interface DrainOptions {
   readonly onRejected?: (call: SettledCall) => void;
   /** Keeps data from before an erasure out of the quarantine. */
   readonly isErased?: IsErased;
+  readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
 }
 
@@ -80,8 +82,8 @@ const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
   const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, failpoint = () => undefined } = options;
-  const { onStored, onRejected, recentBytes = 16 * 1_024 * 1_024 } = options;
-  const quarantine = createQuarantine(dataDir, options.isErased);
+  const { onStored, onRejected, recentBytes = 16 * 1_024 * 1_024, files = nodeFileSystem } = options;
+  const quarantine = createQuarantine(dataDir, options.isErased, files);
   const batches = createBatchStore({ database, store, quarantine, logger, failpoint, onStored, onRejected });
   let position: Position = { segment: 0, offset: 0 };
   let waiters: readonly Waiter[] = [];
@@ -148,7 +150,7 @@ export function createDrain(options: DrainOptions): Drain {
 
   const drainFromDisk = async (segment: Segment, endOffset: number): Promise<void> => {
     failpoint('before read');
-    const window = await readWindow(segment.file, position.offset, endOffset);
+    const window = await readWindow(files, segment.file, position.offset, endOffset);
     await batches.storeFrames(window.frames);
     position = { segment: segment.number, offset: window.nextOffset };
     if (window.end === 'more' || window.nextOffset === endOffset) return;

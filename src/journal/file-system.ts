@@ -1,6 +1,9 @@
-/** File operations of a journal. Tests replace them to simulate a full or failing disk. */
-import { constants, writevSync } from 'node:fs';
-import { open, rename, rm, statfs } from 'node:fs/promises';
+/** File operations of the journal, its drain and its recovery. Tests replace them to simulate a disk: full, failing, or after a power failure. */
+import { constants, existsSync, writevSync } from 'node:fs';
+import { mkdir, open, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { errorCode } from '../core/error-messages.ts';
+import { acquireFileLock, type FileLock } from '../core/file-lock.ts';
 
 /** A file opened for appending. */
 export interface OpenFile {
@@ -16,6 +19,19 @@ export interface OpenFile {
 export interface JournalFileSystem {
   /** Creates the file with mode 0600; fails when it exists. */
   create(file: string): Promise<OpenFile>;
+  /** The bytes from `position` on, at most `bytes`; fewer only at the end of the file. */
+  read(file: string, position: number, bytes: number): Promise<Buffer>;
+  /** Length of the file. */
+  size(file: string): Promise<number>;
+  /** Writes a whole file with mode 0600, replacing an existing one; creates missing folders with mode 0700. */
+  write(file: string, bytes: Buffer): Promise<void>;
+  exists(path: string): boolean;
+  /** Names in a folder; none when it does not exist. */
+  list(folder: string): Promise<string[]>;
+  /** Flushes the names in a folder, without which a power failure may lose files whose bytes were flushed. */
+  syncFolder(folder: string): Promise<void>;
+  /** As `acquireFileLock`. */
+  lock(file: string): Promise<FileLock | null>;
   rename(from: string, to: string): Promise<void>;
   /** Removes a file, or a folder with its contents, if it exists. */
   remove(path: string): Promise<void>;
@@ -50,8 +66,44 @@ export const nodeFileSystem: JournalFileSystem = {
       close: () => handle.close(),
     };
   },
+  async read(file, position, bytes) {
+    const handle = await open(file, 'r');
+    try {
+      const buffer = Buffer.allocUnsafeSlow(bytes);
+      let at = 0;
+      while (at < bytes) {
+        const { bytesRead } = await handle.read(buffer, at, bytes - at, position + at);
+        if (bytesRead === 0) break;
+        at += bytesRead;
+      }
+      return buffer.subarray(0, at);
+    } finally {
+      await handle.close();
+    }
+  },
+  size: async (file) => (await stat(file)).size,
+  async write(file, bytes) {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await writeFile(file, bytes, { mode: 0o600 });
+  },
+  exists: existsSync,
+  list: (folder) =>
+    readdir(folder).catch((error: unknown) => {
+      if (errorCode(error) === 'ENOENT') return [];
+      throw error;
+    }),
+  async syncFolder(folder) {
+    const handle = await open(folder, 'r');
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  },
+  lock: acquireFileLock,
   rename,
-  remove: (path) => rm(path, { recursive: true, force: true }),
+  // Two recoveries may delete the same folder at the same time.
+  remove: (path) => rm(path, { recursive: true, force: true, maxRetries: 3 }),
   async freeBytes(folder) {
     const { bavail, bsize } = await statfs(folder);
     return bavail * bsize;

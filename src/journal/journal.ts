@@ -13,7 +13,7 @@ import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { CallMetadata, SettledCall } from '../core/call.ts';
 import { errorCode } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
-import { acquireFileLock, type FileLock } from '../core/file-lock.ts';
+import type { FileLock } from '../core/file-lock.ts';
 import { newId } from '../core/ids.ts';
 import { redactSubject } from '../core/redact-subject.ts';
 import type { Clock } from '../core/time.ts';
@@ -90,7 +90,8 @@ const diskFullCodes = new Set<unknown>(['ENOSPC', 'EDQUOT']);
 export async function createJournal(options: JournalOptions): Promise<Journal> {
   const { dataDir, clock, logger, sync, files = nodeFileSystem, retryIntervalMs = 250, failpoint = () => undefined } = options;
   const { segmentBytes = 16 * mebibyte, ballastBytes = 64 * mebibyte, parkedBytes = 64 * mebibyte } = options;
-  const { id, folder, lock } = await createOwnedFolder(dataDir, clock);
+  const { id, folder, lock } = await createOwnedFolder(dataDir, clock, files);
+  if (sync) for (const parent of [dataDir, join(dataDir, 'journal')]) await files.syncFolder(parent);
   const listeners = new Set<(range: WrittenRange) => void>();
   const inFlight = createInFlightCalls();
   const parked = createParkedCalls({ maxBytes: parkedBytes, logger });
@@ -250,11 +251,15 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   };
 }
 
-async function createOwnedFolder(dataDir: string, clock: Clock): Promise<{ id: string; folder: string; lock: FileLock }> {
+async function createOwnedFolder(
+  dataDir: string,
+  clock: Clock,
+  files: JournalFileSystem,
+): Promise<{ id: string; folder: string; lock: FileLock }> {
   for (;;) {
     const id = newId(clock.now());
     const folder = join(dataDir, 'journal', id);
-    const lock = await acquireFileLock(join(folder, lockFileName));
+    const lock = await files.lock(join(folder, lockFileName));
     if (lock) return { id, folder, lock };
     // Recovery in another process claimed the folder before it was locked here, and deletes it; retry with a new id.
   }

@@ -3,12 +3,14 @@
  * as in the journal. Private like the journal: folder 0700, files 0600.
  */
 import { createHash } from 'node:crypto';
-import { copyFile, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorCode } from '../core/error-messages.ts';
 import { isUuid } from '../core/ids.ts';
 import { parseJson } from '../core/json/narrow.ts';
 import { hashSubjectHex } from '../core/subject.ts';
+import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
+import { decodeFrames } from './frame.ts';
 
 /** A call with a subject, found in the text of a record. */
 export interface SubjectCall {
@@ -32,9 +34,9 @@ export async function deleteQuarantined(dataDir: string, projectId: string, subj
   const folder = quarantineFolder(dataDir);
   let deleted = 0;
   for (const name of await listNames(folder)) {
-    const text = await orNullWhenMissing(readFile(join(folder, name), 'utf8'));
-    if (text === null || !text.includes(projectId) || !findSubjects(text).some(({ subject }) => subjects.has(hashSubjectHex(subject))))
-      continue;
+    const bytes = await orNullWhenMissing(readFile(join(folder, name)));
+    const text = bytes === null ? '' : textOf(bytes);
+    if (!text.includes(projectId) || !findSubjects(text).some(({ subject }) => subjects.has(hashSubjectHex(subject)))) continue;
     await rm(join(folder, name), { force: true });
     deleted += 1;
   }
@@ -52,31 +54,55 @@ export interface QuarantinedFile {
 
 /** Oldest first. */
 export async function listQuarantined(dataDir: string): Promise<QuarantinedFile[]> {
+  return (await readFiles(dataDir)).map(({ file }) => file);
+}
+
+/** `isComplete`: every record of the file can be read. */
+async function readFiles(dataDir: string): Promise<{ readonly file: QuarantinedFile; readonly isComplete: boolean }[]> {
   const folder = quarantineFolder(dataDir);
-  const files: QuarantinedFile[] = [];
+  const files: { file: QuarantinedFile; isComplete: boolean }[] = [];
   for (const name of await listNames(folder)) {
     const file = join(folder, name);
     // Another process of this host may delete it meanwhile.
-    const found = await orNullWhenMissing(Promise.all([readFile(file, 'utf8'), stat(file)]));
-    if (found) files.push({ name, bytes: found[1].size, quarantinedAt: found[1].mtime, calls: findProjects(found[0]) });
+    const found = await orNullWhenMissing(Promise.all([readFile(file), stat(file)]));
+    if (!found) continue;
+    const [bytes, { size, mtime }] = found;
+    const { text, rest } = readRecords(bytes);
+    files.push({ file: { name, bytes: size, quarantinedAt: mtime, calls: findProjects(text) }, isComplete: rest.length === 0 });
   }
-  return files.toSorted((one, other) => one.quarantinedAt.getTime() - other.quarantinedAt.getTime());
+  return files.toSorted((one, other) => one.file.quarantinedAt.getTime() - other.file.quarantinedAt.getTime());
 }
 
 /**
- * Deletes the files with a call that began before the deletion period of its project. A file in which no project can be read has the shortest
- * period of all. Returns the number of files.
+ * What the gateway has written about the calls of a file: the JSON of its records, in which the texts of callers are escaped. Not the bodies of
+ * their requests, which could name any project and time. `rest`: the bytes in which no record can be read.
+ */
+function readRecords(bytes: Buffer): { readonly text: string; readonly rest: Buffer } {
+  const { frames, usedBytes } = decodeFrames(bytes);
+  return { text: frames.map(({ meta }) => meta.toString('utf8')).join('\n'), rest: bytes.subarray(usedBytes) };
+}
+
+/** For erasures, which must miss no subject. */
+function textOf(bytes: Buffer): string {
+  const { text, rest } = readRecords(bytes);
+  return text + rest.toString('utf8');
+}
+
+/**
+ * Deletes the files with a call that began before the deletion period of its project. A file that cannot be read as a whole, or names no project,
+ * has the shortest period of all. Returns the number of files.
  */
 export async function deleteExpired(dataDir: string, periods: readonly { projectId: string; before: Date }[]): Promise<number> {
   if (periods.length === 0) return 0;
   const beforeOf = new Map(periods.map(({ projectId, before }) => [projectId, before.getTime()]));
   const shortest = Math.max(...beforeOf.values());
   let deleted = 0;
-  for (const { name, quarantinedAt, calls } of await listQuarantined(dataDir)) {
+  for (const { file, isComplete } of await readFiles(dataDir)) {
+    const { name, quarantinedAt, calls } = file;
+    const isOfAnyProject = !isComplete || calls.length === 0;
     const isExpired =
-      calls.length === 0
-        ? quarantinedAt.getTime() < shortest
-        : calls.some(({ projectId, startedAt }) => (startedAt ?? quarantinedAt.getTime()) < (beforeOf.get(projectId) ?? 0));
+      (isOfAnyProject && quarantinedAt.getTime() < shortest) ||
+      calls.some(({ projectId, startedAt }) => (startedAt ?? quarantinedAt.getTime()) < (beforeOf.get(projectId) ?? 0));
     if (!isExpired) continue;
     await rm(join(quarantineFolder(dataDir), name), { force: true });
     deleted += 1;
@@ -124,26 +150,28 @@ function quarantineFolder(dataDir: string): string {
   return join(dataDir, 'journal', 'quarantine');
 }
 
-export function createQuarantine(dataDir: string, isErased: IsErased = async () => false): Quarantine {
+export function createQuarantine(
+  dataDir: string,
+  isErased: IsErased = async () => false,
+  files: JournalFileSystem = nodeFileSystem,
+): Quarantine {
   const folder = quarantineFolder(dataDir);
-  const ensureFolder = (): Promise<unknown> => mkdir(folder, { recursive: true, mode: 0o700 });
   const isAllowed = async (text: string): Promise<boolean> => {
     const calls = findCalls(text);
     return calls.length === 0 || !(await isErased(calls));
   };
   return {
     async addRecord(callId, raw) {
-      if (!(await isAllowed(raw.toString('utf8')))) return false;
-      await ensureFolder();
+      if (!(await isAllowed(textOf(raw)))) return false;
       // The id comes from the rejected record and may itself be invalid.
       const name = callId !== null && isUuid(callId) ? callId : createHash('sha256').update(raw).digest('hex');
-      await writeFile(join(folder, `${name}.record`), raw, { mode: 0o600 });
+      await files.write(join(folder, `${name}.record`), raw);
       return true;
     },
     async addSegment(journalId, segment, file) {
-      if (!(await isAllowed(await readFile(file, 'utf8')))) return false;
-      await ensureFolder();
-      await copyFile(file, join(folder, `${journalId}-${segment}.segment`));
+      const bytes = await files.read(file, 0, await files.size(file));
+      if (!(await isAllowed(textOf(bytes)))) return false;
+      await files.write(join(folder, `${journalId}-${segment}.segment`), bytes);
       return true;
     },
   };

@@ -6,11 +6,9 @@
  * between concurrent processes. During a database outage a takeover keeps its lock and its position.
  */
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createBackgroundLoop } from '../core/background-loop.ts';
-import { acquireFileLock, type FileLock } from '../core/file-lock.ts';
+import type { FileLock } from '../core/file-lock.ts';
 import { isUuid } from '../core/ids.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
@@ -18,6 +16,7 @@ import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type BatchCounts, createBatchStore, type StoreCalls } from './batch-store.ts';
 import type { HitFailpoint } from './failpoints.ts';
+import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
 import { createQuarantine, type IsErased } from './quarantine.ts';
 import { lockFileName, segmentName, segmentNumbers } from './segment-name.ts';
 import { readWindow } from './segment-reader.ts';
@@ -47,6 +46,7 @@ export interface RecoveryOptions {
   readonly onRecovered?: (journalId: string) => Promise<void>;
   /** Keeps data from before an erasure out of the quarantine. */
   readonly isErased?: IsErased;
+  readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
 }
 
@@ -68,7 +68,8 @@ const recoverOnceTimeoutMs = 5_000;
  * seconds. Otherwise the next process does.
  */
 export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journalId: string): Promise<void> {
-  if (!existsSync(join(options.dataDir, 'journal', journalId))) return;
+  const { files = nodeFileSystem } = options;
+  if (!files.exists(join(options.dataDir, 'journal', journalId))) return;
   const recovery = createRecovery({ ...options, ownId: '', closedId: journalId });
   const warn = (err: unknown): void => options.logger.warn({ err }, 'journal not recovered at shutdown; left to the next process');
   await withTimeout(recovery.recover().catch(warn), recoverOnceTimeoutMs, () => undefined);
@@ -77,9 +78,9 @@ export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journ
 
 export function createRecovery(options: RecoveryOptions): Recovery {
   const { dataDir, ownId, closedId, database, store, logger, intervalMs = 5_000 } = options;
-  const { estimateCost = () => null, onRecovered, failpoint = () => undefined } = options;
+  const { estimateCost = () => null, onRecovered, files = nodeFileSystem, failpoint = () => undefined } = options;
   const journalFolder = join(dataDir, 'journal');
-  const quarantine = createQuarantine(dataDir, options.isErased);
+  const quarantine = createQuarantine(dataDir, options.isErased, files);
   const batches = createBatchStore({ database, store, quarantine, logger, failpoint });
   const takeovers = new Map<string, Takeover>();
   /** Journals recovered by the last run. */
@@ -88,7 +89,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
 
   const runOnce = async (signal: AbortSignal): Promise<'idle'> => {
     finished = 0;
-    const names = existsSync(journalFolder) ? await readdir(journalFolder) : [];
+    const names = await files.list(journalFolder);
     const errors: unknown[] = await deleteLeftovers(names);
     for (const journalId of names.filter((name) => isUuid(name) && name !== ownId).toSorted()) {
       if (signal.aborted) break;
@@ -110,16 +111,16 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   /** Deletes folders that a recovery had renamed when it died. Returns the errors, since a leftover may hold erased text. */
   const deleteLeftovers = async (names: readonly string[]): Promise<unknown[]> => {
     const leftovers = names.filter((name) => name.endsWith(recoveredSuffix));
-    const deletions = await Promise.allSettled(leftovers.map((name) => deleteFolder(join(journalFolder, name))));
+    const deletions = await Promise.allSettled(leftovers.map((name) => files.remove(join(journalFolder, name))));
     return deletions.flatMap((deletion) => (deletion.status === 'rejected' ? [deletion.reason] : []));
   };
 
   /** Null when the owner is alive, or when another recovery has removed the journal since it was listed. */
   const takeOver = async (journalId: string): Promise<Takeover | null> => {
     const folder = join(journalFolder, journalId);
-    if (!existsSync(folder)) return null;
-    const lock = await acquireFileLock(join(folder, lockFileName)).catch((error: unknown) => {
-      if (existsSync(folder)) throw error;
+    if (!files.exists(folder)) return null;
+    const lock = await files.lock(join(folder, lockFileName)).catch((error: unknown) => {
+      if (files.exists(folder)) throw error;
       return null;
     });
     if (!lock) return null;
@@ -132,7 +133,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   /** Continues at the position of an earlier run. */
   const finish = async (takeover: Takeover, signal: AbortSignal): Promise<void> => {
     const { journalId, folder, lock, unfinished } = takeover;
-    for (const segment of segmentNumbers(await readdir(folder))) await drainSegment(takeover, segment, signal);
+    for (const segment of segmentNumbers(await files.list(folder))) await drainSegment(takeover, segment, signal);
     failpoint('before unknown');
     const unknown = unfinished.settleAll();
     await batches.storeAll(unknown);
@@ -140,11 +141,11 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     failpoint('before remove');
     // Renamed at once: another recovery could lock and read a folder whose files are deleted one by one.
     const renamed = `${folder}.${randomUUID()}${recoveredSuffix}`;
-    await rename(folder, renamed);
+    await files.rename(folder, renamed);
     failpoint('after rename');
     takeovers.delete(journalId);
     try {
-      await deleteFolder(renamed);
+      await files.remove(renamed);
     } finally {
       lock.release();
     }
@@ -157,11 +158,11 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     if (segment < takeover.segment) return;
     if (segment > takeover.segment) Object.assign(takeover, { segment, offset: 0 });
     const file = join(takeover.folder, segmentName(segment));
-    const { size } = await stat(file);
+    const size = await files.size(file);
     while (takeover.offset < size) {
       if (signal.aborted) throw new Error('recovery was stopped');
       failpoint('before read');
-      const window = await readWindow(file, takeover.offset, size);
+      const window = await readWindow(files, file, takeover.offset, size);
       const stored = await batches.storeFrames(window.frames, takeover.unfinished.observe);
       for (const { metadata } of stored) takeover.unfinished.settled(metadata.id);
       takeover.offset = window.nextOffset;
@@ -202,9 +203,4 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     },
     counts: batches.counts,
   };
-}
-
-/** Another recovery may delete the same folder at the same time. */
-function deleteFolder(folder: string): Promise<void> {
-  return rm(folder, { recursive: true, force: true, maxRetries: 3 });
 }

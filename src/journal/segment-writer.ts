@@ -166,6 +166,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       const segment = { number, file: path, createdAt: clock.now(), bytes: 0, sealed: false };
       current = { segment, file: await files.create(path) };
       allSegments.push(segment);
+      if (sync) await files.syncFolder(folder);
     }
     return current;
   };

@@ -5,7 +5,8 @@ import type { SettledCall } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
 import { isDataError } from '../../src/journal/batch-store.ts';
 import { createQuarantine, deleteExpired, listQuarantined } from '../../src/journal/quarantine.ts';
-import { factsOf, settledCall, withText } from './calls.ts';
+import { encodeRecord } from '../../src/journal/record.ts';
+import { factsOf, settledCall, withFolder, withText } from './calls.ts';
 import { idsOf, withDrain } from './drain-helper.ts';
 
 describe('a record that the database rejects', () => {
@@ -146,6 +147,16 @@ describe('the deletion period', () => {
       }
       expect(await deleteExpired(dataDir, [{ projectId, before: new Date(startedAt + 1) }])).toBe(1);
       expect(await listQuarantined(dataDir)).toEqual([]);
+    }));
+
+  test('is that of the call, whatever its request says', () =>
+    withFolder(async (dataDir) => {
+      const request = `{"a":"${id}","startedAt":0,"projectId":"${newId(0)}","subject":"erased","b":1}`;
+      const raw = Buffer.concat(
+        encodeRecord({ kind: 'settled', call: settledCall({ metadata: { id, projectId }, content: withText(request) }) }),
+      );
+      await createQuarantine(dataDir, async (calls) => calls.length > 0).addRecord(id, raw); // No call with a subject.
+      expect(await listQuarantined(dataDir)).toMatchObject([{ calls: [{ projectId, startedAt }] }]);
     }));
 
   test('of any project deletes a file that cannot be read, by its age', () =>

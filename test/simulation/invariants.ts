@@ -3,6 +3,8 @@
  * the databases and by the soak test. Each function throws when its invariant is broken.
  */
 
+import type { JournalState } from '../../src/journal/journal.ts';
+
 /** A counter as the database has it. */
 export interface StoredCounter {
   readonly name: string;
@@ -33,6 +35,11 @@ export class InvariantError extends Error {
 /** What was granted is within the ceiling, apart from usage beyond reservations. */
 export function grantedIsWithinLimit({ name, settled, leased }: StoredCounter, limit: number, excess = 0): void {
   require(settled + leased <= limit + excess, `${name}: ${settled} settled + ${leased} granted > ${limit} + ${excess}`);
+}
+
+/** Nothing is granted of a ceiling that is used up, whatever calls have used beyond their reservations. Of a counter directly after a grant. */
+export function grantIsWithinLimit({ name, settled, leased }: Pick<StoredCounter, 'name' | 'settled' | 'leased'>, limit: number): void {
+  require(settled + leased <= limit, `${name}: granted although ${settled} settled + ${leased} granted > ${limit}`);
 }
 
 /** A counter's `leased`, to which grants are added and from which returns are subtracted, is the sum of its leases. */
@@ -68,6 +75,33 @@ export function eachCallIsStoredOnce(expected: Iterable<string>, stored: readonl
   require(once.size === stored.length, `stored twice: ${stored.filter((id, index) => stored.indexOf(id) !== index).join(', ')}`);
   const lost = [...expected].filter((id) => !once.has(id));
   require(lost.length === 0, `lost: ${lost.join(', ')}`);
+}
+
+/** A call that the journal confirmed as settled is not stored as one that was interrupted. */
+export function settledCallsAreUnchanged(
+  settled: readonly string[],
+  stored: ReadonlyMap<string, { readonly result: { readonly outcome: string } }>,
+): void {
+  const changed = settled.filter((id) => stored.has(id) && stored.get(id)?.result.outcome === 'unknown');
+  require(changed.length === 0, `settled, but stored as unknown: ${changed.join(', ')}`);
+}
+
+/** Ceilings hear of each stored call once. */
+export function eachCallIsReportedOnce(reported: readonly string[]): void {
+  const twice = reported.filter((id, index) => reported.indexOf(id) !== index);
+  require(twice.length === 0, `reported as stored twice: ${twice.join(', ')}`);
+}
+
+/** Each call whose text the database rejects has a file in the quarantine. */
+export function rejectedRecordsAreKept(rejected: readonly string[], files: readonly string[]): void {
+  const lost = rejected.filter((id) => !files.some((file) => file.endsWith(`/quarantine/${id}.record`)));
+  require(lost.length === 0, `rejected and not in the quarantine: ${lost.join(', ')}`);
+}
+
+/** No call and no text stays in a journal whose calls have ended, and it accepts new ones. */
+export function journalIsEmpty(state: JournalState): void {
+  const { openCalls, parkedCalls, bytes, accepting } = state;
+  require(openCalls === 0 && parkedCalls === 0 && bytes === 0 && accepting, `not drained: ${JSON.stringify(state)}`);
 }
 
 /** Calls are stored in the order in which the journal confirmed them. */

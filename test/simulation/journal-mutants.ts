@@ -1,40 +1,99 @@
 /** Ways to break the journal, each of which the simulation must find. */
 import type { Mutant } from './mutants.ts';
 
+const writer = 'src/journal/segment-writer.ts';
+const batches = 'src/journal/batch-store.ts';
+
 export const journalMutants: readonly Mutant[] = [
   {
     name: 'a segment is deleted before it is drained',
     file: 'src/journal/drain.ts',
     passage: 'if (!isDrained(segment)) return;',
     replacement: '',
-    seeds: 12,
+    seeds: 1,
   },
   {
     name: 'calls that could not be written are not parked',
     file: 'src/journal/journal.ts',
     passage: 'parked.add(call);',
     replacement: '',
-    seeds: 1,
+    seeds: 8,
   },
   {
     name: 'open calls are not copied to the next segment',
     file: 'src/journal/journal.ts',
     passage: 'await Promise.all(toCopy.map((call) => appendUsingBallast(encodeOpened(call))));',
     replacement: '',
-    seeds: 1,
+    seeds: 2,
   },
   {
     name: 'recovery drops interrupted calls',
     file: 'src/journal/recover.ts',
     passage: 'await batches.storeAll(unknown);',
     replacement: '',
-    seeds: 1,
+    seeds: 3,
   },
   {
     name: 'the drain goes on after a failed batch',
     file: 'src/journal/drain.ts',
     passage: 'await batches.storeSettled(calls);',
     replacement: 'await batches.storeSettled(calls).catch(() => undefined);',
-    seeds: 2,
+    seeds: 1,
+  },
+  {
+    name: 'a write is confirmed before it is flushed',
+    file: writer,
+    passage: 'if (sync) await open.file.sync();',
+    replacement: '',
+    seeds: 17,
+  },
+  {
+    name: 'the name of a new segment is not flushed',
+    file: writer,
+    passage: 'if (sync) await files.syncFolder(folder);',
+    replacement: '',
+    seeds: 17,
+  },
+  {
+    name: 'the record of a rejected call is dropped',
+    file: batches,
+    passage: 'if (entry.encode) await addToQuarantine(call.metadata.id, entry.encode());',
+    replacement: '',
+    seeds: 1,
+  },
+  {
+    name: 'a retried batch reports its stored calls again',
+    file: batches,
+    passage: 'for (const { metadata } of calls) done.add(metadata.id);',
+    replacement: '',
+    seeds: 389,
+  },
+  {
+    name: 'the journal of a live process can be taken over',
+    file: 'test/simulation/memory-disk.ts',
+    passage: 'if (holder?.isAlive) return null;',
+    replacement: '',
+    seeds: 4,
+  },
+  {
+    name: 'the journal does not accept calls again',
+    file: 'src/journal/journal.ts',
+    passage: 'isAccepting = false;\n    resume.wake(retryIntervalMs);',
+    replacement: 'isAccepting = false;',
+    seeds: 14,
+  },
+  {
+    name: 'calls that were not kept in memory are skipped',
+    file: 'src/journal/recent-calls.ts',
+    passage: 'if (range?.start !== offset) return',
+    replacement: 'if (!range) return',
+    seeds: 17,
+  },
+  {
+    name: 'what a recovery renamed is not deleted',
+    file: 'src/journal/recover.ts',
+    passage: 'const errors: unknown[] = await deleteLeftovers(names);',
+    replacement: 'const errors: unknown[] = [];',
+    seeds: 43,
   },
 ];

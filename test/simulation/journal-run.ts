@@ -1,163 +1,259 @@
 /**
- * One seeded run of the journal: the real journal, drain and recovery on a file system that fills up and fails, with a store in memory that goes
- * down and loses responses, and processes that die with a torn record at the end of their journal.
+ * One seeded run of the journal: the real journal, drain and recovery of several processes of one machine, on a disk that fills up, fails and
+ * loses power, with a store that is slow, goes down, loses responses and rejects records. Processes die with torn records, are stopped, and
+ * recover each other's journals.
  *
- * At the end the faults stop: each settled call is stored once, as it was settled, and each call that a death interrupted once as `unknown`.
+ * At the end the faults stop: then every call that was confirmed must be stored, and nothing may be left on the disk.
  */
-import { appendFile, cp, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SettledCall } from '../../src/core/call.ts';
-import { newId } from '../../src/core/ids.ts';
+import type { Database, Queries } from '../../src/db/database.ts';
 import { createDrain, type Drain } from '../../src/journal/drain.ts';
 import { createJournal, type Journal } from '../../src/journal/journal.ts';
 import { encodeRecord } from '../../src/journal/record.ts';
-import { createRecovery } from '../../src/journal/recover.ts';
-import { createBrokenDisk } from '../journal/broken-disk.ts';
-import { attemptStart, connectionError, emptyDatabase, factsOf, noon, settledCall, withText } from '../journal/calls.ts';
-import { createRandom } from '../support/random.ts';
-import { eachCallIsStoredOnce, InvariantError, orderIsKept } from './invariants.ts';
-import { createWorld, type Host } from './world.ts';
+import { createRecovery, type Recovery, recoverOnce } from '../../src/journal/recover.ts';
+import { attemptStart, connectionError, factsOf, noon, settledCall, withText } from '../journal/calls.ts';
+import { createRandom, type Random } from '../support/random.ts';
+import {
+  eachCallIsReportedOnce,
+  eachCallIsStoredOnce,
+  InvariantError,
+  journalIsEmpty,
+  orderIsKept,
+  rejectedRecordsAreKept,
+  settledCallsAreUnchanged,
+} from './invariants.ts';
+import { createMemoryDisk, type SimulatedDisk } from './memory-disk.ts';
+import { createRealDisk } from './real-disk.ts';
+import { createWorld, type Host, type World } from './world.ts';
 
 interface JournalProcess extends Host {
-  readonly dataDir: string;
   journal: Journal | null;
   drain: Drain | null;
+  recovery: Recovery | null;
+  isStopping: boolean;
   readonly open: Set<string>;
   /** In the order in which the journal confirmed them. */
   readonly confirmed: string[];
-  readonly committed: Set<string>;
+  /** Calls that the drain has reported as stored. */
+  readonly reported: string[];
 }
 
-export type JournalRun = Readonly<Record<'stored' | 'deaths' | 'unknown', number>>;
+export type JournalRun = Readonly<Record<'stored' | 'deaths' | 'unknown' | 'rejected', number>>;
+type Trace = ((line: string) => void) | undefined;
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const calmMs = 40_000;
 
-/** Throws when an invariant is broken. */
-export async function runJournal(seed: number, trace: (line: string) => void = () => undefined): Promise<JournalRun> {
-  const folder = await mkdtemp(join(tmpdir(), 'gateway-simulation-'));
+/** On a disk in memory. Throws when an invariant is broken. */
+export async function runJournal(seed: number, trace?: (line: string) => void): Promise<JournalRun> {
+  const random = createRandom(seed);
+  const world = createWorld(random);
+  const disk = createMemoryDisk(world);
+  return world.rule(() => createRun({ random, world, disk, dataDir: '/data', failPower: disk.failPower, trace }).run());
+}
+
+/** The same on real files, without power failures. */
+export async function runJournalOnFiles(seed: number, trace?: (line: string) => void): Promise<JournalRun> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'gateway-simulation-'));
+  const random = createRandom(seed);
+  const world = createWorld(random, true);
+  const disk = createRealDisk(dataDir);
   try {
-    return await simulate(seed, folder, trace);
+    return await world.rule(() => createRun({ random, world, disk, dataDir, onDeath: disk.releaseLocks, trace }).run());
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    disk.releaseLocks();
+    await disk.closeFiles();
+    await rm(dataDir, { recursive: true, force: true });
   }
 }
 
-async function simulate(seed: number, folder: string, trace: (line: string) => void): Promise<JournalRun> {
-  const random = createRandom(seed);
-  const world = createWorld(random, true);
-  const disk = createBrokenDisk();
-  const database = emptyDatabase();
+interface RunOptions {
+  readonly random: Random;
+  readonly world: World;
+  readonly disk: SimulatedDisk;
+  readonly dataDir: string;
+  readonly failPower?: () => void;
+  readonly onDeath?: () => void;
+  readonly trace: Trace;
+}
+
+function createRun({ random, world, disk, dataDir, failPower, onDeath, trace }: RunOptions) {
   const clock = { now: () => noon + Math.floor(world.now()) };
-  const stored = new Map<string, string>();
   const processes: JournalProcess[] = [];
-  const unknown: string[] = [];
-  const storeLoss = random.pick([0, 0, 0.2]);
-  const hasDiskFaults = random.chance(0.6);
+  const stored = new Map<string, SettledCall>();
+  /** Transactions in progress, with what they store. */
+  const batches = new WeakMap<Queries, SettledCall[]>();
+  const hasDiskFaults = random.chance(0.5);
+  const sync = random.chance(0.3);
   const segmentBytes = random.pick([1_500, 4_000, 20_000]);
+  const poisonShare = random.pick([0, 0, 0.05]);
+  /** By call: which forms of it the database rejects. */
+  const poison = new Map<string, 'content' | 'text' | 'everything'>();
+  /** Confirmed calls that a power failure may have taken, since writes are not flushed. */
+  const mayBeLost = new Set<string>();
+  let isDown = false;
+  let calls = 0;
   let deaths = 0;
   let parkedAtDeath = 0;
-  let areFaultsOver = false;
+  let rejected = 0;
 
-  const note = (line: string): void => trace(`${(world.now() / 1_000).toFixed(3)} ${line}`);
+  const note = (line: string): void => trace?.(`${(world.now() / 1_000).toFixed(3)} ${line}`);
 
-  const store = async (_tx: unknown, calls: readonly SettledCall[]): Promise<void> => {
-    if (!areFaultsOver && random.chance(storeLoss / 2)) throw connectionError();
-    for (const { metadata, result } of calls) if (!stored.has(metadata.id)) stored.set(metadata.id, result.outcome);
-    // The transaction was committed, and the response is lost.
-    if (!areFaultsOver && random.chance(storeLoss)) throw connectionError();
+  const isRejected = ({ metadata, content }: SettledCall): boolean => {
+    const kind = poison.get(metadata.id);
+    if (kind === 'content') return content !== null;
+    return kind === 'everything' || (kind === 'text' && (content !== null || metadata.plan.length > 0));
   };
 
-  const start = (): JournalProcess => {
-    const dataDir = join(folder, `process-${processes.length}`);
+  const store = async (tx: Queries, batch: readonly SettledCall[]): Promise<void> => {
+    if (batch.some(isRejected)) throw Object.assign(new Error('invalid input'), { code: '22P02' });
+    batches.get(tx)?.push(...batch);
+  };
+
+  const commit = (batch: readonly SettledCall[]): void => {
+    if (isDown) throw connectionError();
+    for (const call of batch) if (!stored.has(call.metadata.id)) stored.set(call.metadata.id, call);
+  };
+
+  const databaseOf = (host: Host): Database => ({
+    kind: 'server',
+    async query() {
+      if (isDown) throw connectionError();
+      return [];
+    },
+    async transaction(work) {
+      if (isDown) throw connectionError();
+      const batch: SettledCall[] = [];
+      const tx: Queries = { query: async () => [] };
+      batches.set(tx, batch);
+      const result = await work(tx);
+      await world.request(host, () => commit(batch));
+      note(`${host.name} stores ${batch.length}`);
+      return result;
+    },
+    runWithoutTimeout: () => Promise.reject(new Error('not part of the model')),
+    listen: () => Promise.reject(new Error('not part of the model')),
+    close: async () => undefined,
+  });
+
+  const start = (): void => {
     const host: JournalProcess = {
-      ...{ name: dataDir, isAlive: true, isCutOff: false, unanswered: 0, dataDir, journal: null, drain: null },
-      ...{ open: new Set(), confirmed: [], committed: new Set() },
+      ...{ name: `process-${processes.length + 1}`, isAlive: true, isCutOff: false, unanswered: 0, isStopping: false },
+      ...{ journal: null, drain: null, recovery: null, open: new Set(), confirmed: [], reported: [] },
     };
     processes.push(host);
-    const options = { dataDir, clock, logger: silent };
+    const shared = { dataDir, database: databaseOf(host), store, logger: silent, files: disk.filesOf(host) };
     const boot = async (): Promise<void> => {
-      const journal = await createJournal({ ...options, files: disk.files, sync: random.chance(0.3), segmentBytes, ballastBytes: 3_000 });
+      const journal = await createJournal({ ...shared, clock, sync, segmentBytes, ballastBytes: 3_000 });
       host.journal = journal;
       host.drain = createDrain({
-        ...{ ...options, journal, database, store, intervalMs: random.pick([20, 100]), recentBytes: random.pick([0, 3_000, 1_000_000]) },
-        onStored(calls) {
-          for (const { metadata } of calls) {
-            if (host.committed.has(metadata.id)) throw new InvariantError(`committed twice: ${metadata.id}`);
-            host.committed.add(metadata.id);
-          }
+        ...{ ...shared, journal, clock, intervalMs: random.pick([20, 100]), recentBytes: random.pick([0, 3_000, 1_000_000]) },
+        onStored: (batch) => host.reported.push(...batch.map(({ metadata }) => metadata.id)),
+        onRejected: () => {
+          rejected += 1;
         },
       });
+      host.recovery = createRecovery({ ...shared, ownId: journal.id, estimateCost: () => 7 });
       host.drain.start();
+      host.recovery.start();
+      note(`${host.name} starts`);
     };
-    world.after(0, host, () => void boot());
-    return host;
+    const giveUp = (): void => {
+      host.isAlive = false;
+      onDeath?.();
+      world.after(1_000, null, start);
+    };
+    world.after(0, host, () => void boot().catch(giveUp));
   };
 
   const call = async (host: JournalProcess): Promise<void> => {
     const { journal } = host;
-    if (!journal) return;
-    const metadata = factsOf({ id: newId(clock.now()), startedAt: clock.now() });
-    const { id } = metadata;
+    if (!journal || host.isStopping) return;
+    calls += 1;
+    const id = `01900000-0000-7000-8000-${String(calls).padStart(12, '0')}`;
+    const metadata = factsOf({ id, startedAt: clock.now() });
+    if (random.chance(poisonShare)) poison.set(id, random.pick(['content', 'text', 'everything']));
     const settle = async (): Promise<void> => {
-      host.open.delete(id);
-      const content = random.chance(0.5) ? withText('x'.repeat(random.between(0, 3_000))) : null;
+      const content = poison.has(id) || random.chance(0.5) ? withText('x'.repeat(random.between(0, 3_000))) : null;
       await journal.settle(settledCall({ metadata, content }));
+      host.open.delete(id);
       host.confirmed.push(id);
-      note(`settled ${id}`);
+      note(`${host.name} settled ${id}`);
     };
     if (random.chance(0.1)) return settle();
     try {
       await journal.open(metadata, attemptStart);
     } catch {
-      return note(`refused ${id}`);
+      return note(`${host.name} refused ${id}`);
     }
     host.open.add(id);
-    note(`opened ${id}`);
+    note(`${host.name} opened ${id}`);
     if (random.chance(0.2)) await journal.attempt(id, { ...attemptStart, n: 2 }).catch(() => undefined);
     world.after(random.between(0, random.chance(0.1) ? 3_000 : 200), host, () => void settle());
   };
 
-  /** The files of the process as they are now, with a torn record at the end, are recovered in another folder. */
-  const kill = (host: JournalProcess): void => {
-    const { journal } = host;
-    if (!journal) return;
+  const die = (host: JournalProcess): void => {
     deaths += 1;
     host.isAlive = false;
-    parkedAtDeath += journal.state().parkedCalls;
-    unknown.push(...host.open);
-    note(`${host.open.size} calls are interrupted`);
-    const doctor: Host = { name: 'recovery', isAlive: true, isCutOff: false, unanswered: 0 };
-    world.after(0, doctor, () => void recover(host, journal, doctor));
+    parkedAtDeath += host.journal?.state().parkedCalls ?? 0;
+    note(`${host.name} dies with ${host.open.size} open calls`);
+    onDeath?.();
   };
 
-  const recover = async ({ dataDir }: JournalProcess, { id }: Journal, doctor: Host): Promise<void> => {
-    const copy = `${dataDir}.dead`;
-    const dead = join(copy, 'journal', id);
-    await cp(join(dataDir, 'journal', id), dead, { recursive: true, filter: (path) => !path.endsWith('owner.lock') });
-    const last = (await readdir(dead))
-      .filter((name) => name.startsWith('segment-'))
-      .toSorted()
-      .at(-1);
+  /** kill -9, perhaps in the middle of a write. */
+  const kill = (host: JournalProcess): void => {
+    die(host);
+    const segment = host.journal?.segments().at(-1);
     const torn = Buffer.concat(encodeRecord({ kind: 'settled', call: settledCall() }));
-    if (last && random.chance(0.7)) await appendFile(join(dead, last), torn.subarray(0, random.between(1, torn.length - 1)));
-    const recovery = createRecovery({ dataDir: copy, ownId: '', database, store, logger: silent, estimateCost: () => 7 });
-    const repeat = async (): Promise<void> => {
-      await recovery.recover().catch(() => undefined);
-      if ((await readdir(join(copy, 'journal'))).length > 0) world.after(500, doctor, () => void repeat());
-      else await recovery.stop();
-    };
-    await repeat();
+    const bytes = torn.subarray(0, random.between(1, torn.length - 1));
+    if (segment && random.chance(0.5))
+      world.after(0, { ...host, isAlive: true }, () => void disk.tear(segment.file, bytes).catch(() => undefined));
+    world.after(random.between(0, 2_000), null, start);
   };
+
+  /** All processes of the machine die, and what was not flushed is lost. */
+  const losePower = (): void => {
+    note('power failure');
+    for (const host of alive()) die(host);
+    const unstored = processes.flatMap(({ confirmed, open }) => [...confirmed, ...open]).filter((id) => !stored.has(id));
+    if (!sync) for (const id of unstored) mayBeLost.add(id);
+    failPower?.();
+    world.after(random.between(0, 2_000), null, start);
+  };
+
+  /** As `app/call-recording.ts` does, when its calls have ended. */
+  const stop = (host: JournalProcess): void => {
+    const { journal, drain, recovery } = host;
+    if (!journal || !drain || !recovery) return;
+    note(`${host.name} stops`);
+    host.isStopping = true;
+    const finish = async (): Promise<void> => {
+      await recovery.stop();
+      await drain.stop();
+      await journal.close({ keepFolder: true });
+      await recoverOnce({ dataDir, database: databaseOf(host), store, logger: silent, files: disk.filesOf(host) }, journal.id);
+      host.isAlive = false;
+      onDeath?.();
+      note(`${host.name} has stopped`);
+    };
+    world.after(4_000, host, () => void finish());
+    world.after(random.between(0, 2_000), null, start);
+  };
+
+  const alive = (): JournalProcess[] => processes.filter(({ isAlive }) => isAlive);
+  const pickAlive = (): JournalProcess | undefined => alive()[random.below(alive().length)];
 
   const fault = (): void => {
     const kind = random.pick(['full', 'failing', 'healthy', 'down', 'up', 'healthy', 'up']);
     note(kind);
-    if (kind === 'down') database.fail(connectionError());
-    if (kind === 'up') database.fail(null);
-    if (kind === 'healthy' || !hasDiskFaults) heal();
+    if (kind === 'down') isDown = true;
+    else if (kind === 'up') isDown = false;
+    else if (kind === 'healthy' || !hasDiskFaults) heal();
     else if (kind === 'full') disk.leave(random.between(0, 5_000));
-    else if (kind === 'failing') {
+    else {
       disk.fail('EIO');
       disk.failTruncate(random.chance(0.3));
     }
@@ -168,68 +264,98 @@ async function simulate(seed: number, folder: string, trace: (line: string) => v
     disk.failTruncate(false);
   };
 
+  const incident = (): void => {
+    const host = pickAlive();
+    const kind = random.pick(['kill', 'kill', 'stop', 'start', 'power']);
+    if (kind === 'start') start();
+    else if (kind === 'power' && failPower) losePower();
+    else if (host?.journal && !host.isStopping) (kind === 'stop' ? stop : kill)(host);
+  };
+
   const runUntil = async (untilMs: number): Promise<void> => {
     while ((await world.step(untilMs)) !== undefined);
   };
 
-  const check = (): void => {
+  const check = async (): Promise<void> => {
     const ids = [...stored.keys()];
-    const confirmed = processes.flatMap((each) => each.confirmed);
-    const lost = confirmed.filter((id) => !stored.has(id));
+    const accepted = processes.flatMap(({ confirmed, open }) => [...confirmed, ...open]).filter((id) => !mayBeLost.has(id));
+    const confirmed = processes.flatMap((host) => host.confirmed).filter((id) => !mayBeLost.has(id));
+    const isGivenUp = (id: string): boolean => poison.get(id) === 'everything';
     // Calls that wait in memory while nothing can be written are lost with their process.
-    if (lost.length > parkedAtDeath) eachCallIsStoredOnce(confirmed, ids);
-    const changed = confirmed.filter((id) => stored.has(id) && stored.get(id) !== 'ok');
-    if (changed.length > parkedAtDeath) throw new InvariantError(`settled calls stored as unknown: ${changed.join(', ')}`);
-    eachCallIsStoredOnce(
-      unknown.filter((id) => !confirmed.includes(id)),
-      ids,
-    );
-    if (!hasDiskFaults)
-      for (const each of processes)
+    const isMissing = (id: string): boolean => !stored.has(id) && !isGivenUp(id);
+    if (accepted.filter(isMissing).length > parkedAtDeath)
+      eachCallIsStoredOnce(
+        accepted.filter((id) => !isGivenUp(id)),
+        ids,
+      );
+    const isChanged = (id: string): boolean => stored.has(id) && stored.get(id)?.result.outcome !== 'ok';
+    if (confirmed.filter(isChanged).length > parkedAtDeath) settledCallsAreUnchanged(confirmed, stored);
+    for (const host of processes) {
+      eachCallIsReportedOnce(host.reported);
+      if (!hasDiskFaults)
         orderIsKept(
-          each.confirmed.filter((id) => each.committed.has(id)),
+          host.confirmed.filter((id) => host.reported.includes(id)),
           ids,
         );
-    for (const { isAlive, journal, committed, confirmed: settled } of processes) {
-      if (!isAlive) continue;
-      const state = journal?.state();
-      if (state?.openCalls || state?.parkedCalls || state?.bytes) throw new InvariantError(`not drained: ${JSON.stringify(state)}`);
-      eachCallIsStoredOnce(settled, [...committed]);
     }
+    const paths = await disk.paths();
+    if (!hasDiskFaults && deaths === 0)
+      rejectedRecordsAreKept(
+        confirmed.filter((id) => poison.has(id)),
+        paths,
+      );
+    for (const { journal } of alive()) if (journal) journalIsEmpty(journal.state());
+    const journals = alive().flatMap(({ journal }) => (journal ? [journal.folder] : []));
+    const leftovers = paths.filter((path) => !path.includes('/quarantine/') && !journals.some((folder) => path.startsWith(`${folder}/`)));
+    if (leftovers.length > 0) throw new InvariantError(`left on the disk: ${leftovers.join(', ')}`);
   };
 
-  /** Closes the files, also of dead processes. */
+  /** Closes the files and locks of the processes that live. */
   const close = async (): Promise<void> => {
-    heal();
-    database.fail(null);
-    for (const each of processes)
-      world.after(0, { ...each, isAlive: true }, () => void each.drain?.stop().then(() => each.journal?.close()));
+    for (const host of alive()) world.after(0, host, () => void closeProcess(host));
     await runUntil(world.now() + 10_000);
+    for (const host of processes) host.isAlive = false;
+    onDeath?.();
+  };
+  const closeProcess = async ({ recovery, drain, journal }: JournalProcess): Promise<void> => {
+    await recovery?.stop();
+    await drain?.stop();
+    await journal?.close();
   };
 
   const run = async (): Promise<JournalRun> => {
-    let current = start();
+    world.setFaults(
+      random.pick([
+        { loss: 0, delay: 0 },
+        { loss: 0.1, delay: 0 },
+        { loss: 0.05, delay: 0.05 },
+      ]),
+    );
+    start();
     const durationMs = random.between(300, 3_000);
-    for (let at = 50; at < durationMs; at += random.between(1, 60))
-      world.after(at, null, () => world.after(0, current, () => void call(current)));
-    for (let n = random.between(0, 8); n > 0; n -= 1) world.after(random.between(0, durationMs), null, fault);
-    for (let n = random.between(0, 2); n > 0; n -= 1) {
-      world.after(random.between(60, durationMs), null, () => {
-        if (!current.journal) return;
-        kill(current);
-        heal();
-        current = start();
+    for (let at = 50; at < durationMs; at += random.between(1, 60)) {
+      world.after(at, null, () => {
+        const host = pickAlive();
+        if (host) world.after(0, host, () => void call(host));
       });
     }
+    for (let n = random.between(0, 8); n > 0; n -= 1) world.after(random.between(0, durationMs), null, fault);
+    for (let n = random.between(0, 3); n > 0; n -= 1) world.after(random.between(60, durationMs), null, incident);
     await runUntil(durationMs);
-    areFaultsOver = true;
+    world.setFaults({ loss: 0, delay: 0 });
     heal();
-    database.fail(null);
-    await runUntil(durationMs + 30_000);
-
-    check();
-    return { stored: stored.size, deaths, unknown: unknown.length };
+    isDown = false;
+    note('calm');
+    await runUntil(durationMs + calmMs / 2);
+    // A journal that refused calls accepts them again.
+    for (const host of alive()) world.after(0, host, () => void call(host));
+    const before = calls;
+    await runUntil(durationMs + calmMs);
+    const refused = alive().length - processes.flatMap(({ confirmed }) => confirmed).filter((id) => Number(id.slice(-12)) > before).length;
+    if (refused > 0) throw new InvariantError(`${refused} calls are refused although nothing fails`);
+    await check();
+    return { stored: stored.size, deaths, unknown: processes.reduce((sum, { open }) => sum + open.size, 0), rejected };
   };
 
-  return world.rule(() => run().finally(close));
+  return { run: () => run().finally(close) };
 }

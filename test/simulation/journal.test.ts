@@ -6,18 +6,30 @@ import { expect, test } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';
 import { InvariantError } from './invariants.ts';
 import { journalMutants } from './journal-mutants.ts';
-import { runJournal } from './journal-run.ts';
+import { runJournal, runJournalOnFiles } from './journal-run.ts';
 import { importWithMutant } from './mutants.ts';
 import { runSeeds, simulationSeed } from './seeds.ts';
 
-const seeds = isExhaustive ? 5_000 : 100;
+const seeds = isExhaustive ? 20_000 : 2_000;
+/** Mutants that need more seeds are searched for in the exhaustive run only. */
+const quickSeeds = 60;
+/** The control of the simulated disk. */
+const seedsOnFiles = isExhaustive ? 500 : 5;
 
-test(`no settled call is lost, changed or stored out of order in ${seeds} runs with full disks, outages and dead processes`, async () => {
-  const { stored, deaths, unknown } = await runSeeds(seeds, runJournal);
-  if (simulationSeed === null) expect(Math.min(stored, deaths, unknown)).toBeGreaterThan(seeds / 2);
+test(`no confirmed call is lost, changed or stored out of order in ${seeds} runs with full disks, outages, deaths and power failures`, async () => {
+  const { stored, deaths, unknown, rejected } = await runSeeds(seeds, runJournal);
+  if (simulationSeed !== null) return;
+  expect(Math.min(stored, unknown)).toBeGreaterThan(seeds);
+  expect(deaths).toBeGreaterThan(seeds / 2);
+  expect(rejected).toBeGreaterThan(seeds / 20);
 }, 3_600_000);
 
-test.each(journalMutants)(
+test(`on real files: the same in ${seedsOnFiles} runs`, async () => {
+  const { stored } = await runSeeds(seedsOnFiles, runJournalOnFiles);
+  if (simulationSeed === null) expect(stored).toBeGreaterThan(seedsOnFiles);
+}, 3_600_000);
+
+test.each(journalMutants.filter(({ seeds: needed }) => isExhaustive || needed <= quickSeeds))(
   'finds: $name',
   async (mutant) => {
     const module = await importWithMutant(new URL('journal-run.ts', import.meta.url), mutant);
