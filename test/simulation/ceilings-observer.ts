@@ -2,12 +2,12 @@
 import { type CounterKey, countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../src/ceilings/counters.ts';
 import type { CallResult, SettledCall } from '../../src/core/call.ts';
 import { usageFor } from '../../src/core/ceiling-usage.ts';
-import type { Clock } from '../../src/core/time.ts';
 import type { SimulatedProcess } from './ceilings-run.ts';
 import type { CeilingsStore } from './ceilings-store.ts';
 import {
   eachCallIsCountedOnce,
   grantedIsWithinLimit,
+  grantIsWithinLimit,
   outstandingIsGrantedMinusReturned,
   reservationsAreNotNegative,
   useIsWithinCeiling,
@@ -34,6 +34,11 @@ interface ObservedCounter {
 
 export function createUseObserver(store: CeilingsStore, processes: readonly SimulatedProcess[]) {
   const counters = new Map<string, ObservedCounter>();
+  /** The counters of the calls of each process. */
+  const countersOf = new Map<SimulatedProcess, Set<ObservedCounter>>();
+  let hasChanged = false;
+  /** Of the last step. */
+  let grantedKey: CounterKey | null = null;
 
   const observe = ({ key, name, limit }: LimitedCounter): ObservedCounter => {
     const existing = counters.get(name);
@@ -47,7 +52,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     return counter;
   };
 
-  const observedFor = (limits: Limits, startedAt: number): ObservedCounter[] => countersFor(limits, startedAt).map(observe);
+  const observedFor = (limits: Limits, startedAt: number): ObservedCounter[] => limitedFor(limits, startedAt).map(observe);
 
   const usageOf = (calls: readonly SettledCall[], { key }: ObservedCounter): number =>
     calls.reduce((sum, { metadata: { startedAt }, result }) => {
@@ -60,7 +65,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     process.admission.reservedFor(counter.key) + usageOf(process.journal, counter);
 
   const readReservations = (process: SimulatedProcess): void => {
-    for (const { name, key, reserved } of counters.values()) {
+    for (const { name, key, reserved } of countersOf.get(process) ?? []) {
       const own = process.admission.reservedFor(key);
       reservationsAreNotNegative({ name, reserved: own });
       if (own > 0) reserved.set(process, own);
@@ -73,11 +78,20 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     const reserved = sum(counter.reserved);
     counter.before = { use: settled + reserved, excess };
     if (counter.before.use <= before.use) return;
-    const known = processes.flatMap(({ isAlive, limits, waiting, clock }) =>
-      isAlive ? [limits, ...[...waiting].map((call) => call.limits)].flatMap((each) => limitsOf(each, clock).get(name) ?? []) : [],
-    );
+    const known = processes
+      .filter(({ isAlive }) => isAlive)
+      .flatMap(({ limits, waiting, clock }) => [{ limits, startedAt: clock.now() }, ...waiting])
+      .flatMap(({ limits, startedAt }) => limitedFor(limits, startedAt))
+      .flatMap((counter) => (counter.name === name ? counter.limit : []));
     const limit = Math.max(known.length > 0 ? Math.max(...known) : counter.highestLimit, before.use - before.excess - sum(revoked));
     useIsWithinCeiling({ name, limit, settled, reserved, excess: excess + sum(revoked) });
+  };
+
+  const checkGrant = (key: CounterKey): void => {
+    const name = formatCounterKey(key);
+    const stored = store.find(key);
+    const counter = counters.get(name);
+    if (stored && counter) grantIsWithinLimit({ ...stored, name }, counter.highestLimit);
   };
 
   const checkStore = (): void => {
@@ -91,21 +105,27 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     }
   };
 
-  /** By name of a counter; for the minute of the clock. */
-  const limitsOf = (limits: Limits, clock: Clock): ReadonlyMap<string, number> => {
-    const minute = Math.floor(clock.now() / 60_000);
-    const byMinute = knownLimits.get(limits) ?? new Map<number, ReadonlyMap<string, number>>();
-    knownLimits.set(limits, byMinute);
-    const known = byMinute.get(minute) ?? new Map(countersFor(limits, clock.now()).map(({ name, limit }) => [name, limit]));
+  /** `countersFor`, which is the same for all calls of a minute. */
+  const limitedFor = (limits: Limits, startedAt: number): readonly LimitedCounter[] => {
+    const minute = Math.floor(startedAt / 60_000);
+    const byMinute = limited.get(limits) ?? new Map<number, readonly LimitedCounter[]>();
+    limited.set(limits, byMinute);
+    const known = byMinute.get(minute) ?? countersFor(limits, startedAt);
     byMinute.set(minute, known);
     return known;
   };
-  const knownLimits = new WeakMap<Limits, Map<number, ReadonlyMap<string, number>>>();
+  const limited = new WeakMap<Limits, Map<number, readonly LimitedCounter[]>>();
   let checkedVersion = -1;
 
   return {
-    started(limits: Limits, startedAt: number): void {
-      observedFor(limits, startedAt);
+    started(process: SimulatedProcess, limits: Limits, startedAt: number): void {
+      const own = countersOf.get(process) ?? new Set();
+      countersOf.set(process, own);
+      for (const counter of observedFor(limits, startedAt)) own.add(counter);
+    },
+    /** Checked after the step: what a statement throws is its result. */
+    granted(key: CounterKey): void {
+      grantedKey = key;
     },
     /** What the process has reserved on each counter of a call. */
     reservedBy: ({ admission }: SimulatedProcess, limits: Limits, startedAt: number): number[] =>
@@ -121,10 +141,12 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     },
     /** The store will never count these calls. */
     reverted(calls: readonly SettledCall[]): void {
+      hasChanged = true;
       for (const counter of counters.values()) counter.settled -= usageOf(calls, counter);
     },
     /** Its running calls were settled as unknown. */
     recovered(process: SimulatedProcess, calls: readonly SettledCall[]): void {
+      hasChanged = true;
       for (const counter of counters.values()) {
         const spent = usageOf(calls, counter);
         counter.settled += spent;
@@ -152,14 +174,14 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       }
     },
     /**
-     * What the ceilings leave for the next call of a process: calls, and tokens or nano-dollars. Nothing where the window is over by the clock
+     * What the ceilings leave for the next call of a process: calls, and tokens or nano-dollars. Null where the window is over by the clock
      * of another process, which keeps what it has leased of it.
      */
-    freeFor({ limits, clock }: SimulatedProcess): { readonly slots: number; readonly amount: number } {
+    freeFor({ limits, clock }: SimulatedProcess): { readonly slots: number; readonly amount: number } | null {
       const free = { slots: 1_000, amount: 1_000 };
       const latest = Math.max(...processes.map((process) => process.clock.now()));
-      for (const { key, limit, name } of countersFor(limits, clock.now())) {
-        if (key.end !== null && latest >= key.end) return { slots: 0, amount: 0 };
+      for (const { key, limit, name } of limitedFor(limits, clock.now())) {
+        if (key.end !== null && latest >= key.end) return null;
         const counter = counters.get(name);
         const left = limit - (counter ? counter.settled + sum(counter.reserved) : 0);
         if (key.ceiling === 'calls' || key.ceiling === 'rpm') free.slots = Math.min(free.slots, left);
@@ -170,8 +192,11 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     /** `process` is the one whose code ran. */
     check(process: SimulatedProcess | undefined): void {
       if (process?.isAlive) readReservations(process);
-      for (const counter of counters.values()) checkUse(counter);
+      if (process || hasChanged) for (const counter of counters.values()) checkUse(counter);
+      hasChanged = false;
       if (store.version() !== checkedVersion) checkStore();
+      if (grantedKey) checkGrant(grantedKey);
+      grantedKey = null;
       checkedVersion = store.version();
     },
   };

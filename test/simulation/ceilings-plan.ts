@@ -47,18 +47,19 @@ export function createPlan(random: Random) {
     pauseMs: processes * random.pick([20, 60, 200]),
     maxBound: random.pick([10, 200, 700]),
     longCalls: isFaultless ? 0 : 0.1,
-    longestCallMs: random.pick([4_000, 4_000, 10_000, 70_000]),
+    longestCallMs: random.pick([4_000, 4_000, 4_000, 4_000, 4_000, 10_000, 10_000, 70_000]),
     isFaultless,
     /** Share of batches that the database rejects. */
     rejection: random.pick([0, 0, 0.05]),
-    writeOff: 0.5,
+    writeOff: 0.7,
+    takeOver: 0.5,
     onStoreDown: random.pick(['refuse', 'refuse', 'allow'] as const),
     /** Largest difference of a host's clock from the true time. */
     skewMs: random.pick([0, 0, 3_000, 90_000]),
     /** The end of a minute may come during the run. */
     startMs: random.below(60_000),
     takeExcess(): boolean {
-      if (excessiveCalls === 0 || !random.chance(0.1)) return false;
+      if (excessiveCalls === 0 || !random.chance(0.3)) return false;
       excessiveCalls -= 1;
       return true;
     },

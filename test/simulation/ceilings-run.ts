@@ -16,7 +16,7 @@ import { noon, settledCall } from '../journal/calls.ts';
 import { createRandom } from '../support/random.ts';
 import { createUseObserver } from './ceilings-observer.ts';
 import { type CeilingsPlan, createPlan } from './ceilings-plan.ts';
-import { createCeilingsStore, createModelLeaseStore } from './ceilings-store.ts';
+import { type CeilingsStore, createCeilingsStore, createModelLeaseStore } from './ceilings-store.ts';
 import { fittingCallIsAdmitted } from './invariants.ts';
 import { createWorld, type Host, lateMs, type World } from './world.ts';
 
@@ -36,30 +36,38 @@ export interface SimulatedProcess extends Host {
   /** Settled calls that it does not know to be stored. */
   journal: SettledCall[];
   isDraining: boolean;
-  /** The ceilings of calls that wait for quota, as they were when each call began. */
-  readonly waiting: Set<{ readonly limits: Limits }>;
+  /** Calls that wait for quota, with the ceilings as they were when each call began. */
+  readonly waiting: Set<{ readonly limits: Limits; readonly startedAt: number }>;
 }
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const maxCalmMs = 200_000;
 /** A dead process's journal is recovered by then. */
-const maxRecoveryMs = 20_000;
+const maxRecoveryMs = 9_000;
 
 export type CeilingsRun = Readonly<Record<'steps' | 'admitted' | 'denied', number>>;
 
 /** Throws when an invariant is broken. */
-export async function runCeilings(seed: number, trace: (line: string) => void = () => undefined): Promise<CeilingsRun> {
+export async function runCeilings(seed: number, trace?: (line: string) => void): Promise<CeilingsRun> {
   const random = createRandom(seed);
   const world = createWorld(random);
   return world.rule(() => createRun(createPlan(random), world, trace).run());
 }
 
-function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => void) {
+function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => void) | undefined) {
   const { random } = world;
   const store = createCeilingsStore(world.now);
   const processes: SimulatedProcess[] = [];
   const listeners = new Map<SimulatedProcess, (payload: string) => void>();
   const observer = createUseObserver(store, processes);
+  const observedStore: CeilingsStore = {
+    ...store,
+    acquire(request) {
+      const grant = store.acquire(request);
+      if (grant && grant.granted > 0) observer.granted(request.counter);
+      return grant;
+    },
+  };
   const counts = { steps: 0, admitted: 0, denied: 0 };
   let version = 0;
   let isCalm = false;
@@ -68,11 +76,11 @@ function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => vo
   let started = 0;
   let calls = 0;
 
-  const note = (line: string): void => trace(`${(world.now() / 1_000).toFixed(3)} ${line}`);
+  const note = (line: string): void => trace?.(`${(world.now() / 1_000).toFixed(3)} ${line}`);
 
   const traced = <Result>(process: SimulatedProcess, execute: () => Result): Result => {
     const result = execute();
-    note(`  ${process.name}: ${execute.toString().replace(/^\(\) => /, '')} -> ${JSON.stringify(result)}`);
+    if (trace) note(`  ${process.name}: ${execute.toString().replace(/^\(\) => /, '')} -> ${JSON.stringify(result)}`);
     return result;
   };
 
@@ -142,7 +150,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => vo
       process: id,
       onStoreDown: () => plan.onStoreDown,
       onQuotaRequested: () => drain(process),
-      leases: createModelLeaseStore(store, (execute) => world.request(process, () => traced(process, execute)), notify),
+      leases: createModelLeaseStore(observedStore, (execute) => world.request(process, () => traced(process, execute)), notify),
     });
     processes.push(process);
     world.after(0, process, () => {
@@ -186,20 +194,20 @@ function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => vo
 
   /** Makes a call. True when admitted, false when denied, null when the store was unavailable. */
   const call = async (process: SimulatedProcess, bound: number, endsAtOnce = false): Promise<boolean | null> => {
-    const waiting = { limits: process.limits };
+    const waiting = { limits: process.limits, startedAt: process.clock.now() };
     process.waiting.add(waiting);
     try {
       return await begin(process, bound, endsAtOnce);
     } finally {
       // After this step, which is checked with its ceilings.
-      world.after(0, process, () => process.waiting.delete(waiting));
+      world.after(0, null, () => process.waiting.delete(waiting));
     }
   };
 
   const begin = async (process: SimulatedProcess, bound: number, endsAtOnce: boolean): Promise<boolean | null> => {
     const { limits, clock, admission } = process;
     const startedAt = clock.now();
-    observer.started(limits, startedAt);
+    observer.started(process, limits, startedAt);
     let reservation: Reservation;
     try {
       reservation = await admission.admit({ limits, startedAt, bounds: () => ({ costNanos: bound, tokens: bound }) });
@@ -283,25 +291,43 @@ function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => vo
   /** Cuts the process off; meanwhile an operator may write it off. (Only after a minute in the product: the protocol does not rely on that.) */
   const cutOff = (process: SimulatedProcess): void => {
     const isWrittenOff = random.chance(plan.writeOff);
-    const durationMs = random.between(100, random.pick([1_000, 5_000, 20_000]));
+    const durationMs = random.between(100, random.pick([1_000, 5_000, 12_000]));
     note(`${process.name} is cut off for ${durationMs} ms`);
     process.isCutOff = true;
+    incidents += 1;
     if (isWrittenOff)
       world.after(random.between(0, durationMs), null, () => {
         if (!process.isAlive) return;
         note(`${process.name} is written off`);
         observer.revoked(process);
         store.revokeAll(process.name);
+        if (random.chance(plan.takeOver)) takeAllThatIsFree(process);
       });
     world.after(durationMs, null, () => {
       process.isCutOff = false;
-      // Its next heartbeat.
-      world.after(random.pick([0, 100, 5_000]), process, () => {
+      const heartbeatMs = random.pick([0, 100, 5_000]);
+      world.after(heartbeatMs, null, () => {
+        incidents -= 1;
+      });
+      world.after(heartbeatMs, process, () => {
         note(`${process.name} reconnects`);
         process.admission.verifyLeases();
         observer.verified(process);
+        void call(process, 1);
       });
     });
+  };
+
+  /** The ceilings are used up when a process that was written off reconnects. */
+  const takeAllThatIsFree = (writtenOff: SimulatedProcess): void => {
+    const heir = alive().find((process) => process !== writtenOff && !process.isCutOff);
+    const free = heir && observer.freeFor(heir);
+    if (!free || free.amount < 1) return;
+    const calls = Math.min(free.slots, 20);
+    for (let n = 0; n < calls; n += 1) {
+      const bound = Math.max(1, Math.floor(free.amount / calls));
+      world.after(0, heir, () => void call(heir, bound, true));
+    }
   };
 
   const changeLimits = (): void => {
@@ -323,7 +349,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => vo
       const host = await world.step(untilMs);
       if (host === undefined) return;
       counts.steps += 1;
-      observer.check(processes.find((process) => process === host));
+      observer.check(host ? processes.find((process) => process === host) : undefined);
     }
   };
 
@@ -333,7 +359,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => vo
       if (isQuiet) return;
       const { limits, clock, admission } = process;
       const startedAt = clock.now();
-      observer.started(limits, startedAt);
+      observer.started(process, limits, startedAt);
       const reservation = await Promise.resolve(admission.admit({ limits, startedAt, bounds: () => ({ costNanos: 1, tokens: 1 }) }));
       reservation.release();
     };
@@ -341,15 +367,15 @@ function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => vo
     if (!isQuiet) world.after(4_000, process, () => stayActive(process));
   };
 
-  /** A call of each process in turn that fits must be admitted at once. */
+  /** A call of each process in turn that fits must be admitted at once, until nothing is left. Then each process is asked for more. */
   const spendTheRest = async (): Promise<void> => {
+    const all = alive();
     for (let turn = 0; turn < 12; turn += 1) {
-      const all = alive();
       const process = all[turn % all.length];
-      if (!process) return;
-      const free = observer.freeFor(process);
-      if (free.slots < 1 || free.amount < 1) return;
-      const bound = Math.min(free.amount, random.chance(0.3) ? free.amount : random.between(1, plan.maxBound));
+      const free = process && observer.freeFor(process);
+      if (!free) return;
+      if (free.slots < 1 || free.amount < 1) break;
+      const bound = Math.min(free.amount, turn > 8 || random.chance(0.3) ? free.amount : random.between(1, plan.maxBound));
       let outcome: boolean | null | undefined;
       world.after(0, process, () => {
         void call(process, bound, true).then((admitted) => {
@@ -360,6 +386,8 @@ function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => vo
       noteStore();
       fittingCallIsAdmitted(outcome === true, `${process.name}: a call of ${bound}, ${JSON.stringify(free)} free, was ${String(outcome)}`);
     }
+    for (const process of all) world.after(random.between(0, 200), process, () => void call(process, 1, true));
+    await runUntil(world.now() + 1_000);
   };
 
   return {
@@ -382,7 +410,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: (line: string) => vo
       for (const process of alive()) stayActive(process);
       const hasWork = ({ running, journal, isCutOff, unanswered }: SimulatedProcess): boolean =>
         running.size > 0 || journal.length > 0 || isCutOff || unanswered > 0;
-      await runUntil(world.now() + maxCalmMs, () => incidents === 0 && !alive().some(hasWork) && world.now() > plan.durationMs + 3_000);
+      await runUntil(world.now() + maxCalmMs, () => incidents === 0 && world.now() > plan.durationMs + 3_000 && !alive().some(hasWork));
       await runUntil(world.now() + 4_000);
       isQuiet = true;
       await runUntil(world.now() + 1_000);

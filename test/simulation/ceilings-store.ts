@@ -51,6 +51,7 @@ export function createCeilingsStore(now: () => number = () => 0) {
     /** Changes with every statement. */
     version: () => version,
     counters: (): readonly CounterState[] => [...counters.values()],
+    find: (key: CounterKey): CounterState | undefined => counters.get(formatCounterKey(key)),
     calls: (): readonly SettledCall[] => [...calls.values()],
     hasStored: (callId: string): boolean => calls.has(callId),
     /** Usage of the stored calls that belong to a counter. */
