@@ -53,7 +53,6 @@ export interface AppOptions {
   readonly database: Database;
   readonly logger: Logger;
   readonly dataDir: string;
-  readonly adminToken: string;
   readonly environment: Environment;
   readonly clock?: Clock;
   /** Reasons why the surrounding process is not ready to serve calls, for `/readyz`. */
@@ -101,7 +100,6 @@ export async function createApp(options: AppOptions): Promise<App> {
     database,
     logger,
     dataDir,
-    adminToken,
     environment,
     clock = systemClock,
     startupBlockers = () => [],
@@ -208,7 +206,6 @@ export async function createApp(options: AppOptions): Promise<App> {
           countTokens: createTokenCounter(snapshot, { httpClient, breakers, clock, logger }),
           media,
           health,
-          adminToken,
           clock,
           logger,
         });
@@ -260,7 +257,9 @@ export async function createApp(options: AppOptions): Promise<App> {
       return durable;
     },
     reload(next) {
+      const { payloadKeys } = current.config.temporal;
       current = createSnapshot(next, current.revision + 1);
+      if (payloadKeys.join() !== next.temporal.payloadKeys.join()) durable?.reconnect();
       activeModels.reconfigure(next.models);
       signalWaitingBatches(database, logger, null);
     },

@@ -10,7 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { App, Role } from './app.ts';
 import { publishAddress } from './cli/addresses.ts';
 import { formatBanner } from './cli/banner.ts';
-import { readOrCreateAdminToken } from './config/admin-token.ts';
+import { readOrCreateAdminTokens } from './config/admin-token.ts';
 import type { Config } from './config/config.ts';
 import { ConfigError } from './config/config.ts';
 import { type ConfigSource, loadConfig, readConfigSource } from './config/load.ts';
@@ -82,19 +82,20 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   if (role === 'start') await migrateSchema(database);
   const schema = role === 'start' ? null : await startSchemaCheck(database, logger);
 
-  const completeConfig = createConfigCompleter(role, host, started);
+  const completeVendors = createConfigCompleter(role, host, started);
+  const completeConfig = async (next: Config): Promise<Config> => {
+    const reading = readOrCreateAdminTokens(next.adminTokens, dataDir);
+    const adminTokens = await wrapStartError(`the admin token of ${dataDir} cannot be read`, reading);
+    return { ...(await completeVendors(next)), adminTokens };
+  };
   const config = await completeConfig(loaded);
   const isFirstProcess = clusterWorker?.isLeader ?? true;
   if (isFirstProcess) logWarnings(config, logger);
-  const adminToken = await wrapStartError(
-    `the admin token of ${dataDir} cannot be read`,
-    readOrCreateAdminToken(loaded.adminToken, dataDir),
-  );
   const startupBlockers = (): string[] => (schema === null || schema.isVerified() ? [] : ['the database has not been reached yet']);
   // Most of a start is loading the app: errors of the configuration and the database are reported without it, and a cluster's parent has none.
   const { createApp } = await import('./app.ts');
   const appLogger = schema === null ? logger : withoutConnectionErrors(logger, schema);
-  const creating = createApp({ role, config, database, logger: appLogger, dataDir, adminToken, environment: host.env, startupBlockers });
+  const creating = createApp({ role, config, database, logger: appLogger, dataDir, environment: host.env, startupBlockers });
   const app = await wrapStartError(`the data directory ${dataDir} or the database cannot be used`, creating);
   started.push({ name: 'app', timeoutMs: 33_000, stop: () => app.close() });
 
@@ -113,7 +114,11 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   }
   const reload = async (): Promise<void> => {
     const next = await completeConfig(loadConfig(readSource(role, host)));
-    if (isFirstProcess) logWarnings(next, logger);
+    if (isFirstProcess) {
+      logWarnings(next, logger);
+      const settings = startSettings.flatMap(({ name, of }) => (of(next) === of(loaded) ? [] : [name]));
+      if (settings.length > 0) logger.warn({ settings }, 'settings changed that need a restart');
+    }
     app.reload(next);
   };
   (clusterWorker?.onReload ?? host.onReload)(() => void tryReload(reload, logger));
@@ -121,6 +126,12 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   else logger.info({ url, role }, 'listening');
   return { app, watching: schema?.wait(host.stopping) ?? Promise.resolve() };
 }
+
+/** Settings that may come from a file and are read at the start alone. */
+const startSettings: readonly { readonly name: string; readonly of: (config: Config) => string | null }[] = [
+  { name: 'DATABASE_URL', of: ({ server }) => server.databaseUrl },
+  { name: 'TEMPORAL_API_KEY', of: ({ temporal }) => temporal.apiKey },
+];
 
 async function prepareDataDir(dataDir: string): Promise<void> {
   try {

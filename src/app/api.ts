@@ -55,7 +55,6 @@ interface ApiDeps {
   readonly countTokens: CountTokens;
   readonly media: MediaHandlers;
   readonly health: HealthDeps;
-  readonly adminToken: string;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -68,7 +67,7 @@ export interface Api {
 
 export function createApi(deps: ApiDeps): Api {
   const { snapshot, activeModels, keyring, projects, breakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
-  const { database, handleCall, countTokens, reprice, media, health, people, audit, adminToken, clock, logger } = deps;
+  const { database, handleCall, countTokens, reprice, media, health, people, audit, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
@@ -159,7 +158,7 @@ export function createApi(deps: ApiDeps): Api {
       logger,
       people,
       publicUrl: () => snapshot().config.publicUrl,
-      adminToken,
+      adminTokens: () => snapshot().config.adminTokens,
     }),
     console: async () => {
       const { createConsole } = await import('./console.ts');

@@ -34,6 +34,17 @@ export async function loadWorkerSdk(): Promise<void> {
   await importWorkerSdk();
 }
 
+/** The current payload keys, which a reload may change. */
+function createPayloadKeys(snapshot: () => ConfigSnapshot): () => readonly Uint8Array[] {
+  let source: readonly string[] = [];
+  let keys: readonly Uint8Array[] = [];
+  return () => {
+    const { payloadKeys } = snapshot().config.temporal;
+    if (payloadKeys !== source) [source, keys] = [payloadKeys, payloadKeys.map((key) => Buffer.from(key, 'base64'))];
+    return keys;
+  };
+}
+
 export function startDurableWork(deps: DurableWorkDeps): Durable {
   const { snapshot, environment, clock, memory, erasures, learning, videos, interceptActivities, database, ...options } = deps;
   const stopping = new AbortController();
@@ -51,7 +62,7 @@ export function startDurableWork(deps: DurableWorkDeps): Durable {
     database,
     clock,
     batches: learning.batchRuns,
-    temporal: readTemporalConnection(snapshot().config.temporal),
+    temporal: { ...readTemporalConnection(snapshot().config.temporal), payloadKeys: createPayloadKeys(snapshot) },
     environment: { path: environment.PATH ?? '', cacheDir: cacheDirectory(environment), variables: environment },
     activities: interceptActivities(activities),
     async reenqueueUnfinished() {

@@ -31,7 +31,7 @@ export function checkConfig(args: readonly string[], env: Environment, { write, 
     write(usage);
     return 0;
   }
-  const [name = env.DATABASE_URL?.trim() ? 'serve' : 'start', extra] = positionals;
+  const [name = env.DATABASE_URL?.trim() || env.DATABASE_URL_FILE?.trim() ? 'serve' : 'start', extra] = positionals;
   const command = checkable.find((candidate) => candidate === name);
   if (command === undefined || extra !== undefined)
     throw new ConfigError([`"${extra ?? name}": gateway check-config checks one of ${checkable.join(', ')}`]);
@@ -55,7 +55,7 @@ function summarize(config: Config, file: string | null): [string, unknown][] {
     ['data directory', resolve(server.dataDir)],
     ['database', server.databaseUrl === null ? 'embedded' : nameOf(server.databaseUrl)],
     ['temporal', temporal.mode === 'external' ? `${temporal.address}, namespace ${temporal.namespace}` : temporalModes[temporal.mode]],
-    ['admin token', config.adminToken === null ? 'created at the first start' : 'configured'],
+    ['admin token', config.adminTokens.length === 0 ? 'created at the first start' : 'configured'],
     ['sign-in', config.oidc === null ? 'passwords and links' : config.oidc.issuer],
     ['providers', demo ? 'demo vendor' : Object.keys(config.providers)],
     ['tiers', Object.keys(config.tiers)],

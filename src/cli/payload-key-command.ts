@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { ConfigError } from '../config/config.ts';
 import { type Environment, type EnvironmentSettings, parseEnvironment } from '../config/environment.ts';
 import { parseOptions } from '../config/parse-options.ts';
+import { withSecretFiles } from '../config/secret-files.ts';
 import { readTemporalConnection } from '../config/temporal-settings.ts';
 import { errorSummary } from '../core/error-messages.ts';
 import { type PayloadKeyUsage, readPayloadKeyUsage } from '../jobs/client/payload-key-usage.ts';
@@ -22,7 +23,8 @@ const usage = `Usage:
   gateway payload-key rotate --remove     print it with its first key alone, unless open runs need another one
 
 check exits with 1 when TEMPORAL_PAYLOAD_KEY lacks a key that is needed. rotate prints the next value on standard output and changes nothing.
-Set each value in all processes and restart them before the next step: new key, --promote, --remove.
+Set each value in all processes and restart them before the next step: new key, --promote, --remove. With TEMPORAL_PAYLOAD_KEY_FILE, write
+it into the file and send SIGHUP to all processes.
 
 Both use the settings of the service: TEMPORAL_PAYLOAD_KEY, TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE and so on; without TEMPORAL_ADDRESS the
 development server of the data directory.
@@ -36,7 +38,7 @@ export async function runPayloadKeyCommand(args: readonly string[], env: Environ
     return 0;
   }
   const mistakes = findMistakes(positionals, values);
-  const { settings, errors } = parseEnvironment(env, 'payload-key');
+  const { settings, errors } = parseEnvironment(withSecretFiles(env, mistakes), 'payload-key');
   mistakes.push(...errors);
   if (mistakes.length > 0) throw new ConfigError(mistakes);
   try {

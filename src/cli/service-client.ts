@@ -3,8 +3,9 @@
  * the same on the service's machine and on another one.
  */
 import { join } from 'node:path';
-import { findAdminToken } from '../config/admin-token.ts';
+import { findAdminTokens } from '../config/admin-token.ts';
 import { type Environment, parseEnvironment } from '../config/environment.ts';
+import { withSecretFiles } from '../config/secret-files.ts';
 import { asString, isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
 import { findAddress } from './addresses.ts';
 
@@ -30,15 +31,17 @@ export interface ServiceClient {
 const defaultTimeoutMs = 15_000;
 
 /** Finds the service (`url`, else the address in the data directory, else HOST and PORT) and the admin token. */
-export async function connectService(environment: Environment, url: string | undefined): Promise<ServiceClient> {
+export async function connectService(variables: Environment, url: string | undefined): Promise<ServiceClient> {
+  const environment = withSecretFiles(variables);
   const { settings } = parseEnvironment(environment);
   const { server } = settings;
   const baseUrl = url ?? (await findAddress(server.dataDir)) ?? toBaseUrl(server.host, server.port);
   if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl))
     throw new CommandError(`${baseUrl} is not a URL; use one like http://127.0.0.1:8080`);
-  const token = await findAdminToken(environment, settings);
+  const [token] = await findAdminTokens(environment, settings);
   const tokenFile = join(server.dataDir, 'admin-token');
-  if (token === null) throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this where the service's ${tokenFile} is`);
+  if (token === undefined)
+    throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this where the service's ${tokenFile} is`);
   const origin = baseUrl.replace(/\/+$/, '');
   return { send: (method, path, body, timeoutMs = defaultTimeoutMs) => send({ origin, token, timeoutMs }, method, path, body) };
 }

@@ -1,9 +1,10 @@
 /** The options and settings of `gateway codec-server`, validated together: all mistakes are reported at once. */
 import { isIP } from 'node:net';
-import { findAdminToken } from '../config/admin-token.ts';
+import { findAdminTokens } from '../config/admin-token.ts';
 import { ConfigError } from '../config/config.ts';
 import { type Environment, parseEnvironment } from '../config/environment.ts';
 import { parseOptions } from '../config/parse-options.ts';
+import { withSecretFiles } from '../config/secret-files.ts';
 import type { LogLevel } from '../observability/logger.ts';
 
 export const codecServerUsage = `Usage:
@@ -27,18 +28,21 @@ export interface CodecServerSettings {
   readonly uiOrigins: readonly string[];
   /** Origin at which browsers reach the server. Null: at the loopback addresses of this machine. */
   readonly publicUrl: string | null;
-  readonly adminToken: string;
+  readonly adminTokens: readonly string[];
   readonly payloadKeys: readonly Uint8Array[];
 }
 
 /** Null when the help is asked for. Throws ConfigError. */
 export async function readCodecServerSettings(
   args: readonly string[],
-  env: Environment,
+  variables: Environment,
 ): Promise<(CodecServerSettings & { readonly logLevel: LogLevel }) | null> {
   const values = readOptions(args);
   if (values.help === true) return null;
+  const secretErrors: string[] = [];
+  const env = withSecretFiles(variables, secretErrors);
   const { settings, errors } = parseEnvironment(env, 'codec-server');
+  errors.push(...secretErrors);
   const port = /^\d{1,5}$/.test(values.port) ? Number(values.port) : Number.NaN;
   if (!(port <= 65_535)) errors.push('--port: must be a whole number from 0 to 65535');
   const uiOrigins = (values['ui-origin'] ?? []).flatMap((text) => {
@@ -52,15 +56,15 @@ export async function readCodecServerSettings(
   const { payloadKeys } = settings.temporal;
   // A malformed key is among the errors already.
   if (!env.TEMPORAL_PAYLOAD_KEY?.trim()) errors.push('TEMPORAL_PAYLOAD_KEY: gateway codec-server needs it');
-  const adminToken = await findAdminToken(env, settings);
-  if (adminToken === null) errors.push('GATEWAY_ADMIN_TOKEN: gateway codec-server needs it, for its sign-in page');
+  const adminTokens = await findAdminTokens(env, settings);
+  if (adminTokens.length === 0) errors.push('GATEWAY_ADMIN_TOKEN: gateway codec-server needs it, for its sign-in page');
   if (errors.length > 0) throw new ConfigError(errors);
   return {
     host: values.host,
     port,
     uiOrigins,
     publicUrl,
-    adminToken: adminToken ?? '',
+    adminTokens,
     payloadKeys: payloadKeys.map((key) => Buffer.from(key, 'base64')),
     logLevel: settings.server.logLevel,
   };

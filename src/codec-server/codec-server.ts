@@ -37,9 +37,9 @@ const retryAfter = { 'retry-after': String(failureWindowMs / 1_000) };
 
 /** Starts the server; rejects when it cannot listen. */
 export async function createCodecServer(options: CodecServerOptions): Promise<CodecServer> {
-  const { host, port, uiOrigins, publicUrl, adminToken, payloadKeys, clock, logger } = options;
+  const { host, port, uiOrigins, publicUrl, adminTokens, payloadKeys, clock, logger } = options;
   const sessions = createSessions(publicUrl?.startsWith('https:') ?? false, clock);
-  const checkToken = createTokenCheck(adminToken, clock);
+  const checkToken = createTokenCheck(adminTokens, clock);
   const codec = createPayloadJsonCodec(payloadKeys);
   let ownOrigins: readonly string[] = [];
 

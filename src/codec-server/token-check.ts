@@ -14,12 +14,13 @@ const maxAddresses = 10_000;
  * Returns a function that checks a token. After ten wrong tokens of an address within a minute it answers `limited` to further wrong ones until
  * the minute is over. The right one is always accepted: all clients of a reverse proxy have one address.
  */
-export function createTokenCheck(adminToken: string, clock: Clock): (token: string, address: string) => TokenCheck {
-  const expected = hash(adminToken);
+export function createTokenCheck(adminTokens: readonly string[], clock: Clock): (token: string, address: string) => TokenCheck {
+  const expected = adminTokens.map(hash);
   const failures = new LRUCache<string, { readonly since: number; readonly count: number }>({ max: maxAddresses });
   return (token, address) => {
     // Compares hashes, so that timing reveals neither length nor content.
-    if (timingSafeEqual(hash(token), expected)) return 'valid';
+    const given = hash(token);
+    if (expected.filter((each) => timingSafeEqual(given, each)).length > 0) return 'valid';
     const now = clock.now();
     const recorded = failures.get(address);
     const recent = recorded !== undefined && now - recorded.since < failureWindowMs ? recorded : { since: now, count: 0 };

@@ -1,43 +1,41 @@
-/** The token of the provisioning routes: configured, or created at the first start and stored in the data directory. */
+/** The tokens of the provisioning routes: configured, or one created at the first start and stored in the data directory. */
 import { randomBytes } from 'node:crypto';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject } from '../core/json/narrow.ts';
-import type { Environment, EnvironmentSettings } from './environment.ts';
-import { adminTokenPattern } from './file-schema.ts';
+import { type Environment, type EnvironmentSettings, splitTokens } from './environment.ts';
+import { adminTokensPattern } from './file-schema.ts';
 import { parseYamlFile } from './yaml-file.ts';
 
 const tokenFileName = 'admin-token';
 
-/** Returns the configured token, else the data directory's. Of several processes that start at once, the first writes it and the others read. */
-export async function readOrCreateAdminToken(configured: string | null, dataDir: string): Promise<string> {
-  if (configured !== null) return configured;
+/** Returns the configured tokens, else the data directory's. Of several processes that start at once, the first writes it and the others read. */
+export async function readOrCreateAdminTokens(configured: readonly string[], dataDir: string): Promise<readonly string[]> {
+  if (configured.length > 0) return configured;
   const file = join(dataDir, tokenFileName);
   const token = randomBytes(32).toString('base64url');
   try {
     await writeFile(file, `${token}\n`, { mode: 0o600, flag: 'wx' });
-    return token;
+    return [token];
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-    return (await readFile(file, 'utf8')).trim();
+    return splitTokens(await readFile(file, 'utf8'));
   }
 }
 
-/** The token for commands: of the environment, else of gateway.yaml, else of the data directory. Null when there is none. */
-export async function findAdminToken(env: Environment, { adminToken, server }: EnvironmentSettings): Promise<string | null> {
-  return adminToken ?? (await readConfiguredAdminToken(env)) ?? (await readFirstLine(join(server.dataDir, tokenFileName)));
+/** The tokens for commands, which send the first: of the environment, else of gateway.yaml, else of the data directory. Empty: there is none. */
+export async function findAdminTokens(env: Environment, { adminTokens, server }: EnvironmentSettings): Promise<readonly string[]> {
+  if (adminTokens.length > 0) return adminTokens;
+  const configured = await readConfiguredAdminTokens(env);
+  if (configured.length > 0) return configured;
+  return splitTokens(await readFile(join(server.dataDir, tokenFileName), 'utf8').catch(() => '')); // Absent or unreadable: no token from here.
 }
 
-/** The token in gateway.yaml, for commands on the same machine. Null when absent or malformed; errors elsewhere in the file do not matter. */
-async function readConfiguredAdminToken(env: Environment): Promise<string | null> {
+/** The tokens in gateway.yaml, for commands on the same machine. Empty when absent or malformed; errors elsewhere in the file do not matter. */
+async function readConfiguredAdminTokens(env: Environment): Promise<readonly string[]> {
   const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
   const text = await readFile(fileName, 'utf8').catch(() => ''); // A missing file has no token.
   const { value } = parseYamlFile(text, fileName, env, []);
-  const token = isObject(value) ? value.admin_token : null;
-  return typeof token === 'string' && adminTokenPattern.test(token) ? token : null;
-}
-
-async function readFirstLine(file: string): Promise<string | null> {
-  const text = await readFile(file, 'utf8').catch(() => null); // Absent or unreadable: no token from here.
-  return text?.split('\n', 1)[0]?.trim() || null;
+  const tokens = isObject(value) ? value.admin_token : null;
+  return typeof tokens === 'string' && adminTokensPattern.test(tokens.trim()) ? splitTokens(tokens) : [];
 }

@@ -74,8 +74,8 @@ export interface Config {
   readonly temporal: TemporalConfig;
   /** Null: no traces. */
   readonly tracing: TracingConfig | null;
-  /** Null: created at the first start and stored in the data directory. */
-  readonly adminToken: string | null;
+  /** Each is valid; commands send the first. Empty: created at the first start and stored in the data directory. */
+  readonly adminTokens: readonly string[];
   /** Scheme and host under which browsers reach the gateway, without a trailing slash. Null: as the request names them. */
   readonly publicUrl: string | null;
   /** Null: no identity provider. */

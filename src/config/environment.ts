@@ -1,12 +1,12 @@
 /** Parses and validates the gateway's environment variables; reports all errors at once. An empty variable counts as absent. */
 import type { Config, LogLevel, TemporalConfig, TemporalTls } from './config.ts';
-import { adminTokenPattern } from './file-schema.ts';
+import { adminTokensMessage, adminTokensPattern } from './file-schema.ts';
 import { parseTracing } from './tracing-settings.ts';
 import type { Command, VariableName } from './variables.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'tracing' | 'adminToken' | 'journalSync'>;
+export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'tracing' | 'adminTokens' | 'journalSync'>;
 
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
@@ -40,9 +40,8 @@ export function parseEnvironment(env: Environment, command: Command = 'start'): 
       `DATABASE_URL: gateway ${command} needs it; with the embedded database use npm start, which does everything in one process`,
     );
   }
-  const adminToken = getText('GATEWAY_ADMIN_TOKEN');
-  if (adminToken !== null && !adminTokenPattern.test(adminToken))
-    errors.push('GATEWAY_ADMIN_TOKEN: must have at least 16 characters, without spaces');
+  const adminTokens = getText('GATEWAY_ADMIN_TOKEN');
+  if (adminTokens !== null && !adminTokensPattern.test(adminTokens)) errors.push(`GATEWAY_ADMIN_TOKEN: ${adminTokensMessage}`);
   const temporal = parseTemporal(getText, getChoice, errors);
   // Each process would start a separate dev server, and none would see the others' workflows.
   if (temporal.mode === 'dev' && (command === 'serve' || command === 'worker')) {
@@ -62,10 +61,15 @@ export function parseEnvironment(env: Environment, command: Command = 'start'): 
     },
     temporal,
     tracing: parseTracing(getText, errors),
-    adminToken,
+    adminTokens: splitTokens(adminTokens ?? ''),
     journalSync: getChoice('GATEWAY_JOURNAL_SYNC', 'off', ['on', 'off']) === 'on',
   };
   return { settings, errors };
+}
+
+/** The tokens of a text, the first one first: commands send it. */
+export function splitTokens(text: string): string[] {
+  return text.split(/\s+/).filter((token) => token !== '');
 }
 
 function parseTemporal(

@@ -6,7 +6,9 @@ import { z } from 'zod';
 import { routes } from '../core/call.ts';
 import { takeableFields } from '../core/takeable-fields.ts';
 
-export const adminTokenPattern = /^[\x21-\x7e]{16,}$/;
+/** One token, or both of a rotation. */
+export const adminTokensPattern = /^[\x21-\x7e]{16,}(?:\s+[\x21-\x7e]{16,})*$/;
+export const adminTokensMessage = 'must have at least 16 characters; several tokens are separated by spaces or line breaks';
 
 /** An optional setting with its meaning and what applies without it, both in Markdown. */
 function setting<Schema extends z.ZodType>(schema: Schema, meaning: string, byDefault?: string): z.ZodOptional<Schema> {
@@ -230,7 +232,7 @@ export const fileSchema = z.strictObject({
     '[identity provider](architecture/people.md#identity-provider) of the console',
   ),
   admin_token: setting(
-    z.string().regex(adminTokenPattern, 'must have at least 16 characters, without spaces'),
+    z.string().trim().regex(adminTokensPattern, adminTokensMessage),
     'token of `/provision` and the command line, at least 16 characters',
     'created at the first start',
   ),

@@ -10,9 +10,10 @@ import { isObject } from '../core/json/narrow.ts';
 import { buildCatalogRows, type CatalogOptions, getProviderName } from './catalog.ts';
 import { type Config, ConfigError, type ProviderConfig } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
-import { type Environment, parseEnvironment } from './environment.ts';
+import { type Environment, parseEnvironment, splitTokens } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
 import { type AddError, buildProviders } from './providers.ts';
+import { readSecretFiles, type SecretFiles } from './secret-files.ts';
 import { parseSignInSettings } from './sign-in-settings.ts';
 import { starterModels } from './starter-catalog.ts';
 import type { Command } from './variables.ts';
@@ -25,12 +26,15 @@ export interface ConfigSource {
   readonly fileText: string | null;
   /** Name of the file in error messages. */
   readonly fileName: string;
+  readonly secrets?: SecretFiles;
   /** `serve`, `worker` and `migrate` need a database server. */
   readonly command?: Command;
 }
 
-export function loadConfig({ env, fileText, fileName, command }: ConfigSource): Config {
+export function loadConfig({ env: variables, secrets = { values: {}, errors: [] }, fileText, fileName, command }: ConfigSource): Config {
+  const env = { ...variables, ...secrets.values };
   const { settings, errors } = parseEnvironment(env, command);
+  errors.push(...secrets.errors);
   const file = parseYamlFile(fileText ?? '', fileName, env, errors);
   const addError: AddError = (path, sentence) => errors.push(`${file.location(path)}: ${sentence}`);
   const fileValues = parseValues(file, addError);
@@ -56,9 +60,9 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
       `no providers: write them into ${fileName}, or set OPENAI_API_KEY or ANTHROPIC_API_KEY; the demo vendor runs with gateway start alone`,
     );
   }
-  const adminToken = settings.adminToken ?? values.admin_token ?? null;
+  const adminTokens = settings.adminTokens.length > 0 ? settings.adminTokens : splitTokens(values.admin_token ?? '');
   // Each process would create its own, and reject that of the others.
-  if (command === 'serve' && isReadable && adminToken === null) {
+  if (command === 'serve' && isReadable && adminTokens.length === 0) {
     errors.push('GATEWAY_ADMIN_TOKEN: gateway serve needs it, the same in every process: at least 16 characters (openssl rand -hex 32)');
   }
   const signIn = parseSignInSettings({ env, file: values, errors, addError });
@@ -68,7 +72,7 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
     server: settings.server,
     temporal: settings.temporal,
     tracing: settings.tracing,
-    adminToken,
+    adminTokens,
     ...parts,
     corsOrigins: values.cors?.origins ?? [],
     auto: { classifier: values.auto?.classifier ?? 'rules' },
@@ -89,14 +93,17 @@ export function loadConfig({ env, fileText, fileName, command }: ConfigSource): 
   });
 }
 
-/** Reads the file named by `GATEWAY_CONFIG`, else `gateway.yaml` if it exists. Throws ConfigError when it cannot be read. */
+/** Reads the file named by `GATEWAY_CONFIG`, else `gateway.yaml` if it exists, and the files of secrets. Throws ConfigError when it cannot be read. */
 export function readConfigSource(env: Environment, command?: Command): ConfigSource {
   const named = env.GATEWAY_CONFIG?.trim() || null;
   const fileName = named ?? 'gateway.yaml';
-  const source = { env, fileName, ...(command && { command }) };
-  if (named === null && !existsSync(fileName)) return { ...source, fileText: null };
+  const fileText = named === null && !existsSync(fileName) ? null : readConfigFile(fileName);
+  return { env, fileName, fileText, secrets: readSecretFiles(env, fileText), ...(command && { command }) };
+}
+
+function readConfigFile(fileName: string): string {
   try {
-    return { ...source, fileText: readFileSync(fileName, 'utf8') };
+    return readFileSync(fileName, 'utf8');
   } catch (error) {
     throw new ConfigError([`${fileName}: cannot be read: ${errorMessage(error)}`]);
   }

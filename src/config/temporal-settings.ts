@@ -11,14 +11,13 @@ interface TlsFiles {
 
 /** Throws ConfigError with each file that cannot be read. */
 export function readTemporalConnection(config: TemporalConfig) {
-  const { mode, address, namespace, createNamespace, apiKey, tls, payloadKeys, workerBuildId } = config;
+  const { mode, address, namespace, createNamespace, apiKey, tls, workerBuildId } = config;
   return {
     mode,
     address,
     namespace: namespace ?? 'default',
     createNamespace,
     ...(apiKey !== null && { apiKey }),
-    ...(payloadKeys.length > 0 && { payloadKeys: payloadKeys.map((key) => Buffer.from(key, 'base64')) }),
     ...(workerBuildId !== null && { buildId: workerBuildId }),
     ...(tls !== null && { tls: readTls(tls) }),
   };

@@ -3,7 +3,7 @@
  * gateway.yaml names as `${NAME}` are not among them.
  */
 export interface Variable {
-  /** Form of the value. A secret is never logged, shown or quoted in an error. */
+  /** Form of the value. A secret is never logged, shown or quoted in an error, and may be in a file (`secret-files.ts`). */
   readonly type: 'text' | 'secret' | 'integer' | 'number' | 'boolean' | 'choice' | 'list' | 'path' | 'URL';
   /** What applies without the variable, in Markdown; null when it has no default. */
   readonly default: string | null;
@@ -73,7 +73,8 @@ export const variables = {
     type: 'secret',
     readers: [...api, 'commands', 'codec-server'],
     default: 'created at the first start, in the data directory',
-    meaning: 'token of `/provision` and the command line, at least 16 characters; needed by `serve`, the same in every process',
+    meaning:
+      'token of `/provision` and the command line, at least 16 characters; needed by `serve`, the same in every process. [Two](operating.md#the-admin-token) while it is replaced',
   },
   GATEWAY_PUBLIC_URL: {
     type: 'URL',

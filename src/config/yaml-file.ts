@@ -7,6 +7,8 @@ import type { Environment } from './environment.ts';
 
 export type Path = readonly (string | number)[];
 
+const reference = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+
 export interface YamlFile {
   /** Empty after a syntax error. */
   readonly value: unknown;
@@ -15,6 +17,11 @@ export interface YamlFile {
   location(path: Path): string;
   /** Source text of the number at `path`, or null. */
   getSourceText(path: Path): string | null;
+}
+
+/** The names in `${NAME}`, wherever they are. */
+export function environmentReferences(text: string): string[] {
+  return [...text.matchAll(reference)].map(([, name = '']) => name);
 }
 
 /** Parses the text; adds syntax errors and unset variables to `errors`. */
@@ -32,7 +39,7 @@ export function parseYamlFile(text: string, fileName: string, env: Environment, 
   };
 
   const substitute = (value: string, path: Path): string =>
-    value.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (whole, name: string) => {
+    value.replace(reference, (whole, name: string) => {
       const setting = env[name];
       if (setting !== undefined && setting !== '') return setting;
       errors.push(`${location(path)}: the environment variable ${name} is not set`);

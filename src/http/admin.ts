@@ -9,11 +9,12 @@ import { gatewayError } from '../core/errors.ts';
 import { parseKey } from './authenticate.ts';
 import { readJsonText } from './body.ts';
 
-/** Rejects requests without the admin token. Compares hashes, so that timing reveals neither length nor content. */
-export function requireToken(adminToken: string) {
-  const expected = sha256(adminToken);
+/** Rejects requests without one of the current admin tokens. Compares hashes, so that timing reveals neither length nor content. */
+export function requireToken(adminTokens: () => readonly string[]) {
   return (request: Request, _response: Response, next: NextFunction): void => {
-    if (!timingSafeEqual(sha256(parseToken(request)), expected))
+    const given = sha256(parseToken(request));
+    // Compares with all of them, so that timing does not reveal which one matches.
+    if (!adminTokens().filter((token) => timingSafeEqual(given, sha256(token))).length)
       throw gatewayError('invalid_key', { message: 'the admin token is invalid' });
     next();
   };

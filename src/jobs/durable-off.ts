@@ -5,5 +5,6 @@ export const durableOff = {
   lagMs: () => 0,
   uiUrl: () => null,
   deleteRuns: (): Promise<never> => Promise.reject(new Error('durable work is off')),
+  reconnect: () => undefined,
   stop: () => Promise.resolve(),
 };

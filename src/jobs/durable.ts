@@ -69,6 +69,8 @@ export interface Durable {
   uiUrl(): string | null;
   /** Deletes all runs of a workflow id. Rejects while Temporal is unavailable. */
   readonly deleteRuns: Temporal['deleteRuns'];
+  /** Call when the payload keys have changed: writes the schedules again, encrypted with the first key, and re-enqueues. */
+  reconnect(): void;
   /** Drains the worker, then terminates the dev server if there is one. */
   stop(): Promise<void>;
 }
@@ -108,6 +110,10 @@ export function startDurable(options: DurableOptions): Durable {
     async deleteRuns(workflowId, recordRuns) {
       if (!temporal) throw new Error('not connected to Temporal yet');
       return temporal.deleteRuns(workflowId, recordRuns);
+    },
+    reconnect() {
+      missingKeys.clear();
+      dispatcher?.reconnect();
     },
     async stop() {
       stopping.abort();

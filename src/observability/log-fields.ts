@@ -50,6 +50,7 @@ export const logFields = {
   path: 'path of a page of the console',
   tool: 'tool of MCP',
   warning: 'a probable mistake in the configuration, one sentence',
+  settings: 'variables whose change needs a restart',
   channel: 'notification channel of the rows that were not read again',
   errors: 'mistakes in the configuration or the catalog, one sentence each',
   count: 'number of them',

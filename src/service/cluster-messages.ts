@@ -6,6 +6,8 @@ const snapshot = z.object({
   /** Text of gateway.yaml as the parent last read it; null without a file. */
   fileText: z.string().nullable(),
   fileName: z.string(),
+  /** Secrets that the parent last read from files. */
+  secrets: z.object({ values: z.record(z.string(), z.string()), errors: z.array(z.string()) }),
   /** URL of the cluster's demo vendor; null without one. */
   demoUrl: z.string().nullable(),
 });

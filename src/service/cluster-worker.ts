@@ -10,7 +10,7 @@ export interface ClusterWorker {
   readonly isLeader: boolean;
   readonly isFirst: boolean;
   /** The configuration file as the parent sent it last. */
-  configFile(): Pick<ConfigFileSnapshot, 'fileText' | 'fileName'>;
+  configFile(): Omit<ConfigFileSnapshot, 'demoUrl'>;
   demoUrl(): string | null;
   /** Calls `reload` whenever the parent sends a new configuration. */
   onReload(reload: () => void): void;
@@ -28,7 +28,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   // By default Node exits a worker when its parent dies; this one first lets running responses finish and settles them.
   worker.exitedAfterDisconnect = true;
   const started = Promise.withResolvers<Extract<ParentMessage, { kind: 'begin' }> | null>();
-  let snapshot: ConfigFileSnapshot = { fileText: null, fileName: '', demoUrl: null };
+  let snapshot: ConfigFileSnapshot = { fileText: null, fileName: '', secrets: { values: {}, errors: [] }, demoUrl: null };
   let reload: (() => void) | null = null;
   let isReloadPending = false;
   process.on('message', (data: unknown) => {

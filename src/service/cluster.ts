@@ -157,8 +157,11 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   }
 }
 
-function toSnapshot({ fileText, fileName }: ConfigSource, demoUrl: string | null): ConfigFileSnapshot {
-  return { fileText, fileName, demoUrl };
+function toSnapshot(
+  { fileText, fileName, secrets = { values: {}, errors: [] } }: ConfigSource,
+  demoUrl: string | null,
+): ConfigFileSnapshot {
+  return { fileText, fileName, secrets: { values: { ...secrets.values }, errors: [...secrets.errors] }, demoUrl };
 }
 
 interface ApiProcessOptions {

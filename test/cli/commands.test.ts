@@ -78,7 +78,7 @@ beforeAll(async () => {
         listQuarantined: async () => quarantined,
         erasures,
         reprice,
-        adminToken,
+        adminTokens: () => [adminToken],
         audit: createAudit({ database, clock }),
         logger: quiet,
         people: createPeople({ database, clock }),

@@ -26,7 +26,7 @@ async function start(changes: { publicUrl?: string; payloadKeys?: Uint8Array[] }
   const log = createTestLog();
   lines = log.lines;
   now = Date.parse('2026-11-22T10:00:00Z');
-  const settings = { host: '127.0.0.1', port: 0, uiOrigins: [uiOrigin], publicUrl: null, adminToken, payloadKeys: [key] };
+  const settings = { host: '127.0.0.1', port: 0, uiOrigins: [uiOrigin], publicUrl: null, adminTokens: [adminToken], payloadKeys: [key] };
   return createCodecServer({ ...settings, ...changes, clock: { now: () => now }, logger: log.logger });
 }
 

@@ -21,7 +21,7 @@ test('a UI on this machine needs no further options', async () => {
     port: 8234,
     uiOrigins: ['http://localhost:8233', 'http://127.0.0.1:8233'],
     publicUrl: null,
-    adminToken: 'admin-token-of-the-test',
+    adminTokens: ['admin-token-of-the-test'],
     payloadKeys: [Buffer.alloc(32, 7)],
     logLevel: 'info',
   });

@@ -34,7 +34,7 @@ beforeAll(async () => {
   await other.start({ workflow: 'projectLearning', workflowId: unknownKeyWorkflowId, input: { project_id: projectId } });
   await other.close();
   const uiOrigins = [new URL(server.uiUrl).origin];
-  const settings = { host: '127.0.0.1', port: 0, uiOrigins, publicUrl: null, adminToken, payloadKeys };
+  const settings = { host: '127.0.0.1', port: 0, uiOrigins, publicUrl: null, adminTokens: [adminToken], payloadKeys };
   codecServer = await createCodecServer({ ...settings, clock: systemClock, logger });
 });
 

@@ -27,7 +27,7 @@ test('an empty environment configures the embedded service on the loopback inter
         uiUrl: null,
       },
       tracing: null,
-      adminToken: null,
+      adminTokens: [],
       journalSync: false,
     },
   });

@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { describe, expect, test } from '@jest/globals';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from '@jest/globals';
 import { type Config, ConfigError } from '../../src/config/config.ts';
 import { demoConfig, loadConfig, readConfigSource } from '../../src/config/load.ts';
 import { tokenCost } from '../../src/core/cost.ts';
@@ -338,7 +340,7 @@ describe('without a providers section', () => {
       demo: { baseUrl: 'http://127.0.0.1:4000/v1', dialect: 'chat' },
       'demo-messages': { baseUrl: 'http://127.0.0.1:4000/v1', dialect: 'messages' },
     });
-    expect(demo).toMatchObject({ memory: { idleMs: 3_000 }, adminToken: 'x'.repeat(16) });
+    expect(demo).toMatchObject({ memory: { idleMs: 3_000 }, adminTokens: ['x'.repeat(16)] });
     for (const tier of ['standard', 'strong', 'trivial']) {
       const chain = demo.tiers[tier] ?? [];
       expect(new Set(chain.map((id) => demo.providers[id.slice(0, id.indexOf('/'))]?.dialect))).toEqual(new Set(['chat', 'messages']));
@@ -357,6 +359,62 @@ describe('without a providers section', () => {
 
 test('a configured file that does not exist is an error', () => {
   expect(() => readConfigSource({ GATEWAY_CONFIG: '/nowhere/gateway.yaml' })).toThrow('/nowhere/gateway.yaml: cannot be read: ENOENT');
+});
+
+describe('secrets in files', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-secrets-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const write = (name: string, text: string): string => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+
+  test('NAME_FILE names the file with the value of NAME, also for a name in gateway.yaml', () => {
+    const env = {
+      GATEWAY_CONFIG: write('gateway.yaml', `providers: { openai: { base_url: https://a/v1, api_key: "\${VENDOR_KEY}", dialect: chat } }`),
+      VENDOR_KEY_FILE: write('vendor', 'sk-vendor\n'),
+      DATABASE_URL_FILE: write('url', 'postgres://a:b@c/d\n'),
+      GATEWAY_ADMIN_TOKEN_FILE: write('tokens', `${'n'.repeat(16)}\n${'o'.repeat(16)}\n`),
+      UNRELATED_FILE: '/nowhere',
+    };
+    expect(loadConfig(readConfigSource(env))).toMatchObject({
+      providers: { openai: { apiKey: 'sk-vendor' } },
+      server: { databaseUrl: 'postgres://a:b@c/d' },
+      adminTokens: ['n'.repeat(16), 'o'.repeat(16)],
+    });
+  });
+
+  test('a file that is absent, empty or has several lines, and a variable besides it, are reported together without values', () => {
+    const env = {
+      GATEWAY_CONFIG: write('minimal.yaml', `${minimal}colour: red\n`),
+      ANTHROPIC_API_KEY_FILE: join(folder, 'absent'),
+      OPENAI_API_KEY_FILE: write('lines', 'sk-hunter2\nsk-hunter3'),
+      TEMPORAL_API_KEY_FILE: write('empty', '\n'),
+      DATABASE_URL: 'postgres://a:hunter4@c/d',
+      DATABASE_URL_FILE: write('secret', 'hunter5'),
+      GATEWAY_ADMIN_TOKEN_FILE: write('short', `${'n'.repeat(16)}\nhunter6`),
+    };
+    const error = (() => {
+      try {
+        return loadConfig(readConfigSource(env));
+      } catch (thrown) {
+        return thrown;
+      }
+    })();
+    expect(error).toBeInstanceOf(ConfigError);
+    const { errors } = error as ConfigError;
+    expect(new Set(errors)).toEqual(
+      new Set([
+        `${join(folder, 'minimal.yaml')}:3 colour: there is no such setting`,
+        expect.stringMatching(/^ANTHROPIC_API_KEY_FILE: \S+absent cannot be read: ENOENT/),
+        'GATEWAY_ADMIN_TOKEN: must have at least 16 characters; several tokens are separated by spaces or line breaks',
+        'DATABASE_URL, DATABASE_URL_FILE: set one of them',
+        `OPENAI_API_KEY_FILE: ${join(folder, 'lines')} must hold one line`,
+        `TEMPORAL_API_KEY_FILE: ${join(folder, 'empty')} is empty`,
+      ]),
+    );
+    expect(errors.join()).not.toMatch(/hunter\d/);
+  });
 });
 
 describe('cors.origins', () => {

@@ -57,7 +57,7 @@ describeDatabases('/provision', (database) => {
       logger: silentLogger,
       people,
       publicUrl,
-      adminToken,
+      adminTokens: () => [adminToken],
     };
     app.use('/provision', createProvisionRoutes(deps));
     app.use(createErrorHandler(silentLogger));

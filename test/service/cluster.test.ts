@@ -18,6 +18,13 @@ const size = 3;
 const chatPath = '/v1/chat/completions';
 const bodyOf = (model: string, stream = false) => ({ model, stream, messages: [{ role: 'user', content: 'hi' }] });
 
+/** The token with which the tests call the provisioning routes. */
+const oldToken = 'test-admin-token-0123456789';
+const secretFilesOf = (home: string) => ({
+  GATEWAY_ADMIN_TOKEN_FILE: join(home, 'admin-tokens'),
+  VENDOR_KEY_FILE: join(home, 'vendor-key'),
+});
+
 const isWhole = (stream: string): boolean => stream.includes('[DONE]');
 
 interface StreamWish {
@@ -27,7 +34,8 @@ interface StreamWish {
 }
 
 async function openStream(url: string, { key, model, taskId }: StreamWish): Promise<IncomingMessage> {
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-gateway-task-id': taskId };
+  const correlation = { 'x-gateway-task-id': taskId, 'cache-control': 'no-store' };
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...correlation };
   const asking = request(url + chatPath, { method: 'POST', agent: false, headers });
   asking.end(JSON.stringify(bodyOf(model, true)));
   const [answer] = (await once(asking, 'response')) as [IncomingMessage];
@@ -54,6 +62,9 @@ describePostgres('a set of processes', () => {
     returns.push(() => vendor.close());
     returns.push(() => processes.stopAll());
     home = await processes.home('empty');
+    const files = secretFilesOf(home);
+    await writeFile(files.GATEWAY_ADMIN_TOKEN_FILE, oldToken);
+    await writeFile(files.VENDOR_KEY_FILE, 'vendor-key-1\n');
     gateway = await startSet('start');
     key = firstKeyOf(gateway) ?? '';
   });
@@ -62,11 +73,14 @@ describePostgres('a set of processes', () => {
   });
 
   const startSet = (command: 'start' | 'serve', env: Record<string, string> = {}): Promise<GatewayProcess> =>
-    processes.start(command, { home, env: { DATABASE_URL: databaseUrl, GATEWAY_WORKERS: String(size), ...env } });
+    processes.start(command, {
+      home,
+      env: { DATABASE_URL: databaseUrl, GATEWAY_WORKERS: String(size), GATEWAY_ADMIN_TOKEN: '', ...secretFilesOf(home), ...env },
+    });
 
   const yamlOf = (model: string): string => `
 providers:
-  one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat }
+  one: { base_url: ${vendor.url}/v1, api_key: "\${VENDOR_KEY}", dialect: chat }
 tiers:
   standard: [one/${model}]
 `;
@@ -133,6 +147,67 @@ tiers:
       ),
     );
     await expectEverywhere('one/echo');
+  });
+
+  it('SIGHUP: vendor keys and admin tokens change in every process while calls run, and none fails', async () => {
+    const newToken = 'new-admin-token-0123456789';
+    const files = secretFilesOf(home);
+    await writeFile(join(home, 'gateway.yaml'), yamlOf('echo'));
+    /** The statuses of one request on each of many connections, which the parent distributes in turn. */
+    const statusesOf = async (token: string): Promise<Set<number>> => {
+      const list = async (): Promise<number> => {
+        const asking = request(`${gateway.url}/provision/teams`, { agent: false, headers: { authorization: `Bearer ${token}` } }).end();
+        const [answer] = (await once(asking, 'response')) as [IncomingMessage];
+        answer.resume();
+        return answer.statusCode ?? 0;
+      };
+      return new Set(await Promise.all(Array.from({ length: 3 * size }, list)));
+    };
+    const reload = async (file: string, text: string, check: () => Promise<void>): Promise<void> => {
+      await writeFile(file, text);
+      gateway.child.kill('SIGHUP');
+      await eventually(check, 30_000);
+    };
+    let isRotating = true;
+    const statuses: (number | undefined)[] = [];
+    const load = Array.from({ length: 4 }, async () => {
+      while (isRotating) {
+        const answer = await openStream(gateway.url, { key, model: 'one/echo+pace-10+long-5', taskId: 'rotation' });
+        statuses.push(isWhole(await text(answer)) ? answer.statusCode : undefined);
+      }
+    });
+    try {
+      vendor.clear();
+      await reload(files.GATEWAY_ADMIN_TOKEN_FILE, `${newToken}\n${oldToken}\n`, async () => {
+        expect(await statusesOf(newToken)).toEqual(new Set([200]));
+      });
+      expect(await statusesOf(oldToken)).toEqual(new Set([200]));
+      await reload(files.GATEWAY_ADMIN_TOKEN_FILE, newToken, async () => expect(await statusesOf(oldToken)).toEqual(new Set([401])));
+      expect(await statusesOf(newToken)).toEqual(new Set([200]));
+      const keysOf = (): Set<unknown> => new Set(vendor.requests().map(({ headers }) => headers.authorization));
+      expect(keysOf()).toEqual(new Set(['Bearer vendor-key-1']));
+      await reload(files.VENDOR_KEY_FILE, 'vendor-key-2\n', async () => {
+        vendor.clear();
+        await Promise.all((await openStreams('one/echo', 'rotation')).ends);
+        expect(keysOf()).toEqual(new Set(['Bearer vendor-key-2']));
+      });
+      await reload(files.VENDOR_KEY_FILE, '', async () =>
+        expect(gateway.logs()).toContainEqual(
+          expect.objectContaining({
+            msg: 'configuration rejected; keeping the active one',
+            errors: expect.arrayContaining([`VENDOR_KEY_FILE: ${files.VENDOR_KEY_FILE} is empty`]),
+          }),
+        ),
+      );
+    } finally {
+      isRotating = false;
+      await Promise.all(load);
+    }
+    expect(statuses.length).toBeGreaterThan(10);
+    expect(new Set(statuses)).toEqual(new Set([200]));
+    expect(gateway.stdout()).not.toMatch(/vendor-key-[12]|admin-token-0/);
+    await writeFile(files.VENDOR_KEY_FILE, 'vendor-key-2');
+    await reload(files.GATEWAY_ADMIN_TOKEN_FILE, oldToken, async () => expect(await statusesOf(oldToken)).toEqual(new Set([200])));
   });
 
   it('a killed process is replaced with the active configuration; another one recovers its journal and open calls', async () => {

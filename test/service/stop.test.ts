@@ -109,7 +109,7 @@ it('calls that run after the grace period are ended with an error to the caller 
     const config = loadConfig({ env, fileText: yamlOf(['one/echo'], slowVendor), fileName: 'gateway.yaml' });
     const logs: string[] = [];
     const logger = createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } });
-    const options = { role: 'start', config, database, logger, dataDir, adminToken: 'x'.repeat(16), environment: {} } as const;
+    const options = { role: 'start', config, database, logger, dataDir, environment: {} } as const;
     const app = await createApp({ ...options, graceMs: 200 });
     const url = await app.listen('127.0.0.1', 0);
     const { project } = await app.projects.put('acme', {});

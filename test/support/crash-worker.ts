@@ -110,7 +110,6 @@ const app = await createApp({
   database: crashingDatabase,
   logger,
   dataDir: config.server.dataDir,
-  adminToken: '',
   environment: env,
   interceptActivities: aroundActivities,
 });

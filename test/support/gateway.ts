@@ -133,7 +133,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
     const logs: string[] = [];
     const logger = createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } });
     const yaml = (options.yaml ?? defaultYaml)(vendor.url, await unusedUrl());
-    const env = { GATEWAY_TEMPORAL: temporal ? 'on' : 'off', GATEWAY_DATA_DIR: dataDir, ...options.env };
+    const env = { GATEWAY_TEMPORAL: temporal ? 'on' : 'off', GATEWAY_DATA_DIR: dataDir, GATEWAY_ADMIN_TOKEN: adminToken, ...options.env };
     const config = loadConfig({ env, fileText: yaml, fileName: 'gateway.yaml' });
     if (temporal) await copyTestBundle(dataDir);
     const app = await createApp({
@@ -142,7 +142,6 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
       database: wrapDatabase(database),
       logger,
       dataDir,
-      adminToken,
       // The search for the Temporal program needs it.
       environment: temporal ? process.env : {},
       ...(clock && { clock }),

@@ -30,7 +30,8 @@ export interface ProvisionRouteDeps extends SettingsRouteDeps, ReportRouteDeps, 
   readonly catalog: CatalogRouteDeps;
   readonly audit: Audit;
   readonly logger: ChangeRecorder['logger'];
-  readonly adminToken: string;
+  /** Each is valid; read at each request, since a reload replaces them. */
+  readonly adminTokens: () => readonly string[];
 }
 
 const maxBodyBytes = 1024 * 1024;
@@ -43,7 +44,7 @@ const requireUuid: RequestParamHandler = (_request, _response, next, value, name
 export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   const router = express.Router();
   const responders = createResponders({ projects: deps.projects, audit: deps.audit, logger: deps.logger });
-  router.use(requireToken(deps.adminToken));
+  router.use(requireToken(deps.adminTokens));
   for (const name of ['id', 'process']) router.param(name, requireUuid);
   // Before the limit of the other routes: its bodies are larger.
   addCatalogRoutes(router, responders, deps.catalog);

@@ -10,8 +10,8 @@ export interface TemporalOptions {
   readonly namespace: string;
   readonly tls?: ConnectionOptions['tls'];
   readonly apiKey?: string;
-  /** Keys of 32 bytes; the first encrypts payloads. */
-  readonly payloadKeys?: readonly Uint8Array[];
+  /** Keys of 32 bytes, the current ones where they may change; the first encrypts payloads. */
+  readonly payloadKeys?: readonly Uint8Array[] | (() => readonly Uint8Array[]);
   /** Called when a payload cannot be decrypted, with its workflow id where the SDK knows it. */
   readonly onMissingKey?: (keyId: string, workflowId?: string) => void;
   /** Create the namespace if the server does not have it. */

@@ -1,11 +1,11 @@
 /** The data converter of every Temporal client and worker: the payload rule, encryption and the failure converter. */
 import { fileURLToPath } from 'node:url';
 import type { DataConverter } from '@temporalio/common';
-import { createEncryptionCodec, type OnMissingKey } from './encryption.ts';
+import { createEncryptionCodec, type OnMissingKey, type PayloadKeys } from './encryption.ts';
 import { createPayloadCodec } from './payloads.ts';
 
 /** Payloads are checked first and then, when there are keys, encrypted with the first key. */
-export function createDataConverter(payloadKeys: readonly Uint8Array[] = [], onMissingKey?: OnMissingKey): DataConverter {
+export function createDataConverter(payloadKeys: PayloadKeys = [], onMissingKey?: OnMissingKey): DataConverter {
   return {
     payloadCodecs: [createPayloadCodec(), createEncryptionCodec(payloadKeys, onMissingKey)],
     failureConverterPath: failureConverterPath(),
@@ -13,7 +13,7 @@ export function createDataConverter(payloadKeys: readonly Uint8Array[] = [], onM
 }
 
 /** Encodes like `createDataConverter` and decodes every payload as undefined: for requests that must not depend on keys of others. */
-export function createWriteOnlyDataConverter(payloadKeys?: readonly Uint8Array[]): DataConverter {
+export function createWriteOnlyDataConverter(payloadKeys?: PayloadKeys): DataConverter {
   const { payloadCodecs = [], ...converter } = createDataConverter(payloadKeys);
   const nothing = { metadata: { encoding: Buffer.from('binary/null') } };
   return {

@@ -29,19 +29,27 @@ class MissingPayloadKeyError extends Error {
 /** Gets the id of the missing key, and the workflow id of the payload where the SDK knows it. */
 export type OnMissingKey = (keyId: string, workflowId?: string) => void;
 
-/** Takes keys of 32 bytes; without one, nothing is encrypted. */
-export function createEncryptionCodec(keys: readonly Uint8Array[], onMissingKey: OnMissingKey = () => undefined): PayloadCodec {
-  const keysById = new Map(keys.map((key) => [keyFingerprint(key), key]));
-  const [first] = keys;
-  const firstKeyId = first && keyFingerprint(first);
+/** Keys of 32 bytes. A function returns the current ones, and another array only when they have changed. */
+export type PayloadKeys = readonly Uint8Array[] | (() => readonly Uint8Array[]);
+
+/** Without a key, nothing is encrypted. */
+export function createEncryptionCodec(keys: PayloadKeys, onMissingKey: OnMissingKey = () => undefined): PayloadCodec {
+  let known: { readonly keys: readonly Uint8Array[]; readonly byId: ReadonlyMap<string, Uint8Array> } | null = null;
+  const keysById = (): ReadonlyMap<string, Uint8Array> => {
+    const current = typeof keys === 'function' ? keys() : keys;
+    if (known?.keys !== current) known = { keys: current, byId: new Map(current.map((key) => [keyFingerprint(key), key])) };
+    return known.byId;
+  };
   return {
-    encode: async (payloads) =>
-      payloads.map((payload) => (!first || !firstKeyId || isPublic(payload) ? payload : encrypt(payload, first, firstKeyId))),
+    async encode(payloads) {
+      const [[id, key] = []] = keysById();
+      return payloads.map((payload) => (id === undefined || !key || isPublic(payload) ? payload : encrypt(payload, key, id)));
+    },
     decode: async (payloads, context) =>
       payloads.map((payload) => {
         if (toUtf8(payload.metadata?.['encoding']) !== encodingName) return payload;
         const id = toUtf8(payload.metadata?.['encryption-key-id']);
-        const key = keysById.get(id);
+        const key = keysById().get(id);
         if (key) return decrypt(payload, key);
         const keyId = /^[0-9a-f]{16}$/.test(id) ? id : 'of a payload';
         onMissingKey(keyId, context?.workflowId);

@@ -10,6 +10,8 @@ export interface MissingKeys {
   readonly report: OnMissingKey;
   /** Ids of the keys that a payload needed recently. */
   ids(): readonly string[];
+  /** Forgets them, when the keys of this process have changed. */
+  clear(): void;
 }
 
 /** Longer than the ten minutes after which Temporal retries a failing workflow task at the latest. */
@@ -47,5 +49,6 @@ export function createMissingKeys({ clock, logger }: { readonly clock: Clock; re
       for (const [keyId, { neededAt }] of keys) if (neededAt < expiredBefore) keys.delete(keyId);
       return [...keys.keys()];
     },
+    clear: () => keys.clear(),
   };
 }

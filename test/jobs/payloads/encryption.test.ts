@@ -26,6 +26,18 @@ describe('an encrypted payload', () => {
     expect(bytes.includes(old)).toBe(false);
   });
 
+  test('is written with the key that is first at that time, and read with every key of that time', async () => {
+    let keys = [old];
+    const codec = createEncryptionCodec(() => keys);
+    const before = await codec.encode([payload()]);
+    keys = [young, old];
+    const after = await codec.encode([payload()]);
+    expect(await createEncryptionCodec([young]).decode(after)).toEqual([payload()]);
+    expect(await codec.decode([...before, ...after])).toEqual([payload(), payload()]);
+    keys = [young];
+    await expect(codec.decode(before)).rejects.toThrow('TEMPORAL_PAYLOAD_KEY does not contain the key');
+  });
+
   test('is not made of a note or the metadata of a workflow, which operators read without the key', async () => {
     const codec = createEncryptionCodec([old]);
     for (const open of ['cleanup: old conversations', { definition: { type: 'learningBatch' }, currentDetails: '' }]) {
