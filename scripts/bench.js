@@ -12,6 +12,7 @@
  *   --calls N      of a round; default: 3,000, less in scenarios with large or slow calls
  *   --warm-up 3    rounds that are not counted, before a scenario
  *   --streams N    of the scenario open-streams; default: 10,000, or what the limit of open files allows
+ *   --traces 0.01  also each checkout with traces of this ratio of calls
  *   --rivals       also LiteLLM and Portkey, which are installed into the cache directory
  *   --other name,port,key,pid     also a gateway that runs already, with --vendor-port (scripts/bench/rivals.js)
  *   --json file    writes the rows too

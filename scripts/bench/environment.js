@@ -76,10 +76,11 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
     },
     /**
      * @param {string} checkout
-     * @param {{ label?: string, workers?: number, flags?: string[], prefix?: string[] }} [options] prefix: of its command, instead of the pinning
+     * @param {{ label?: string, workers?: number, flags?: string[], prefix?: string[], traces?: string }} [options] prefix: of its command, instead of the
+     *   pinning; traces: the ratio of sampled requests
      * @returns {Promise<RunningTarget & { gateway: import('./gateway.js').Gateway }>}
      */
-    async startGateway(checkout, { label = basename(checkout), prefix = measured, ...options } = {}) {
+    async startGateway(checkout, { label = basename(checkout), prefix = measured, traces, ...options } = {}) {
       const database = await postgres.createDatabase();
       const gateway = await startGateway({
         name: label,
@@ -89,6 +90,7 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
         databaseUrl: database.url,
         vendorPort,
         folder,
+        env: traces === undefined ? {} : tracesEnvironment(traces, (await processes.fork('collector.js').ask()).port),
         ...options,
       });
       return { label, ...gateway.program, keys: gateway.keys, database, gateway };
@@ -100,5 +102,14 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
      * @param {{ idleMs?: number }} [options]
      */
     measure: (target, scenario, calls, options) => measureRound({ target, scenario, calls, callers, vendor, nextNumber, ...options }),
+  };
+}
+
+/** @param {string} ratio @param {number} port of the collector */
+function tracesEnvironment(ratio, port) {
+  return {
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+    OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: ratio,
   };
 }

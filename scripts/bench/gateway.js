@@ -39,9 +39,21 @@ const projects = {
  * @param {string} options.folder
  * @param {number} [options.workers]
  * @param {string[]} [options.flags] of Node
+ * @param {Record<string, string>} [options.env] further variables
  * @returns {Promise<Gateway>}
  */
-export async function startGateway({ name, checkout, processes, prefix, databaseUrl, vendorPort, folder, workers = 1, flags = [] }) {
+export async function startGateway({
+  name,
+  checkout,
+  processes,
+  prefix,
+  databaseUrl,
+  vendorPort,
+  folder,
+  workers = 1,
+  flags = [],
+  env: more = {},
+}) {
   const home = join(folder, name.replaceAll(/[^\w-]/g, '-'));
   await mkdir(home, { recursive: true });
   await writeFile(join(home, 'gateway.yaml'), gatewayConfig(vendorPort));
@@ -58,6 +70,7 @@ export async function startGateway({ name, checkout, processes, prefix, database
     LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'info',
     // As the program's own start does.
     NODE_COMPILE_CACHE: join(checkout, 'node_modules', '.cache', 'model-gateway', 'compiled'),
+    ...more,
   };
   const main = join(checkout, 'src', 'main.ts');
   await promisify(execFile)(process.execPath, [main, 'migrate'], { cwd: checkout, env: { ...process.env, ...env } });

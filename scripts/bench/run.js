@@ -47,12 +47,13 @@ export async function runBenchmark(args) {
 }
 
 /** @param {import('./environment.js').Bench} bench @param {Options} options */
-async function startTargets(bench, { checkouts }) {
+async function startTargets(bench, { checkouts, traces }) {
   /** @type {import('./environment.js').RunningTarget[]} */
   const targets = [await bench.startFloor()];
   for (const checkout of checkouts) {
     const isTaken = targets.some(({ label }) => label === basename(checkout));
     targets.push(await bench.startGateway(checkout, isTaken ? { label: checkout } : {}));
+    if (traces !== undefined) targets.push(await bench.startGateway(checkout, { label: `${basename(checkout)} traced`, traces }));
   }
   return targets;
 }
@@ -98,6 +99,7 @@ function parseOptions(args) {
       'warm-up': { type: 'string', default: '3' },
       calls: { type: 'string' },
       streams: { type: 'string', default: '10000' },
+      traces: { type: 'string' },
       rivals: { type: 'boolean', default: false },
       other: { type: 'string', multiple: true, default: [] },
       'vendor-port': { type: 'string', default: '0' },
@@ -115,6 +117,7 @@ function parseOptions(args) {
     warmUp: wholeNumber('--warm-up', values['warm-up'], 0),
     calls: values.calls === undefined ? null : wholeNumber('--calls', values.calls, 1),
     streams: wholeNumber('--streams', values.streams, 1),
+    traces: values.traces,
     rivals: values.rivals,
     others: values.other.map(parseOther),
     vendorPort: wholeNumber('--vendor-port', values['vendor-port'], 0),
