@@ -31,6 +31,13 @@ test('every link and citation resolves to an existing file and anchor', () => {
   expect(findBrokenReferences(readFiles(), (path) => existsSync(join(root, path)))).toEqual([]);
 });
 
+test('the table of documentation in README.md lists every page of docs/', () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  const index = readme.slice(readme.indexOf('## Documentation'));
+  const names = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
+  expect(names.filter((name) => !index.includes(`](docs/${name})`))).toEqual([]);
+});
+
 test('the module table of CONTRIBUTING.md is current (node scripts/write-module-table.js)', () => {
   const text = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
   expect(text).toBe(replaceTables(text, { DIRECTIONS, SUBMODULES, RESTRICTED_IMPORTS }));

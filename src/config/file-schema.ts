@@ -205,7 +205,7 @@ export const fileSchema = z.strictObject({
         'delays between the attempts of a learning batch',
       ),
     }),
-    'memory of the whole deployment; each project has [settings](architecture/memory.md#settings) too',
+    'memory of the whole deployment; each project has [settings](memory.md#turn-it-on) too',
   ),
   cors: setting(
     z.strictObject({
