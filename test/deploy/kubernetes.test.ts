@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
-import type { Command } from '../../src/config/variables.ts';
 import { loadConfig } from '../../src/config/load.ts';
+import type { Command } from '../../src/config/variables.ts';
 import { readDockerfile } from '../support/dockerfile.ts';
 import { root } from '../support/gateway-process.ts';
 
