@@ -8,6 +8,7 @@ import { createErasures } from './app/erasures.ts';
 import { createLearning, signalWaitingBatches } from './app/learning.ts';
 import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
+import { createReadiness } from './app/readiness.ts';
 import { applyCostAdjustments } from './ceilings/counter-updates.ts';
 import { createCounterReader, createUsageReader } from './ceilings/counter-usage.ts';
 import type { FirstSignIn } from './cli/banner.ts';
@@ -18,8 +19,8 @@ import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
 import type { Database } from './db/database.ts';
 import { createBreakers } from './failover/breaker.ts';
+import { createBodyMemory } from './http/body-memory.ts';
 import { closeServer, endKeptAliveConnections, listenOn, trackUnusedConnections } from './http/listen.ts';
-import type { HealthDeps } from './http/routes/health.ts';
 import { createHealthServer } from './http/server.ts';
 import type { Durable } from './jobs/durable.ts';
 import { durableOff } from './jobs/durable-off.ts';
@@ -166,21 +167,18 @@ export async function createApp(options: AppOptions): Promise<App> {
     return durable.deleteRuns(workflowId, recordRuns);
   };
   const erasures = createErasures({ database, dataDir, callRecording, responseCache, deleteRuns, logger });
-  /** Calls do not need durable work, so only a worker process is not ready without it. */
-  const durableWaitReasons = (): readonly string[] =>
-    durable?.waitReasons() ?? (role === 'worker' ? ['durable work has not started yet'] : []);
-  const health: HealthDeps = {
-    getNotReadyReasons: async () => [
-      ...(isStopping ? ['the process is stopping'] : []),
-      ...startupBlockers(),
-      ...(journal.state().accepting ? [] : ['the journal cannot be written']),
-      ...(role === 'worker' ? durableWaitReasons() : []),
-    ],
-    getDegradations: () => [
-      ...(role === 'worker' ? [] : durableWaitReasons().map((reason) => `durable work waits: ${reason}`)),
-      ...callRecording.listLeaseholders().map((id) => `leases of the dead process ${id} withhold budget: gateway leases release ${id}`),
-    ],
-  };
+  const bodyMemory = createBodyMemory(current.config.server.bodyMemoryBytes);
+  const health = createReadiness({
+    isWorker: role === 'worker',
+    isStopping: () => isStopping,
+    startupBlockers,
+    journal,
+    keyring,
+    admission,
+    bodyMemory,
+    durableWaitReasons: () => durable?.waitReasons() ?? (role === 'worker' ? ['durable work has not started yet'] : []),
+    listLeaseholders: callRecording.listLeaseholders,
+  });
   // Without the modules of the API a worker starts faster and takes 25 MB less memory.
   const { server, closeStreams }: Api =
     role === 'worker'
@@ -206,6 +204,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           countTokens: createTokenCounter(snapshot, { httpClient, breakers, clock, logger }),
           media,
           health,
+          bodyMemory,
           clock,
           logger,
         });

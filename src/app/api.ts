@@ -7,7 +7,7 @@ import type { Caller } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
-import { createBodyMemory } from '../http/body-memory.ts';
+import type { BodyMemory } from '../http/body-memory.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
@@ -55,6 +55,7 @@ interface ApiDeps {
   readonly countTokens: CountTokens;
   readonly media: MediaHandlers;
   readonly health: HealthDeps;
+  readonly bodyMemory: BodyMemory;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -67,7 +68,7 @@ export interface Api {
 
 export function createApi(deps: ApiDeps): Api {
   const { snapshot, activeModels, keyring, projects, breakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
-  const { database, handleCall, countTokens, reprice, media, health, people, audit, clock, logger } = deps;
+  const { database, handleCall, countTokens, reprice, media, health, bodyMemory, people, audit, clock, logger } = deps;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
@@ -104,7 +105,6 @@ export function createApi(deps: ApiDeps): Api {
     getUsage: async (projectId) => getUsage(await projects.get(projectId)),
   });
 
-  const bodyMemory = createBodyMemory(snapshot().config.server.bodyMemoryBytes);
   const callDeps = { findCaller, findProject: projects.get, bodyMemory, clock, logger };
   const server = createHttpServer({
     logger,

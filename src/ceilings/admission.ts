@@ -32,6 +32,8 @@ export interface AdmissionRequest {
 export interface Admission {
   /** Throws or rejects with the first denial: of the key, the application, then the project. A promise only when a lease must be acquired. */
   admit(request: AdmissionRequest): Reservation | Promise<Reservation>;
+  /** The store is down and `refuse` is the policy: all of the last calls were refused. Calls without ceilings, and within leases, go on. */
+  isRefusing(): boolean;
   /** The database has stored and counted these calls. */
   commit(calls: readonly SettledCall[]): void;
   /** The database will never store, and so never count, this call. */
@@ -71,6 +73,8 @@ const returnWaitMs = 150;
 /** While notifications do not arrive, requests for quota are polled, this long after each missing one. */
 const pollingMs = 20_000;
 const pollIntervalMs = 250;
+/** So many refused calls in a row mean that hardly any other is served. */
+const refusalsInRow = 10;
 
 const emptyReservation: Reservation = {
   isUnmetered: false,
@@ -180,12 +184,28 @@ export function createAdmission(options: AdmissionOptions): Admission {
     );
   };
 
+  /** Calls in a row that were refused because the store is down. */
+  let refusals = 0;
+  const noteAdmitted = (): void => {
+    refusals = 0;
+  };
+  const onUnavailable: typeof onStoreDown = () => {
+    const policy = onStoreDown();
+    if (policy === 'refuse') refusals += 1;
+    return policy;
+  };
+
   return {
     leases,
     admit({ limits, startedAt, bounds }) {
       const counters = countersFor(limits, startedAt);
-      return counters.length === 0 ? emptyReservation : reserveAll({ counters, bounds, quotaFor, onStoreDown, attachDebits });
+      const reservation =
+        counters.length === 0 ? emptyReservation : reserveAll({ counters, bounds, quotaFor, onStoreDown: onUnavailable, attachDebits });
+      if (reservation instanceof Promise) reservation.then(noteAdmitted, () => undefined);
+      else noteAdmitted();
+      return reservation;
     },
+    isRefusing: () => health.isDown && refusals >= refusalsInRow,
     commit(calls) {
       for (const call of calls) endDebits(call, (quota, debit, generation) => quota.commit(debit, generation));
     },

@@ -17,6 +17,8 @@ export interface RowCache<Row> {
   get(key: string): Row | null | Promise<Row | null>;
   invalidate(key: string): void;
   invalidateAll(): void;
+  /** Whether a row is held that is valid while the database is unavailable. */
+  hasRows(): boolean;
 }
 
 export interface RowCacheOptions<Row> {
@@ -117,5 +119,6 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
       for (const pending of loads.values()) pending.isSuperseded = true;
       loads.clear();
     },
+    hasRows: () => entries.values().some(({ loadedAt }) => clock.now() - loadedAt < staleIfErrorMs),
   };
 }

@@ -8,7 +8,11 @@ export interface BodyMemory {
   /** Counts bytes that arrived. Throws `budget_unavailable` when there are too many, and then counts none of them. */
   hold(bytes: number): void;
   release(bytes: number): void;
+  /** True when even a small request is likely to be refused. */
+  isFull(): boolean;
 }
+
+const smallRequestBytes = 65_536;
 
 export function createBodyMemory(maxBytes: number): BodyMemory {
   let heldBytes = 0;
@@ -20,5 +24,6 @@ export function createBodyMemory(maxBytes: number): BodyMemory {
     release(bytes) {
       heldBytes -= bytes;
     },
+    isFull: () => heldBytes + smallRequestBytes > maxBytes,
   };
 }

@@ -128,7 +128,7 @@ function createExpress(): Express {
 
 /** Adds what all processes serve: the health routes, and an error for everything else. */
 function serve(app: Express, { health, logger }: HealthServerDeps, listener: RequestListener): Server {
-  const { healthz, readyz } = createHealthRoutes(health);
+  const { healthz, readyz } = createHealthRoutes({ ...health, logger });
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);
   app.use((request, response) => {

@@ -37,7 +37,9 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
       const free = await files.freeBytes(folder);
       // Checked first, so that the attempt does not use up the space that settling calls need.
       if (free < bytes + spareBytes)
-        throw Object.assign(new Error(`not enough disk space for the ballast file: ${free} bytes free`), { code: 'ENOSPC' });
+        throw Object.assign(new Error(`${toMebibytes(free)} MiB free, the journal needs ${toMebibytes(bytes + spareBytes)} MiB`), {
+          code: 'ENOSPC',
+        });
       await files.remove(temporaryPath);
       try {
         await fill();
@@ -61,4 +63,8 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
       }
     },
   };
+}
+
+function toMebibytes(bytes: number): string {
+  return (bytes / 1024 ** 2).toFixed(1);
 }

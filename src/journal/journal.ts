@@ -11,8 +11,6 @@
 import { join } from 'node:path';
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { CallMetadata, SettledCall } from '../core/call.ts';
-import { errorCode } from '../core/error-messages.ts';
-import { gatewayError } from '../core/errors.ts';
 import type { FileLock } from '../core/file-lock.ts';
 import { newId } from '../core/ids.ts';
 import { redactSubject } from '../core/redact-subject.ts';
@@ -24,6 +22,7 @@ import { createBallastFile } from './ballast-file.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
 import { createInFlightCalls, type InFlightCall } from './in-flight-calls.ts';
+import { isDiskFull, type JournalObstacle, notRecorded, toObstacle } from './obstacle.ts';
 import { createParkedCalls } from './parked-calls.ts';
 import type { WrittenRange } from './recent-calls.ts';
 import { type AttemptStart, encodeRecord } from './record.ts';
@@ -62,6 +61,8 @@ export interface Journal {
 export interface JournalState {
   /** False: new calls are rejected because they could not be recorded. */
   readonly accepting: boolean;
+  /** Why; null while calls are accepted. */
+  readonly obstacle: JournalObstacle | null;
   readonly segments: number;
   readonly bytes: number;
   readonly openCalls: number;
@@ -84,12 +85,13 @@ export interface JournalOptions {
 }
 
 const mebibyte = 1024 * 1024;
-const diskFullCodes = new Set<unknown>(['ENOSPC', 'EDQUOT']);
+/** As long as a segment: a thousand calls in flight with 16 KiB of text each; what does not fit is parked in memory. */
+const defaultBallastBytes = 16 * mebibyte;
 
 /** Creates and locks the folder. Throws when the data directory cannot be written. */
 export async function createJournal(options: JournalOptions): Promise<Journal> {
   const { dataDir, clock, logger, sync, files = nodeFileSystem, retryIntervalMs = 250, failpoint = () => undefined } = options;
-  const { segmentBytes = 16 * mebibyte, ballastBytes = 64 * mebibyte, parkedBytes = 64 * mebibyte } = options;
+  const { segmentBytes = 16 * mebibyte, ballastBytes = defaultBallastBytes, parkedBytes = 64 * mebibyte } = options;
   const { id, folder, lock } = await createOwnedFolder(dataDir, clock, files);
   if (sync) for (const parent of [dataDir, join(dataDir, 'journal')]) await files.syncFolder(parent);
   const listeners = new Set<(range: WrittenRange) => void>();
@@ -107,16 +109,18 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       for (const listener of listeners) listener(range);
     },
   });
-  let isAccepting = true;
+  /** What must be free besides the ballast file, so that a journal that was resumed is not full again after a few calls. */
+  const spareBytes = segmentBytes / 4;
+  let obstacle: JournalObstacle | null = null;
   let isClosed = false;
 
   const tryResume = async (): Promise<'again' | 'idle'> => {
     await writeParked();
-    await ballast.create(segmentBytes);
+    await ballast.create(spareBytes);
     await writer.append({ buffers: encodeRecord({ kind: 'probe' }) });
     if (!ballast.exists) throw new Error('the ballast file was deleted meanwhile');
     if (parked.size > 0) return 'again'; // Parked since `writeParked`, while the disk still failed.
-    isAccepting = true;
+    obstacle = null;
     logger.info({}, 'journal writable again');
     return 'idle';
   };
@@ -126,15 +130,19 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     run: tryResume,
     intervalMs: null,
     backoff: { initialMs: retryIntervalMs, maxMs: retryIntervalMs },
-    onFailure: (err) => logger.debug({ err }, 'journal still not writable'),
+    onFailure(err) {
+      obstacle = toObstacle(err);
+      logger.debug({ err }, 'journal still not writable');
+    },
   });
 
   /** Rejects new calls and frees disk space, after which the write may be retried once. */
   const onWriteFailure = async (error: unknown): Promise<void> => {
-    if (isAccepting) logger.error({ err: error }, 'journal write failed; calls are rejected');
-    isAccepting = false;
+    const next = toObstacle(error);
+    if (obstacle === null) logger.error({ err: error, reason: next.summary }, 'journal write failed; calls are rejected');
+    obstacle ??= next;
     resume.wake(retryIntervalMs);
-    if (ballast.exists && diskFullCodes.has(errorCode(error))) await ballast.release();
+    if (ballast.exists && isDiskFull(error)) await ballast.release();
   };
 
   const writeParked = async (): Promise<void> => {
@@ -163,13 +171,13 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     onWritten: (segment) => inFlight.setSegment(metadata.id, segment),
   });
 
-  await ballast.create(0).catch(onWriteFailure);
+  await ballast.create(spareBytes).catch(onWriteFailure);
 
   return {
     id,
     folder,
     async open(metadata, first) {
-      if (!isAccepting) throw gatewayError('budget_unavailable');
+      if (obstacle !== null) throw notRecorded(obstacle);
       inFlight.add(metadata, first);
       const span = startStep(spanNames.journalOpen);
       try {
@@ -178,7 +186,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
         inFlight.remove(metadata.id);
         await onWriteFailure(cause).catch((err: unknown) => logger.warn({ err }, 'ballast file not deleted'));
         if (span) markFailed(span, cause);
-        throw gatewayError('budget_unavailable', { cause });
+        throw notRecorded(toObstacle(cause), cause);
       } finally {
         span?.end();
       }
@@ -188,7 +196,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       try {
         await appendUsingBallast({ buffers: encodeRecord({ kind: 'attempt', callId, attempt }) });
       } catch (cause) {
-        throw gatewayError('budget_unavailable', { cause });
+        throw notRecorded(toObstacle(cause), cause);
       }
     },
     async settle(input) {
@@ -234,7 +242,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       const segments = writer.segments();
       const bytes = segments.reduce((sum, segment) => sum + segment.bytes, 0);
       const calls = { openCalls: inFlight.size, parkedCalls: parked.size, lostCalls: parked.lost };
-      return { accepting: isAccepting, segments: segments.length, bytes, ...calls };
+      return { accepting: obstacle === null, obstacle, segments: segments.length, bytes, ...calls };
     },
     async close({ keepFolder = false } = {}) {
       await resume.stop();

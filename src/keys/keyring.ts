@@ -33,6 +33,8 @@ import { generateSecret, hashSecret, matchesHash, parseSecret } from './secret.t
 export interface Keyring {
   /** The caller; throws (or rejects with) `invalid_key`, `keystore_unavailable` or `limits_unavailable`. */
   find(secret: string): Caller | Promise<Caller>;
+  /** False when `find` would reject every key with `keystore_unavailable`: none is cached and the database does not respond. */
+  canFind(): Promise<boolean>;
   /** A pass for the key, with which `findByPass` finds it until `endsAt`. Throws like `find`. */
   issuePass(secret: string, endsAt: number): Promise<string>;
   /** The key of a pass and its caller. Throws like `find`, also when the pass has ended. */
@@ -93,6 +95,12 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     return { record, secretHash: row.secretHash, caller };
   }
 
+  const respondsToReads = (): Promise<boolean> =>
+    withQueryTimeout(database, database.query('select 1 from virtual_keys limit 1')).then(
+      () => true,
+      () => false,
+    );
+
   const requireUsable = (key: CachedKey): CachedKey => {
     const { revokedAt, expiresAt } = key.record;
     if (revokedAt !== null || (expiresAt !== null && expiresAt <= clock.now())) throw gatewayError('invalid_key');
@@ -136,6 +144,7 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       const key = cache.get(parsed.prefix);
       return key instanceof Promise ? key.then((loaded) => authenticate(loaded, secret)) : authenticate(key, secret);
     },
+    canFind: async () => cache.hasRows() || (await respondsToReads()),
     async issuePass(secret, endsAt) {
       const { prefix } = parseSecret(secret) ?? {};
       const key = prefix === undefined ? null : await cache.get(prefix);

@@ -274,9 +274,31 @@ describe('when the disk fails', () => {
       disk.leave(10);
       const options = { dataDir, clock: clockAt(noon), logger: keepingLogger(), sync: false, ballastBytes: 1_000, retryIntervalMs: 5 };
       const journal = await createJournal({ ...options, files: disk.files });
-      await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({ code: 'budget_unavailable' });
+      await expect(journal.open(factsOf(), attemptStart)).rejects.toMatchObject({
+        code: 'budget_unavailable',
+        message: 'calls cannot be recorded at the moment: the disk is full',
+      });
       disk.leave(null);
       await until(() => journal.state().accepting, 'the journal accepts calls');
       await journal.close();
+    }));
+
+  test('20 MiB of free space are enough for a start, and less are not', () =>
+    withFolder(async (dataDir) => {
+      const disk = createBrokenDisk();
+      const logger = keepingLogger();
+      const start = () => createJournal({ dataDir, clock: clockAt(noon), logger, sync: false, files: disk.files });
+      disk.leave(20 * 1024 ** 2);
+      const journal = await start();
+      expect(journal.state()).toMatchObject({ accepting: true, obstacle: null });
+      await journal.open(factsOf(), attemptStart);
+      await journal.close();
+      disk.leave(19 * 1024 ** 2);
+      const starved = await start();
+      expect(starved.state()).toMatchObject({
+        accepting: false,
+        obstacle: { summary: 'the disk is full', detail: '19.0 MiB free, the journal needs 20.0 MiB' },
+      });
+      await starved.close();
     }));
 });

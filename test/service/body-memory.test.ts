@@ -1,6 +1,6 @@
 /** The limit of request bodies in memory (docs/decisions/2026-11-22-body-memory.md). */
 import { expect, test } from '@jest/globals';
-import { eventually, shareGateway } from '../support/gateway.ts';
+import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 
 const mebibyte = 1024 * 1024;
 const shared = shareGateway({ database: 'any', env: { GATEWAY_BODY_MEMORY_MIB: '32' } });
@@ -28,7 +28,13 @@ test('503 with retry-after while bodies fill the memory, on every route; small o
     expect(await response.text()).toContain('too many large requests are being served');
   }
   expect((await embed('one/echo', 'small')).status).toBe(200);
+  expect((await call('/readyz')).status).toBe(200);
+  const more = Array.from({ length: 15 }, (_, index) => embed('one/held', 'x'.repeat(mebibyte - (index === 0 ? 4_096 : 128))));
+  await eventually(async () => expect(vendor.requests().length).toBe(17));
+  expect(await jsonOf(call('/readyz'))).toMatchObject({ status: 'not_ready', reasons: ['too many large requests are being served'] });
+  expect((await call('/healthz')).status).toBe(200);
   vendor.release();
-  expect((await held).status).toBe(200);
+  for (const response of [held, ...more]) expect((await response).status).toBe(200);
+  expect((await call('/readyz')).status).toBe(200);
   expect((await embed('one/echo')).status).toBe(200);
 });

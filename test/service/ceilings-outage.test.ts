@@ -160,12 +160,20 @@ on_budget_store_down: ${onDown}
       const answers = await Promise.all(Array.from({ length: 15 }, () => ask(allowing, key)));
       expect(new Set(answers)).toEqual(new Set(['200']));
       await eventually(async () => expect(await ask(refusing, key)).toBe(unavailable), 200_000);
+      // Every call is refused: the process is not ready. The other one serves calls.
+      await eventually(async () => {
+        expect(await ask(refusing, key)).toBe(unavailable);
+        expect((await refusing.call(key, '/readyz')).status).toBe(503);
+      });
+      expect(await jsonOf(refusing.call(key, '/readyz'))).toMatchObject({ reasons: [expect.stringContaining('on_budget_store_down')] });
+      expect([(await allowing.call(key, '/readyz')).status, (await refusing.call(key, '/healthz')).status]).toEqual([200, 200]);
     } finally {
       network.set({});
     }
     await eventually(async () => {
       expect([await ask(allowing, key), await ask(refusing, key)]).toEqual(['429 tenant_capped 60', '429 tenant_capped 60']);
     }, 300_000);
+    expect((await refusing.call(key, '/readyz')).status).toBe(200);
     await expectAllCounted(key);
     // Two before, fifteen unmetered, and what remained of either lease.
     const { calls } = await ceilingsOf(key);

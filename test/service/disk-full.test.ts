@@ -22,7 +22,7 @@ interface Disk {
 }
 
 /** More than the journal's ballast file and a segment. */
-const diskSize = '112m';
+const diskSize = '48m';
 
 /** A separate file system; null when this user may not mount one. */
 async function mountDisk(): Promise<(Disk & { unmount(): Promise<void> }) | null> {
@@ -77,12 +77,15 @@ async function expectHonest(disk: Disk): Promise<void> {
     for (const path of ['/v1/chat/completions', '/v1/messages']) {
       const refused = await ask(gateway, path, 'one/echo+unseen');
       expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
-      expect(await refused.text()).toContain('calls cannot be recorded at the moment');
+      expect(await refused.text()).toContain('calls cannot be recorded at the moment: the disk is full');
     }
     expect(asked(gateway, 'echo+unseen')).toBe(0);
     const ready = await gateway.call('/readyz');
-    const notReady = { status: 'not_ready', reasons: ['the journal cannot be written'], degraded: [] };
-    expect([ready.status, await jsonOf(ready)]).toEqual([503, notReady]);
+    const reason = expect.stringMatching(/^the journal cannot be written: the disk is full \(/);
+    expect([ready.status, await jsonOf(ready)]).toEqual([503, { status: 'not_ready', reasons: [reason], degraded: [] }]);
+    expect((await gateway.call('/healthz')).status).toBe(200);
+    const failures = gateway.logs.filter((line) => line.includes('journal write failed'));
+    expect(failures).toEqual([expect.stringContaining('"reason":"the disk is full"')]);
     // The space of the released ballast file is filled too.
     disk.fill();
     expect(await open.text()).toContain('data: [DONE]');

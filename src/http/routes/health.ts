@@ -1,5 +1,6 @@
 /** `/healthz`: the process runs; checks nothing else. `/readyz`: the process can do its work: serve calls or, in a worker, durable work. */
 import type { Request, Response } from 'express';
+import type { Logger } from '../../observability/logger.ts';
 import { sendJson } from '../error-handler.ts';
 
 export interface HealthDeps {
@@ -9,14 +10,24 @@ export interface HealthDeps {
   readonly getDegradations: () => readonly string[];
 }
 
-export function createHealthRoutes({ getNotReadyReasons, getDegradations }: HealthDeps) {
+interface HealthRouteDeps extends HealthDeps {
+  readonly logger: Pick<Logger, 'info' | 'warn'>;
+}
+
+export function createHealthRoutes({ getNotReadyReasons, getDegradations, logger }: HealthRouteDeps) {
+  let wasReady = true;
+
   return {
     healthz(_request: Request, response: Response): void {
       sendJson(response, 200, { status: 'ok' });
     },
     async readyz(_request: Request, response: Response): Promise<void> {
       const reasons = await getNotReadyReasons();
-      const [status, state] = reasons.length === 0 ? ([200, 'ready'] as const) : ([503, 'not_ready'] as const);
+      const isReady = reasons.length === 0;
+      if (wasReady && !isReady) logger.warn({ reason: reasons.join('; ') }, 'not ready');
+      if (!wasReady && isReady) logger.info({}, 'ready again');
+      wasReady = isReady;
+      const [status, state] = isReady ? ([200, 'ready'] as const) : ([503, 'not_ready'] as const);
       sendJson(response, status, { status: state, reasons, degraded: getDegradations() });
     },
   };
