@@ -1,4 +1,5 @@
 /** What a reader of docker-compose.yml and the Dockerfile relies on. test/service/compose.test.ts runs them. */
+import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,11 +7,12 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { DCLinter } from 'dclint';
 import { validate } from 'dockerfile-utils';
-import { type ComposeService, composeSecrets, readCompose, serviceOf } from '../support/compose.ts';
+import { parse } from 'yaml';
+import { type ComposeService, composeSecrets, observabilitySecrets, readCompose, serviceOf } from '../support/compose.ts';
 import { readDockerfile } from '../support/dockerfile.ts';
 import { root } from '../support/gateway-process.ts';
 
-const compose = readCompose();
+const compose = readCompose({ ...composeSecrets, ...observabilitySecrets });
 const services = Object.entries(compose.services);
 const image = readDockerfile();
 const version: string = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
@@ -43,8 +45,36 @@ describe('docker-compose.yml', () => {
     );
   });
 
+  test.each([
+    ['grafana', 'GRAFANA_ADMIN_PASSWORD'],
+    ['grafana-role', 'GRAFANA_DB_PASSWORD'],
+  ])('without the profile its secrets may be absent; with it, %s stops with a sentence', (name, secret) => {
+    const { entrypoint = [], command = [], environment, profiles, volumes = [] } = serviceOf(readCompose(), name);
+    expect(profiles).toEqual(['observability']);
+    const mounted = new Map(volumes.map((volume) => volume.split(':')).map(([source = '', target = '']) => [target, join(root, source)]));
+    const [file = '', ...args] = [...entrypoint, ...command];
+    const { status, stderr } = spawnSync(mounted.get(file) ?? file, args, { env: environment as NodeJS.ProcessEnv, encoding: 'utf8' });
+    expect(status).not.toBe(0);
+    expect(stderr).toContain(`set ${secret} in .env`);
+  });
+
+  test('Prometheus scrapes every replica, the worker and the proxy, at addresses that they have', () => {
+    const { scrape_configs, rule_files } = parse(readFileSync(join(root, 'deploy/prometheus/prometheus.yml'), 'utf8'));
+    const targets = scrape_configs.flatMap(({ static_configs }: { static_configs: { targets: string[] }[] }) => static_configs[0]?.targets);
+    const ownMetrics = namesWhere(({ environment }) => environment?.GATEWAY_METRICS_ADDRESS === '0.0.0.0:9464');
+    expect(targets.toSorted()).toEqual(
+      [...ownMetrics.filter((name) => name !== 'migrate').map((name) => `${name}:9464`), 'proxy:9465'].toSorted(),
+    );
+    expect(readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8')).toContain('bind :9465\n');
+    for (const file of rule_files ?? []) expect(existsSync(join(root, 'deploy/prometheus', file))).toBe(true);
+    const networksOf = (name: string): readonly string[] => compose.services[name]?.networks ?? [];
+    for (const target of targets)
+      expect(networksOf(target.split(':')[0]).some((name) => networksOf('prometheus').includes(name))).toBe(true);
+  });
+
   test('holds no secret itself', () => {
-    const own = readCompose(Object.fromEntries(Object.keys(composeSecrets).map((name) => [name, `<${name}>`])));
+    const names = Object.keys({ ...composeSecrets, ...observabilitySecrets });
+    const own = readCompose(Object.fromEntries(names.map((name) => [name, `<${name}>`])));
     const secrets = Object.values(own.services).flatMap(({ environment = {} }) =>
       Object.entries(environment).filter(([name]) => /PASSWORD|PWD|TOKEN|SECRET|KEY|DATABASE_URL/.test(name)),
     );

@@ -37,8 +37,8 @@ export interface ComposeRun {
   stopAll(): Promise<void>;
 }
 
-/** The journal's interval of ownership is not changed: only what is slow in a test by its purpose. */
-const variables = { ...composeSecrets, GATEWAY_STOP_DELAY_SECONDS: '1' };
+/** What an operator would write into .env; the stop delay is shorter. */
+const variables = { ...composeSecrets, GATEWAY_CONFIG: '/config/gateway.yaml', GATEWAY_STOP_DELAY_SECONDS: '1' };
 
 const yamlOf = (vendor: DemoVendor): string => `
 providers: { one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat } }
@@ -70,7 +70,9 @@ export async function createComposeRun(): Promise<ComposeRun> {
     for (const path of image.copied) await symlink(join(root, path), join(home, path));
     const { environment = {}, volumes = [] } = serviceOf(compose, name);
     const mounts = new Map(volumes.map((volume) => volume.split(':') as [string, string]).map(([source, target]) => [target, source]));
-    if (mounts.has('/gateway/gateway.yaml')) await writeFile(join(home, 'gateway.yaml'), yamlOf(vendor));
+    const config = join(home, mounts.has('/config') ? 'config' : 'not-mounted');
+    await mkdir(config);
+    await writeFile(join(config, 'gateway.yaml'), yamlOf(vendor));
     const data = join(folder, mounts.get('/data') ?? `${name}-without-a-volume`);
     await mkdir(data, { recursive: true });
     // The image has it.
@@ -78,7 +80,14 @@ export async function createComposeRun(): Promise<ComposeRun> {
     const env = Object.fromEntries(
       Object.entries({ ...image.env, ...environment }).map(([key, value]) => [key, replaceHosts(String(value ?? ''))]),
     );
-    const own = { HOST: '127.0.0.1', PORT: String(await unusedPort()), GATEWAY_DATA_DIR: data, NODE_COMPILE_CACHE: compileCache };
+    const own = {
+      HOST: '127.0.0.1',
+      PORT: String(await unusedPort()),
+      GATEWAY_METRICS_ADDRESS: `127.0.0.1:${await unusedPort()}`,
+      GATEWAY_DATA_DIR: data,
+      GATEWAY_CONFIG: env.GATEWAY_CONFIG?.replace('/config/', `${join(home, 'config')}/`) ?? '',
+      NODE_COMPILE_CACHE: compileCache,
+    };
     return { home, env: { ...withoutTestDefaults, ...env, ...own } };
   }
 

@@ -16,6 +16,7 @@ export interface ComposeService {
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
   readonly healthcheck?: { readonly test?: readonly string[]; readonly disable?: boolean };
   readonly stop_grace_period?: string;
+  readonly user?: string;
   readonly restart?: string;
   readonly read_only?: boolean;
   readonly cap_drop?: readonly string[];
@@ -39,6 +40,9 @@ export const composeSecrets = {
   GATEWAY_DB_PASSWORD: '6761746577617900',
   TEMPORAL_DB_PASSWORD: 'temporal-secret',
 };
+
+/** What .env must hold for the profile `observability`. */
+export const observabilitySecrets = { GRAFANA_ADMIN_PASSWORD: 'grafana-secret', GRAFANA_DB_PASSWORD: 'costs-secret' };
 
 /** Throws with Compose's sentence when a required variable is absent or empty. */
 export function readCompose(variables: Readonly<Record<string, string>> = composeSecrets): ComposeFile {

@@ -46,7 +46,7 @@ export async function ensureHaproxy(): Promise<string> {
 export async function startHaproxy(program: string, folder: string, replicas: Readonly<Record<string, string>>): Promise<Haproxy> {
   const port = await unusedPort();
   let text = await readFile(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
-  text = text.replace('bind :8080', `bind 127.0.0.1:${port}`);
+  text = text.replace('bind :8080', `bind 127.0.0.1:${port}`).replace('bind :9465', `bind 127.0.0.1:${await unusedPort()}`);
   for (const [name, host] of Object.entries(replicas)) text = text.replaceAll(` ${name}:8080`, ` ${host}`);
   const file = join(folder, 'haproxy.cfg');
   await writeFile(file, text);
