@@ -8,6 +8,7 @@ import { createErasures } from './app/erasures.ts';
 import { createLearning, signalWaitingBatches } from './app/learning.ts';
 import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
+import { createMetrics } from './app/metrics.ts';
 import { createReadiness } from './app/readiness.ts';
 import { applyCostAdjustments } from './ceilings/counter-updates.ts';
 import { createCounterReader, createUsageReader } from './ceilings/counter-usage.ts';
@@ -15,6 +16,7 @@ import type { FirstSignIn } from './cli/banner.ts';
 import { parseImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
+import type { SettledCall } from './core/call.ts';
 import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
 import type { Database } from './db/database.ts';
@@ -26,9 +28,12 @@ import type { Durable } from './jobs/durable.ts';
 import { durableOff } from './jobs/durable-off.ts';
 import { readUiUrl } from './jobs/ui-url.ts';
 import type { JournalFileSystem } from './journal/file-system.ts';
+import type { Journal } from './journal/journal.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import type { Logger } from './observability/logger.ts';
+import { createCallMetrics } from './observability/metrics/call-metrics.ts';
+import { type MetricFamily, renderFamilies } from './observability/metrics/families.ts';
 import { createAudit } from './people/audit.ts';
 import { createPeople } from './people/people.ts';
 import { signInLinkUrl } from './people/sign-in-links.ts';
@@ -62,6 +67,10 @@ export interface AppOptions {
   readonly journalFiles?: JournalFileSystem;
   /** Wraps the worker's activities; tests kill processes in the middle of one. */
   readonly interceptActivities?: (activities: Activities) => Activities;
+  /** Reads the metrics of all processes on the port; those of this process by default. */
+  readonly readMetrics?: () => Promise<string>;
+  /** Whether this process reads the state in the database for metrics; one process of a cluster is enough. */
+  readonly readsStoredState?: boolean;
   /** How long `close` lets running responses finish. */
   readonly graceMs?: number;
 }
@@ -82,14 +91,17 @@ export interface App {
   reload(config: Config): void;
   /** Makes the process not ready and ends connections with their next response, so that callers and load balancers leave. Calls are served. */
   announceStop(): void;
+  /** The metrics of this process. */
+  collectMetrics(): Promise<readonly MetricFamily[]>;
   /** Rejects new calls, lets running ones finish for 20 s, aborts and settles the rest, stops durable work and flushes the journal. */
   close(): Promise<void>;
 }
 
 /** Separate connections: other statements must delay neither admission nor the routes that clients poll, nor these admission. */
 const connectionsOf = {
-  admission: { maxConnections: 4, statementTimeoutMs: 5_000 },
-  status: { maxConnections: 2, statementTimeoutMs: 30_000 },
+  admission: { name: 'admission', maxConnections: 4, statementTimeoutMs: 5_000 },
+  status: { name: 'status', maxConnections: 2, statementTimeoutMs: 30_000 },
+  metrics: { name: 'metrics', maxConnections: 1, statementTimeoutMs: 2_000 },
 } as const;
 
 /** How long aborted calls may take to settle and respond. With the stop delay and the grace period, less than the 30 s that Kubernetes grants by default. */
@@ -106,6 +118,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     startupBlockers = () => [],
     graceMs = 20_000,
     journalFiles,
+    readsStoredState = true,
     interceptActivities = (activities) => activities,
   } = options;
   /** Replaced as a whole by a reload and by a change of the imported models. */
@@ -134,7 +147,12 @@ export async function createApp(options: AppOptions): Promise<App> {
   const reports = createUsageReports({ database: statusDatabase, clock });
 
   const callRecording = await createCallRecording({ snapshot, database, admissionDatabase, dataDir, journalFiles, clock, logger });
-  const { journal, admission } = callRecording;
+  const { admission } = callRecording;
+  const callMetrics = createCallMetrics({
+    isProvider: (name) => current.catalog.served.has(name),
+    isModel: (id) => current.catalog.models.has(id),
+  });
+  const journal = observeSettled(callRecording.journal, callMetrics.recordCall);
   const readCounters = createCounterReader({ database: statusDatabase, admission, process: journal.id });
 
   const catalog = (): Catalog => current.catalog;
@@ -179,10 +197,15 @@ export async function createApp(options: AppOptions): Promise<App> {
     durableWaitReasons: () => durable?.waitReasons() ?? (role === 'worker' ? ['durable work has not started yet'] : []),
     listLeaseholders: callRecording.listLeaseholders,
   });
+  const readMetrics = options.readMetrics ?? (async () => renderFamilies([await metrics.collect()]));
+  const errorReports = { logger, countError: callMetrics.recordErrorResponse };
   // Without the modules of the API a worker starts faster and takes 25 MB less memory.
   const { server, closeStreams }: Api =
     role === 'worker'
-      ? { server: createHealthServer({ health, logger }), closeStreams: async () => undefined }
+      ? {
+          server: createHealthServer({ health, readMetrics, adminTokens: () => current.config.adminTokens, ...errorReports }),
+          closeStreams: async () => undefined,
+        }
       : (await import('./app/api.ts')).createApi({
           database,
           snapshot,
@@ -205,9 +228,16 @@ export async function createApp(options: AppOptions): Promise<App> {
           media,
           health,
           bodyMemory,
+          readMetrics,
           clock,
-          logger,
+          ...errorReports,
         });
+  const metrics = createMetrics({
+    ...{ snapshot, callRecording, breakers, responseCache, httpClient, bodyMemory, database, dataDir, logger },
+    calls: callMetrics,
+    durable: () => durable,
+    stateDatabase: readsStoredState ? (database.separate?.(connectionsOf.metrics) ?? database) : null,
+  });
 
   const closeUnusedConnections = trackUnusedConnections(server);
 
@@ -255,6 +285,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           });
       return durable;
     },
+    collectMetrics: metrics.collect,
     reload(next) {
       const { payloadKeys } = current.config.temporal;
       current = createSnapshot(next, current.revision + 1);
@@ -277,8 +308,20 @@ export async function createApp(options: AppOptions): Promise<App> {
       await callRecording.waitUntilSettled(performance.now() + abortTimeoutMs);
       await erasures.listener.stop();
       await callRecording.stop();
+      metrics.stop();
       await activeModels.stop();
       await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), httpClient.close()]);
+    },
+  };
+}
+
+/** Calls `onSettled` once for each call that ends, whatever its route. */
+function observeSettled(journal: Journal, onSettled: (call: SettledCall) => void): Journal {
+  return {
+    ...journal,
+    settle(call) {
+      onSettled(call);
+      return journal.settle(call);
     },
   };
 }

@@ -18,9 +18,11 @@ import { errorCode, errorSummary } from './core/error-messages.ts';
 import { untilAborted, withTimeout } from './core/time-limit.ts';
 import type { Logger } from './observability/logger.ts';
 import { createLogger } from './observability/logger.ts';
+import { renderFamilies } from './observability/metrics/families.ts';
 import { startTracing } from './observability/tracing-sdk.ts';
 import { runCluster } from './service/cluster.ts';
 import { createSharedDemoVendor, withDemoVendor } from './service/demo-vendor-config.ts';
+import { startMetricsServer } from './service/metrics-server.ts';
 import { migrateSchema, openDatabase, startSchemaCheck, withoutConnectionErrors } from './service/open-database.ts';
 import type { ServiceHost } from './service/service-host.ts';
 import { StartError, wrapStartError } from './service/start-error.ts';
@@ -95,10 +97,20 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   // Most of a start is loading the app: errors of the configuration and the database are reported without it, and a cluster's parent has none.
   const { createApp } = await import('./app.ts');
   const appLogger = schema === null ? logger : withoutConnectionErrors(logger, schema);
-  const creating = createApp({ role, config, database, logger: appLogger, dataDir, environment: host.env, startupBlockers });
+  const creating = createApp({
+    ...{ role, config, database, logger: appLogger, dataDir, environment: host.env, startupBlockers },
+    ...(clusterWorker && { readMetrics: clusterWorker.readMetrics, readsStoredState: clusterWorker.isLeader }),
+  });
   const app = await wrapStartError(`the data directory ${dataDir} or the database cannot be used`, creating);
   started.push({ name: 'app', timeoutMs: 33_000, stop: () => app.close() });
 
+  clusterWorker?.onCollectMetrics(app.collectMetrics);
+  const address = clusterWorker ? null : loaded.server.metricsAddress;
+  if (address) {
+    const stop = await startMetricsServer({ address, readMetrics: async () => renderFamilies([await app.collectMetrics()]), logger });
+    // Before the app in the list: it stops after it, so that the shutdown can be watched.
+    started.splice(started.length - 1, 0, { name: 'metrics', timeoutMs: 1_000, stop });
+  }
   const url = await listen(app, loaded);
   if (role !== 'worker' && !clusterWorker) await publishServiceAddress(dataDir, url, started);
   if (role === 'start' && (clusterWorker?.isFirst ?? true)) {

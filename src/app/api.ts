@@ -4,12 +4,14 @@ import type { createUsageReader, ReadCounters } from '../ceilings/counter-usage.
 import type { CatalogRow } from '../config/config.ts';
 import { getHost } from '../config/starter-catalog.ts';
 import type { Caller } from '../core/call.ts';
+import type { ErrorCode } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
 import { mapDatabaseErrors } from '../http/database-errors.ts';
 import type { HealthDeps } from '../http/routes/health.ts';
+import type { ReadMetrics } from '../http/routes/metrics.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
 import { createHttpServer } from '../http/server.ts';
 import type { Keyring } from '../keys/keyring.ts';
@@ -56,6 +58,8 @@ interface ApiDeps {
   readonly media: MediaHandlers;
   readonly health: HealthDeps;
   readonly bodyMemory: BodyMemory;
+  readonly countError: (code: ErrorCode) => void;
+  readonly readMetrics: ReadMetrics;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -69,6 +73,8 @@ export interface Api {
 export function createApi(deps: ApiDeps): Api {
   const { snapshot, activeModels, keyring, projects, breakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
   const { database, handleCall, countTokens, reprice, media, health, bodyMemory, people, audit, clock, logger } = deps;
+  const { countError, readMetrics } = deps;
+  const adminTokens = (): readonly string[] => snapshot().config.adminTokens;
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
@@ -105,9 +111,9 @@ export function createApi(deps: ApiDeps): Api {
     getUsage: async (projectId) => getUsage(await projects.get(projectId)),
   });
 
-  const callDeps = { findCaller, findProject: projects.get, bodyMemory, clock, logger };
+  const callDeps = { findCaller, findProject: projects.get, bodyMemory, clock, logger, countError };
   const server = createHttpServer({
-    logger,
+    ...{ logger, countError, readMetrics, adminTokens },
     isTraced: snapshot().config.tracing !== null,
     mcp,
     text: { ...callDeps, memorySettings: memory.settings.get, handleCall },
@@ -126,7 +132,7 @@ export function createApi(deps: ApiDeps): Api {
         const { catalog, config } = snapshot();
         return listModels({ ...request, catalog, catalogFill: config.catalogFill, startedAt });
       },
-      logger,
+      ...{ logger, countError },
     },
     memory: createMemoryRouteDeps({ findCaller, bodyMemory, memory, remember: learning.remember, eraseSubject, readStored }),
     health,
@@ -158,7 +164,7 @@ export function createApi(deps: ApiDeps): Api {
       logger,
       people,
       publicUrl: () => snapshot().config.publicUrl,
-      adminTokens: () => snapshot().config.adminTokens,
+      adminTokens,
     }),
     console: async () => {
       const { createConsole } = await import('./console.ts');

@@ -3,7 +3,7 @@
  * or until an operator releases it (docs/architecture/ceilings.md#crashes-and-cut-off-processes).
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, Queries } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 
 export interface AbandonedLeasesOptions {
@@ -50,4 +50,18 @@ export function createAbandonedLeases({ database, listLiveProcesses, logger, int
     /** Ids of the processes for which there was an alert. */
     list: (): string[] => [...seen].flatMap(([process, checks]) => (checks < checksBeforeAlert ? [] : process)),
   };
+}
+
+/** Leases of open windows whose process had no heartbeat after `livenessTimeoutMs`; for metrics. */
+export async function countOwnerlessLeases(queries: Queries, livenessTimeoutMs: number): Promise<number> {
+  const [row] = await queries.query<{ leases: number }>(
+    `select count(*)::integer as leases
+       from limit_leases l join limit_counters c on c.id = l.counter_id
+      where l.amount > 0 and (c.window_end is null or c.window_end > now())
+        and not exists (
+          select 1 from processes p
+           where p.id = l.process and p.heartbeat_at >= now() - make_interval(secs => $1::double precision / 1000))`,
+    [livenessTimeoutMs],
+  );
+  return row?.leases ?? 0;
 }

@@ -136,6 +136,8 @@ export interface ServerConfig {
   readonly bodyMemoryBytes: number;
   /** After a stop signal: how long the process is not ready and still serves calls, so that load balancers notice before it refuses any. */
   readonly stopDelayMs: number;
+  /** Where `/metrics` is served without a token; null for nowhere. */
+  readonly metricsAddress: { readonly host: string; readonly port: number } | null;
 }
 
 /** Where traces go, and how many (docs/traces.md). */

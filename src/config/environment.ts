@@ -58,6 +58,7 @@ export function parseEnvironment(env: Environment, command: Command = 'start'): 
       bodyMemoryBytes: getInteger('GATEWAY_BODY_MEMORY_MIB', 512, 32, 1_048_576) * 1024 * 1024,
       // Probes watch a process that only serves; a worker serves no calls.
       stopDelayMs: command === 'worker' ? 0 : getInteger('GATEWAY_STOP_DELAY_SECONDS', command === 'serve' ? 5 : 0, 0, 300) * 1_000,
+      metricsAddress: parseAddress('GATEWAY_METRICS_ADDRESS', getText, errors),
     },
     temporal,
     tracing: parseTracing(getText, errors),
@@ -70,6 +71,21 @@ export function parseEnvironment(env: Environment, command: Command = 'start'): 
 /** The tokens of a text, the first one first: commands send it. */
 export function splitTokens(text: string): string[] {
   return text.split(/\s+/).filter((token) => token !== '');
+}
+
+/** Host and port; an IPv6 address is in brackets. Null when the variable is absent or invalid. */
+function parseAddress(
+  name: VariableName,
+  getText: (name: VariableName) => string | null,
+  errors: string[],
+): { host: string; port: number } | null {
+  const input = getText(name);
+  if (input === null) return null;
+  const [, bracketed, plain, port] = /^(?:\[([0-9a-fA-F:]+)\]|([^\s:/[\]]+)):(\d{1,5})$/.exec(input) ?? [];
+  const host = bracketed ?? plain;
+  if (host !== undefined && Number(port) <= 65_535) return { host, port: Number(port) };
+  errors.push(`${name}: must be host:port, such as 127.0.0.1:9464`);
+  return null;
 }
 
 function parseTemporal(

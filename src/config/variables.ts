@@ -69,6 +69,11 @@ export const variables = {
     default: '`5` with `serve`, else `0`',
     meaning: 'how long a process that was asked to stop serves calls while `/readyz` is 503, 0 to 300; not for `worker`',
   },
+  GATEWAY_METRICS_ADDRESS: {
+    type: 'text',
+    default: 'none: `/metrics` needs the admin token, on the port of the service',
+    meaning: '`host:port` where `/metrics` is served without a token, for Prometheus; a network that only the monitoring can reach',
+  },
   GATEWAY_ADMIN_TOKEN: {
     type: 'secret',
     readers: [...api, 'commands', 'codec-server'],

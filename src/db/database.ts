@@ -29,10 +29,24 @@ export interface Database extends Queries {
    * embedded database, which has a single session.
    */
   separate?(options: SeparateConnections): Database;
+  /** The connections of this database and of those separated from it. Absent on the embedded database. */
+  pools?(): readonly PoolUse[];
   close(): Promise<void>;
 }
 
+export interface PoolUse {
+  readonly name: PoolName;
+  readonly busy: number;
+  readonly idle: number;
+  /** Queries that wait for a connection. */
+  readonly waiting: number;
+  readonly maxConnections: number;
+}
+
+export type PoolName = 'main' | 'admission' | 'status' | 'metrics';
+
 export interface SeparateConnections {
+  readonly name: Exclude<PoolName, 'main'>;
   readonly maxConnections: number;
   readonly statementTimeoutMs: number;
 }

@@ -4,7 +4,7 @@
  */
 import pg from 'pg';
 import { createConnections, type DatabaseLogger } from './connections.ts';
-import type { Database, SeparateConnections } from './database.ts';
+import type { Database, PoolName, PoolUse, SeparateConnections } from './database.ts';
 import { createListener } from './listener.ts';
 import { createValueTypes } from './value-types.ts';
 
@@ -51,22 +51,28 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
     return opened;
   };
   const pool = openPool(maxConnections, statementTimeoutMs);
-  const pools = [pool];
+  const pools: { readonly name: PoolName; readonly pool: pg.Pool; readonly maxConnections: number }[] = [
+    { name: 'main', pool, maxConnections },
+  ];
   const notify = (channel: string, payload: string): Promise<unknown> =>
     pool.query('select pg_notify($1::text, $2::text)', [channel, payload]);
   const listener = createListener({ connection, heartbeatMs, connectTimeoutMs, logger, notify });
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => {
-    closing ??= Promise.all([listener.close(), ...pools.map((pool) => pool.end())]).then(() => undefined);
+    closing ??= Promise.all([listener.close(), ...pools.map(({ pool }) => pool.end())]).then(() => undefined);
     return closing;
   };
   const toDatabase = (of: pg.Pool): Database => {
     const { query, transaction } = createConnections(of);
-    return { kind: 'server', query, transaction, runWithoutTimeout, listen: listener.listen, separate, close };
+    return { kind: 'server', query, transaction, runWithoutTimeout, listen: listener.listen, separate, pools: listPools, close };
   };
-  const separate = ({ maxConnections: max, statementTimeoutMs: timeoutMs }: SeparateConnections): Database => {
+  const listPools = (): PoolUse[] =>
+    pools.map(({ name, pool: { totalCount, idleCount, waitingCount }, maxConnections }) => ({
+      ...{ name, busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount, maxConnections },
+    }));
+  const separate = ({ name, maxConnections: max, statementTimeoutMs: timeoutMs }: SeparateConnections): Database => {
     const separated = openPool(max, timeoutMs);
-    pools.push(separated);
+    pools.push({ name, pool: separated, maxConnections: max });
     return toDatabase(separated);
   };
   return toDatabase(pool);

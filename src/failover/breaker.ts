@@ -34,6 +34,8 @@ export interface Breakers {
   /** After a vendor's 429: moves its models after others until `untilMs`, at most for five minutes. */
   coolDown(projectId: string, provider: string, untilMs: number): void;
   report(projectId: string, providers: readonly string[]): BreakerReport[];
+  /** How many projects' breakers of a provider are in each state but closed, by provider. */
+  countNotClosed(): ReadonlyMap<string, Readonly<Record<Exclude<BreakerState, 'closed'>, number>>>;
 }
 
 interface Breaker {
@@ -144,6 +146,17 @@ export function createBreakers(clock: Clock): Breakers {
       // Some vendors request days; an occasional attempt costs little.
       breaker.coolingUntil = Math.max(breaker.coolingUntil, Math.min(untilMs, clock.now() + maxOpenMs));
       breaker.probingUntil = 0;
+    },
+    countNotClosed() {
+      const counts = new Map<string, { open: number; half_open: number }>();
+      for (const ofProject of byProject.values())
+        for (const [provider, { state }] of ofProject) {
+          if (state === 'closed') continue;
+          const ofProvider = counts.get(provider) ?? { open: 0, half_open: 0 };
+          ofProvider[state] += 1;
+          counts.set(provider, ofProvider);
+        }
+      return counts;
     },
     report(projectId, providers) {
       return providers.map((provider) => {

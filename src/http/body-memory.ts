@@ -10,6 +10,8 @@ export interface BodyMemory {
   release(bytes: number): void;
   /** True when even a small request is likely to be refused. */
   isFull(): boolean;
+  readonly heldBytes: number;
+  readonly maxBytes: number;
 }
 
 const smallRequestBytes = 65_536;
@@ -25,5 +27,9 @@ export function createBodyMemory(maxBytes: number): BodyMemory {
       heldBytes -= bytes;
     },
     isFull: () => heldBytes + smallRequestBytes > maxBytes,
+    get heldBytes() {
+      return heldBytes;
+    },
+    maxBytes,
   };
 }

@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from 'node:http';
 import type { ErrorRequestHandler } from 'express';
-import { GatewayError, gatewayError, VendorError } from '../core/errors.ts';
+import { type ErrorCode, GatewayError, gatewayError, VendorError } from '../core/errors.ts';
 import type { Logger } from '../observability/logger.ts';
 import { recordErrorCode } from '../observability/tracing.ts';
 import { ClientDisconnectedError } from './body.ts';
@@ -12,8 +12,20 @@ import { PlainTextError } from './plain-text-error.ts';
 /** Format of an error body: the messages route has its own. */
 export type ErrorStyle = 'chat' | 'messages';
 
+/** Where errors are logged and counted. */
+export interface ErrorReports {
+  readonly logger: Logger;
+  readonly countError: (code: ErrorCode) => void;
+}
+
 /** Sends `error` in `style`. An unexpected error is logged and sent as `internal_error`; `callId` is that of the call that failed, if any. */
-export function sendError(response: ServerResponse, error: unknown, style: ErrorStyle, logger: Logger, callId?: string): void {
+export function sendError(
+  response: ServerResponse,
+  error: unknown,
+  style: ErrorStyle,
+  { logger, countError }: ErrorReports,
+  callId?: string,
+): void {
   if (error instanceof ClientDisconnectedError || response.destroyed) return;
   const call = callId === undefined ? {} : { call: callId };
   if (response.headersSent) {
@@ -24,10 +36,12 @@ export function sendError(response: ServerResponse, error: unknown, style: Error
   }
   if (error instanceof PlainTextError || error instanceof URIError) {
     const { status, message } = error instanceof PlainTextError ? error : { status: 400, message: 'the URL is invalid' };
+    countError('bad_request');
     sendBytes(response, status, 'text/plain; charset=utf-8', Buffer.from(`${message}\n`));
     return;
   }
   const apiError = error instanceof GatewayError ? error : gatewayError('internal_error', { cause: error });
+  countError(apiError.code);
   // A vendor's message may quote the prompt; the log line of the call reports its failure.
   if (apiError.status >= 500 && apiError.cause !== undefined && !(apiError.cause instanceof VendorError))
     logger.error({ ...call, err: apiError.cause, code: apiError.code }, 'call failed');
@@ -81,8 +95,8 @@ export function sendBytes(
 }
 
 /** Express error handler for routes whose handlers throw. */
-export function createErrorHandler(logger: Logger): ErrorRequestHandler {
+export function createErrorHandler(reports: ErrorReports): ErrorRequestHandler {
   return (error: unknown, _request, response, _next) => {
-    sendError(response, error, 'chat', logger);
+    sendError(response, error, 'chat', reports);
   };
 }

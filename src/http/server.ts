@@ -3,9 +3,9 @@ import { createServer, IncomingMessage, type RequestListener, type Server, Serve
 import type { Express, NextFunction, Request, RequestHandler, Response, Router } from 'express';
 import express from 'express';
 import { gatewayError } from '../core/errors.ts';
-import type { Logger } from '../observability/logger.ts';
+import { requireToken } from './admin.ts';
 import { allowOrigins } from './cors.ts';
-import { createErrorHandler, sendJson } from './error-handler.ts';
+import { createErrorHandler, type ErrorReports, sendJson } from './error-handler.ts';
 import { allowHalfOpen } from './half-close.ts';
 import { describeApi, publicAddresses } from './openapi.ts';
 import { createCompletionsRoute } from './routes/completions.ts';
@@ -13,6 +13,7 @@ import { type CountTokensRouteDeps, createCountTokensRoute } from './routes/coun
 import { createHealthRoutes, type HealthDeps } from './routes/health.ts';
 import { createMediaRoutes, type MediaRouteDeps } from './routes/media.ts';
 import { createMemoryRoutes, type MemoryRouteDeps } from './routes/memory.ts';
+import { createMetricsRoute, type ReadMetrics } from './routes/metrics.ts';
 import { createModelsRoutes, type ModelsRouteDeps } from './routes/models.ts';
 import { sendRoot } from './routes/root.ts';
 import { createStatusRoutes, type StatusRouteDeps } from './routes/status.ts';
@@ -21,9 +22,10 @@ import { createVideoRoutes, type VideoRouteDeps } from './routes/video.ts';
 import { traceRequests } from './trace-requests.ts';
 import { describeUnknownPath } from './unknown-path.ts';
 
-export interface HealthServerDeps {
+export interface HealthServerDeps extends ErrorReports {
   readonly health: HealthDeps;
-  readonly logger: Logger;
+  readonly readMetrics: ReadMetrics;
+  readonly adminTokens: () => readonly string[];
 }
 
 export interface ServerDeps extends HealthServerDeps {
@@ -116,7 +118,7 @@ function whenRequested(load: () => Promise<RequestHandler>): RequestHandler {
   };
 }
 
-/** Server of a worker process: health routes only. */
+/** Server of a worker process: health and metrics only. */
 export function createHealthServer(deps: HealthServerDeps): Server {
   const app = createExpress();
   return serve(app, deps, app);
@@ -126,11 +128,12 @@ function createExpress(): Express {
   return express().disable('x-powered-by').disable('etag');
 }
 
-/** Adds what all processes serve: the health routes, and an error for everything else. */
-function serve(app: Express, { health, logger }: HealthServerDeps, listener: RequestListener): Server {
-  const { healthz, readyz } = createHealthRoutes({ ...health, logger });
+/** Adds what all processes serve: health and metrics, and an error for everything else. */
+function serve(app: Express, deps: HealthServerDeps, listener: RequestListener): Server {
+  const { healthz, readyz } = createHealthRoutes({ ...deps.health, logger: deps.logger });
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);
+  app.get('/metrics', requireToken(deps.adminTokens), createMetricsRoute(deps.readMetrics));
   app.use((request, response) => {
     // A base address that ends in a slash, and a path that starts with one: `/v1//chat/completions`.
     const url = request.url.replace(/^\/+v1\/+/, '/v1/');
@@ -139,7 +142,7 @@ function serve(app: Express, { health, logger }: HealthServerDeps, listener: Req
     request.url = url;
     app(request, response);
   });
-  app.use(createErrorHandler(logger));
+  app.use(createErrorHandler(deps));
   const server = createServer(prototypedMessageClasses(app), listener);
   allowHalfOpen(server);
   // Longer than the idle timeout of common load balancers (60 s): a request sent while we close an idle connection would fail.

@@ -2,6 +2,7 @@
 export const durableOff = {
   state: () => 'off' as const,
   waitReasons: () => [],
+  isPolling: () => null,
   lagMs: () => 0,
   uiUrl: () => null,
   deleteRuns: (): Promise<never> => Promise.reject(new Error('durable work is off')),

@@ -63,6 +63,8 @@ export interface Durable {
   state(): DurableState;
   /** Why durable work, or a part of it, waits; empty when nothing waits, and when durable work is off. */
   waitReasons(): readonly string[];
+  /** Whether the worker polls Temporal. Null without a worker. */
+  isPolling(): boolean | null;
   /** Age in milliseconds of the oldest undelivered outbox row; 0 when there is none. */
   lagMs(): number;
   /** URL of the dev server's web UI for its namespace. Null without a dev server. */
@@ -105,6 +107,7 @@ export function startDurable(options: DurableOptions): Durable {
         );
       return phase === 'off' ? [] : [...(connection === null ? [] : [connection]), ...keys];
     },
+    isPolling: () => (options.role === 'worker' ? (worker?.isPolling() ?? false) : null),
     lagMs: () => dispatcher?.lagMs() ?? 0,
     uiUrl: () => (server ? workflowsUrl(server.uiUrl, server.namespace) : null),
     async deleteRuns(workflowId, recordRuns) {

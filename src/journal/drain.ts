@@ -36,7 +36,8 @@ export interface Drain {
   drainAndDelete(timeoutMs?: number): Promise<boolean>;
   /** Drains once more, for at most `timeoutMs`, and stops. Remaining records stay in the journal. */
   stop(timeoutMs?: number): Promise<void>;
-  counts(): BatchCounts & { readonly backlogBytes: number };
+  /** `lagMs`: age of the oldest record that is not stored; 0 when all are. */
+  counts(): BatchCounts & { readonly backlogBytes: number; readonly lagMs: number };
 }
 
 export interface DrainOptions {
@@ -90,9 +91,12 @@ export function createDrain(options: DrainOptions): Drain {
   let preparedAt: number | null = null;
   let isStopped = false;
   let isStarted = false;
+  /** All records that were written before are stored; null while there is no record that is not. By `performance.now()`. */
+  let storedUntil: number | null = null;
   const recent = createRecentCalls({ maxBytes: recentBytes, batchBytes: maxBatchBytes });
   const stopListening = journal.onAppended((range) => {
     recent.add(range);
+    storedUntil ??= performance.now();
     if (isStarted && !loop.isFailing) loop.wake(recent.isBatchFull ? 0 : intervalMs);
   });
 
@@ -110,6 +114,7 @@ export function createDrain(options: DrainOptions): Drain {
       if (isStopped) return 'idle';
       resolveWaiters();
     }
+    storedUntil = backlogBytes() > 0 ? startedAt : null;
     await deleteDrainedSegments();
     return backlogBytes() > 0 ? Math.max(0, startedAt + intervalMs - performance.now()) : 'idle';
   };
@@ -227,7 +232,11 @@ export function createDrain(options: DrainOptions): Drain {
       void loop.stop(); // Not awaited: a run may hang in the database.
       for (const waiter of waiters) waiter.resolve();
     },
-    counts: () => ({ ...batches.counts(), backlogBytes: backlogBytes() }),
+    counts: () => ({
+      ...batches.counts(),
+      backlogBytes: backlogBytes(),
+      lagMs: storedUntil === null || backlogBytes() === 0 ? 0 : performance.now() - storedUntil,
+    }),
   };
 
   /** A failed run has been logged by the loop. */

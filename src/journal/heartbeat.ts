@@ -34,7 +34,7 @@ export interface HeartbeatOptions {
   readonly livenessTimeoutMs?: number;
 }
 
-const defaultLivenessTimeoutMs = 60_000;
+export const defaultLivenessTimeoutMs = 60_000;
 
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { database, journalId, logger, onReconnected, intervalMs = 5_000, livenessTimeoutMs = defaultLivenessTimeoutMs } = options;

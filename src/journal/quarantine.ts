@@ -73,6 +73,11 @@ async function readFiles(dataDir: string): Promise<{ readonly file: QuarantinedF
   return files.toSorted((one, other) => one.file.quarantinedAt.getTime() - other.file.quarantinedAt.getTime());
 }
 
+/** Number of files; for metrics. */
+export async function countQuarantined(dataDir: string): Promise<number> {
+  return (await listNames(quarantineFolder(dataDir))).length;
+}
+
 /**
  * What the gateway has written about the calls of a file: the JSON of its records, in which the texts of callers are escaped. Not the bodies of
  * their requests, which could name any project and time. `rest`: the bytes in which no record can be read.

@@ -24,9 +24,29 @@ export const parentMessage = z.discriminatedUnion('kind', [
     basis: snapshot,
   }),
   z.object({ kind: z.literal('reload'), basis: snapshot }),
+  /** Answer with the metrics of this process. */
+  z.object({ kind: z.literal('collect metrics'), id: z.number() }),
+  /** The text for the worker's `read metrics`. */
+  z.object({ kind: z.literal('metrics'), id: z.number(), text: z.string() }),
 ]);
 export type ParentMessage = z.infer<typeof parentMessage>;
 
-/** From an API process: it serves calls. */
-export const workerMessage = z.object({ kind: z.literal('up'), url: z.string() });
+const metricFamily = z.object({
+  name: z.string(),
+  help: z.string(),
+  type: z.enum(['counter', 'gauge', 'histogram']),
+  aggregator: z.enum(['sum', 'max', 'min']),
+  values: z
+    .array(z.object({ value: z.number(), labels: z.record(z.string(), z.string()), metricName: z.string().exactOptional() }))
+    .readonly(),
+});
+
+export const workerMessage = z.discriminatedUnion('kind', [
+  /** It serves calls. */
+  z.object({ kind: z.literal('up'), url: z.string() }),
+  /** The answer to `collect metrics`. */
+  z.object({ kind: z.literal('collected'), id: z.number(), families: z.array(metricFamily).readonly() }),
+  /** Its port was asked for the metrics of all processes. */
+  z.object({ kind: z.literal('read metrics'), id: z.number() }),
+]);
 export type WorkerMessage = z.infer<typeof workerMessage>;

@@ -1,5 +1,7 @@
 /** A cluster's API process: what its parent (cluster.ts) has sent it, and what it reports to the parent. */
 import cluster from 'node:cluster';
+import { withTimeout } from '../core/time-limit.ts';
+import type { MetricFamily } from '../observability/metrics/families.ts';
 import type { ConfigFileSnapshot, ParentMessage, WorkerMessage } from './cluster-messages.ts';
 import { parentMessage } from './cluster-messages.ts';
 import { StartError } from './start-error.ts';
@@ -16,7 +18,14 @@ export interface ClusterWorker {
   onReload(reload: () => void): void;
   /** Reports to the parent that calls are served. */
   reportListening(url: string): void;
+  /** Answers the parent's requests for the metrics of this process. */
+  onCollectMetrics(collect: () => Promise<readonly MetricFamily[]>): void;
+  /** The metrics of all processes. Rejects when the parent does not respond. */
+  readMetrics(): Promise<string>;
 }
+
+/** Longer than the parent takes (cluster-metrics.ts). */
+const readTimeoutMs = 5_000;
 
 /**
  * Waits for the parent's first message. Calls `onParentExit` when the parent exits, also by SIGKILL, since the kernel closes the channel.
@@ -31,12 +40,33 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   let snapshot: ConfigFileSnapshot = { fileText: null, fileName: '', secrets: { values: {}, errors: [] }, demoUrl: null };
   let reload: (() => void) | null = null;
   let isReloadPending = false;
+  let collect: () => Promise<readonly MetricFamily[]> = async () => [];
+  const reads = new Map<number, (text: string) => void>();
+  let lastRead = 0;
+  const send = (message: WorkerMessage): void => {
+    // Without a parent `onParentExit` has been called already.
+    if (process.connected) process.send?.(message, () => undefined);
+  };
   process.on('message', (data: unknown) => {
     const message = parentMessage.parse(data);
-    snapshot = message.basis;
-    if (message.kind === 'begin') started.resolve(message);
-    else if (reload) reload();
-    else isReloadPending = true;
+    switch (message.kind) {
+      case 'begin':
+        snapshot = message.basis;
+        return started.resolve(message);
+      case 'reload':
+        snapshot = message.basis;
+        if (reload) reload();
+        else isReloadPending = true;
+        return;
+      case 'collect metrics':
+        // Without an answer the parent counts this process as silent.
+        return void collect().then(
+          (families) => send({ kind: 'collected', id: message.id, families }),
+          () => undefined,
+        );
+      case 'metrics':
+        return reads.get(message.id)?.(message.text);
+    }
   });
   process.on('disconnect', () => {
     started.resolve(null);
@@ -58,9 +88,21 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
       if (isReloadPending) action();
     },
     reportListening(url) {
-      const message: WorkerMessage = { kind: 'up', url };
-      // Without a parent `onParentExit` has been called already.
-      if (process.connected) process.send?.(message, () => undefined);
+      send({ kind: 'up', url });
+    },
+    onCollectMetrics(action) {
+      collect = action;
+    },
+    async readMetrics() {
+      lastRead += 1;
+      const id = lastRead;
+      const { promise, resolve } = Promise.withResolvers<string>();
+      reads.set(id, resolve);
+      send({ kind: 'read metrics', id });
+      const timedOut = (): never => {
+        throw new Error('the parent of the cluster does not respond');
+      };
+      return withTimeout(promise, readTimeoutMs, timedOut).finally(() => reads.delete(id));
     },
   };
 }

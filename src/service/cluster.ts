@@ -26,7 +26,9 @@ import { pause, untilAborted } from '../core/time-limit.ts';
 import type { LogOutput } from '../observability/log-output.ts';
 import { createLogger, standardOutput } from '../observability/logger.ts';
 import { type ConfigFileSnapshot, type ParentMessage, type WorkerMessage, workerMessage } from './cluster-messages.ts';
+import { type ClusterMetrics, createClusterMetrics } from './cluster-metrics.ts';
 import { createSharedDemoVendor } from './demo-vendor-config.ts';
+import { startMetricsServer } from './metrics-server.ts';
 import type { ServiceHost } from './service-host.ts';
 import { StartError, wrapStartError } from './start-error.ts';
 
@@ -75,6 +77,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   const processes = new Map<number, ApiProcess>();
   const count = config.server.workers;
   let snapshot = toSnapshot(source, await demoVendor.urlFor(config));
+  const metrics = createClusterMetrics();
   let address = '';
   let unpublishAddress = async (): Promise<void> => undefined;
   /** Aborted when the cluster ends for its own reason. After it or the host's signal no process is replaced. */
@@ -86,7 +89,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   cluster.schedulingPolicy = cluster.SCHED_RR;
 
   const startInSlot = async (slot: number, isFirst = false): Promise<ApiProcess> => {
-    const apiProcess = startApiProcess({ slot, isFirst, snapshot, output, writeError: host.writeError });
+    const apiProcess = startApiProcess({ slot, isFirst, snapshot, output, metrics, writeError: host.writeError });
     processes.set(slot, apiProcess);
     const url = await apiProcess.listening;
     if (url !== null && url !== address) {
@@ -136,7 +139,10 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   host.stopping.addEventListener('abort', terminateAll, { once: true });
   // A second signal exits immediately (main.ts): pass it on to the processes. After any other sudden exit they shut down in order.
   process.once('exit', terminateAll);
+  let stopMetricsServer = async (): Promise<void> => undefined;
   try {
+    const { metricsAddress } = config.server;
+    if (metricsAddress) stopMetricsServer = await startMetricsServer({ address: metricsAddress, readMetrics: metrics.read, logger });
     const first = await startInSlot(1, true);
     if (host.stopping.aborted) return;
     if (address === '') throw new StartError((await first.exited).reason);
@@ -152,6 +158,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     if (!host.stopping.aborted) terminateAll();
     await Promise.all([...processes.values()].map((apiProcess) => waitForExit(apiProcess, config.server.stopDelayMs + stopTimeoutMs)));
     process.off('exit', terminateAll);
+    await stopMetricsServer();
     await unpublishAddress();
     await demoVendor.stop();
   }
@@ -169,10 +176,11 @@ interface ApiProcessOptions {
   readonly isFirst: boolean;
   readonly snapshot: ConfigFileSnapshot;
   readonly output: LogOutput;
+  readonly metrics: ClusterMetrics;
   readonly writeError: (text: string) => void;
 }
 
-function startApiProcess({ slot, isFirst, snapshot, output, writeError }: ApiProcessOptions): ApiProcess {
+function startApiProcess({ slot, isFirst, snapshot, output, metrics, writeError }: ApiProcessOptions): ApiProcess {
   const startedAt = performance.now();
   const worker = cluster.fork();
   let stderrText = '';
@@ -188,6 +196,8 @@ function startApiProcess({ slot, isFirst, snapshot, output, writeError }: ApiPro
     else stderrText = (stderrText + text).slice(-maxReasonLength);
   });
   sendMessage(worker, { kind: 'begin', place: slot, isFirst, basis: snapshot });
+  const ownMetrics = metrics.add({ request: (id) => sendMessage(worker, { kind: 'collect metrics', id }) });
+  worker.process.once('exit', ownMetrics.remove);
   // `close` is emitted after all output has been read.
   const exited = new Promise<ProcessExit>((done) => {
     worker.process.once('close', (code, signal) => {
@@ -200,11 +210,22 @@ function startApiProcess({ slot, isFirst, snapshot, output, writeError }: ApiPro
   });
   const listening = new Promise<string>((done) => {
     worker.on('message', (data: unknown) => {
-      const { url }: WorkerMessage = workerMessage.parse(data);
-      isListening = true;
-      writeError(stderrText);
-      stderrText = '';
-      done(url);
+      const message: WorkerMessage = workerMessage.parse(data);
+      switch (message.kind) {
+        case 'up':
+          isListening = true;
+          writeError(stderrText);
+          stderrText = '';
+          return done(message.url);
+        case 'collected':
+          return ownMetrics.receive(message.id, message.families);
+        case 'read metrics':
+          // Without an answer the process reports the error.
+          return void metrics.read().then(
+            (text) => sendMessage(worker, { kind: 'metrics', id: message.id, text }),
+            () => undefined,
+          );
+      }
     });
   });
   return { worker, exited, listening: Promise.race([listening, exited.then(() => null)]) };

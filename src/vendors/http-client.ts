@@ -38,8 +38,16 @@ export interface VendorHttpClient {
   send(request: HttpRequest): Promise<HttpResponse>;
   /** Ends running requests with VendorError `stopped` and rejects new ones with `connect`, so that waiting calls settle at once. */
   abort(): void;
+  /** Connections and waiting requests of all vendors. */
+  stats(): VendorConnections;
   /** Closes idle connections and waits for running requests. */
   close(): Promise<void>;
+}
+
+export interface VendorConnections {
+  readonly busy: number;
+  readonly idle: number;
+  readonly waitingRequests: number;
 }
 
 export function createVendorHttpClient(): VendorHttpClient {
@@ -71,6 +79,15 @@ export function createVendorHttpClient(): VendorHttpClient {
     abort() {
       abortedWith ??= new VendorError('stopped', 'the gateway is stopping');
       for (const pool of pools.values()) pool.destroy(abortedWith, ignoreLateError);
+    },
+    stats() {
+      const total = { busy: 0, idle: 0, waitingRequests: 0 };
+      for (const { stats } of pools.values()) {
+        total.busy += stats.connected - stats.free;
+        total.idle += stats.free;
+        total.waitingRequests += stats.queued;
+      }
+      return total;
     },
     async close() {
       if (!abortedWith) await Promise.all([...pools.values()].map((pool) => pool.close()));

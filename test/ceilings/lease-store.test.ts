@@ -73,7 +73,7 @@ describeDatabases('counters and leases', (database) => {
   });
 
   test('statements that wait for the locked counters of a project leave connections for others', async () => {
-    const separate = database().separate?.({ maxConnections: 4, statementTimeoutMs: 5_000 });
+    const separate = database().separate?.({ name: 'status', maxConnections: 4, statementTimeoutMs: 5_000 });
     if (!separate) return; // The embedded database has a single session.
     const leases = createLeaseStore(separate);
     const processId = randomUUID();

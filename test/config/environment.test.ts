@@ -14,6 +14,7 @@ test('an empty environment configures the embedded service on the loopback inter
         workers: 1,
         bodyMemoryBytes: 512 * 1024 * 1024,
         stopDelayMs: 0,
+        metricsAddress: null,
       },
       temporal: {
         mode: 'dev',
@@ -40,6 +41,7 @@ test('all invalid variables are reported together, without their values', () => 
     DATABASE_URL: 'mysql://user:hunter2@host/db',
     GATEWAY_WORKERS: '0',
     GATEWAY_ADMIN_TOKEN: 'short',
+    GATEWAY_METRICS_ADDRESS: '9464',
     GATEWAY_TEMPORAL: 'maybe',
     TEMPORAL_ADDRESS: 'http://host',
     TEMPORAL_TLS_CLIENT_KEY_PATH: '/key',
@@ -50,6 +52,7 @@ test('all invalid variables are reported together, without their values', () => 
     'DATABASE_URL',
     'GATEWAY_ADMIN_TOKEN',
     'GATEWAY_JOURNAL_SYNC',
+    'GATEWAY_METRICS_ADDRESS',
     'GATEWAY_TEMPORAL',
     'GATEWAY_WORKERS',
     'LOG_LEVEL',

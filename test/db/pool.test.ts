@@ -67,7 +67,7 @@ describePostgres('on an unreliable network', () => {
   test('separate connections do not wait for those that are busy, and have a statement timeout of their own', () =>
     withPostgres(async (url) => {
       const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
-      const separate = database.separate?.({ maxConnections: 1, statementTimeoutMs: 50 });
+      const separate = database.separate?.({ name: 'status', maxConnections: 1, statementTimeoutMs: 50 });
       await database.transaction(async () => {
         expect(await separate?.query('select 1 as one')).toEqual([{ one: 1 }]);
         await expect(separate?.query('select pg_sleep(60)')).rejects.toMatchObject({ code: '57014' });
@@ -79,7 +79,7 @@ describePostgres('on an unreliable network', () => {
   test('no connection compiles its statements', () =>
     withPostgres(async (url) => {
       const database = openServerDatabase({ connectionString: url });
-      const separate = database.separate?.({ maxConnections: 1, statementTimeoutMs: 1_000 });
+      const separate = database.separate?.({ name: 'status', maxConnections: 1, statementTimeoutMs: 1_000 });
       for (const queries of [database, separate]) expect(await queries?.query('show jit')).toEqual([{ jit: 'off' }]);
       await database.close();
     }));

@@ -60,7 +60,7 @@ describeDatabases('/provision', (database) => {
       adminTokens: () => [adminToken],
     };
     app.use('/provision', createProvisionRoutes(deps));
-    app.use(createErrorHandler(silentLogger));
+    app.use(createErrorHandler({ logger: silentLogger, countError: () => undefined }));
     server = createServer(app);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const address = server.address();

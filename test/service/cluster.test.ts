@@ -12,7 +12,9 @@ import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.
 import { listLiveProcesses } from '../../src/journal/heartbeat.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf } from '../support/gateway-process.ts';
+import { parseMetrics, sumOf } from '../support/metrics.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { unusedPort } from '../support/unused-port.ts';
 
 const size = 3;
 const chatPath = '/v1/chat/completions';
@@ -51,6 +53,7 @@ describePostgres('a set of processes', () => {
   let home = '';
   let gateway: GatewayProcess;
   let key = '';
+  let metricsPort = 0;
 
   beforeAll(async () => {
     const lent = await createTestDatabase();
@@ -65,7 +68,8 @@ describePostgres('a set of processes', () => {
     const files = secretFilesOf(home);
     await writeFile(files.GATEWAY_ADMIN_TOKEN_FILE, oldToken);
     await writeFile(files.VENDOR_KEY_FILE, 'vendor-key-1\n');
-    gateway = await startSet('start');
+    metricsPort = await unusedPort();
+    gateway = await startSet('start', { GATEWAY_METRICS_ADDRESS: `127.0.0.1:${metricsPort}` });
     key = firstKeyOf(gateway) ?? '';
   });
   afterAll(async () => {
@@ -105,6 +109,9 @@ tiers:
   /** The ids of the processes in the database. */
   const listed = async (): Promise<string[]> => (await listLiveProcesses(database)).map(({ id }) => id).toSorted();
 
+  const countCalls = async (): Promise<number> =>
+    sumOf(parseMetrics(await (await gateway.admin('GET', '/metrics')).text()), 'gateway_calls_total');
+
   const times = (said: string, part: string): number => said.split(part).length - 1;
 
   /** One stream per process, each on a separate connection, which `fetch` would reuse. Resolves when all have started. */
@@ -130,6 +137,25 @@ tiers:
     });
     await eventually(async () => expect(await listed()).toEqual((await readdir(join(home, 'data', 'journal'))).toSorted()));
     expect(await listed()).toHaveLength(size);
+  });
+
+  it('200 from /metrics of any process: the calls of all of them', async () => {
+    // One process after the other responds; each must report the same.
+    const scrapes = await Promise.all(Array.from({ length: size }, async () => (await gateway.admin('GET', '/metrics')).text()));
+    const [row] = await eventually(async () => {
+      const rows = await database.query<{ calls: number }>('select count(*)::integer as calls from calls');
+      expect(rows[0]?.calls).toBe(gateway.logs().filter(({ msg }) => msg === 'call').length);
+      return rows;
+    });
+    for (const scrape of scrapes) {
+      const lines = parseMetrics(scrape);
+      expect(sumOf(lines, 'gateway_calls_total')).toBe(row?.calls);
+      expect(sumOf(lines, 'gateway_processes', { state: 'responding' })).toBe(size);
+      expect(sumOf(lines, 'gateway_database_connections_limit', { pool: 'admission' })).toBe(4 * size);
+    }
+    const open = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
+    expect([open.status, sumOf(parseMetrics(await open.text()), 'gateway_calls_total')]).toEqual([200, row?.calls]);
+    expect((await fetch(`${gateway.url}/metrics`)).status).toBe(401);
   });
 
   it('SIGHUP: every process reloads the configuration, and a file with errors changes none', async () => {
@@ -211,6 +237,7 @@ tiers:
   });
 
   it('a killed process is replaced with the active configuration; another one recovers its journal and open calls', async () => {
+    const before = await countCalls();
     const pids = await membersOf(gateway);
     expect(pids).toHaveLength(size);
     const { ends } = await openStreams('one/echo+pace-100+long-40', 'killed');
@@ -226,6 +253,8 @@ tiers:
     }, 300_000);
     expect(await membersOf(gateway)).toHaveLength(size);
     await expectEverywhere('one/echo');
+    // The counters of the dead process are kept: a sum that becomes smaller would be a restart to Prometheus.
+    expect(await countCalls()).toBeGreaterThan(before);
     expect(times(gateway.stdout(), 'The gateway is ready.')).toBe(1);
   });
 

@@ -6,7 +6,8 @@ import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.
 import { createErase } from '../../src/memory/erasure/erase.ts';
 import { createErasureSteps } from '../../src/memory/erasure/erasure-steps.ts';
 import { createFaultProxy, type FaultProxy, type Faults } from '../support/fault-proxy.ts';
-import { callsOf, eventually, shareGateway, withGateway } from '../support/gateway.ts';
+import { callsOf, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { type MetricLine, parseMetrics, sumOf } from '../support/metrics.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 
 const path = '/v1/chat/completions';
@@ -55,6 +56,49 @@ describePostgres('the network to the database', () => {
       await network.connect();
       await eventually(async () => expect(await ask('ada')).toBe('miss'));
       expect(await ask('bob')).toBe('hit');
+    }));
+
+  test('200 from /metrics while the database hangs, without its state; labels are closed whatever callers type in', () =>
+    withGateway({ database: 'any', wrapDatabase: () => proxied }, async ({ withProject }) => {
+      const gateway = await withProject('metrics');
+      const scrape = async (): Promise<MetricLine[]> => {
+        const response = await gateway.admin('GET', '/metrics');
+        expect(response.status).toBe(200);
+        return parseMetrics(await response.text());
+      };
+      const issued = gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'capped', ceilings: { calls: 1 } });
+      const { key } = await jsonOf<{ key: string }>(issued);
+      const models = [
+        'one/echo',
+        'one/"} 1',
+        'one/__proto__',
+        'one/\\',
+        `one/${'é'.repeat(200)}`,
+        'no/such',
+        'standard',
+        'two/x y',
+        'auto',
+      ];
+      const answers = await Promise.all([
+        gateway.call(path, { model: 'two/echo', ...question('hi') }, { authorization: `Bearer ${key}` }),
+        ...models.map((model) => gateway.call(path, { model, ...question('hi') }, { 'x-gateway-source': encodeURIComponent(model) })),
+      ]);
+      const recorded = (await callsOf(gateway)).length;
+      network.set({ silent: true });
+      const hanging = await scrape().finally(() => network.set({}));
+      expect([sumOf(hanging, 'gateway_calls_total'), sumOf(hanging, 'gateway_database_up')]).toEqual([recorded, 0]);
+      const lines = await eventually(async () => {
+        const found = await scrape();
+        expect(sumOf(found, 'gateway_database_up')).toBe(1);
+        return found;
+      });
+      expect([sumOf(lines, 'gateway_calls_total'), sumOf(lines, 'gateway_stored_calls_total')]).toEqual([recorded, recorded]);
+      expect(sumOf(lines, 'gateway_error_responses_total')).toBe(answers.filter(({ ok }) => !ok).length);
+      expect(sumOf(lines, 'gateway_ceilings', { scope: 'key', ceiling: 'calls', state: 'reached' })).toBe(1);
+      expect(sumOf(lines, 'gateway_ceilings')).toBe(1);
+      const valuesOf = (label: string) => new Set(lines.flatMap(({ labels }) => labels[label] ?? []));
+      expect(valuesOf('model')).toEqual(new Set(['echo', 'other']));
+      expect(valuesOf('gen_ai_provider_name').isSubsetOf(new Set(['one', 'two', 'three', 'four']))).toBe(true);
     }));
 });
 

@@ -181,6 +181,7 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
   { name: 'node:cluster', packages: ['node:cluster'], allowed: ['src/service/'] },
   { name: 'undici', packages: ['undici'], allowed: ['src/vendors/http-client.ts'] },
   { name: 'pg', packages: ['pg', '@electric-sql/'], allowed: ['src/db/'] },
+  { name: '@prometheus-io/client', packages: ['@prometheus-io/client'], allowed: ['src/observability/metrics/'] },
   { name: 'express', packages: ['express'], allowed: ['src/http/', 'src/console/frame/', 'src/mcp/', 'src/demo-vendor/'] },
   {
     name: 'Temporal client and worker',

@@ -17,7 +17,8 @@ export interface CountTokensRouteDeps extends CallRouteDeps {
 /** Clients wait for the count before they call: a slow vendor is given up for the estimate. */
 const maxVendorMs = 10_000;
 
-export function createCountTokensRoute({ findCaller, findProject, countTokens, bodyMemory, clock, logger }: CountTokensRouteDeps) {
+export function createCountTokensRoute(deps: CountTokensRouteDeps) {
+  const { findCaller, findProject, countTokens, bodyMemory, clock } = deps;
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     let bodyBytes = 0;
     try {
@@ -39,7 +40,7 @@ export function createCountTokensRoute({ findCaller, findProject, countTokens, b
       else setModelHeader(response, countedBy);
       sendBytes(response, 200, 'application/json', bytes);
     } catch (error) {
-      sendError(response, error, 'messages', logger);
+      sendError(response, error, 'messages', deps);
     } finally {
       bodyMemory.release(bodyBytes);
     }

@@ -50,10 +50,11 @@ export function createUploadHandler(
 }
 
 function createHandler<ContentType>(
-  { findCaller, findProject, clock, logger }: CallRouteDeps,
+  deps: CallRouteDeps,
   checkType: (request: IncomingMessage) => ContentType,
   handle: (source: MediaCallSource, request: IncomingMessage, response: ServerResponse, type: ContentType) => Promise<void>,
 ): MediaHandler {
+  const { findCaller, findProject, clock } = deps;
   return async (request, response) => {
     const startedAt = clock.now();
     const id = newId(startedAt);
@@ -65,7 +66,7 @@ function createHandler<ContentType>(
       const project = await findProject(caller.projectId);
       await handle({ id, startedAt, caller, project, headers }, request, response, type);
     } catch (error) {
-      sendError(response, toPlainTextError(error), 'chat', logger, id);
+      sendError(response, toPlainTextError(error), 'chat', deps, id);
     }
   };
 }

@@ -6,24 +6,23 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Request, Response } from 'express';
 import { gatewayError } from '../../core/errors.ts';
 import { formatTime } from '../../core/time.ts';
-import type { Logger } from '../../observability/logger.ts';
 import { splitModelId } from '../../routing/catalog.ts';
 import type { ModelRow, ModelsRequest } from '../../routing/list-models.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
-import { sendError, sendJson } from '../error-handler.ts';
+import { type ErrorReports, sendError, sendJson } from '../error-handler.ts';
 import { parseSource } from '../headers.ts';
 import type { FindProject } from './text.ts';
 
-export interface ModelsRouteDeps {
+export interface ModelsRouteDeps extends ErrorReports {
   readonly findCaller: FindCaller;
   readonly findProject: FindProject;
   readonly listModels: (request: Pick<ModelsRequest, 'caller' | 'project' | 'source'>) => readonly ModelRow[];
-  readonly logger: Logger;
 }
 
 type Format = (row: ModelRow) => object;
 
-export function createModelsRoutes({ findCaller, findProject, listModels, logger }: ModelsRouteDeps) {
+export function createModelsRoutes(deps: ModelsRouteDeps) {
+  const { findCaller, findProject, listModels } = deps;
   const findRows = async (headers: IncomingHttpHeaders): Promise<readonly ModelRow[]> => {
     const caller = await findCaller(parseKey(headers, true));
     const { slug, settings } = await findProject(caller.projectId);
@@ -37,7 +36,7 @@ export function createModelsRoutes({ findCaller, findProject, listModels, logger
         const rows = await findRows(request.headers);
         sendJson(response, 200, respond(rows, request, isAnthropic ? toAnthropicModel : (row) => row));
       } catch (error) {
-        sendError(response, error, isAnthropic ? 'messages' : 'chat', logger);
+        sendError(response, error, isAnthropic ? 'messages' : 'chat', deps);
       }
     };
   };

@@ -9,7 +9,6 @@ import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import { isSourceRecorded, type MemorySettings } from '../../memory/records/settings.ts';
-import type { Logger } from '../../observability/logger.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
 import type { CallResponse, HandleCall } from '../../pipeline/call/handle-call.ts';
 import type { ProjectContext } from '../../pipeline/call/project-context.ts';
@@ -17,7 +16,7 @@ import { noRoute, quoteName } from '../../routing/no-route.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
 import { checkContentType, maxBodyBytes, readBody, scanJson, toPlainTextError } from '../body.ts';
 import type { BodyMemory } from '../body-memory.ts';
-import { sendError } from '../error-handler.ts';
+import { type ErrorReports, sendError } from '../error-handler.ts';
 import { detectAbandonedStream, keepAliveComment, onClientDisconnect } from '../half-close.ts';
 import {
   hasSubjectHeader,
@@ -41,12 +40,11 @@ export interface RoutedProject {
 export type FindProject = (projectId: string) => RoutedProject | Promise<RoutedProject>;
 
 /** What every route that makes calls needs. */
-export interface CallRouteDeps {
+export interface CallRouteDeps extends ErrorReports {
   readonly findCaller: FindCaller;
   readonly findProject: FindProject;
   readonly bodyMemory: BodyMemory;
   readonly clock: Clock;
-  readonly logger: Logger;
 }
 
 export interface TextRouteDeps extends CallRouteDeps {
@@ -62,7 +60,7 @@ export interface FormatConversion {
 }
 
 export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversion?: FormatConversion) {
-  const { findCaller, findProject, memorySettings, handleCall, bodyMemory, clock, logger } = deps;
+  const { findCaller, findProject, memorySettings, handleCall, bodyMemory, clock } = deps;
   const codec = routeCodecs[route];
   const style = route === 'messages' ? 'messages' : 'chat';
 
@@ -96,7 +94,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       }
     } catch (error) {
       if (!response.headersSent) setCallId(response, id, style);
-      sendError(response, isDialect(route) ? error : toPlainTextError(error), style, logger, id);
+      sendError(response, isDialect(route) ? error : toPlainTextError(error), style, deps, id);
     } finally {
       bodyMemory.release(bodyBytes);
     }

@@ -5,7 +5,7 @@
  */
 
 import { SpanKind } from '@opentelemetry/api';
-import type { Database } from '../../db/database.ts';
+import type { Database, Queries } from '../../db/database.ts';
 import type { OutboxEntry, OutboxInput } from '../../db/outbox.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { attributes, spanNames } from '../../observability/trace-names.ts';
@@ -73,7 +73,7 @@ function toOutboxRow({ projectId, signal, signalInput, trace, ...row }: StoredRo
 }
 
 /** Age in milliseconds of the oldest row that is due; 0 when there is none. Excludes postponed rows. */
-export async function measureLag(database: Database): Promise<number> {
+export async function measureLag(database: Queries): Promise<number> {
   const [oldest] = await database.query<{ waitedMs: number }>(
     `select (extract(epoch from now() - created_at) * 1000)::float8 as "waitedMs"
        from outbox where next_try_at <= now() + interval '30 seconds' order by id limit 1`,
@@ -151,3 +151,17 @@ const postponeRejected = `update outbox set next_try_at = now() + least(interval
   where id = any($1::bigint[])`;
 
 const releaseClaims = 'update outbox set next_try_at = now(), attempts = greatest(0, attempts - 1) where id = any($1::bigint[])';
+
+/** Rows that wait for their delivery, and rows that were rejected and are tried again later, at most `outboxCountLimit` of them; for metrics. */
+export async function countRows(queries: Queries): Promise<{ readonly due: number; readonly rejected: number }> {
+  const [row] = await queries.query<{ due: number; rejected: number }>(
+    `select (count(*) filter (where next_try_at <= now() + interval '30 seconds'))::integer as due,
+            (count(*) filter (where next_try_at > now() + interval '30 seconds'))::integer as rejected
+       from (select next_try_at from outbox limit $1::integer) as counted`,
+    [outboxCountLimit],
+  );
+  return row ?? { due: 0, rejected: 0 };
+}
+
+/** After weeks without Temporal the outbox is long. */
+const outboxCountLimit = 100_000;

@@ -1,7 +1,7 @@
 /** Learning batches for operators: list, inspect, replay. Subjects are shown as hashes only. */
 import { gatewayError } from '../../core/errors.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
-import type { Database } from '../../db/database.ts';
+import type { Database, Queries } from '../../db/database.ts';
 import { batchWorkflowId } from '../triggers/learning-triggers.ts';
 import { type EndedState, type LockedBatch, replayBatch, replayProject } from './replay.ts';
 
@@ -169,4 +169,12 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
       return { ...row, ...end, workflowId, runUrl };
     });
   }
+}
+
+/** Batches of all projects by stored state, without those that are done; for metrics. */
+export async function countOpenBatches(queries: Queries): Promise<Readonly<Record<EndedState | 'running', number>>> {
+  const rows = await queries.query<{ state: EndedState | 'running'; count: number }>(
+    `select state, count(*)::integer as count from memory_batches where state in ('running', 'failed', 'stopped') group by state`,
+  );
+  return { running: 0, failed: 0, stopped: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
 }

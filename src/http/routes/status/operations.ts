@@ -57,6 +57,14 @@ export const statusOperations: OperationSpecs = {
     responses: { 200: 'Alive' },
     codes: [],
   },
+  'get /metrics': {
+    tag: 'operation',
+    summary: 'The metrics of the service, for Prometheus',
+    details: 'Of all processes on the port, in the text format.',
+    auth: 'admin',
+    responses: { 200: { 'text/plain': { schema: { type: 'string' } } } },
+    codes: ['missing_key', 'invalid_key', 'internal_error'],
+  },
   'get /readyz': {
     tag: 'operation',
     summary: 'Readiness: the process can serve calls; `degraded` says what does not work meanwhile',

@@ -1,0 +1,124 @@
+/** Collects the metrics of this process from the modules that `app.ts` created. Contains no policy. */
+
+import type { Database } from '../db/database.ts';
+import type { Breakers } from '../failover/breaker.ts';
+import type { BodyMemory } from '../http/body-memory.ts';
+import type { Durable } from '../jobs/durable.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { CallMetrics } from '../observability/metrics/call-metrics.ts';
+import { type MetricFamily, type MetricValues, toFamilies } from '../observability/metrics/families.ts';
+import { createProcessMetrics } from '../observability/metrics/process-metrics.ts';
+import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
+import type { VendorHttpClient } from '../vendors/http-client.ts';
+import type { CallRecording } from './call-recording.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
+import { createStoredMetrics } from './stored-metrics.ts';
+
+interface MetricsDeps {
+  readonly snapshot: () => ConfigSnapshot;
+  readonly calls: CallMetrics;
+  readonly callRecording: CallRecording;
+  readonly breakers: Breakers;
+  readonly responseCache: ResponseCache;
+  readonly httpClient: VendorHttpClient;
+  readonly bodyMemory: BodyMemory;
+  /** Null before durable work starts, and in processes without it. */
+  readonly durable: () => Durable | null;
+  readonly database: Database;
+  /** The database over separate connections. Null when another process of the service reads the state in the database. */
+  readonly stateDatabase: Database | null;
+  readonly dataDir: string;
+  readonly logger: Logger;
+}
+
+export interface Metrics {
+  /** Never rejects because of the database. */
+  collect(): Promise<MetricFamily[]>;
+  stop(): void;
+}
+
+export function createMetrics(deps: MetricsDeps): Metrics {
+  const { stateDatabase: database, dataDir, logger } = deps;
+  const processMetrics = createProcessMetrics();
+  const readStored = database && createStoredMetrics({ database, dataDir, logger });
+  return {
+    async collect() {
+      const [ofProcess, stored] = await Promise.all([processMetrics.read(), readStored?.() ?? {}]);
+      return toFamilies([deps.calls.read(), readRecording(deps), readVendors(deps), readCache(deps), readState(deps), stored, ofProcess]);
+    },
+    stop: processMetrics.stop,
+  };
+}
+
+function readRecording({ callRecording: { journal, drain, recovery } }: MetricsDeps): MetricValues {
+  const { accepting, segments, bytes, openCalls, parkedCalls, lostCalls } = journal.state();
+  const drained = drain.counts();
+  const recovered = recovery.counts();
+  return {
+    callsInFlight: openCalls,
+    journalAccepting: accepting ? 1 : 0,
+    journalSegments: segments,
+    journalBytes: bytes,
+    journalBacklog: drained.backlogBytes,
+    journalLag: drained.lagMs / 1_000,
+    parkedCalls,
+    lostCalls,
+    storedCalls: bySource(drained.stored, recovered.stored),
+    rejectedCalls: bySource(drained.rejected, recovered.rejected),
+  };
+}
+
+function bySource(drain: number, recovery: number) {
+  return [
+    { value: drain, labels: { source: 'drain' } },
+    { value: recovery, labels: { source: 'recovery' } },
+  ];
+}
+
+function readVendors({ snapshot, breakers, httpClient }: MetricsDeps): MetricValues {
+  const { busy, idle, waitingRequests } = httpClient.stats();
+  const notClosed = breakers.countNotClosed();
+  const providers = [...snapshot().catalog.served.keys()];
+  return {
+    breakers: providers.flatMap((provider) =>
+      (['open', 'half_open'] as const).map((state) => ({ value: notClosed.get(provider)?.[state] ?? 0, labels: { provider, state } })),
+    ),
+    vendorConnections: [
+      { value: busy, labels: { state: 'busy' } },
+      { value: idle, labels: { state: 'idle' } },
+    ],
+    vendorRequestsWaiting: waitingRequests,
+  };
+}
+
+function readCache({ responseCache, bodyMemory }: MetricsDeps): MetricValues {
+  const { entries, bytes, hits, misses, evicted } = responseCache.state();
+  return {
+    cacheLookups: [
+      { value: hits, labels: { result: 'hit' } },
+      { value: misses, labels: { result: 'miss' } },
+    ],
+    cacheEvictions: evicted,
+    cacheEntries: entries,
+    cacheBytes: bytes,
+    bodyMemory: bodyMemory.heldBytes,
+    bodyMemoryLimit: bodyMemory.maxBytes,
+  };
+}
+
+function readState({ database, durable }: MetricsDeps): MetricValues {
+  const work = durable();
+  const state = work?.state() ?? 'off';
+  const polling = work?.isPolling() ?? null;
+  const pools = database.pools?.() ?? [];
+  return {
+    ...(state !== 'off' && { temporalUp: state === 'ready' ? 1 : 0 }),
+    ...(polling !== null && { workerPolling: polling ? 1 : 0 }),
+    databaseConnections: pools.flatMap(({ name, busy, idle }) => [
+      { value: busy, labels: { pool: name, state: 'busy' } },
+      { value: idle, labels: { pool: name, state: 'idle' } },
+    ]),
+    databaseConnectionsLimit: pools.map(({ name, maxConnections }) => ({ value: maxConnections, labels: { pool: name } })),
+    databaseWaiting: pools.map(({ name, waiting }) => ({ value: waiting, labels: { pool: name } })),
+  };
+}

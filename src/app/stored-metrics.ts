@@ -1,0 +1,83 @@
+/**
+ * Metrics of the state in the database and of the quarantine, read at a scrape: in one turn, over a connection that nothing else uses, and not
+ * more often than every ten seconds. A database that fails or hangs delays a scrape by two seconds at most, and is reported by `databaseUp`.
+ */
+import { countOwnerlessLeases } from '../ceilings/abandoned-leases.ts';
+import { countUsedCeilings } from '../ceilings/near-limits.ts';
+import { withTimeout } from '../core/time-limit.ts';
+import type { Database, Queries } from '../db/database.ts';
+import { countRows, measureLag } from '../jobs/outbox/outbox-rows.ts';
+import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
+import { countQuarantined } from '../journal/quarantine.ts';
+import { countOpenBatches } from '../memory/learning/batches.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { MetricValues } from '../observability/metrics/families.ts';
+
+interface StoredMetricsOptions {
+  readonly database: Database;
+  readonly dataDir: string;
+  readonly logger: Logger;
+}
+
+const maxAgeMs = 10_000;
+const timeoutMs = 2_000;
+
+/** Returns the values of the last ten seconds, or null when they cannot be read now. Never rejects. */
+export function createStoredMetrics({ database, dataDir, logger }: StoredMetricsOptions): () => Promise<MetricValues> {
+  let last: { readonly values: MetricValues; readonly readAt: number } | null = null;
+  let reading: Promise<MetricValues> | null = null;
+
+  const read = async (): Promise<MetricValues> => {
+    // The tables have nothing in common, so their rows need not be of one moment.
+    const values = { ...(await readTables(database)), quarantinedRecords: await countQuarantined(dataDir), databaseUp: 1 };
+    last = { values, readAt: performance.now() };
+    return values;
+  };
+
+  return async () => {
+    if (last && performance.now() - last.readAt < maxAgeMs) return last.values;
+    reading ??= read().finally(() => {
+      reading = null;
+    });
+    const unavailable = (err: unknown): MetricValues => {
+      logger.debug({ err }, 'state in the database not read for metrics');
+      return { databaseUp: 0 };
+    };
+    return withTimeout(reading.catch(unavailable), timeoutMs, () => unavailable('no response in time'));
+  };
+}
+
+async function readTables(queries: Queries): Promise<MetricValues> {
+  const { due, rejected } = await countRows(queries);
+  const lagMs = await measureLag(queries);
+  const batches = await countOpenBatches(queries);
+  const ownerlessLeases = await countOwnerlessLeases(queries, defaultLivenessTimeoutMs);
+  const used = await countUsedCeilings(queries);
+  return {
+    outboxRows: [
+      { value: due, labels: { state: 'due' } },
+      { value: rejected, labels: { state: 'rejected' } },
+    ],
+    outboxLag: lagMs / 1_000,
+    // An operator knows a failed batch as parked (docs/architecture/learning.md).
+    learningBatches: [
+      { value: batches.running, labels: { state: 'running' } },
+      { value: batches.failed, labels: { state: 'parked' } },
+      { value: batches.stopped, labels: { state: 'stopped' } },
+    ],
+    ownerlessLeases,
+    ceilings: limitedScopes.flatMap(([scope, ceiling]) => {
+      const row = used.find((other) => other.scope === scope && other.ceiling === ceiling);
+      return (['near', 'reached'] as const).map((state) => ({ value: row?.[state] ?? 0, labels: { scope, ceiling, state } }));
+    }),
+  };
+}
+
+/** The ceilings that exist, so that each has a value from the start. */
+const limitedScopes = [
+  ['key', 'calls'],
+  ['key', 'cost'],
+  ['source', 'calls'],
+  ['source', 'cost'],
+  ['project', 'cost'],
+] as const;

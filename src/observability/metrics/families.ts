@@ -1,0 +1,50 @@
+/** Values of metrics at one scrape, as plain data that processes send to each other, and their text for Prometheus. */
+import { Registry } from '@prometheus-io/client';
+import { type MetricDefinition, type MetricKey, metrics } from './definitions.ts';
+
+export interface Sample {
+  readonly value: number;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Of a histogram: its name with `_bucket`, `_sum` or `_count`. */
+  readonly metricName?: string;
+}
+
+/** A number for a metric without labels. Null or absent when there is no value now. */
+export type MetricValues = { readonly [Key in MetricKey]?: number | readonly Sample[] | null };
+
+/** A metric with its samples, in the JSON form of the library. */
+export interface MetricFamily extends Pick<MetricDefinition, 'name' | 'help' | 'type' | 'aggregator'> {
+  readonly values: readonly Sample[];
+}
+
+export const contentType = Registry.PROMETHEUS_CONTENT_TYPE;
+
+/** Every metric has a family, without samples where there are no values. Different sources must have different metrics. */
+export function toFamilies(sources: readonly MetricValues[]): MetricFamily[] {
+  const all: MetricValues = Object.assign({}, ...sources);
+  return Object.entries(metrics).map(([key, { name, help, type, aggregator }]) => ({
+    ...{ name, help, type, aggregator },
+    values: toSamples(all[key as MetricKey]),
+  }));
+}
+
+function toSamples(values: number | readonly Sample[] | null | undefined): readonly Sample[] {
+  if (typeof values === 'number') return [{ value: values, labels: {} }];
+  return values ?? [];
+}
+
+/** Combines the families of several processes, and writes them in the text format of Prometheus. */
+export function renderFamilies(ofProcesses: readonly (readonly MetricFamily[])[]): Promise<string> {
+  return aggregate(ofProcesses).metrics();
+}
+
+/** The sums that must not become smaller when a process is gone: counters and histograms. */
+export async function sumCounters(ofProcesses: readonly (readonly MetricFamily[])[]): Promise<readonly MetricFamily[]> {
+  const counters = ofProcesses.map((families) => families.filter(({ type }) => type !== 'gauge'));
+  const summed = await aggregate(counters).getMetricsAsJSON();
+  return summed as readonly MetricFamily[];
+}
+
+function aggregate(ofProcesses: readonly (readonly MetricFamily[])[]): Registry {
+  return Registry.aggregate(ofProcesses.map((families) => [...families]));
+}

@@ -1,0 +1,48 @@
+/** Serves `GET /metrics` at `GATEWAY_METRICS_ADDRESS`, without a token: the address is for the network of the monitoring only. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { errorCode, errorSummary } from '../core/error-messages.ts';
+import type { Logger } from '../observability/logger.ts';
+import { contentType } from '../observability/metrics/families.ts';
+import { StartError } from './start-error.ts';
+
+interface MetricsServerOptions {
+  readonly address: { readonly host: string; readonly port: number };
+  readonly readMetrics: () => Promise<string>;
+  readonly logger: Logger;
+}
+
+/** Returns how to stop it. Throws StartError when the address cannot be used. */
+export async function startMetricsServer({
+  address: { host, port },
+  readMetrics,
+  logger,
+}: MetricsServerOptions): Promise<() => Promise<void>> {
+  const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const isFound = request.url?.split('?', 1)[0] === '/metrics' && (request.method === 'GET' || request.method === 'HEAD');
+    const [status, type, text] = isFound ? ([200, contentType, await readMetrics()] as const) : notFound;
+    response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(text);
+  };
+  const server = createServer((request, response) => {
+    respond(request, response).catch((err: unknown) => {
+      logger.error({ err }, 'metrics not read');
+      response.writeHead(500).end();
+    });
+  });
+  server.listen({ host, port });
+  try {
+    await once(server, 'listening');
+  } catch (cause) {
+    const reason = errorCode(cause) === 'EADDRINUSE' ? 'it is in use' : errorSummary(cause);
+    throw new StartError(`GATEWAY_METRICS_ADDRESS: cannot listen on ${host}:${port}: ${reason}`, { cause });
+  }
+  const bound = server.address();
+  const boundPort = typeof bound === 'object' && bound !== null ? bound.port : port;
+  logger.info({ url: `http://${host.includes(':') ? `[${host}]` : host}:${boundPort}/metrics` }, 'metrics served');
+  return async () => {
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+  };
+}
+
+const notFound = [404, 'text/plain; charset=utf-8', 'not found; this address serves /metrics\n'] as const;

@@ -1,0 +1,28 @@
+/** Reads the text format of Prometheus, for tests. */
+
+export interface MetricLine {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** The samples of a scrape. Throws for a line that is neither a sample nor a comment. */
+export function parseMetrics(text: string): MetricLine[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('# '))
+    .map((line) => {
+      const [, name, labels = '', value] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+      if (name === undefined || value === undefined) throw new Error(`not a sample: ${line}`);
+      const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key = '', text = '']): [string, string] => [key, text]);
+      return { name, labels: Object.fromEntries(pairs), value: Number(value) };
+    });
+}
+
+/** The sum over the samples of a metric with these labels. */
+export function sumOf(lines: readonly MetricLine[], name: string, labels: Readonly<Record<string, string>> = {}): number {
+  const wanted = Object.entries(labels);
+  return lines
+    .filter((line) => line.name === name && wanted.every(([key, value]) => line.labels[key] === value))
+    .reduce((sum, { value }) => sum + value, 0);
+}
