@@ -97,7 +97,8 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
       const entry = entries.get(key);
       if (entry) {
         if (entry.mustRevalidate || now - entry.loadedAt >= staleIfErrorMs) return revalidate(key, entry);
-        if (now < entry.revalidateAt) return entry.row;
+        // Before its load only when the clock has jumped back: the row may be older than it seems.
+        if (now < entry.revalidateAt && now >= entry.loadedAt) return entry.row;
         entry.revalidateAt = now + retryIntervalMs;
         revalidate(key, entry).catch((error: unknown) => onLoadError?.(error));
         return entry.row;

@@ -50,8 +50,8 @@ interface Breaker {
   coolingUntil: number;
   /** Attempts and failures of the last minute, in a ring of buckets; `bucket` is the number of the newest one since 1970. */
   bucket: number;
-  readonly attempts: number[];
-  readonly failures: number[];
+  attempts: number[];
+  failures: number[];
 }
 
 const failuresToOpen = 5;
@@ -80,6 +80,8 @@ export function createBreakers(clock: Clock): Breakers {
 
   const count = (breaker: Breaker, isFailure: boolean): void => {
     const current = bucketAt(clock.now());
+    // The clock has jumped back: what was counted has no time any more.
+    if (current < breaker.bucket) Object.assign(breaker, { bucket: current, attempts: emptyBuckets(), failures: emptyBuckets() });
     for (let next = Math.max(breaker.bucket + 1, current - bucketsInWindow + 1); next <= current; next += 1) {
       breaker.attempts[next % bucketsInWindow] = 0;
       breaker.failures[next % bucketsInWindow] = 0;
@@ -97,9 +99,9 @@ export function createBreakers(clock: Clock): Breakers {
   };
 
   const isAcquirable = ({ state, coolingUntil, retryAt, probingUntil }: Breaker, now: number): boolean => {
-    if (coolingUntil > now) return false;
+    if (isAhead(coolingUntil, now)) return false;
     if (state === 'closed') return true;
-    return (state !== 'open' || now >= retryAt) && probingUntil <= now;
+    return (state !== 'open' || !isAhead(retryAt, now)) && !isAhead(probingUntil, now);
   };
 
   return {
@@ -117,7 +119,7 @@ export function createBreakers(clock: Clock): Breakers {
     },
     isHealthy(projectId, provider) {
       const breaker = get(projectId, provider);
-      return !breaker || (breaker.state === 'closed' && breaker.coolingUntil <= clock.now());
+      return !breaker || (breaker.state === 'closed' && !isAhead(breaker.coolingUntil, clock.now()));
     },
     recordSuccess(projectId, provider) {
       const breaker = find(projectId, provider);
@@ -138,7 +140,7 @@ export function createBreakers(clock: Clock): Breakers {
       const attempts = sum(breaker.attempts);
       const tooMany = breaker.consecutiveFailures >= failuresToOpen || (attempts >= minAttempts && sum(breaker.failures) * 2 >= attempts);
       // When the open period is over, a call of a provider without alternatives counts as its probe.
-      const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && clock.now() >= breaker.retryAt);
+      const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && !isAhead(breaker.retryAt, clock.now()));
       if (isProbe || (breaker.state === 'closed' && tooMany)) open(breaker);
     },
     coolDown(projectId, provider, untilMs) {
@@ -185,9 +187,18 @@ function createBreaker(now: number): Breaker {
     probingUntil: 0,
     coolingUntil: 0,
     bucket: bucketAt(now),
-    attempts: Array.from({ length: bucketsInWindow }, () => 0),
-    failures: Array.from({ length: bucketsInWindow }, () => 0),
+    attempts: emptyBuckets(),
+    failures: emptyBuckets(),
   };
+}
+
+/** Whether a time is still to come. One beyond every limit is from before the clock jumped back. */
+function isAhead(epochMs: number, now: number): boolean {
+  return epochMs > now && epochMs - now <= maxOpenMs;
+}
+
+function emptyBuckets(): number[] {
+  return Array.from({ length: bucketsInWindow }, () => 0);
 }
 
 function bucketAt(epochMs: number): number {

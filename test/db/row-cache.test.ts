@@ -60,6 +60,18 @@ describe('a row cache', () => {
     expect(state.loads).toEqual(['a', 'a']);
   });
 
+  test('reloads a row when the clock has jumped back before its load', async () => {
+    const state = setUp();
+    state.now = 3_600_000;
+    state.rows.set('a', 'one');
+    await state.cache.get('a');
+    state.rows.set('a', 'two');
+    state.now = 0;
+    expect(state.cache.get('a')).toBe('one');
+    await settled();
+    expect(state.cache.get('a')).toBe('two');
+  });
+
   test('shares one load per key among concurrent callers', async () => {
     const state = setUp();
     state.rows.set('a', 'one');

@@ -22,6 +22,15 @@ const succeed = (times = 1): void => {
 };
 const report = (): BreakerReport | undefined => breakers.report('acme', ['openai'])[0];
 
+test('a clock that jumps back by an hour keeps no breaker open, no provider cooling and no failure counted', () => {
+  fail(5);
+  breakers.coolDown('acme', 'cooling', now + 60 * second);
+  now -= 3_600 * second;
+  expect([isAdmitted(), breakers.tryAcquire('acme', 'cooling')]).toEqual([true, true]);
+  succeed(2);
+  expect(report()).toMatchObject({ state: 'closed', failures: 0 });
+});
+
 describe('a closed breaker', () => {
   test('admits an unknown provider', () => {
     expect(isAdmitted()).toBe(true);

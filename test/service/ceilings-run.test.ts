@@ -53,15 +53,17 @@ onBothDatabases('ceilings through the service', (database) => {
   /** Fixed time: the minute must not end during a run that counts it. */
   const gateway = shareGateway({ database, yaml, clock: clockAt(Date.now()) });
 
-  test('429 until the day is over, then 200; a total is never reset', async () => {
+  test('429 until the day is over, then 200; a total is never reset; calls are served and recorded after the clock jumps back', async () => {
     const clock = clockAt(Date.parse('2026-11-20T22:00:00Z'));
     await withGateway({ database, clock }, async (lent) => {
       const daily = await issue(lent, { calls: 2 }, { calls: 'day' });
       const total = await issue(lent, { calls: 2 }, { calls: 'total' });
       const monthly = await issue(lent, { calls: 3 });
+      let served = 0;
       const ask = async (key: { authorization: string }) => {
         const answer = await lent.call(chatPath, chat(), key);
         await answer.arrayBuffer();
+        if (answer.ok) served += 1;
         return answer.status;
       };
       const callsOfKey = async (key: { authorization: string }) =>
@@ -85,6 +87,10 @@ onBothDatabases('ceilings through the service', (database) => {
       ]);
       clock.move(10 * dayMs);
       expect(await askAll()).toEqual([200, 429, 200]);
+      clock.move(-60 * dayMs);
+      expect(await askAll()).toEqual([200, 429, 200]);
+      expect((await lent.call('/readyz')).status).toBe(200);
+      await eventually(async () => expect((await callsOf(lent)).map(({ outcome }) => outcome)).toEqual(Array(served).fill('ok')));
     });
   });
 

@@ -1,7 +1,8 @@
-/** PostgreSQL is killed, or hangs, under load: calls continue, and afterwards the stored rows match the calls exactly. */
+/** PostgreSQL is killed, hangs, is locked or slow under load: calls continue, and afterwards the stored rows match the calls exactly. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import pg from 'pg';
 import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
@@ -151,6 +152,26 @@ tiers:
         .filter(({ level }) => level === 'error')
         .map(({ code }) => code),
     ).toEqual(['keystore_unavailable', 'no_db']);
+  });
+
+  it('200 while another transaction locks its tables, and while it is slow; afterwards every call is stored once', async () => {
+    const unread = await issueKey();
+    const load = startLoad('slow');
+    await load.answered(callsPerPhase);
+    const locker = new pg.Client({ connectionString: server.url });
+    await locker.connect();
+    await locker.query('begin');
+    await locker.query('lock table calls, virtual_keys, limit_counters, projects in access exclusive mode');
+    expect(await errorCodeOf(unread, '/v1/models')).toEqual([503, 'keystore_unavailable']);
+    await load.answered(callsPerPhase);
+    expect(await readiness()).toBe(200);
+    await locker.end();
+    network.set({ delayMs: 100 });
+    expect((await gateway.call(unread, '/v1/models')).status).toBe(200);
+    await load.answered(callsPerPhase);
+    expect(await readiness()).toBe(200);
+    network.set({});
+    await expectEachCallOnce('slow', await load.stop());
   });
 
   it('200 while it hangs, also with recall, and 503 in bounded time for calls that need it; afterwards every call is stored once', async () => {
