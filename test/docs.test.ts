@@ -7,6 +7,7 @@ import { describeFile } from '../src/config/file-schema.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { services, variables } from '../src/config/variables.ts';
 import { DIRECTIONS, RESTRICTED_IMPORTS, SUBMODULES } from './support/architecture.ts';
+import { findCommandMistakes, findUntaggedCommands, readCommandPages } from './support/documented-commands.ts';
 
 const root = join(import.meta.dirname, '..');
 const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'];
@@ -36,6 +37,32 @@ test('the table of documentation in README.md lists every page of docs/', () => 
   const index = readme.slice(readme.indexOf('## Documentation'));
   const names = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
   expect(names.filter((name) => !index.includes(`](docs/${name})`))).toEqual([]);
+});
+
+describe('commands', () => {
+  test('of blocks are tagged sh, so that test/cli/documented-commands.test.ts runs them or reads why not', () => {
+    expect(readCommandPages().flatMap(findUntaggedCommands)).toEqual([]);
+  });
+
+  test('that no test runs have names and options that exist', async () => {
+    expect((await Promise.all(readCommandPages().map(findCommandMistakes))).flat()).toEqual([]);
+  });
+
+  test('with mistakes are reported', async () => {
+    const text = [
+      '```\ncurl x\n```',
+      '<!-- not run: a reason -->\n```sh\nnpm run nothing\ngateway keys list --rpm 5\n```',
+      '`gateway key list` and `gateway codec-server --ports 1`, `gateway keys rotate`',
+    ].join('\n');
+    const page = { path: 'docs/page.md', text };
+    expect(findUntaggedCommands(page)).toEqual(['docs/page.md:1: tag a block of commands with sh']);
+    expect(await findCommandMistakes(page)).toEqual([
+      'docs/page.md:6: npm run nothing: package.json has no script nothing',
+      'docs/page.md:6: gateway keys list --rpm 5: gateway: gateway keys list has no option --rpm',
+      'docs/page.md:9: gateway key list: gateway: unknown command "key list"',
+      "docs/page.md:9: gateway codec-server --ports 1: Unknown option '--ports'",
+    ]);
+  });
 });
 
 test('the module table of CONTRIBUTING.md is current (node scripts/write-module-table.js)', () => {

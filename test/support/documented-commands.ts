@@ -1,0 +1,132 @@
+/** The commands of README.md, CONTRIBUTING.md and docs/: blocks tagged `sh`, and calls of `gateway` in inline code. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkConfig } from '../../src/cli/check-config-command.ts';
+import { runCommand } from '../../src/cli/commands.ts';
+import { isCommandGroup } from '../../src/cli/help.ts';
+import { runPayloadKeyCommand } from '../../src/cli/payload-key-command.ts';
+import { readCodecServerSettings } from '../../src/codec-server/codec-server-options.ts';
+import { ConfigError } from '../../src/config/config.ts';
+import { parseOptions } from '../../src/config/parse-options.ts';
+import { root } from './gateway-process.ts';
+
+export interface CommandPage {
+  readonly path: string;
+  readonly text: string;
+}
+
+export interface CommandBlock {
+  /** `path:line` of the first command. */
+  readonly at: string;
+  readonly code: string;
+  /** Why the tests do not run it: the comment `<!-- not run: ... -->` before it. */
+  readonly notRun: string | null;
+}
+
+/** The pages with commands for users. Decisions quote commands of their time. */
+export function readCommandPages(): CommandPage[] {
+  const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name.replaceAll('\\', '/')}`);
+  const paths = ['README.md', 'CONTRIBUTING.md', ...inDocs.filter((path) => /^(?!docs\/decisions\/).*\.md$/.test(path))];
+  return paths.map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
+}
+
+const fence = /^(?:<!-- not run: (.+) -->\n)?```(.*)\n([\s\S]*?)^```$/gm;
+
+export function readCommandBlocks({ path, text }: CommandPage): CommandBlock[] {
+  return [...text.matchAll(fence)].flatMap(({ 0: whole, 1: notRun = null, 2: tag, 3: code = '', index }) =>
+    tag === 'sh' ? [{ at: `${path}:${lineAt(text, index + whole.indexOf('```')) + 1}`, code, notRun }] : [],
+  );
+}
+
+const program = /^(?:npm|npx|node|gateway|curl|docker|kubectl|git|psql|pg_\w+|promtool|openssl|export|kill)\s/m;
+
+/** `path:line` of blocks of commands that are not tagged `sh`, so that no test reads them. */
+export function findUntaggedCommands({ path, text }: CommandPage): string[] {
+  return [...text.matchAll(fence)].flatMap(({ 2: tag = '', 3: code = '', index }) =>
+    ['', 'bash', 'shell', 'console'].includes(tag) && program.test(code)
+      ? [`${path}:${lineAt(text, index)}: tag a block of commands with sh`]
+      : [],
+  );
+}
+
+/** `path:line: what is wrong` for unknown npm scripts, commands and options of `gateway` in blocks that are not run and in inline code. */
+export async function findCommandMistakes(page: CommandPage): Promise<string[]> {
+  const mistakes: string[] = [];
+  for (const { at, code, notRun } of readCommandBlocks(page)) {
+    if (notRun === null) continue;
+    for (const line of code.replaceAll('\\\n', ' ').split('\n')) {
+      const command = line.replace(/\s+# .*$/, '');
+      const mistake =
+        checkScript(command) ?? (await checkGateway(/(?:^gateway|npx gateway|src\/main\.ts) +([^|;&>]+)/.exec(command)?.[1], false));
+      if (mistake !== null) mistakes.push(`${at}: ${command.trim()}: ${mistake}`);
+    }
+  }
+  const prose = page.text.replace(fence, (whole) => whole.replace(/[^\n]/g, ''));
+  for (const { 1: command, index } of prose.matchAll(/`(?:npx )?gateway ([a-z][^`|]*)/g)) {
+    const mistake = await checkGateway(command, true);
+    if (mistake !== null) mistakes.push(`${page.path}:${lineAt(prose, index)}: gateway ${command}: ${mistake}`);
+  }
+  return mistakes;
+}
+
+function lineAt(text: string, index: number): number {
+  return text.slice(0, index).split('\n').length;
+}
+
+const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> };
+
+function checkScript(command: string): string | null {
+  const name = /^npm (?:run )?(?!ci\b|install\b|sbom\b|run\b)([\w:-]+)/.exec(command)?.[1];
+  return name === undefined || Object.hasOwn(scripts, name) ? null : `package.json has no script ${name}`;
+}
+
+const placeholders = /<[^>]*>|\[[^\]]*\]|\.{3}/g;
+
+/** Null for a valid command line. Prose may name a command without all of its arguments. */
+async function checkGateway(text: string | undefined, isProse: boolean): Promise<string | null> {
+  if (text === undefined) return null;
+  const argv = (text.replace(placeholders, (found) => (found.startsWith('<') ? '1' : '')).match(/'[^']*'|"[^"]*"|\S+/g) ?? []).map((part) =>
+    part.replace(/^(['"])(.*)\1$/, '$2'),
+  );
+  const [command = '', ...rest] = argv;
+  try {
+    switch (command) {
+      case 'start':
+      case 'serve':
+      case 'worker':
+      case 'migrate':
+        parseOptions({ args: rest, options: {} });
+        return null;
+      case 'demo-vendor':
+        parseOptions({ args: rest, options: { port: { type: 'string' }, host: { type: 'string' } } });
+        return null;
+      case 'check-config':
+        checkConfig([...rest, '--help'], {}, silent);
+        return null;
+      case 'payload-key':
+        await runPayloadKeyCommand([...rest, '--help'], {}, silent);
+        return null;
+      case 'codec-server':
+        await readCodecServerSettings([...rest, '--help'], {});
+        return null;
+      default:
+        return isProse && rest.length === 0 && isCommandGroup(command) ? null : await tryCommand(argv, isProse);
+    }
+  } catch (error) {
+    if (error instanceof ConfigError) return error.errors.map((text) => text.split('.', 1)[0]).join('; ');
+    throw error;
+  }
+}
+
+const silent = { write: () => undefined, writeError: () => undefined };
+
+/** Runs the command against a port on which nothing listens: a valid one finds no gateway. */
+async function tryCommand(argv: readonly string[], isProse: boolean): Promise<string | null> {
+  const errors: string[] = [];
+  const environment = { GATEWAY_ADMIN_TOKEN: 'a-token-of-the-documentation' };
+  await runCommand([...argv, '--url', 'http://127.0.0.1:1'], environment, { ...silent, writeError: (text) => errors.push(text) });
+  const message = errors.join('');
+  const isValid =
+    /^gateway: no gateway responds|cannot be read/.test(message) || (isProse && /^gateway: (?:which|what should change)/.test(message));
+  return isValid ? null : (message.split('\n', 1)[0] ?? '');
+}
