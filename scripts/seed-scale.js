@@ -74,7 +74,11 @@ async function seed() {
   await step(`${memories} memories, stored texts`, () => seedMemory(shape, runAll));
   await runAll(['drop schema seed_scale cascade']);
   await step('indexes of calls', () => attachMonths(shape, runAll));
-  await step('rollups of usage', () => fillRollups(pool));
+  await step('rollups and cells of usage', async () => {
+    const droppedOfUsage = await dropIndexes(pool, ['usage_rollups', 'usage_cells']);
+    await fillRollups(pool, connections);
+    for (const statements of toStatements(droppedOfUsage)) await runAll(statements);
+  });
   await step('indexes of memory', async () => {
     for (const statements of toStatements(dropped)) await runAll(statements);
   });

@@ -1,6 +1,7 @@
 /** Fills `calls` and `attempts`: a table per month, attached as a partition when it is full, so that its indexes are built once. */
 import { minIdAt } from '../../src/core/ids.ts';
 import { monthAt } from '../../src/core/time.ts';
+import { insertDays, insertHours } from '../../src/usage/cells/build.ts';
 import {
   callId,
   callMs,
@@ -37,15 +38,98 @@ export async function seedCalls(shape, keyIds, runAll) {
   }
 }
 
-/** Fills the rollups, in larger slices than a server that has calls to store. @param {import('pg').Pool} pool */
-export async function fillRollups(pool) {
-  await pool.query(`update usage_rollup_fill set filled_from = 'ffffffff-ffff-ffff-ffff-ffffffffffff'`);
-  for (let filled = 1; filled > 0; ) {
-    const { rows } = await pool.query('select fill_usage_rollups(500000) as filled');
-    filled = rows[0].filled;
-    await pool.query('select merge_usage_increments(array(select ctid from usage_increments))');
-    await pool.query('vacuum usage_increments');
-  }
+/**
+ * Fills rollups and cells from the call rows, a day per statement. The service adds calls one by one (triggers of migration 0033, `fill_usage_rollups`),
+ * which takes far longer; `test/scripts/seed-scale.test.ts` compares the two.
+ * @param {import('pg').Pool} pool @param {number} workers
+ */
+export async function fillRollups(pool, workers) {
+  const { rows } = await pool.query(`select distinct date_trunc('day', started_at, 'UTC') as day from calls order by day`);
+  const days = rows.map(({ day }) => day.getTime());
+  const months = [...new Set(days.map((day) => monthAt(day).start))];
+  const work = async () => {
+    const client = await pool.connect();
+    try {
+      await client.query('set enable_nestloop = off');
+      for (let day = days.shift(); day !== undefined; day = days.shift()) {
+        const ids = [minIdAt(day), minIdAt(day + dayMs)];
+        await client.query(`with quarters as (${insertRollups(quarters)} returning *) ${sumRollups('quarters', 'day')}`, ids);
+        await client.query(insertRollups(taskDays), ids);
+        for (const hours of insertHours('$1::boolean and'))
+          await client.query(`with hours as (${hours} returning *) ${insertDays('hours')}`, [true, ...ids]);
+      }
+    } finally {
+      client.release();
+    }
+  };
+  await Promise.all(Array.from({ length: workers }, work));
+  for (const month of months)
+    await pool.query(sumRollups(`usage_rollups where span = 'day' and start >= to_timestamp($1) and start < to_timestamp($2)`, 'month'), [
+      month / 1_000,
+      monthAt(month).end / 1_000,
+    ]);
+  await pool.query(`update usage_rollup_fill set filled_from = '00000000-0000-0000-0000-000000000000'`);
+  await pool.query(`update usage_cells_fill set filled_from = '-infinity'`);
+  await pool.query('truncate usage_increments, usage_outdated');
+}
+
+const dayMs = 86_400_000;
+const sums = [
+  ...['calls', 'vendor_calls', 'vendor_tokens', 'slots', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input'],
+  ...['tokens_cache_write', 'tokens_output', 'cache_hits', 'cache_lookups', 'failovers'],
+];
+const columns = `project_id, scope, span, start, name, key_prefix, ${sums.join(', ')}, durations, first_chunks`;
+
+const quarters = {
+  span: 'quarter',
+  start: `date_bin('15 minutes', started_at, '2000-01-01T00:00:00Z')`,
+  sets: [[], ['key_id', 'key_prefix'], ['source'], ['model']],
+  scope: `case when grouping(key_id) = 0 then 'key' when grouping(source) = 0 then 'source' when grouping(model) = 0 then 'model' else 'project' end`,
+  name: 'case when grouping(key_id) = 0 then key_id::text when grouping(source) = 0 then source when grouping(model) = 0 then model end',
+  prefix: 'case when grouping(key_id) = 0 then key_prefix end',
+};
+const taskDays = {
+  ...{
+    span: 'day',
+    start: `date_trunc('day', started_at, 'UTC')`,
+    sets: [['task_id']],
+    scope: `'task'`,
+    name: 'task_id',
+    prefix: 'null::text',
+  },
+};
+
+/** What the triggers of migration 0033 count, of the calls with ids from $1 to $2. @param {typeof quarters} spans */
+function insertRollups({ span, start, sets, scope, name, prefix }) {
+  const histogram = (/** @type {string} */ column, /** @type {string} */ condition) => {
+    const elements = `array_agg(usage_slot(${column}) + 1024) filter (where outcome = 'ok' ${condition})`;
+    return scope === `'task'`
+      ? 'null::bigint[]'
+      : `case when cardinality(${elements}) > 64 then usage_add_histograms(${elements}, null) else ${elements} end`;
+  };
+  const tokens = 'tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output';
+  return `
+    insert into usage_rollups (${columns})
+    select project_id, ${scope}, '${span}', start, ${name}, ${prefix},
+           count(*), count(*) filter (where vendor_called), coalesce(sum(${tokens}) filter (where vendor_called), 0),
+           count(*) filter (where vendor_called and takes_slot), count(*) filter (where outcome not in ('ok', 'client_left')),
+           count(*) filter (where cost_nanos is null), coalesce(sum(cost_nanos), 0), sum(tokens_input), sum(tokens_cached_input),
+           sum(tokens_cache_write + tokens_cache_write_1h), sum(tokens_output), count(*) filter (where cache = 'hit'), count(cache),
+           count(second.n), ${histogram('duration_ms', '')}, ${histogram('first_byte_ms', 'and stream and first_byte_ms is not null')}
+      from (select calls.*, ${start} as start from calls where id >= $1::uuid and id < $2::uuid) as c
+      left join (select call_id, n from attempts where n = 2 and call_id >= $1::uuid and call_id < $2::uuid) as second on second.call_id = c.id
+     group by grouping sets (${sets.map((set) => `(${['project_id', 'start', ...set].join(', ')})`).join(', ')})`;
+}
+
+/** Sums rollups by a longer span. @param {string} from @param {'day' | 'month'} span */
+function sumRollups(from, span) {
+  const merged = (/** @type {string} */ column) => `usage_add_histograms(usage_concat(${column}), null)`;
+  return `
+    insert into usage_rollups (${columns})
+    select project_id, scope, '${span}', date_trunc('${span}', start, 'UTC'), name, key_prefix, ${sums.map((sum) => `sum(${sum})`).join(', ')},
+           ${merged('durations')}, ${merged('first_chunks')}
+      from ${from}
+     group by project_id, scope, 4, name, key_prefix`;
 }
 
 /** Builds the indexes of each month, by attaching it. @param {Shape} shape @param {RunAll} runAll */

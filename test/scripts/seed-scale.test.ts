@@ -32,6 +32,19 @@ describePostgres('seed-scale', () => {
         expect(rows).toEqual([
           { calls: 5_000, unfiled: 0, memories: 2_000, share: '0.8', small: 500, texts: 48, hasIndexes: true, references: 3 },
         ]);
+        const { rows: cells } = await client.query(
+          `select distinct sum(calls)::integer as calls from usage_cells where scope <> 'provider' group by scope, span`,
+        );
+        expect(cells).toEqual([{ calls: 5_000 }]);
+        // As the service fills them.
+        const rollups = async () => (await client.query(selectRollups)).rows;
+        const seeded = await rollups();
+        await client.query('delete from usage_rollups');
+        await client.query(`update usage_rollup_fill set filled_from = 'ffffffff-ffff-ffff-ffff-ffffffffffff'`);
+        await client.query('select fill_usage_rollups(10000)');
+        await client.query('select merge_usage_increments(array(select ctid from usage_increments))');
+        expect(seeded.length).toBeGreaterThan(100);
+        expect(seeded).toEqual(await rollups());
       } finally {
         await client.end();
       }
@@ -42,3 +55,16 @@ describePostgres('seed-scale', () => {
       ]);
     }));
 });
+
+/** Without the order of the elements of histograms. */
+const selectRollups = `
+  select md5(string_agg(row::text, ' ' order by row::text)) as rows, project_id, scope, span, count(*)::integer as count
+    from (
+      select project_id, scope, span, start, name, key_prefix, calls, vendor_calls, vendor_tokens::bigint, slots, errors, unpriced, cost_nanos::bigint,
+             tokens_input::bigint, tokens_cached_input::bigint, tokens_cache_write::bigint, tokens_output::bigint, cache_hits, cache_lookups, failovers,
+             array(select element & 1023 from unnest(durations) as element group by 1 order by 1) as slots_of_durations,
+             (select sum(element >> 10) from unnest(durations) as element) as durations,
+             (select sum((element & 1023) * (element >> 10)) from unnest(first_chunks) as element) as first_chunks
+        from usage_rollups
+    ) as row
+   group by project_id, scope, span order by project_id, scope, span`;

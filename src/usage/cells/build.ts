@@ -79,7 +79,14 @@ async function buildDay(tx: Queries): Promise<boolean> {
       where project_id = $1::uuid and scope in (${callScopes}, 'provider') and span = 'day' and start = $2::timestamptz`,
     values,
   );
-  await tx.query(insertDays(`project_id = $1::uuid and scope in (${callScopes}, 'provider') and`, '$2'), values);
+  await tx.query(
+    insertDays(
+      `usage_cells
+        where project_id = $1::uuid and scope in (${callScopes}, 'provider') and span = 'hour'
+          and start >= $2::timestamptz and start < $2::timestamptz + interval '24 hours'`,
+    ),
+    values,
+  );
   return true;
 }
 
@@ -168,16 +175,15 @@ export function insertHours(condition: string): readonly string[] {
   ];
 }
 
-/** Sums the hours of a day; `start` is its parameter. */
-export function insertDays(condition: string, start: string): string {
+/** Sums hours by day. @param hours what follows `from`: cells of hours */
+export function insertDays(hours: string): string {
   const names = ['calls', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input', 'tokens_cache_write', 'tokens_output'];
   const counts = [...names, 'cache_hits', 'cache_lookups', 'failovers'];
   const merged = (column: string): string => `usage_add_histograms(usage_concat(${column}), null)`;
   return `
     insert into usage_cells (${columns})
-    select project_id, scope, 'day', ${start}::timestamptz, name, ${attributes.join(', ')}, ${counts.map((name) => `sum(${name})`).join(', ')},
-           ${merged('durations')}, ${merged('first_chunks')}
-      from usage_cells
-     where ${condition} span = 'hour' and start >= ${start}::timestamptz and start < ${start}::timestamptz + interval '24 hours'
-     group by project_id, scope, name, ${attributes.join(', ')}`;
+    select project_id, scope, 'day', date_trunc('day', start, 'UTC'), name, ${attributes.join(', ')},
+           ${counts.map((name) => `sum(${name})`).join(', ')}, ${merged('durations')}, ${merged('first_chunks')}
+      from ${hours}
+     group by project_id, scope, 4, name, ${attributes.join(', ')}`;
 }
