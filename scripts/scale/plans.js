@@ -45,6 +45,8 @@ export async function explainAll(client, statements) {
       await client.query('begin');
       for (const setting of settings) await client.query(setting);
       await client.query(`set local statement_timeout = '120s'`);
+      // As the service does (src/db/pool.ts).
+      await client.query('set local jit = off');
       const { rows } = await client.query(`explain (analyze, buffers, format json) ${sql}`, values);
       const plan = { text: text.slice(0, 300), ...summarize(rows[0]['QUERY PLAN'][0]) };
       plans.push(plan);

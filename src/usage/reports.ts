@@ -114,14 +114,15 @@ const tasksOfMonth = `from usage_rollups where project_id = $1::uuid and scope =
 const newTasks = `from usage_increments
      where project_id = $1::uuid and scope = 'task' and start >= $2::timestamptz and start < $3::timestamptz and name is not null`;
 
-/** The most expensive tasks, and those that have changed since they were merged. */
+/** The most expensive tasks, and those that have changed since they were merged: as many of the former may have become cheaper. */
 const selectTasks = `
-  with largest as (
-    select name, ${usageColumns} ${tasksOfMonth} and name is not null order by cost_nanos desc limit ${maxGroups}
-  ), changed as (
+  with changed as materialized (
     select name ${newTasks}
     union
     select task_id ${unfilledTasks} and task_id is not null
+  ), largest as (
+    select name, ${usageColumns} ${tasksOfMonth} and name is not null order by cost_nanos desc
+     limit ${maxGroups} + (select count(*) from changed)
   )
   select name, ${usageSums}
     from (

@@ -4,6 +4,7 @@ import type { CallMetadata, SettledCall } from '../../src/core/call.ts';
 import type { Database } from '../../src/db/database.ts';
 import { listCalls } from '../../src/usage/call-rows.ts';
 import { createUsageReports } from '../../src/usage/reports.ts';
+import { maintainRollups } from '../../src/usage/rollups/upkeep.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { type CallChanges, clockAt, factsOf, noon, settledCall } from '../journal/calls.ts';
@@ -254,6 +255,11 @@ describeDatabases('usage of a project', (database) => {
     expect(usage.by_task).toHaveLength(1_000);
     expect(usage.by_task[0]).toMatchObject({ task_id: 't-1009' });
     expect(usage.by_source).toMatchObject([{ calls: 1_010 }]);
+    // One that became cheaper since it was merged gives way to the next.
+    while (!(await maintainRollups(database())));
+    await database().query('update calls set cost_nanos = 0 where project_id = $1::uuid and task_id = $2::text', [projectId, 't-500']);
+    const corrected = (await usageOf(projectId)).by_task.map(({ task_id }) => task_id);
+    expect([corrected.length, corrected.includes('t-500'), corrected.includes('t-9')]).toEqual([1_000, false, true]);
   });
 });
 

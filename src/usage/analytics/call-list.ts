@@ -5,7 +5,7 @@ import type { Queries } from '../../db/database.ts';
 import { findMatchingPeriods } from '../cells/matching-periods.ts';
 import { type CallSelection, createParameters, whereFilter } from './call-filter.ts';
 import type { Period } from './range.ts';
-import { assertRowsAtMost } from './rollup-figures.ts';
+import { assertRowsAtMost } from './row-limit.ts';
 
 export interface CallSummary {
   readonly id: string;
@@ -64,7 +64,7 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
       if (rows.length >= wanted) break;
     }
   } else {
-    if (!isIndexed && maxRows !== undefined) await assertRowsAtMost(queries, selection, maxRows);
+    if (!isIndexed && maxRows !== undefined) await assertRowsAtMost(queries, { ...selection, periods: [range] }, maxRows);
     rows.push(...(await readPeriods(queries, selection, [range], before, wanted)));
   }
   const calls = rows.slice(0, limit);

@@ -35,4 +35,4 @@ export interface FiguresRequest extends CallSelection {
   readonly maxRows?: number;
 }
 
-export type TopRequest = CallSelection & Pick<FiguresRequest, 'top' | 'rank' | 'costly'>;
+export type TopRequest = CallSelection & Pick<FiguresRequest, 'top' | 'rank' | 'costly' | 'maxRows'>;

@@ -14,7 +14,8 @@ import { createParameters, isErrorSql, type Parameters, whereCalls } from './cal
 import { type Figures, type FiguresRow, figuresSql, noFigures, type RowSource, toFigures } from './figures.ts';
 import { type FiguresRequest, type Group, groupColumns, type Rank, type TopRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
-import { assertRowsAtMost, needsRows, type PlacedRow, readRollupRows, readRollupTop } from './rollup-figures.ts';
+import { needsRows, type PlacedRow, readRollupRows, readRollupTop } from './rollup-figures.ts';
+import { assertRowsAtMost } from './row-limit.ts';
 
 export interface GroupFigures {
   /** `others`: all groups after the top ones. Null: calls without a value. */
@@ -50,7 +51,8 @@ export async function readFigures(queries: Queries, request: FiguresRequest): Pr
   const starts = unit === null ? [] : splitRange(unit, zone, { from, to }, maxUnits);
   if (starts === null)
     throw gatewayError('bad_request', { message: `range: has more than ${maxUnits} units of a ${unit}; choose a larger unit` });
-  if (request.maxRows !== undefined && needsRows(request)) await assertRowsAtMost(queries, request, request.maxRows);
+  if (request.maxRows !== undefined && needsRows(request))
+    await assertRowsAtMost(queries, { ...request, periods: [request] }, request.maxRows);
   const names = group === null ? [] : (await readTop(queries, { ...request, costly: [] }, group)).map(({ name }) => name);
   const rows = (await readRollupRows(queries, request, starts, names)) ?? (await readRows(queries, request, starts, names));
 

@@ -14,7 +14,7 @@ import type { FiguresRow } from './figures.ts';
 import type { FiguresRequest, Group, Rank, TopRequest } from './figures-request.ts';
 import { percentileOf, type SlotRow, toPercentiles } from './percentiles.ts';
 import type { Period } from './range.ts';
-import { TooManyCalls } from './row-limit.ts';
+import { assertRowsAtMost, countCalls, maxUncoveredMs } from './row-limit.ts';
 
 /** `unit` and `place` are null in the sums over all units and all groups. */
 export type PlacedRow = FiguresRow & { readonly unit: number | null; readonly place: number | null };
@@ -25,7 +25,7 @@ const exactCalls = 10_000;
 
 const attributes = ['model', 'source', 'key', 'task'] as const satisfies readonly (Group & Scope)[];
 
-type Selection = Pick<FiguresRequest, 'projectId' | 'filter' | 'from' | 'to'>;
+type Selection = Pick<FiguresRequest, 'projectId' | 'filter' | 'from' | 'to' | 'maxRows'>;
 
 /** SQL of rows that add up to the calls of adjacent periods, with a time `at` and the group of each. */
 interface Sums {
@@ -64,7 +64,11 @@ async function findSums(
   }
   const scope = cellScopeOf(filter, group);
   if (scope === null) return null;
-  const request = { projectId, scope, filter, group, cover: await coverByCells(queries, projectId, periods) };
+  const cover = await coverByCells(queries, projectId, periods);
+  const uncovered = cover.edges.reduce((sum, edge) => sum + edge.to - edge.from, 0);
+  if (selection.maxRows !== undefined && uncovered > maxUncoveredMs)
+    await assertRowsAtMost(queries, { projectId, filter: {}, periods: cover.edges }, selection.maxRows);
+  const request = { projectId, scope, filter, group, cover };
   return {
     label: 'part.name',
     parts: (wanted, parameters) => selectCells(request, wanted, parameters),
@@ -126,7 +130,8 @@ export async function readRollupRows(
   if (sums === null) return null;
   const histograms = (['latency', 'firstChunk'] as const).filter((name) => costly.includes(name));
   const { histogram } = sums;
-  if (histograms.length > 0 && (histogram === null || (await countCalls(queries, request)) <= exactCalls)) return null;
+  if (histograms.length > 0 && (histogram === null || (await countCalls(queries, { ...request, periods: [request] })) <= exactCalls))
+    return null;
   const dimensions = [...(starts.length === 0 ? [] : ['unit']), ...(group === null ? [] : ['place'])];
   const placed = (select: (parameters: Parameters) => string): { text: string; parameters: Parameters } => {
     const parameters = createParameters();
@@ -232,28 +237,4 @@ export function needsRows(request: FiguresRequest): boolean {
   const scope = rollupScopeOf(request, group);
   if (scope === 'task') return costly.some((name) => name !== 'failovers');
   return scope === null && cellScopeOf(filter, group) === null;
-}
-
-/** Throws `TooManyCalls`. */
-export async function assertRowsAtMost(queries: Queries, selection: Selection, maxRows: number): Promise<void> {
-  const calls = await countCalls(queries, selection);
-  if (calls > maxRows) throw new TooManyCalls(calls);
-}
-
-/** The calls of a period, of its application or of its task: what an index has, and so is read, of calls that match filters. */
-async function countCalls(queries: Queries, { projectId, filter = {}, from, to }: Selection): Promise<number> {
-  const counts = await Promise.all(
-    (['project', 'source', 'task'] as const).map(async (scope) => {
-      const value = scope === 'project' ? undefined : filter[scope];
-      if (scope !== 'project' && value === undefined) return Number.POSITIVE_INFINITY;
-      const parameters = createParameters();
-      const request = { projectId, scope, periods: [{ from, to }], ...(value !== undefined && { names: [fromFilterValue(value)] }) };
-      const [row] = await queries.query<{ calls: number | null }>(
-        `select sum(calls)::bigint as calls from (${selectParts(request, ['calls'], parameters)}) as part`,
-        parameters.values,
-      );
-      return row?.calls ?? 0;
-    }),
-  );
-  return Math.min(...counts);
 }

@@ -1,7 +1,15 @@
 /** How many call rows a page reads for figures that neither rollups nor cells have. */
 
+import type { Queries } from '../../db/database.ts';
+import { selectParts } from '../rollups/parts.ts';
+import { createParameters, fromFilterValue } from './call-filter.ts';
+import type { FiguresRequest } from './figures-request.ts';
+import type { Period } from './range.ts';
+
 /** Takes about 0.1 s. */
 export const maxPageRows = 50_000;
+/** Call rows of a longer part of the range, which the cells do not have, are counted before they are read. */
+export const maxUncoveredMs = 6 * 3_600_000;
 
 /** More calls than the request allows would have to be read. */
 export class TooManyCalls extends Error {
@@ -12,4 +20,32 @@ export class TooManyCalls extends Error {
     super(`${calls} calls would have to be read`);
     this.calls = calls;
   }
+}
+
+interface CallRows extends Pick<FiguresRequest, 'projectId' | 'filter'> {
+  readonly periods: readonly Period[];
+}
+
+/** Throws `TooManyCalls`. */
+export async function assertRowsAtMost(queries: Queries, rows: CallRows, maxRows: number): Promise<void> {
+  const calls = await countCalls(queries, rows);
+  if (calls > maxRows) throw new TooManyCalls(calls);
+}
+
+/** The calls of periods, of their application or of their task: what an index has, and so is read, of calls that match filters. */
+export async function countCalls(queries: Queries, { projectId, filter = {}, periods }: CallRows): Promise<number> {
+  const counts = await Promise.all(
+    (['project', 'source', 'task'] as const).map(async (scope) => {
+      const value = scope === 'project' ? undefined : filter[scope];
+      if (scope !== 'project' && value === undefined) return Number.POSITIVE_INFINITY;
+      const parameters = createParameters();
+      const request = { projectId, scope, periods, ...(value !== undefined && { names: [fromFilterValue(value)] }) };
+      const [row] = await queries.query<{ calls: number | null }>(
+        `select sum(calls)::bigint as calls from (${selectParts(request, ['calls'], parameters)}) as part`,
+        parameters.values,
+      );
+      return row?.calls ?? 0;
+    }),
+  );
+  return Math.min(...counts);
 }

@@ -2,13 +2,12 @@
 import type { Queries } from '../../db/database.ts';
 import { type CallSelection, createParameters } from '../analytics/call-filter.ts';
 import type { Period } from '../analytics/range.ts';
+import { maxUncoveredMs } from '../analytics/row-limit.ts';
 import { cellFilterOf } from './cell-scope.ts';
 import { selectCells } from './cells.ts';
 import { type CellCover, coverByCells } from './cover.ts';
 
 const hourMs = 3_600_000;
-/** With more of the range than this without cells, they save nothing. */
-const maxUncoveredMs = 6 * hourMs;
 
 /**
  * Yields periods, the latest first. Those of one yield have at least `wanted` calls that match the filters of the cells, except the last ones.

@@ -76,6 +76,7 @@ const cellRequests: readonly Partial<FiguresRequest>[] = [
   { filter: { failover: 'yes', price: 'known' }, group: 'route', unit: 'day' },
   { filter: { cache: '-', result: 'ok', model: 'm/1' }, unit: 'hour' },
   { filter: { model: 'm/0' }, group: 'provider', unit: 'day', rank: 'tokens' },
+  { zone: 'Asia/Kathmandu', group: 'status', unit: 'day' },
 ];
 const cellFilters: readonly CallFilter[] = [
   { agent: 'a2' },
