@@ -193,11 +193,14 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
   };
 
   /** Makes a call. True when admitted, false when denied, null when the store was unavailable. */
-  const call = async (process: SimulatedProcess, bound: number, endsAtOnce = false): Promise<boolean | null> => {
+  const call = (process: SimulatedProcess, bound: number, endsAtOnce = false): Promise<boolean | null> =>
+    whileWaiting(process, () => begin(process, bound, endsAtOnce));
+
+  const whileWaiting = async <Result>(process: SimulatedProcess, work: () => Promise<Result>): Promise<Result> => {
     const waiting = { limits: process.limits, startedAt: process.clock.now() };
     process.waiting.add(waiting);
     try {
-      return await begin(process, bound, endsAtOnce);
+      return await work();
     } finally {
       // After this step, which is checked with its ceilings.
       world.after(0, null, () => process.waiting.delete(waiting));
@@ -363,7 +366,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
       const reservation = await Promise.resolve(admission.admit({ limits, startedAt, bounds: () => ({ costNanos: 1, tokens: 1 }) }));
       reservation.release();
     };
-    world.after(0, process, () => void work().catch(() => undefined));
+    world.after(0, process, () => void whileWaiting(process, work).catch(() => undefined));
     if (!isQuiet) world.after(4_000, process, () => stayActive(process));
   };
 

@@ -84,6 +84,8 @@ function mediaKind(path: string, body: Buffer, start: number): 'image' | 'audio'
   const head = body.toString('latin1', start, start + 256).replaceAll('\\/', '/');
   const url = /^data:[^,"]*;base64,/.exec(head);
   if (url === null && !/(?:data|result)$/.test(path)) return null;
+  // A file that is not declared as an image is read as text or pages, whatever its first bytes are.
+  if (path.endsWith('file_data') && !/^data:image\//i.test(head)) return 'document';
   return imageData.test(head.slice(url?.[0].length ?? 0)) ? 'image' : 'document';
 }
 

@@ -122,6 +122,8 @@ describe('media in the body', () => {
   test.each<[string, TextRoute, object]>([
     ['chat', 'chat', { type: 'file', file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${pdf}` } }],
     ['messages', 'messages', { type: 'document', source: source(pdf, 'application/pdf') }],
+    ['text that begins like an image', 'chat', { type: 'file', file: { file_data: `data:text/plain;base64,${png}` } }],
+    ['no declared type', 'chat', { type: 'file', file: { filename: 'a.txt', file_data: png } }],
   ])('a document of %s counts as its bytes, and as no more than the window of the model', (_what, route, part) => {
     expect(measure(route, said(part)).bound).toBeGreaterThan(pdf.length);
     const { bound, estimate } = measure(route, said(part), 200_000);
