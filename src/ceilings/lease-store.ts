@@ -72,6 +72,12 @@ export const quotaReturnChannel = 'gateway_limits';
 /** Statements of one project at a time that wait for locks, of the connections for admission: when its counters are locked, others have the rest. */
 const slotsPerProject = 2;
 
+/**
+ * A statement that waits for locked counters holds one of the connections for admission. It fails before statements that wait for a connection
+ * do (after two seconds), whatever the number of projects with locked counters. Of the transaction only, as poolers share connections.
+ */
+const limitLockWait = `select set_config('lock_timeout', '1500ms', true)`;
+
 export function createLeaseStore(database: Database): LeaseStore {
   const slots = createSlotsByKey(slotsPerProject);
   const acquire = async (request: AcquireRequest): Promise<LeaseGrant | null> => {
@@ -87,8 +93,8 @@ export function createLeaseStore(database: Database): LeaseStore {
     release: ({ projectId, process, counterId, generation }, amount) =>
       slots.run(projectId, async () => {
         await database.query(
-          `with counter as (
-             select id from limit_counters where id = $2::bigint for update
+          `with settings as materialized (${limitLockWait}), counter as (
+             select id from limit_counters, settings where id = $2::bigint for update of limit_counters
            ), released as (
              update limit_leases l set amount = l.amount - $3::bigint
                from counter where l.counter_id = counter.id and l.process = $1::uuid and l.generation = $4::bigint
@@ -101,7 +107,7 @@ export function createLeaseStore(database: Database): LeaseStore {
     reconcile: ({ projectId, process, counterId, generation }, held, debited) =>
       slots.run(projectId, () =>
         database.transaction(async (tx) => {
-          await tx.query('select 1 from limit_counters where id = $1::bigint for update', [counterId]);
+          await lockCounter(tx, counterId);
           const rows = await tx.query(
             `with before as (
                select greatest(0, amount - ($3::bigint - debited + $5::bigint)) as excess
@@ -120,7 +126,7 @@ export function createLeaseStore(database: Database): LeaseStore {
     remove: ({ projectId, process, counterId, generation }) =>
       slots.run(projectId, () =>
         database.transaction(async (tx) => {
-          await tx.query('select 1 from limit_counters where id = $1::bigint for update', [counterId]);
+          await lockCounter(tx, counterId);
           await tx.query(
             `with deleted as (
                delete from limit_leases where counter_id = $1::bigint and process = $2::uuid and generation = $3::bigint returning amount
@@ -146,8 +152,8 @@ export function createLeaseStore(database: Database): LeaseStore {
     requestReturn: ({ projectId, process, counterId }) =>
       slots.run(projectId, async () => {
         await database.query(
-          `with requested as (
-             update limit_counters set return_requested_at = now(), return_requested_by = $1::uuid where id = $2::bigint
+          `with settings as materialized (${limitLockWait}), requested as (
+             update limit_counters set return_requested_at = now(), return_requested_by = $1::uuid from settings where id = $2::bigint
            )
            select pg_notify($3::text, $4::text)`,
           [process, counterId, quotaReturnChannel, `${process} ${counterId}`],
@@ -169,6 +175,13 @@ export function createLeaseStore(database: Database): LeaseStore {
           group by l.process order by l.process`,
       ),
   };
+}
+
+async function lockCounter(tx: Queries, counterId: number): Promise<void> {
+  await tx.query(
+    `with settings as materialized (${limitLockWait}) select 1 from limit_counters, settings where id = $1::bigint for update of limit_counters`,
+    [counterId],
+  );
 }
 
 /** Deletes all leases of a process in the transaction `tx` and returns their number. */
@@ -199,12 +212,12 @@ async function acquireExisting(queries: Queries, request: AcquireRequest): Promi
 
 /** Reads the counter and the lease with `for update`, so that they are current after a wait for the locks. */
 const acquireLease = `
-  with counter as (
+  with settings as materialized (${limitLockWait}), counter as (
     select id, leased, $8::bigint - settled - leased as remaining
-      from limit_counters
+      from limit_counters, settings
      where project_id = $1::uuid and holder = $2::text and holder_id = $3::text and ceiling = $4::text
        and window_kind = $5::text and window_start = $6::timestamptz
-       for update
+       for update of limit_counters
   ), lease as (
     select l.amount, l.generation from limit_leases l join counter on l.counter_id = counter.id where l.process = $7::uuid for update of l
   ), state as (
@@ -237,6 +250,7 @@ const acquireLease = `
 async function createCounter(database: Database, counter: CounterKey): Promise<void> {
   const { projectId, scopeId, scope, start, end } = counter;
   await database.transaction(async (tx) => {
+    await tx.query(limitLockWait);
     await lockCounterCreation(tx, projectId, 'exclusive');
     await tx.query(
       `insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, window_end, settled)

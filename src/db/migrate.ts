@@ -105,7 +105,8 @@ interface AppliedRow {
 async function applyNext(database: Database, tx: Queries, migrations: readonly Migration[]): Promise<'applied' | 'done' | 'locked'> {
   // Polled: a statement that waits for the lock would run into the statement timeout while another process builds a large index.
   if (!(await tryLockGlobal(tx, 'migrate'))) return 'locked';
-  await tx.query('set local statement_timeout = 0');
+  // This transaction is idle while indexes are built.
+  await tx.query('set local statement_timeout = 0; set local idle_in_transaction_session_timeout = 0');
   await tx.query(
     `create table if not exists schema_migrations (
        version integer primary key,

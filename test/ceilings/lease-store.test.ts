@@ -101,6 +101,27 @@ describeDatabases('counters and leases', (database) => {
     expect((await countersIn(database(), locked)).map(({ leased }) => leased).toSorted()).toEqual([0, 0, 0, 0, 5]);
   });
 
+  test('locked counters of many projects leave connections for others', async () => {
+    const separate = database().separate?.({ maxConnections: 4, statementTimeoutMs: 5_000 });
+    if (!separate) return;
+    const leases = createLeaseStore(separate);
+    const acquire = (projectId: string, scopeId = projectId) =>
+      leases.acquire({
+        ...{ process: randomUUID(), generation: 1, isLeaseExpected: false, takesRemainder: false },
+        ...{ limit: 10, need: 5, demand: 5, defaultGrant: 5 },
+        counter: { projectId, scope: 'key', scopeId, ceiling: 'calls', window: 'month', start: noon, end: noon + 1_000 },
+      });
+    const locked = Array.from({ length: 4 }, () => randomUUID());
+    for (const projectId of locked) await acquire(projectId);
+    const refused = await database().transaction(async (tx) => {
+      await tx.query('select 1 from limit_counters where project_id = any($1::uuid[]) for update', [locked]);
+      const waiting = Promise.allSettled(locked.map((projectId) => acquire(projectId)));
+      expect(await acquire(randomUUID())).toMatchObject({ granted: 5 });
+      return waiting;
+    });
+    expect((await refused).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected', 'rejected']);
+  });
+
   test('a call that is never stored does not count', async () => {
     const limits = limitsOf({ calls: 1 });
     const { admission, admit, settle, journal } = await start();

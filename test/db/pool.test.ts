@@ -84,6 +84,24 @@ describePostgres('on an unreliable network', () => {
       await database.close();
     }));
 
+  test('a process that disappears in the middle of a transaction does not keep its locks', () =>
+    withProxy(async ({ database, direct, proxy }) => {
+      await direct.query('create table locked (id integer)');
+      await direct.query('insert into locked values (1)');
+      const mine = database.separate?.({ maxConnections: 1, statementTimeoutMs: 200 });
+      let isFree = false;
+      const gone = mine?.transaction(async (tx) => {
+        await tx.query('select id from locked for update');
+        proxy.set({ silent: true });
+        await direct.query('select id from locked for update');
+        isFree = true;
+        await proxy.sever();
+        await tx.query('select 1');
+      });
+      await expect(gone).rejects.toThrow();
+      expect(isFree).toBe(true);
+    }));
+
   test('after connections were reset, the next query gets a new one', () =>
     withProxy(async ({ database, proxy }) => {
       await Promise.all([database.query('select 1'), database.query('select 1')]);
