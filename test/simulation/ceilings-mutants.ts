@@ -15,7 +15,7 @@ export const ceilingsMutants: readonly Mutant[] = [
     replacement: 'held',
     seeds: 268,
   },
-  { name: 'double return', file: local, passage: 'leased -= amount;\n      return amount;', replacement: 'return amount;', seeds: 1 },
+  { name: 'double return', file: local, passage: 'leased -= amount;\n      return amount;', replacement: 'return amount;', seeds: 2 },
   {
     name: 'settling without a check of the generation',
     file: quota,
@@ -42,7 +42,7 @@ export const ceilingsMutants: readonly Mutant[] = [
     file: store,
     passage: 'return counter && lease?.generation === generation ?',
     replacement: 'return counter && lease ?',
-    seeds: 9,
+    seeds: 5,
   },
   {
     name: 'a revoked lease is not noticed',
@@ -51,14 +51,14 @@ export const ceilingsMutants: readonly Mutant[] = [
     replacement: 'isLeaseExpected = false',
     seeds: 191,
   },
-  { name: 'settled usage is free again before it is stored', file: local, passage: 'pending += amount;', replacement: '', seeds: 1 },
-  { name: 'stored usage stays in the lease', file: local, passage: 'leased -= debit.amount;', replacement: '', seeds: 1 },
+  { name: 'settled usage is free again before it is stored', file: local, passage: 'pending += amount;', replacement: '', seeds: 2 },
+  { name: 'stored usage stays in the lease', file: local, passage: 'leased -= debit.amount;', replacement: '', seeds: 2 },
   {
     name: 'quota of a higher ceiling is granted under a lower one',
     file: quota,
     passage: 'if (next < limit) markTooLarge();',
     replacement: '',
-    seeds: 95,
+    seeds: 159,
   },
   {
     name: 'the first lease is forgotten when its response is lost',
@@ -79,7 +79,7 @@ export const ceilingsMutants: readonly Mutant[] = [
     file: quota,
     passage: 'policy.contend();\n      onQuotaChanged();',
     replacement: '',
-    seeds: 10,
+    seeds: 5,
   },
   {
     name: 'a call is counted twice',

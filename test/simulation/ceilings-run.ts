@@ -309,14 +309,14 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     world.after(durationMs, null, () => {
       process.isCutOff = false;
       const heartbeatMs = random.pick([0, 100, 5_000]);
-      world.after(heartbeatMs, null, () => {
-        incidents -= 1;
-      });
       world.after(heartbeatMs, process, () => {
         note(`${process.name} reconnects`);
         process.admission.verifyLeases();
         observer.verified(process);
-        void call(process, 1);
+        void call(process, 1, true);
+      });
+      world.after(heartbeatMs, null, () => {
+        incidents -= 1;
       });
     });
   };
