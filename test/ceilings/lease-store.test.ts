@@ -102,7 +102,7 @@ describeDatabases('counters and leases', (database) => {
   });
 
   test('locked counters of many projects leave connections for others', async () => {
-    const separate = database().separate?.({ maxConnections: 4, statementTimeoutMs: 5_000 });
+    const separate = database().separate?.({ name: 'admission', maxConnections: 4, statementTimeoutMs: 5_000 });
     if (!separate) return;
     const leases = createLeaseStore(separate);
     const acquire = (projectId: string, scopeId = projectId) =>

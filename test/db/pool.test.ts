@@ -88,7 +88,7 @@ describePostgres('on an unreliable network', () => {
     withProxy(async ({ database, direct, proxy }) => {
       await direct.query('create table locked (id integer)');
       await direct.query('insert into locked values (1)');
-      const mine = database.separate?.({ maxConnections: 1, statementTimeoutMs: 200 });
+      const mine = database.separate?.({ name: 'admission', maxConnections: 1, statementTimeoutMs: 200 });
       let isFree = false;
       const gone = mine?.transaction(async (tx) => {
         await tx.query('select id from locked for update');
