@@ -3,13 +3,12 @@
  *
  * Exits with 0 after an orderly stop and with 1 after an error; each error is one plain line on standard error.
  */
-import { readFileSync } from 'node:fs';
 import type { ParseArgsConfig } from 'node:util';
 import { ConfigError } from './config/config.ts';
 import { parseOptions } from './config/parse-options.ts';
 import { errorCode, errorMessage } from './core/error-messages.ts';
-import { asObject, parseJson } from './core/json/narrow.ts';
 import { untilAborted } from './core/time-limit.ts';
+import { readVersion } from './core/version.ts';
 import type { ServiceHost } from './service/service-host.ts';
 import { StartError } from './service/start-error.ts';
 
@@ -71,7 +70,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         write(await usage());
         return 0;
       case '--version':
-        write(`${version()}\n`);
+        write(`${readVersion()}\n`);
         return 0;
       default:
         if ((await import('./cli/help.ts')).isCommandGroup(command)) {
@@ -196,9 +195,4 @@ async function runDemoVendor(args: string[]): Promise<void> {
   write(`The demo vendor listens at ${vendor.url}\n`);
   await untilAborted(stopping);
   await vendor.close();
-}
-
-function version(): string {
-  const manifest = asObject(parseJson(readFileSync(new URL('../package.json', import.meta.url), 'utf8')));
-  return String(manifest.version ?? 'unknown');
 }

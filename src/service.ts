@@ -16,6 +16,7 @@ import { ConfigError } from './config/config.ts';
 import { type ConfigSource, loadConfig, readConfigSource } from './config/load.ts';
 import { errorCode, errorSummary } from './core/error-messages.ts';
 import { untilAborted, withTimeout } from './core/time-limit.ts';
+import { readVersion } from './core/version.ts';
 import type { Logger } from './observability/logger.ts';
 import { createLogger } from './observability/logger.ts';
 import { renderFamilies } from './observability/metrics/families.ts';
@@ -135,7 +136,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   };
   (clusterWorker?.onReload ?? host.onReload)(() => void tryReload(reload, logger));
   if (clusterWorker) clusterWorker.reportListening(url);
-  else logger.info({ url, role }, 'listening');
+  else logger.info({ url, role, version: readVersion() }, 'listening');
   return { app, watching: schema?.wait(host.stopping) ?? Promise.resolve() };
 }
 

@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode, errorMessage, errorSummary } from '../core/error-messages.ts';
+import { readVersion } from '../core/version.ts';
 import { buildIndexes, type IndexDefinition, parseIndexes } from './concurrent-indexes.ts';
 import type { Database, Queries } from './database.ts';
 import { tryLockGlobal } from './locks.ts';
@@ -99,6 +100,8 @@ interface AppliedRow {
   readonly name: string;
   readonly checksum: string;
   readonly oldestServer: number;
+  /** The release that applied it. Null for migrations of before this was recorded. */
+  readonly release: string | null;
 }
 
 /** Applies the next missing migration, in one transaction unless it builds indexes concurrently; returns why when it applied none. */
@@ -131,28 +134,32 @@ async function applyNext(database: Database, tx: Queries, migrations: readonly M
   } catch (cause) {
     throw new SchemaError(`migration ${next.name} failed: ${errorMessage(cause)}`, { cause });
   }
+  // Fills the columns that the table has at this migration.
   await tx.query(
-    `insert into schema_migrations (version, name, checksum, oldest_server)
-     values ($1::integer, $2::text, $3::text, $4::integer)`,
-    [next.version, next.name, next.checksum, next.oldestServer],
+    `insert into schema_migrations
+     select * from jsonb_populate_record(null::schema_migrations, jsonb_build_object(
+       'version', $1::integer, 'name', $2::text, 'checksum', $3::text, 'oldest_server', $4::integer, 'release', $5::text, 'applied_at', now()))`,
+    [next.version, next.name, next.checksum, next.oldestServer, readVersion()],
   );
   return 'applied';
 }
 
 async function readApplied(queries: Queries): Promise<AppliedRow[]> {
   return queries.query<AppliedRow>(
-    `select version, name, checksum, oldest_server as "oldestServer" from schema_migrations order by version`,
+    `select version, name, checksum, oldest_server as "oldestServer", to_jsonb(schema_migrations) ->> 'release' as release
+       from schema_migrations order by version`,
   );
 }
 
 function rejectUnsupportedSchema(rows: readonly AppliedRow[], migrations: readonly Migration[]): void {
   const version = migrations.at(-1)?.version ?? 0;
   const oldestSupported = Math.max(0, ...rows.map((row) => row.oldestServer));
-  if (version < oldestSupported) {
-    throw new SchemaError(
-      `the database needs a server of schema ${oldestSupported} or newer, this one has ${version}; install a newer gateway`,
-    );
-  }
+  if (version >= oldestSupported) return;
+  // The release that applied the migration of that number is new enough, and so is everything after it.
+  const needed = rows.find((row) => row.version >= oldestSupported)?.release ?? rows.findLast((row) => row.release !== null)?.release;
+  throw new SchemaError(
+    `the database needs ${needed ? `gateway ${needed}, ` : ''}schema ${oldestSupported} or newer; this is gateway ${readVersion()}, schema ${version}: install a newer gateway, or restore the backup of before the upgrade`,
+  );
 }
 
 function rejectEditedMigration(rows: readonly AppliedRow[], migrations: readonly Migration[]): void {

@@ -76,7 +76,7 @@ export const logFields = {
   lastLogLine: 'last log line of the Temporal development server',
   cacheDir: 'cache directory',
   source: 'where a program comes from',
-  version: 'version of a program',
+  version: 'release of the gateway, or version of a program',
   seconds: 'duration in seconds',
   ms: 'duration in milliseconds',
   fields: 'the fields of a line that are not JSON, as text',

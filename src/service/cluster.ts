@@ -23,6 +23,7 @@ import { ConfigError } from '../config/config.ts';
 import { type ConfigSource, loadConfig, readConfigSource } from '../config/load.ts';
 import { backoffMs } from '../core/backoff.ts';
 import { pause, untilAborted } from '../core/time-limit.ts';
+import { readVersion } from '../core/version.ts';
 import type { LogOutput } from '../observability/log-output.ts';
 import { createLogger, standardOutput } from '../observability/logger.ts';
 import { type ConfigFileSnapshot, type ParentMessage, type WorkerMessage, workerMessage } from './cluster-messages.ts';
@@ -148,7 +149,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     if (address === '') throw new StartError((await first.exited).reason);
     const others = await Promise.all(Array.from({ length: count - 1 }, (_, index) => startInSlot(index + 2)));
     if (host.stopping.aborted) return;
-    logger.info({ url: address, role, processes: count }, 'listening');
+    logger.info({ url: address, role, version: readVersion(), processes: count }, 'listening');
     host.onReload(() => void reload());
     const supervised = [first, ...others].map((apiProcess, index) => superviseSlot(index + 1, apiProcess));
     await Promise.race([Promise.all(supervised), untilAborted(host.stopping)]);

@@ -1,0 +1,236 @@
+/** The upgrade of a running service from the release before, the way back, a schema that a release does not support, and a backup under load. */
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import type { Database } from '../../src/db/database.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
+import { createCallLoad } from '../support/call-load.ts';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import { createProcesses, type GatewayProcess, root } from '../support/gateway-process.ts';
+import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { ensurePostgres } from '../support/postgres-install.ts';
+import { extractPreviousRelease, previousRelease, type ReleaseSource, readPreviousRelease } from '../support/previous-release.ts';
+import { run } from '../support/run.ts';
+
+const callLimit = 40;
+
+interface Backup {
+  /** Keys: without a limit that matters, and with `callLimit`. */
+  readonly plain: string;
+  readonly limited: string;
+  /** Ids of calls that were answered before the backup began. */
+  readonly before: readonly string[];
+  /** How many calls of the limited key were admitted before it. */
+  readonly admitted: number;
+}
+
+type Service = GatewayProcess & { readonly dataDir: string };
+
+describePostgres('an upgrade under load', () => {
+  const processes = createProcesses();
+  const cleanups: (() => Promise<unknown>)[] = [];
+  let databaseUrl = '';
+  let database: Database;
+  let vendor: DemoVendor;
+  let release: ReleaseSource;
+  let backup: Backup | null = null;
+  let backupFolder = '';
+  let postgresBin = '';
+
+  beforeAll(async () => {
+    release = await extractPreviousRelease();
+    cleanups.push(release.remove);
+    backupFolder = await mkdtemp(join(tmpdir(), 'gateway-backup-'));
+    cleanups.push(() => rm(backupFolder, { recursive: true }));
+    postgresBin = await ensurePostgres().catch(() => '');
+    vendor = await createDemoVendor();
+    cleanups.push(vendor.close);
+    const shared = await createTestDatabase('empty');
+    cleanups.push(shared.drop);
+    databaseUrl = shared.url;
+    database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 2 });
+    cleanups.push(database.close, processes.stopAll);
+  });
+  afterAll(async () => {
+    for (const cleanup of cleanups.reverse()) await cleanup();
+  });
+
+  const start = async (command: string, version: 'previous' | 'this', at: { home?: string; url?: string } = {}): Promise<Service> => {
+    const home = at.home ?? (await processes.home('empty'));
+    await writeFile(
+      join(home, 'gateway.yaml'),
+      `providers: { one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat } }\nmodels: { one/echo: { input: 1, output: 1 } }\n`,
+    );
+    const env = { DATABASE_URL: at.url ?? databaseUrl, ...(version === 'previous' && release.env) };
+    const gateway = await processes.start(command, { home, env, ...(version === 'previous' && { program: release.program(command) }) });
+    return Object.assign(gateway, { dataDir: join(home, 'data') });
+  };
+
+  /** Runs the commands that docs/operating.md has after the anchor, in a shell in which `gateway` is this clone's. */
+  const runCommandsOf = async (anchor: string, env: Record<string, string>): Promise<void> => {
+    const page = await readFile(join(root, 'docs', 'operating.md'), 'utf8');
+    const commands = new RegExp(`<a id="${anchor}"></a>\\n\\n\`\`\`sh\\n(.*?)\`\`\``, 's').exec(page)?.[1] ?? '';
+    expect(commands).not.toBe('');
+    const gateway = `gateway() { '${process.execPath}' '${join(root, 'src', 'main.ts')}' "$@"; }\n`;
+    const path = [postgresBin, process.env.PATH].filter(Boolean).join(delimiter);
+    await run('bash', ['-euc', gateway + commands], { cwd: backupFolder, env: { ...env, PATH: path, GATEWAY_TEMPORAL: 'off' } });
+  };
+
+  /** Backs up while calls run. The calls of the last moment are in the journal alone, since nothing can be stored meanwhile. */
+  const backUp = async (gateway: Service, { answered, ...given }: Omit<Backup, 'before'> & { answered(): readonly string[] }) =>
+    database.transaction(async (tx): Promise<Backup> => {
+      await tx.query('lock table calls in exclusive mode');
+      const [row] = await tx.query<{ stored: number }>('select count(*)::integer as stored from calls');
+      await eventually(async () => expect(answered().length).toBeGreaterThan((row?.stored ?? 0) + 20));
+      const before = [...answered()];
+      await runCommandsOf('back-up', { DATABASE_URL: databaseUrl, GATEWAY_DATA_DIR: gateway.dataDir });
+      return { ...given, before };
+    });
+
+  it('the new schema, the new processes and the way back lose no call and keep ceilings exact', async () => {
+    const setup = await start('migrate', 'previous');
+    expect([await setup.exited, setup.stderr()]).toEqual([0, '']);
+    const oldSchema = await schemaOf(database);
+    const old = await start('serve', 'previous');
+    await old.admin('PUT', '/provision/teams/acme', { cache: { enabled: false } });
+    const issue = async (ceilings: object): Promise<string> =>
+      (await jsonOf<{ key: string }>(old.admin('POST', '/provision/teams/acme/keys', { name: 'load', ceilings }))).key;
+    const [plain, limited] = [await issue({ calls: 1_000_000, cost: 1_000 }), await issue({ calls: callLimit })];
+    const load = createCallLoad(plain, [old]);
+    const statuses: number[] = [];
+    const spend = async (count: number, gateways: readonly GatewayProcess[]): Promise<void> => {
+      statuses.push(...(await spendOf(limited, count, gateways)));
+    };
+    try {
+      await load.untilSent(20);
+      await spend(10, [old]);
+
+      const { applied } = await migrate(database);
+      expect(applied).toBe((await schemaOf(database)) - oldSchema);
+      await load.untilSent(20);
+      await spend(5, [old]);
+
+      const young = await start('serve', 'this');
+      expect(young.logs()).toContainEqual(expect.objectContaining({ msg: 'listening', version: expect.stringMatching(/^\d+\.\d+\.\d+/) }));
+      load.use([old, young]);
+      await load.untilSent(40);
+      await spend(10, [old, young]);
+      await load.use([young]);
+      expect(await old.end('SIGTERM')).toBe(0);
+      await load.untilSent(20);
+      backup = await backUp(young, { plain, limited, answered: load.ids, admitted: statuses.filter((status) => status === 200).length });
+
+      const back = await start('serve', 'previous');
+      await load.use([young, back]);
+      await load.untilSent(40);
+      await spend(callLimit, [young, back]);
+      await load.use([back]);
+      expect(await young.end('SIGTERM')).toBe(0);
+      await load.untilSent(20);
+      await spend(5, [back]);
+      await load.stop();
+
+      expect(load.failures()).toEqual([]);
+      expect(statuses.filter((status) => status === 200)).toHaveLength(callLimit);
+      expect(new Set(statuses)).toEqual(new Set([200, 429]));
+      const usage = await jsonOf<{ by_model: { calls: number }[] }>(back.admin('GET', '/provision/teams/acme/usage'));
+      expect(usage.by_model).toEqual([expect.objectContaining({ calls: load.ids().length + callLimit })]);
+      expect(await back.end('SIGTERM')).toBe(0);
+    } finally {
+      await load.stop();
+    }
+    const rows = await database.query<{ id: string; outcome: string }>(
+      `select id::text as id, outcome from calls where key_prefix = $1::text`,
+      [plain.split('-')[2]],
+    );
+    expect(rows.map(({ id }) => id).toSorted()).toEqual(load.ids().toSorted());
+    expect(new Set(rows.map(({ outcome }) => outcome))).toEqual(new Set(['ok']));
+    const counters = await database.query(
+      `select settled::integer as settled, leased::integer as leased from limit_counters where ceiling = 'calls' order by settled`,
+    );
+    expect(counters).toEqual([callLimit, load.ids().length].map((settled) => ({ settled, leased: 0 })));
+    expect(await database.query('select * from limit_leases')).toEqual([]);
+  });
+
+  it('a backup of the running service, restored into an empty database and data directory, has every call and exact ceilings', async () => {
+    if (!backup) throw new Error('there is no backup');
+    const { plain, limited, before, admitted } = backup;
+    const shared = await createTestDatabase('empty');
+    const restored = openServerDatabase({ connectionString: shared.url, maxConnections: 1 });
+    try {
+      const home = await processes.home('empty');
+      const dataDir = join(home, 'data');
+      await mkdir(dataDir);
+      await runCommandsOf('restore', { DATABASE_URL: shared.url, GATEWAY_DATA_DIR: dataDir });
+      const idsOf = async (): Promise<string[]> =>
+        (await restored.query<{ id: string }>(`select id::text as id from calls where key_prefix = $1::text`, [plain.split('-')[2]])).map(
+          ({ id }) => id,
+        );
+      const dumped = new Set(await idsOf());
+      expect(before.filter((id) => !dumped.has(id)).length).toBeGreaterThan(20);
+
+      const gateway = await start('serve', 'this', { home, url: shared.url });
+      await eventually(async () => expect(await readdir(join(dataDir, 'journal'))).toHaveLength(1));
+      const ids = new Set(await idsOf());
+      expect(before.filter((id) => !ids.has(id))).toEqual([]);
+      // Calls that ran while the journal was copied.
+      expect(ids.size - before.length).toBeLessThan(100);
+      const statuses = await spendOf(limited, callLimit, [gateway]);
+      expect(statuses.filter((status) => status === 200)).toHaveLength(callLimit - admitted);
+      expect(await gateway.end('SIGTERM')).toBe(0);
+      expect(
+        await restored.query(
+          `select settled::integer as settled, leased::integer as leased from limit_counters where ceiling = 'calls' order by settled`,
+        ),
+      ).toEqual([callLimit, ids.size].toSorted((one, other) => one - other).map((settled) => ({ settled, leased: 0 })));
+    } finally {
+      await restored.close();
+      await shared.drop();
+    }
+  });
+
+  it('a schema that needs a newer release ends a start with one sentence that names both', async () => {
+    await database.query(
+      `insert into schema_migrations (version, name, checksum, oldest_server, release) values (9999, '9999_future', 'any', 9999, '9.0.0')`,
+    );
+    const [young, old] = await Promise.all([start('serve', 'this'), start('serve', 'previous')]);
+    expect([await young.exited, young.stderr()]).toEqual([
+      1,
+      expect.stringMatching(
+        /^gateway: the database needs gateway 9\.0\.0, schema 9999 or newer; this is gateway \S+, schema \d+: install a newer gateway, or restore the backup of before the upgrade\n$/,
+      ),
+    ]);
+    expect([await old.exited, old.stderr()]).toEqual([1, expect.stringMatching(/^gateway: the database needs a server of schema 9999/)]);
+  });
+});
+
+it('the section of a release in the changelog does not change after the release', async () => {
+  const { version } = previousRelease;
+  const [released, current] = await Promise.all([readPreviousRelease('CHANGELOG.md'), readFile(join(root, 'CHANGELOG.md'), 'utf8')]);
+  const section = (text: string, title: RegExp): string =>
+    text
+      .split(/^## /m)
+      .find((part) => title.test(part))
+      ?.replace(/^.*\n/, '')
+      .trim() ?? '';
+  expect(section(current, new RegExp(`^${version.replaceAll('.', '\\.')} - `))).toBe(section(released, /^(?:Pending|0)/));
+});
+
+/** Sends calls with the key at the same time; returns their statuses. */
+async function spendOf(key: string, count: number, gateways: readonly GatewayProcess[]): Promise<number[]> {
+  const body = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
+  const calls = Array.from({ length: count }, async (_, n) => {
+    const response = await gateways[n % gateways.length]?.call(key, '/v1/chat/completions', body);
+    await response?.text();
+    return response?.status ?? 0;
+  });
+  return Promise.all(calls);
+}
+
+async function schemaOf(database: Database): Promise<number> {
+  const [row] = await database.query<{ version: number }>('select max(version) as version from schema_migrations');
+  return row?.version ?? 0;
+}

@@ -1,0 +1,78 @@
+/** The source of the release before this one, which tests run next to that of this clone. */
+import { mkdir, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { root } from './gateway-process.ts';
+import { run } from './run.ts';
+
+/** Changed by each release: CONTRIBUTING.md, Releases. */
+export const previousRelease = { version: '0.1.0', commit: '866d6ad077c09380f56ef4123113fec7c1572879' };
+
+export interface ReleaseSource {
+  readonly folder: string;
+  /** Arguments that run its `gateway <command>`. */
+  program(command: string): string[];
+  /** Its environment variables: what it compiles is kept with it. */
+  readonly env: Readonly<Record<string, string>>;
+  remove(): Promise<void>;
+}
+
+/** Extracts the release into a temporary folder, with the packages of this clone. The caller removes it. */
+export async function extractPreviousRelease(): Promise<ReleaseSource> {
+  await requireSamePackages();
+  const folder = await mkdtemp(join(tmpdir(), 'gateway-release-'));
+  const archive = join(folder, 'release.tar');
+  await runGit(['archive', '--output', archive, previousRelease.commit, 'src', 'workflows', 'activities', 'package.json']);
+  await run('tar', ['--extract', '--file', archive, '--directory', folder]);
+  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+  await mkdir(join(folder, 'compiled'));
+  return {
+    folder,
+    program: (command) => [process.execPath, join(folder, 'src', 'main.ts'), command],
+    env: { NODE_COMPILE_CACHE: join(folder, 'compiled') },
+    remove: () => rm(folder, { recursive: true, force: true }),
+  };
+}
+
+/** The text of a file in the release. */
+export function readPreviousRelease(path: string): Promise<string> {
+  return runGit(['show', `${previousRelease.commit}:${path}`]);
+}
+
+/** Runs git; a shallow clone fetches the commit first. */
+async function runGit(args: readonly string[]): Promise<string> {
+  const { version, commit } = previousRelease;
+  const hasCommit = (): Promise<boolean> =>
+    run('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: root }).then(
+      () => true,
+      () => false,
+    );
+  if (!(await hasCommit())) {
+    await run('git', ['fetch', '--quiet', '--depth=1', 'origin', commit], { cwd: root }).catch((cause: unknown) => {
+      throw new Error(`this clone lacks the commit ${commit} of release ${version}, and cannot fetch it: run git fetch --unshallow`, {
+        cause,
+      });
+    });
+  }
+  return run('git', [...args], { cwd: root });
+}
+
+type Lock = {
+  readonly packages: Readonly<Record<string, { readonly version?: string; readonly dependencies?: Readonly<Record<string, string>> }>>;
+};
+
+/** Another major version of a package would be another program than the one that was released. */
+async function requireSamePackages(): Promise<void> {
+  const [before, now] = (
+    await Promise.all([readPreviousRelease('package-lock.json'), readFile(join(root, 'package-lock.json'), 'utf8')])
+  ).map((text) => JSON.parse(text) as Lock);
+  const majorOf = (lock: Lock | undefined, name: string): string | undefined =>
+    /^(?:0\.\d+|[1-9]\d*)/.exec(lock?.packages[`node_modules/${name}`]?.version ?? '')?.[0];
+  const names = Object.keys(before?.packages['']?.dependencies ?? {});
+  const changed = names.filter((name) => majorOf(before, name) !== majorOf(now, name));
+  if (changed.length > 0) {
+    throw new Error(
+      `release ${previousRelease.version} needs other packages than this clone has: ${changed.join(', ')}; install them for it`,
+    );
+  }
+}
