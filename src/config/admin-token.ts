@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { isObject } from '../core/json/narrow.ts';
 import { type Environment, type EnvironmentSettings, splitTokens } from './environment.ts';
 import { adminTokensPattern } from './file-schema.ts';
+import { withSecretFiles } from './secret-files.ts';
 import { parseYamlFile } from './yaml-file.ts';
 
 const tokenFileName = 'admin-token';
@@ -35,7 +36,7 @@ export async function findAdminTokens(env: Environment, { adminTokens, server }:
 async function readConfiguredAdminTokens(env: Environment): Promise<readonly string[]> {
   const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
   const text = await readFile(fileName, 'utf8').catch(() => ''); // A missing file has no token.
-  const { value } = parseYamlFile(text, fileName, env, []);
+  const { value } = parseYamlFile(text, fileName, withSecretFiles(env, [], text), []);
   const tokens = isObject(value) ? value.admin_token : null;
   return typeof tokens === 'string' && adminTokensPattern.test(tokens.trim()) ? splitTokens(tokens) : [];
 }
