@@ -31,7 +31,7 @@ export function tooManyCalls(context: Pick<ConsoleContext, 'url' | 'zone'>, { fr
   const range = Object.fromEntries(rangeParameters.map((name) => [name, null]));
   const shorterHref = withQuery(context, { ...range, ...periodQuery(shorter, context.zone), [pageParameter]: null });
   return notice(
-    html`This combination has no sums, so that ${formatCount(calls)} calls would have to be read. Show <a href="${shorterHref}">${describePeriod(shorter, context.zone)}</a>, choose fewer filters, or <a href="${withQuery(context, { [parameter]: 'all' })}">read them all</a>, which takes longer.`,
+    html`There are no sums for this combination and period, so that ${formatCount(calls)} calls would have to be read. Show <a href="${shorterHref}">${describePeriod(shorter, context.zone)}</a>, choose fewer filters, or <a href="${withQuery(context, { [parameter]: 'all' })}">read them all</a>, which takes longer.`,
     'warning',
     'Many calls',
   );

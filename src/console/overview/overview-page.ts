@@ -75,17 +75,16 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
     analytics.figures({ ...selection, zone, unit: view.unit, group: view.stacking }),
     analytics.top({ ...selection, top: shown }, 'model'),
     analytics.top({ ...selection, top: shown }, 'source'),
-    analytics.top({ ...selection, top: shown + 1 }, 'task'),
+    analytics.top({ ...selection, top: shown, isNamed: true }, 'task'),
     listKeys(project.id),
   ]);
   const ceilings = await readCeilings(deps, { project, keys, now });
-  const named = tasks.filter(({ name }) => name !== null).slice(0, shown);
   const content = html`${rangePicker(context, view.range)}
 ${stats(statsOf(context, current.total, previous.total))}
 <p class="hint">Changes are against the period before: ${describePeriod(view.range.previous, zone)}.</p>
 ${unknownPrices(context, current.total)}
 ${section('Spend', card(spendChart(context, view, chart)), { actions: html`${stackingTabs(context, view.stacking)}${csvLink(context)}` })}
-<div class="columns narrow">${topOf(context, 'Models', 'model', models)}${topOf(context, 'Applications', 'source', applications)}${topOf(context, 'Tasks', 'task', named)}</div>
+<div class="columns narrow">${topOf(context, 'Models', 'model', models)}${topOf(context, 'Applications', 'source', applications)}${topOf(context, 'Tasks', 'task', tasks)}</div>
 ${section('Ceilings', ceilingTable(context, ceilings), { hint: 'Forecasts assume the rate of the last seven days, or since the project was created.' })}
 ${section('Providers', breakerTable(context, breakers.report(project.id, providersOf(project))), { hint: 'Circuit breakers as this process sees them.' })}`;
   return { kind: 'page', title: 'Overview', content };

@@ -35,4 +35,7 @@ export interface FiguresRequest extends CallSelection {
   readonly maxRows?: number;
 }
 
-export type TopRequest = CallSelection & Pick<FiguresRequest, 'top' | 'rank' | 'costly' | 'maxRows'>;
+export interface TopRequest extends CallSelection, Pick<FiguresRequest, 'top' | 'rank' | 'costly' | 'maxRows'> {
+  /** Without the group of calls that have no value. */
+  readonly isNamed?: boolean;
+}

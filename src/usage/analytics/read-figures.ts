@@ -109,7 +109,7 @@ export async function readTop(queries: Queries, request: TopRequest, group: Grou
 
 /** One pass over the calls. */
 function readTopRows(queries: Queries, request: TopRequest & { readonly top: number }, group: Group) {
-  const { rank = 'cost', top, costly = [] } = request;
+  const { rank = 'cost', top, costly = [], isNamed = false } = request;
   const parameters = createParameters();
   const where = whereCalls(request, parameters);
   const needed = new Set(costly);
@@ -119,7 +119,7 @@ function readTopRows(queries: Queries, request: TopRequest & { readonly top: num
        from calls c
        ${group === 'provider' ? attemptJoin(request, parameters) : ''}
        ${needed.has('failovers') && group !== 'provider' ? failoverJoin(request, parameters) : ''}
-      where ${where}
+      where ${where} ${isNamed ? `and ${groupColumns[group]} is not null` : ''}
       group by 1
       order by ${rankSql(rank, source)} desc, count(*) desc, 1
       limit ${parameters.add(top)}::integer`,

@@ -202,7 +202,7 @@ function withOthers(placed: readonly PlacedRow[], all: readonly PlacedRow[]): Pl
 
 /** The top groups with their figures. */
 export async function readRollupTop(queries: Queries, request: TopRequest & { readonly top: number }, group: Group) {
-  const { rank = 'cost', top, costly = [], filter = {} } = request;
+  const { rank = 'cost', top, costly = [], filter = {}, isNamed = false } = request;
   if (costly.length > 0) return null;
   const { sql, of } = ranks[rank];
   const readGroups = async <Row>(
@@ -215,13 +215,15 @@ export async function readRollupTop(queries: Queries, request: TopRequest & { re
     const parameters = createParameters();
     return queries.query<Row>(
       `select ${sums.label} as name ${selected} from (${sums.parts(wanted, parameters)}) as part
+        ${isNamed ? `where ${sums.label} is not null` : ''}
         group by 1 having sum(calls) <> 0 order by ${sql} desc, sum(calls) desc, 1 limit ${parameters.add(top)}::integer`,
       parameters.values,
     );
   };
-  // There may be any number of tasks: only what they are ranked by is summed for each. Shorter ranges are read from call rows.
+  // There may be any number of tasks: only what they are ranked by is summed for each. Short ranges are read from call rows, in which only tasks
+  // with a name have an index.
   const isLong = request.to - request.from > 2 * dayMs;
-  const isByTask = isLong && group === 'task' && rollupScopeOf(request, group) === 'task' && filter.task === undefined;
+  const isByTask = (isLong || isNamed) && group === 'task' && rollupScopeOf(request, group) === 'task' && filter.task === undefined;
   const ranked = isByTask ? await readGroups<{ readonly name: string | null }>([...new Set(['calls', ...of] as const)], '') : undefined;
   return readGroups<FiguresRow & { readonly name: string | null }>(
     measures,
