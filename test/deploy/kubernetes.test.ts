@@ -100,7 +100,11 @@ describe('the manifests of docs/kubernetes.md', () => {
       expect(container.resources.limits.memory).toMatch(/^\d+[GM]i$/);
       const [command] = container.args;
       if (command === 'migrate') continue;
-      expect(container.ports).toEqual([{ name: 'http', containerPort: Number(image.env.PORT) }]);
+      const [, metricsPort] = find('ConfigMap', 'gateway')?.data?.GATEWAY_METRICS_ADDRESS?.split(':') ?? [];
+      expect(container.ports).toEqual([
+        { name: 'http', containerPort: Number(image.env.PORT) },
+        { name: 'metrics', containerPort: Number(metricsPort) },
+      ]);
       expect(container.volumeMounts.map(({ mountPath }) => mountPath)).toContain(image.env.GATEWAY_DATA_DIR);
     }
   });

@@ -1,7 +1,7 @@
 /** docker-compose.yml, without containers: the proxy, two replicas and a worker, through a rolling restart and a kill -9 under load. */
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import pg from 'pg';
-import { composeSecrets } from '../support/compose.ts';
+import { composeSecrets, observabilitySecrets } from '../support/compose.ts';
 import { type ComposeRun, createComposeRun } from '../support/compose-run.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import type { GatewayProcess } from '../support/gateway-process.ts';
@@ -64,6 +64,26 @@ interface Call {
       await composed?.stopAll();
     });
 
+    const connect = async (user: string, password: string, name: string): Promise<pg.Client> => {
+      const url = Object.assign(new URL(composed.databaseUrl), { username: user, password, pathname: `/${name}` });
+      const client = new pg.Client({ connectionString: url.href });
+      await client.connect();
+      return client;
+    };
+    /** The SQLSTATE with which a connection, or a statement over it, is refused; null when it is not. */
+    const refusalOf = async (user: string, password: string, name: string, statement = 'select 1'): Promise<string | null> => {
+      let client: pg.Client | undefined;
+      try {
+        client = await connect(user, password, name);
+        await client.query(statement);
+        return null;
+      } catch (error) {
+        return (error as pg.DatabaseError).code ?? String(error);
+      } finally {
+        await client?.end();
+      }
+    };
+
     it('neither role is a superuser or reads the databases of the other, and each needs its password', async () => {
       const { rows } = await database.query('select rolname, rolsuper, rolcreatedb, rolcreaterole from pg_roles where rolcanlogin');
       const plain = { rolsuper: false, rolcreatedb: false, rolcreaterole: false };
@@ -75,29 +95,32 @@ interface Call {
       );
       const { rows: owners } = await database.query(`select distinct tableowner from pg_tables where schemaname = 'public'`);
       expect(owners).toEqual([{ tableowner: 'gateway' }]);
-      const connect = async (user: string, password: string, name: string): Promise<string> => {
-        const url = Object.assign(new URL(composed.databaseUrl), { username: user, password, pathname: `/${name}` });
-        const client = new pg.Client({ connectionString: url.href });
-        try {
-          await client.connect();
-          return 'connected';
-        } catch (error) {
-          return (error as pg.DatabaseError).code ?? '';
-        } finally {
-          await client.end().catch(() => undefined);
-        }
-      };
       const { GATEWAY_DB_PASSWORD: own, TEMPORAL_DB_PASSWORD: temporal } = composeSecrets;
-      expect(await connect('temporal', temporal, 'temporal_visibility')).toBe('connected');
-      expect(await connect('temporal', temporal, 'gateway')).toBe('42501');
-      expect(await connect('gateway', own, 'temporal')).toBe('42501');
-      expect(await connect('gateway', 'wrong', 'gateway')).toBe('28P01');
+      expect(await refusalOf('temporal', temporal, 'temporal_visibility')).toBeNull();
+      expect(await refusalOf('temporal', temporal, 'gateway')).toBe('42501');
+      expect(await refusalOf('gateway', own, 'temporal')).toBe('42501');
+      expect(await refusalOf('gateway', 'wrong', 'gateway')).toBe('28P01');
     });
 
-    it('every health check passes, and the proxy has one address for both replicas', async () => {
+    it('the role of Grafana reads costs of projects, no calls, and writes nothing', async () => {
+      // Twice, as at two starts.
+      for (const _start of [1, 2]) await composed.runJob('grafana-role');
+      const ask = (statement: string): Promise<string | null> =>
+        refusalOf('grafana', observabilitySecrets.GRAFANA_DB_PASSWORD, 'gateway', statement);
+      expect(
+        await ask('select p.slug, sum(r.cost_nanos) from usage_rollups r join projects p on p.id = r.project_id group by 1'),
+      ).toBeNull();
+      for (const table of ['calls', 'virtual_keys', 'memory_items'])
+        expect([table, await ask(`select * from ${table}`)]).toEqual([table, '42501']);
+      expect(await ask('delete from usage_rollups')).toMatch(/^(?:25006|42501)$/);
+    });
+
+    it('every health check passes, Prometheus finds metrics, and the proxy has one address for both replicas', async () => {
       const workerUrl = running.get('worker')?.url;
       await eventually(async () => expect((await fetch(`${workerUrl}/readyz`)).status).toBe(200));
       await Promise.all(['postgres', 'gateway-1', 'gateway-2', 'worker'].map((name) => composed.checkHealth(name)));
+      for (const name of running.keys())
+        expect(await (await fetch(await composed.metricsUrl(name))).text()).toContain('process_cpu_seconds_total');
       expect((await fetch(`${proxy.url}/readyz`)).status).toBe(200);
       const { GATEWAY_ADMIN_TOKEN: token } = composeSecrets;
       expect((await send('/provision/teams/default', token, {}, {}, 'PUT')).status).toBeLessThan(300);
@@ -105,6 +128,21 @@ interface Call {
       const large = { model: 'standard', messages: [{ role: 'user', content: 'x'.repeat(4 * 1024 * 1024) }] };
       const response = await send('/v1/chat/completions', key, large);
       expect([response.status, (await response.text()).length]).toEqual([200, expect.any(Number)]);
+    });
+
+    it('a client that leaves a stream ends it at the vendor, through the proxy', async () => {
+      const leaving = new AbortController();
+      const body = JSON.stringify({ model: 'one/echo+pace-30+long-1000', stream: true, messages: [{ role: 'user', content: 'hi' }] });
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'x-gateway-task-id': 'left' };
+      const response = await fetch(`${proxy.url}/v1/chat/completions`, { method: 'POST', headers, body, signal: leaving.signal });
+      const reader = response.body?.getReader();
+      await reader?.read();
+      leaving.abort();
+      await reader?.closed.catch(() => undefined);
+      await eventually(async () => {
+        const { rows } = await database.query(`select outcome from calls where task_id = 'left'`);
+        expect(rows).toEqual([{ outcome: 'client_left' }]);
+      });
     });
 
     /** Calls in loops until `work` is done, half of them streamed. */

@@ -9,7 +9,7 @@ import { dirname, join } from 'node:path';
 import pg from 'pg';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
-import { type ComposeFile, composeSecrets, readCompose, serviceOf } from './compose.ts';
+import { type ComposeFile, composeSecrets, observabilitySecrets, readCompose, serviceOf } from './compose.ts';
 import { readDockerfile } from './dockerfile.ts';
 import { copyTestBundle } from './gateway.ts';
 import { createProcesses, type GatewayProcess, root, type TestProcesses } from './gateway-process.ts';
@@ -28,9 +28,11 @@ export interface ComposeRun {
   /** The gateway's connection string, as its processes have it. */
   readonly databaseUrl: string;
   /** Runs a service that ends, and returns its output. */
-  runJob(service: 'migrate' | 'temporal-namespace'): Promise<string>;
+  runJob(service: 'migrate' | 'temporal-namespace' | 'grafana-role'): Promise<string>;
   /** Starts a service, again in the same volumes after it has ended. */
   start(service: string): Promise<GatewayProcess>;
+  /** Where Prometheus finds the metrics of a service. */
+  metricsUrl(service: string): Promise<string>;
   /** Runs the health check of a service; rejects when it fails. */
   checkHealth(service: string): Promise<void>;
   startProxy(program: string): Promise<Haproxy>;
@@ -38,7 +40,7 @@ export interface ComposeRun {
 }
 
 /** What an operator would write into .env; the stop delay is shorter. */
-const variables = { ...composeSecrets, GATEWAY_CONFIG: '/config/gateway.yaml', GATEWAY_STOP_DELAY_SECONDS: '1' };
+const variables = { ...composeSecrets, ...observabilitySecrets, GATEWAY_CONFIG: '/config/gateway.yaml', GATEWAY_STOP_DELAY_SECONDS: '1' };
 
 const yamlOf = (vendor: DemoVendor): string => `
 providers: { one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat } }
@@ -102,20 +104,25 @@ export async function createComposeRun(): Promise<ComposeRun> {
     superuserUrl: (database) => Object.assign(new URL(postgres.url), { pathname: `/${database}` }).href,
     databaseUrl: replaceHosts(String(serviceOf(compose, 'migrate').environment?.DATABASE_URL)),
     async runJob(name) {
-      const { command = [], entrypoint, environment = {} } = serviceOf(compose, name);
+      const { command = [], entrypoint, environment = {}, volumes = [] } = serviceOf(compose, name);
       if (!entrypoint) {
         const { home, env } = await containerOf(name);
         const [file = '', ...args] = programOf(name);
         return run(file, args, { cwd: home, env });
       }
       const [file = '', ...args] = [...entrypoint, ...command];
+      const mounted = volumes.find((volume) => volume.includes(`:${file}:`))?.split(':')[0];
+      const programs = [await postgresPrograms(), dirname(await ensureTemporal()), '/usr/bin', '/bin'];
       const env = Object.fromEntries(Object.entries(environment).map(([key, value]) => [key, replaceHosts(String(value))]));
-      return run(file, args, { env: { PATH: `${dirname(await ensureTemporal())}:/usr/bin:/bin`, HOME: folder, ...env } });
+      const { hostname, port } = new URL(postgres.url);
+      const address = env.PGHOST === 'postgres' ? { PGHOST: hostname, PGPORT: port } : {};
+      return run(mounted ? join(root, mounted) : file, args, { env: { PATH: programs.join(':'), HOME: folder, ...env, ...address } });
     },
     async start(name) {
       const { home, env } = await containerOf(name);
       return processes.start(name, { home, env, program: programOf(name) });
     },
+    metricsUrl: async (name) => `http://${(await containerOf(name)).env.GATEWAY_METRICS_ADDRESS}/metrics`,
     async checkHealth(name) {
       const [kind, program = '', ...args] = serviceOf(compose, name).healthcheck?.test ?? [];
       if (kind !== 'CMD') throw new Error(`the health check of ${name} is ${kind}`);
@@ -156,7 +163,11 @@ async function prepareDatabases(compose: ComposeFile, postgres: PostgresServer):
   const client = new pg.Client({ connectionString: postgres.url });
   await client.connect();
   const { rows } = await client.query<{ hba_file: string }>('show hba_file');
-  const rules = ['host all gateway,temporal 127.0.0.1/32 scram-sha-256', 'host all postgres 127.0.0.1/32 trust', 'local all all trust'];
+  const rules = [
+    'host all gateway,temporal,grafana 127.0.0.1/32 scram-sha-256',
+    'host all postgres 127.0.0.1/32 trust',
+    'local all all trust',
+  ];
   await writeFile(rows[0]?.hba_file ?? '', `${rules.join('\n')}\n`);
   await client.query('select pg_reload_conf()');
   await client.end();
