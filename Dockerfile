@@ -31,7 +31,7 @@ USER root
 RUN chown -R root:root /gateway && chmod -R a+rX,go-w /gateway
 
 FROM node:24.21.0-bookworm-slim
-ARG VERSION=0.1.0
+ARG VERSION=0.2.0-dev
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Model gateway" \
       org.opencontainers.image.description="A durable AI model gateway: one key, every model vendor, failover, cost records and a project memory." \

@@ -56,7 +56,9 @@ const blocks = [...page.matchAll(/^```yaml\n(.*?)^```$/gms)].map((match) => matc
 const documents = blocks.flatMap((block) => parseAllDocuments(block));
 const manifests = documents.map((document) => document.toJS() as Manifest);
 const image = readDockerfile();
-const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { readonly version: string };
+const packageFile = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { readonly version: string };
+/** The page is about the next release. */
+const version = packageFile.version.replace('-dev', '');
 const workloads = manifests.flatMap(({ kind, metadata: { name }, spec }) => {
   const [container] = spec?.template?.spec.containers ?? [];
   return spec?.template && container
@@ -64,7 +66,7 @@ const workloads = manifests.flatMap(({ kind, metadata: { name }, spec }) => {
     : [];
 });
 const find = (kind: string, name: string): Manifest | undefined =>
-  manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
+  manifests.find((object) => object.kind === kind && object.metadata.name === name);
 
 describe('the manifests of docs/kubernetes.md', () => {
   test('parse, and are the objects that the page names', () => {
