@@ -1,0 +1,303 @@
+/** The alerts of deploy/prometheus and the boards of deploy/grafana: valid, about metrics that exist, and right in what they say. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { parser } from '@prometheus-io/lezer-promql';
+import { parse, stringify } from 'yaml';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import { metrics } from '../../src/observability/metrics/definitions.ts';
+import { root } from '../support/gateway-process.ts';
+import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { ensurePromtool } from '../support/promtool.ts';
+import { run } from '../support/run.ts';
+
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly labels: { readonly severity: string };
+  readonly annotations: { readonly summary: string; readonly runbook_url: string };
+}
+
+const rulesFile = join(root, 'deploy/prometheus/alerts.yaml');
+const rules: readonly Rule[] = parse(readFileSync(rulesFile, 'utf8')).groups.flatMap(({ rules }: { rules: Rule[] }) => rules);
+
+/** Metrics and their label names that PromQL may use, by series name. `up` is Prometheus's. */
+const series = new Map<string, readonly string[]>([
+  ['up', []],
+  ...Object.values(metrics).flatMap(({ name, type, labels }): [string, readonly string[]][] =>
+    type === 'histogram' ? ['bucket', 'sum', 'count'].map((part) => [`${name}_${part}`, [...labels, 'le']]) : [[name, labels]],
+  ),
+]);
+const targetLabels = ['job', 'instance'];
+
+/** What is wrong with an expression: syntax, and metrics and labels that do not exist. */
+function checkPromql(expression: string): string[] {
+  // Grafana's variables.
+  const text = expression.replaceAll('$__rate_interval', '5m').replaceAll('$__range', '1h');
+  const problems: string[] = [];
+  const names: string[] = [];
+  const labels: string[] = [];
+  parser.parse(text).iterate({
+    enter({ type, from, to }) {
+      const part = text.slice(from, to);
+      if (type.isError) problems.push(`syntax error at ${from} of ${text}`);
+      if (type.name === 'Identifier') names.push(part);
+      if (type.name === 'LabelName') labels.push(part);
+    },
+  });
+  const known = new Set([...targetLabels, ...names.flatMap((name) => series.get(name) ?? [])]);
+  problems.push(...names.filter((name) => !series.has(name)).map((name) => `no metric ${name}`));
+  problems.push(...labels.filter((label) => !known.has(label)).map((label) => `no label ${label}: ${text}`));
+  if (names.length === 0) problems.push(`no metric in ${text}`);
+  return problems;
+}
+
+test('an expression with an error, an unknown metric or an unknown label is found', () => {
+  expect(checkPromql('sum by (route) (rate(gateway_calls_total{outcome="ok"}[5m]))')).toEqual([]);
+  expect(checkPromql('sum(gateway_calls_total').join()).toContain('syntax error');
+  expect(checkPromql('gateway_call_total')).toEqual(['no metric gateway_call_total']);
+  expect(checkPromql('gateway_calls_total{project="x"}').join()).toContain('no label project');
+});
+
+test('alerts are about metrics that exist, and have a runbook of their name', () => {
+  expect(rules.flatMap(({ expr }) => checkPromql(expr))).toEqual([]);
+  const page = readFileSync(join(root, 'docs/operating.md'), 'utf8');
+  const anchors = rules.map(({ alert }) => `alert-${alert.toLowerCase()}`);
+  expect(rules.map(({ annotations }) => annotations.runbook_url)).toEqual(anchors.map((anchor) => `docs/operating.md#${anchor}`));
+  expect([...page.matchAll(/^### Alert (\w+)$/gm)].map(([, alert]) => alert).toSorted()).toEqual(
+    rules.map(({ alert }) => alert).toSorted(),
+  );
+});
+
+/**
+ * Series by their name and labels, in Prometheus's notation for one value per minute, of which the first ten minutes are healthy; and when the
+ * alert fires, with which labels besides its severity.
+ */
+const gateway = { job: 'gateway', instance: 'a:9464' };
+const cases: Readonly<
+  Record<string, { readonly series: Readonly<Record<string, string>>; readonly labels?: Readonly<Record<string, string>> }>
+> = {
+  GatewayDown: { series: { 'up{job="gateway",instance="a:9464"}': '1x10 0x50' }, labels: gateway },
+  CallsFail: {
+    series: {
+      'gateway_calls_total{route="chat",outcome="ok"}': '0+600x60',
+      'gateway_calls_total{route="chat",outcome="failed"}': '0x10 0+60x50',
+    },
+  },
+  CallsRejected: {
+    series: {
+      'gateway_error_responses_total{code="budget_unavailable"}': '0x10 0+60x50',
+      'gateway_error_responses_total{code="tenant_capped"}': '0+600x60',
+    },
+    labels: { code: 'budget_unavailable' },
+  },
+  FirstChunkSlow: {
+    series: {
+      'gateway_call_first_chunk_seconds_bucket{route="chat",le="20"}': '0+60x10 600x50',
+      'gateway_call_first_chunk_seconds_bucket{route="chat",le="40"}': '0+60x60',
+      'gateway_call_first_chunk_seconds_bucket{route="chat",le="+Inf"}': '0+60x60',
+    },
+  },
+  UnmeteredCalls: { series: { gateway_unmetered_calls_total: '0x10 0+5x50' } },
+  BodyMemoryFull: {
+    series: {
+      'gateway_body_memory_bytes{job="gateway",instance="a:9464"}': '1x10 95x50',
+      'gateway_body_memory_limit_bytes{job="gateway",instance="a:9464"}': '100x60',
+    },
+    labels: gateway,
+  },
+  ProviderFails: {
+    series: {
+      'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+60x10 600+6x50',
+      'gateway_attempts_total{provider="one",model="m",outcome="failed"}': '0x10 0+60x50',
+      'gateway_attempts_total{provider="two",model="m",outcome="ok"}': '0+60x60',
+    },
+    labels: { provider: 'one' },
+  },
+  ProviderLimitsRate: {
+    series: {
+      'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+60x60',
+      'gateway_attempts_total{provider="one",model="m",outcome="rate_limited"}': '0x10 0+60x50',
+    },
+    labels: { provider: 'one' },
+  },
+  BreakersOpen: { series: { 'gateway_breakers{provider="one",state="open"}': '0x10 2x50' }, labels: { provider: 'one' } },
+  ModelWithoutPrice: {
+    series: { 'gateway_unpriced_attempts_total{provider="one",model="m"}': '0x10 0+1x50' },
+    labels: { provider: 'one', model: 'm' },
+  },
+  JournalNotWritable: { series: { 'gateway_journal_accepting{job="gateway",instance="a:9464"}': '1x10 0x50' }, labels: gateway },
+  CallsLost: { series: { 'gateway_journal_lost_calls_total{job="gateway",instance="a:9464"}': '0x10 0+1x50' }, labels: gateway },
+  JournalLag: { series: { 'gateway_journal_lag_seconds{job="gateway",instance="a:9464"}': '1x10 0+60x50' }, labels: gateway },
+  RecordsQuarantined: { series: { 'gateway_quarantined_records{job="gateway",instance="a:9464"}': '0x10 1x50' }, labels: gateway },
+  LeasesWithoutOwner: { series: { gateway_leases_without_owner: '0x10 3x50' } },
+  CeilingReached: {
+    series: {
+      'gateway_ceilings{scope="key",ceiling="cost",state="reached"}': '0x10 1x50',
+      'gateway_ceilings{scope="key",ceiling="cost",state="near"}': '4x60',
+    },
+    labels: { scope: 'key', ceiling: 'cost' },
+  },
+  DatabaseUnavailable: { series: { 'gateway_database_up{job="gateway",instance="a:9464"}': '1x10 0x50' }, labels: gateway },
+  DatabaseConnectionsBusy: {
+    series: { 'gateway_database_waiting_queries{job="gateway",instance="a:9464",pool="main"}': '0x10 7x50' },
+    labels: { ...gateway, pool: 'main' },
+  },
+  TemporalUnavailable: { series: { 'gateway_temporal_up{job="gateway",instance="a:9464"}': '1x10 0x50' }, labels: gateway },
+  WorkerMissing: { series: { 'gateway_worker_polling{instance="w:9464"}': '1x10 _x50', 'gateway_temporal_up{instance="a:9464"}': '1x60' } },
+  OutboxLag: { series: { gateway_outbox_lag_seconds: '1x10 0+60x50', gateway_temporal_up: '1x60' } },
+  OutboxRowsRejected: { series: { 'gateway_outbox_rows{state="rejected"}': '0x10 1x90', 'gateway_outbox_rows{state="due"}': '5x100' } },
+  LearningBatchesParked: {
+    series: { 'gateway_learning_batches{state="parked"}': '0x10 1x50', 'gateway_learning_batches{state="running"}': '9x60' },
+  },
+  EventLoopBlocked: {
+    series: {
+      'gateway_event_loop_lag_seconds{job="gateway",instance="a:9464",quantile="0.99"}': '0.01x10 0.8x50',
+      'gateway_event_loop_lag_seconds{job="gateway",instance="a:9464",quantile="1"}': '3x60',
+    },
+    labels: { ...gateway, quantile: '0.99' },
+  },
+  ProcessSilent: {
+    series: { 'gateway_processes{job="gateway",instance="a:9464",state="silent"}': '0x10 1x50' },
+    labels: { ...gateway, state: 'silent' },
+  },
+};
+
+/** Long after the fault, whatever the alert waits for. */
+const firedAt = '80m';
+const healthyAt = '10m';
+
+describe('promtool', () => {
+  test('each alert fires for its fault, and not before', async () => {
+    const promtool = await ensurePromtool();
+    if (promtool === null) {
+      if (process.env.CI === 'true') throw new Error('promtool is not installed');
+      return process.stderr.write('tests: no promtool: the alerts are not tested\n');
+    }
+    expect(Object.keys(cases).toSorted()).toEqual(rules.map(({ alert }) => alert).toSorted());
+    const tests = rules.map(({ alert, labels: { severity }, annotations }) => {
+      const { series = {}, labels = {} } = cases[alert] ?? {};
+      const expand = (template: string): string => template.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, (_whole, name) => labels[name] ?? '');
+      const fired = {
+        exp_labels: { severity, ...labels },
+        exp_annotations: { ...annotations, summary: expand(annotations.summary) },
+      };
+      return {
+        interval: '1m',
+        input_series: Object.entries(series).map(([name, values]) => ({ series: name, values: lengthen(values) })),
+        alert_rule_test: [
+          { eval_time: healthyAt, alertname: alert, exp_alerts: [] },
+          { eval_time: firedAt, alertname: alert, exp_alerts: [fired] },
+        ],
+      };
+    });
+    const folder = await mkdtemp(join(tmpdir(), 'alerts-'));
+    try {
+      const file = join(folder, 'cases.yaml');
+      await writeFile(file, stringify({ rule_files: [rulesFile], evaluation_interval: '1m', tests }));
+      expect(await run(promtool, ['check', 'rules', rulesFile])).toContain(`${rules.length} rules found`);
+      expect(await run(promtool, ['test', 'rules', file])).toContain('SUCCESS');
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+    return undefined;
+  });
+});
+
+/** The last part of a series continues: `x50` is more than an hour. */
+function lengthen(values: string): string {
+  return values.replace(/x[56]0$/, 'x120');
+}
+
+interface Panel {
+  readonly targets?: readonly { readonly expr?: string; readonly rawSql?: string }[];
+}
+
+const boardsFolder = join(root, 'deploy/grafana');
+const boards = readdirSync(boardsFolder)
+  .filter((name) => name.endsWith('.json'))
+  .map((name) => ({ name, board: JSON.parse(readFileSync(join(boardsFolder, name), 'utf8')) as BoardJson }));
+
+interface BoardJson {
+  readonly uid: string;
+  readonly panels: readonly Panel[];
+  readonly templating: {
+    readonly list: readonly { readonly name: string; readonly query: string; readonly datasource: { readonly uid: string } }[];
+  };
+}
+
+const targetsOf = ({ panels }: BoardJson) => panels.flatMap(({ targets = [] }) => targets);
+
+test('boards read metrics that exist; boards and alerts together use all of them', () => {
+  expect(boards.map(({ name }) => name)).toEqual(['gateway.json', 'spend.json']);
+  const expressions = boards.flatMap(({ board }) => targetsOf(board).flatMap(({ expr }) => expr ?? []));
+  expect(expressions.length).toBeGreaterThan(15);
+  expect(expressions.flatMap(checkPromql)).toEqual([]);
+  const used = [...expressions, ...rules.map(({ expr }) => expr)].join('\n');
+  expect(
+    Object.values(metrics)
+      .filter(({ name }) => !new RegExp(`\\b${name}(?:_bucket)?\\b`).test(used))
+      .map(({ name }) => name),
+  ).toEqual([
+    // For questions beyond the board.
+    'gateway_response_cache_entries',
+    'gateway_response_cache_bytes',
+    'gateway_database_connections_limit',
+    'process_open_fds',
+  ]);
+});
+
+describePostgres('the board of spend', () => {
+  test('each of its statements runs for a role that reads sums and names of projects only', async () => {
+    const { url, drop } = await createTestDatabase();
+    const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
+    try {
+      const statements = boards.flatMap(({ board }) => [
+        ...targetsOf(board).flatMap(({ rawSql }) => rawSql ?? []),
+        ...board.templating.list.flatMap(({ query, datasource }) => (datasource.uid === 'gateway' ? [query] : [])),
+      ]);
+      expect(statements.length).toBeGreaterThan(4);
+      const projectId = '00000000-0000-7000-8000-000000000001';
+      const role = `board_${Date.now()}`;
+      await database.query(`insert into projects (id, slug, name) values ('${projectId}', 'acme', 'Acme')`);
+      await database.query(
+        `insert into usage_rollups (project_id, scope, span, start, name, calls, vendor_calls, vendor_tokens, slots, errors, unpriced, cost_nanos,
+           tokens_input, tokens_cached_input, tokens_cache_write, tokens_output, cache_hits, cache_lookups, failovers)
+         select '${projectId}', scope, span, date_trunc(case span when 'quarter' then 'hour' else span end, now(), 'UTC'),
+                case scope when 'model' then 'one/echo' end, 2, 2, 10, 2, 1, 0, 1500000000, 8, 0, 0, 2, 0, 0, 0
+           from unnest(array['project', 'model']) as scope, unnest(array['quarter', 'day', 'month']) as span`,
+      );
+      const rows = await database.transaction(async (tx) => {
+        await tx.query(`create role ${role}`);
+        await tx.query(`grant select (id, slug, name) on projects to ${role}`);
+        await tx.query(`grant select on usage_rollups, usage_increments to ${role}`);
+        await tx.query(`set local role ${role}`);
+        const found: Record<string, unknown>[] = [];
+        for (const statement of statements) {
+          const result = await tx.query(expandMacros(statement));
+          expect([statement, result.length > 0]).toEqual([statement, true]);
+          found.push(...result);
+        }
+        await tx.query('reset role');
+        await tx.query(`drop owned by ${role}`);
+        await tx.query(`drop role ${role}`);
+        return found;
+      });
+      expect(rows.some((row) => Object.values(row).includes(1.5))).toBe(true);
+    } finally {
+      await database.close();
+      await drop();
+    }
+  });
+});
+
+/** Grafana's macros and variables, as it expands them for the last 30 days and all projects. */
+function expandMacros(statement: string): string {
+  return statement
+    .replaceAll(/\$__timeFilter\((\w+(?:\.\w+)?)\)/g, `$1 between now() - interval '30 days' and now()`)
+    .replaceAll('$__timeFrom()', `(now() - interval '30 days')`)
+    .replaceAll('$__timeTo()', 'now()')
+    .replaceAll(/\$\{project:sqlstring\}/g, `'acme'`);
+}
