@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
+import { encodeFrame } from '../../src/journal/frame.ts';
 import { eventually, jsonOf, type TestGateway, withGateway } from '../support/gateway.ts';
 import { createProcesses, root } from '../support/gateway-process.ts';
 
@@ -51,7 +52,8 @@ describe('the quarantine', () => {
         const { id } = await jsonOf<{ id: string }>(gateway.admin('GET', '/provision/teams/acme'));
         const folder = join(dataDir, 'journal', 'quarantine');
         await mkdir(folder, { recursive: true });
-        await writeFile(join(folder, 'a.record'), JSON.stringify({ startedAt: Date.parse('2026-01-01T00:00:00Z'), projectId: id }));
+        const record = { startedAt: Date.parse('2026-01-01T00:00:00Z'), projectId: id };
+        await writeFile(join(folder, 'a.record'), Buffer.concat(encodeFrame(JSON.stringify(record), null)));
         expect(await list(gateway)).toMatchObject([{ file: 'a.record', projects: ['acme'], oldest_call: '2026-01-01T00:00:00Z' }]);
         expect((await gateway.admin('PUT', '/provision/teams/acme/memory', { delete_conversations_after_days: 1 })).status).toBe(200);
       });
