@@ -58,7 +58,7 @@ tiers:
 }
 
 /**
- * Makes one call and reads its response. Throws an error when the response is not the expected one.
+ * Makes one call and reads its response. Throws an error when the response is not the expected one. Returns the id of a successful call.
  * @param {{ url: string, key: string, name: string, kind: Kind, fresh: boolean, dispatcher: import('undici').Dispatcher }} call fresh: not from the cache
  */
 export async function makeCall({ url, key, name, kind, fresh, dispatcher }) {
@@ -72,11 +72,13 @@ export async function makeCall({ url, key, name, kind, fresh, dispatcher }) {
   const response = await request(url + kind.path, { method: 'POST', headers, body, dispatcher });
   if (response.statusCode !== kind.status)
     throw new Error(`${name}: status ${response.statusCode}, not ${kind.status}: ${(await response.body.text()).slice(0, 500)}`);
+  const id = response.statusCode === 200 ? String(response.headers['x-gateway-call-id']) : null;
   if (kind.leaves) {
     response.body.on('error', () => undefined).destroy();
-    return;
+    return id;
   }
   // The vendor breaks the connection; the outcome is not checked.
   if (name === 'broken') await response.body.text().catch(() => '');
   else await response.body.dump({ limit: 16 * 1024 * 1024 });
+  return id;
 }

@@ -1,7 +1,7 @@
 /**
  * Runs a mixed load for a long time and measures the memory that it leaves: one service, the demo vendor, several projects and keys, and every
  * kind of call (soak-calls.js). After each round the service is idle, its garbage is collected, and the rest is printed. Fails when memory
- * grows with the number of calls, or when a call gets an unexpected response.
+ * grows with the number of calls, when a call gets an unexpected response, or when one is not stored and counted exactly once.
  *
  *   npm run soak -- [--minutes 10] [--rounds 20] [--calls 0] [--concurrency 8]
  *
@@ -14,13 +14,22 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Agent, request } from 'undici';
-import { reservationsAreNotNegative, useIsWithinCeiling } from '../test/simulation/invariants.ts';
+import {
+  eachCallIsCountedOnce,
+  eachCallIsStoredOnce,
+  reservationsAreNotNegative,
+  useIsWithinCeiling,
+} from '../test/simulation/invariants.ts';
 import { growthOf, isLeak, openInspector } from './heap.js';
-import { createKey, createPrograms } from './programs.js';
+import { adminToken, createKey, createPrograms } from './programs.js';
 import { kinds, makeCall, soakConfig } from './soak-calls.js';
 
 /** Never reached: the soak checks what the service counts against them. */
 const ceilings = { calls: 1_000_000, rpm: 100_000, tpm: 1_000_000_000 };
+const projects = ['north', 'south', 'west'];
+
+/** Calls per request; the largest number that the service returns. */
+const pageSize = 1_000;
 
 /** The time in which the service must store the calls that a round left in its journal. */
 const idleLimitMs = 60_000;
@@ -47,7 +56,6 @@ try {
     flags: ['--inspect=127.0.0.1:0'],
   });
   const inspector = await openInspector(gateway.stderr());
-  const projects = ['north', 'south', 'west'];
   const keys = await Promise.all([...projects, ...projects].map((project) => createKey(gateway.url, project, {}, { ceilings })));
   await soak(gateway.url, keys, inspector.measure).finally(inspector.close);
 } finally {
@@ -65,23 +73,29 @@ async function soak(url, keys, measure) {
   /** @type {import('./heap.js').Measure[]} */
   const measures = [];
   const names = Object.keys(kinds);
+  const readNew = createCallReader(url);
   let calls = 0;
   for (let round = 1; round <= (rounds ?? 0); round += 1) {
     const endAt = performance.now() + ((minutes ?? 0) * 60_000) / (rounds ?? 1);
     const lastCall = calls + (callsPerRound ?? 0);
     const goesOn = () => (callsPerRound ? calls < lastCall : performance.now() < endAt);
+    /** @type {string[]} */
+    const succeeded = [];
     const work = async () => {
       while (goesOn()) {
         calls += 1;
         const name = names[calls % names.length] ?? '';
         const kind = kinds[name];
         const key = kind?.stranger ? `sk-gw-aaaaaaaa-${'x'.repeat(43)}` : keys[calls % keys.length];
-        if (kind && key) await makeCall({ url, key, name, kind, fresh: round % 4 !== 0, dispatcher });
+        const id = kind && key ? await makeCall({ url, key, name, kind, fresh: round % 4 !== 0, dispatcher }) : null;
+        if (id) succeeded.push(id);
       }
     };
     await Promise.all(Array.from({ length: concurrency ?? 8 }, work));
     await untilIdle(url, keys);
-    for (const key of keys) await checkCeilings(url, key);
+    const { ids, vendorCalls } = await readNew();
+    eachCallIsStoredOnce(succeeded, ids);
+    for (const key of keys) await checkCeilings(url, key, vendorCalls);
     const left = { calls, ...(await measure()) };
     measures.push(left);
     console.log(`round ${round}: ${calls} calls, heap ${mebibytes(left.heapBytes)}, buffers ${mebibytes(left.bufferBytes)}`);
@@ -96,11 +110,58 @@ async function soak(url, keys, measure) {
 }
 
 /**
+ * Returns a function that reads the calls that were stored since it was called last. `vendorCalls` counts all calls that reached a vendor, by the
+ * prefix of their key.
+ * @param {string} url
+ */
+function createCallReader(url) {
+  /** @type {Map<string, string>} */
+  const newest = new Map();
+  /** @type {Map<string, number>} */
+  const vendorCalls = new Map();
+  return async () => {
+    /** @type {string[]} */
+    const ids = [];
+    for (const project of projects) {
+      const last = newest.get(project) ?? '';
+      for (let before = ''; ; ) {
+        const page = await readCalls(url, project, before);
+        const added = page.filter(({ id }) => id > last);
+        for (const { id, key, cache, attempts } of added) {
+          ids.push(id);
+          if (id > (newest.get(project) ?? '')) newest.set(project, id);
+          const hasReached = cache !== 'hit' && attempts.some(({ outcome, status }) => outcome !== 'refused' || status !== null);
+          if (hasReached) vendorCalls.set(key, (vendorCalls.get(key) ?? 0) + 1);
+        }
+        if (added.length < pageSize) break;
+        before = `&before=${added.at(-1)?.id}`;
+      }
+    }
+    return { ids, vendorCalls };
+  };
+}
+
+/** @typedef {{ id: string, key: string, cache: string | null, attempts: { outcome: string, status: number | null }[] }} StoredCall */
+
+/**
+ * Newest first.
+ * @param {string} url
+ * @param {string} project
+ * @param {string} before
+ */
+async function readCalls(url, project, before) {
+  const headers = { authorization: `Bearer ${adminToken}` };
+  const { body } = await request(`${url}/provision/teams/${project}/calls?limit=${pageSize}${before}`, { headers, dispatcher });
+  return /** @type {{ data: StoredCall[] }} */ (await body.json()).data;
+}
+
+/**
  * Throws when an invariant of the ceilings is broken.
  * @param {string} url
  * @param {string} key
+ * @param {ReadonlyMap<string, number>} vendorCalls
  */
-async function checkCeilings(url, key) {
+async function checkCeilings(url, key, vendorCalls) {
   const { body } = await request(`${url}/status/peek`, { headers: { authorization: `Bearer ${key}` }, dispatcher });
   const status = /** @type {{ key: { ceilings: Record<string, { limit: number, used: number, reserved: number }> } }} */ (
     await body.json()
@@ -111,6 +172,8 @@ async function checkCeilings(url, key) {
     reservationsAreNotNegative({ name, reserved: ceiling.reserved });
     useIsWithinCeiling({ name, limit: ceiling.limit, settled: ceiling.used, reserved: ceiling.reserved, excess: 0 });
     if (ceiling.reserved > 0) throw new Error(`${name}: ${ceiling.reserved} reserved although no call runs`);
+    const prefix = key.split('-')[2] ?? '';
+    if (name === 'calls') eachCallIsCountedOnce({ name: `${prefix} ${name}`, settled: ceiling.used, usage: vendorCalls.get(prefix) ?? 0 });
   }
 }
 

@@ -2,7 +2,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
+import { openServerDatabase } from '../../src/db/pool.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
+import { countersIn } from '../ceilings/quota-harness.ts';
+import { eachCallIsCountedOnce, grantedIsWithinLimit, outstandingIsGrantedMinusReturned } from '../simulation/invariants.ts';
 import { callsOf, eventually, jsonOf, withGateway } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
@@ -82,6 +85,17 @@ models:
     }, 300_000);
     expect(await admitted(survivors, key, 20)).toBe(0);
     expect(await rows()).toBe(200);
+
+    const database = openServerDatabase({ connectionString: lent.url, maxConnections: 1 });
+    const [project] = await database.query<{ id: string }>(`select id from projects where slug = 'acme'`);
+    const counters = await countersIn(database, project?.id ?? '').finally(database.close);
+    expect(counters).toHaveLength(2);
+    for (const [index, { ceiling, settled, leased, leases, rows: usage }] of counters.entries()) {
+      const counter = { name: ceiling, settled, leased, leases: [leases], usage };
+      eachCallIsCountedOnce(counter);
+      outstandingIsGrantedMinusReturned(counter);
+      grantedIsWithinLimit(counter, index === 0 ? 60 : 200);
+    }
   }, 300_000);
 });
 
