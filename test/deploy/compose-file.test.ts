@@ -66,7 +66,7 @@ describe('docker-compose.yml', () => {
       [...ownMetrics.filter((name) => name !== 'migrate').map((name) => `${name}:9464`), 'proxy:9465'].toSorted(),
     );
     expect(readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8')).toContain('bind :9465\n');
-    for (const file of rule_files ?? []) expect(existsSync(join(root, 'deploy/prometheus', file))).toBe(true);
+    for (const file of rule_files) expect(existsSync(join(root, 'deploy/prometheus', file))).toBe(true);
     const networksOf = (name: string): readonly string[] => compose.services[name]?.networks ?? [];
     for (const target of targets)
       expect(networksOf(target.split(':')[0]).some((name) => networksOf('prometheus').includes(name))).toBe(true);
