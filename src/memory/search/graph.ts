@@ -80,7 +80,7 @@ export function createGraph({ database }: { readonly database: Database }) {
 /** How many facts match, whatever the limit of the query; counts up to `max`. */
 export async function countFacts(queries: Queries, projectId: string, query: GraphQuery, max: number): Promise<number> {
   const [row] = await queries.query<{ count: number }>(
-    `select count(*)::integer as count from (select 1 ${fromFacts} ${matchesQuery} limit $6::integer) matches`,
+    `select count(*)::integer as count from (select 1 from memory_facts fact ${matchesQuery} limit $6::integer) matches`,
     [...toParameters(projectId, query), max],
   );
   return row?.count ?? 0;
