@@ -32,7 +32,8 @@ const outputs: Readonly<Record<string, readonly (string | RegExp)[]>> = {
   ],
   'docs/memory.md': [
     ...['enabled', /only_senders +support-bot,website/, /enabled +false/, /enabled +true/, 'You said: I moved to Oslo.'],
-    ...['except for flight levels', '"useful":1', '"deleted":true', '"memories":', '"subject_memories"', 'You said:', '"memory.erasure"'],
+    ...['except for flight levels', '"useful":1', '"memories":[{"item":', '"subject_memories":[{', 'You said:', '"deleted":true'],
+    '"memory.erasure"',
     /cost +20/,
   ],
 };
@@ -137,8 +138,10 @@ async function runScript(script: string, env: Record<string, string>): Promise<{
 async function runInProcess(form: URLSearchParams): Promise<{ status: number; text: string }> {
   const argv = form.getAll('argument').map((argument) => (argument === 'prices.json' ? join(folder, argument) : argument));
   const lines = (form.get('environment') ?? '').split('\n').map((line) => /^(\w+)=(.*)$/.exec(line)?.slice(1, 3) ?? ['', '']);
-  const file = join(folder, 'gateway.yaml');
-  const environment = { ...Object.fromEntries(lines), ...(existsSync(file) && { GATEWAY_CONFIG: file }) };
+  const variables: Record<string, string> = Object.fromEntries(lines);
+  // Relative paths are those of the shell.
+  const file = join(folder, variables.GATEWAY_CONFIG ?? 'gateway.yaml');
+  const environment = { ...variables, ...(existsSync(file) && { GATEWAY_CONFIG: file }) };
   const written: string[] = [];
   const errors: string[] = [];
   const output = { write: (part: string) => written.push(part), writeError: (part: string) => errors.push(part) };
