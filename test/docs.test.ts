@@ -7,7 +7,7 @@ import { describeFile } from '../src/config/file-schema.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { services, variables } from '../src/config/variables.ts';
 import { DIRECTIONS, RESTRICTED_IMPORTS, SUBMODULES } from './support/architecture.ts';
-import { findCommandMistakes, findUntaggedCommands, readCommandPages } from './support/documented-commands.ts';
+import { findCommandMistakes, findUnmarkedCommands, readCommandPages } from './support/documented-commands.ts';
 
 const root = join(import.meta.dirname, '..');
 const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md'];
@@ -40,8 +40,8 @@ test('the table of documentation in README.md lists every page of docs/', () => 
 });
 
 describe('commands', () => {
-  test('of blocks are tagged sh, so that test/cli/documented-commands.test.ts runs them or reads why not', () => {
-    expect(readCommandPages().flatMap(findUntaggedCommands)).toEqual([]);
+  test('of blocks are run by test/cli/documented-commands.test.ts, or say why not', () => {
+    expect(readCommandPages().flatMap(findUnmarkedCommands)).toEqual([]);
   });
 
   test('that no test runs have names and options that exist', async () => {
@@ -51,16 +51,20 @@ describe('commands', () => {
   test('with mistakes are reported', async () => {
     const text = [
       '```\ncurl x\n```',
+      '```sh\ncurl x\n```',
       '<!-- not run: a reason -->\n```sh\nnpm run nothing\ngateway keys list --rpm 5\n```',
       '`gateway key list` and `gateway codec-server --ports 1`, `gateway keys rotate`',
     ].join('\n');
     const page = { path: 'docs/page.md', text };
-    expect(findUntaggedCommands(page)).toEqual(['docs/page.md:1: tag a block of commands with sh']);
+    expect(findUnmarkedCommands(page)).toEqual([
+      'docs/page.md:1: tag a block of commands with sh',
+      'docs/page.md:5: say before the block why it is not run: <!-- not run: ... -->',
+    ]);
     expect(await findCommandMistakes(page)).toEqual([
-      'docs/page.md:6: npm run nothing: package.json has no script nothing',
-      'docs/page.md:6: gateway keys list --rpm 5: gateway: gateway keys list has no option --rpm',
-      'docs/page.md:9: gateway key list: gateway: unknown command "key list"',
-      "docs/page.md:9: gateway codec-server --ports 1: Unknown option '--ports'",
+      'docs/page.md:9: npm run nothing: package.json has no script nothing',
+      'docs/page.md:9: gateway keys list --rpm 5: gateway: gateway keys list has no option --rpm',
+      'docs/page.md:12: gateway key list: gateway: unknown command "key list"',
+      "docs/page.md:12: gateway codec-server --ports 1: Unknown option '--ports'",
     ]);
   });
 });

@@ -72,7 +72,7 @@ describePostgres('an upgrade under load', () => {
   /** Runs the commands that docs/operating.md has after the anchor, in a shell in which `gateway` is this clone's. */
   const runCommandsOf = async (anchor: string, env: Record<string, string>): Promise<void> => {
     const page = await readFile(join(root, 'docs', 'operating.md'), 'utf8');
-    const commands = new RegExp(`<a id="${anchor}"></a>\\n\\n\`\`\`sh\\n(.*?)\`\`\``, 's').exec(page)?.[1] ?? '';
+    const commands = new RegExp(`<a id="${anchor}"></a>\\n\\n(?:<!-- .*? -->\\n)?\`\`\`sh\\n(.*?)\`\`\``, 's').exec(page)?.[1] ?? '';
     expect(commands).not.toBe('');
     const gateway = `gateway() { '${process.execPath}' '${join(root, 'src', 'main.ts')}' "$@"; }\n`;
     const path = [postgresBin, process.env.PATH].filter(Boolean).join(delimiter);

@@ -30,6 +30,9 @@ export function readCommandPages(): CommandPage[] {
   return paths.map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
 }
 
+/** Pages whose blocks run, except those with a comment. */
+export const pagesThatRun = ['README.md', 'docs/quick-start.md', 'docs/memory.md'];
+
 const fence = /^(?:<!-- not run: (.+) -->\n)?```(.*)\n([\s\S]*?)^```$/gm;
 
 export function readCommandBlocks({ path, text }: CommandPage): CommandBlock[] {
@@ -40,13 +43,16 @@ export function readCommandBlocks({ path, text }: CommandPage): CommandBlock[] {
 
 const program = /^(?:npm|npx|node|gateway|curl|docker|kubectl|git|psql|pg_\w+|promtool|openssl|export|kill)\s/m;
 
-/** `path:line` of blocks of commands that are not tagged `sh`, so that no test reads them. */
-export function findUntaggedCommands({ path, text }: CommandPage): string[] {
-  return [...text.matchAll(fence)].flatMap(({ 2: tag = '', 3: code = '', index }) =>
+/** `path:line` of blocks of commands that no test runs or reads: not tagged `sh`, or without a reason on a page whose blocks do not run. */
+export function findUnmarkedCommands(page: CommandPage): string[] {
+  const untagged = [...page.text.matchAll(fence)].flatMap(({ 2: tag = '', 3: code = '', index }) =>
     ['', 'bash', 'shell', 'console'].includes(tag) && program.test(code)
-      ? [`${path}:${lineAt(text, index)}: tag a block of commands with sh`]
+      ? [`${page.path}:${lineAt(page.text, index)}: tag a block of commands with sh`]
       : [],
   );
+  const blocks = pagesThatRun.includes(page.path) ? [] : readCommandBlocks(page);
+  const unexplained = blocks.filter(({ notRun }) => notRun === null);
+  return [...untagged, ...unexplained.map(({ at }) => `${at}: say before the block why it is not run: <!-- not run: ... -->`)];
 }
 
 /** `path:line: what is wrong` for unknown npm scripts, commands and options of `gateway` in blocks that are not run and in inline code. */
