@@ -97,7 +97,10 @@ async function rotate(settings: EnvironmentSettings, { promote, remove }: Option
       );
     const key = randomBytes(32).toString('base64');
     const next = keys.length === 0 ? 'It encrypts at once.' : 'Then: gateway payload-key rotate --promote';
-    return print([...keys, key], `Added the key ${keyIdsOf([key]).join()}. Set this value in all processes and restart them. ${next}`);
+    return print(
+      [...keys, key],
+      `Added the key ${keyIdsOf([key]).join()}. Set this value in all processes: restart them, or write it into the file of TEMPORAL_PAYLOAD_KEY_FILE and send SIGHUP. ${next}`,
+    );
   }
   const [first = '', ...others] = keys;
   const last = others.at(-1);
@@ -106,7 +109,7 @@ async function rotate(settings: EnvironmentSettings, { promote, remove }: Option
     const next = [last, first, ...others.slice(0, -1)];
     return print(
       next,
-      `The key ${keyIdsOf([last]).join()} is first now and encrypts; before, ${ids[0]} was first. Set this value in all processes and restart them. Then: gateway payload-key rotate --remove`,
+      `The key ${keyIdsOf([last]).join()} is first now and encrypts; before, ${ids[0]} was first. Set this value in all processes: restart them, or write it into the file of TEMPORAL_PAYLOAD_KEY_FILE and send SIGHUP. Then: gateway payload-key rotate --remove`,
     );
   }
   const report = describeKeyUsage(await readUsage(settings), ids);
@@ -117,7 +120,7 @@ async function rotate(settings: EnvironmentSettings, { promote, remove }: Option
   }
   return print(
     [first],
-    `Removed ${ids.slice(1).join(', ')}. Closed runs that it encrypted can no longer be read or reset. Set this value in all processes and restart them.`,
+    `Removed ${ids.slice(1).join(', ')}. Closed runs that it encrypted can no longer be read or reset. Set this value in all processes: restart them, or write it into the file of TEMPORAL_PAYLOAD_KEY_FILE and send SIGHUP.`,
   );
 }
 
