@@ -62,7 +62,8 @@ export function loadConfig({ env: variables, secrets = { values: {}, errors: [] 
   }
   const adminTokens = settings.adminTokens.length > 0 ? settings.adminTokens : splitTokens(values.admin_token ?? '');
   // Each process would create its own, and reject that of the others.
-  if (command === 'serve' && isReadable && adminTokens.length === 0) {
+  const isTokenNamed = Boolean(env.GATEWAY_ADMIN_TOKEN_FILE?.trim()) || 'admin_token' in sections;
+  if (command === 'serve' && isReadable && adminTokens.length === 0 && !isTokenNamed) {
     errors.push('GATEWAY_ADMIN_TOKEN: gateway serve needs it, the same in every process: at least 16 characters (openssl rand -hex 32)');
   }
   const signIn = parseSignInSettings({ env, file: values, errors, addError });

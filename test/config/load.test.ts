@@ -170,6 +170,7 @@ colour: red
 
     test.each([
       ['a syntax error', `${minimal}tiers: [\n`, /^gateway\.yaml:4:1: /],
+      ['a token that is too short', `${minimal}admin_token: short\n`, /^gateway\.yaml:3 admin_token: must have at least 16/],
       ['a list', '- providers\n', /^gateway\.yaml: must be a mapping/],
     ])('%s is the only error: what the file lacks is unknown', (_title, text, error) => {
       expect(serveErrors(text)).toEqual([expect.stringMatching(error)]);
