@@ -107,7 +107,10 @@ export async function createFaultProxy(serverUrl: string): Promise<FaultProxy> {
     set(next) {
       faults = next;
       if (next.silent) return;
-      for (const socket of broken) socket.resetAndDestroy();
+      // A socket that has sent its end cannot be reset: libuv would keep its handle.
+      for (const socket of broken)
+        if (socket.writableEnded) socket.destroy();
+        else socket.resetAndDestroy();
       broken.clear();
     },
     async connect() {
