@@ -43,7 +43,7 @@ export function createCallLoad(key: string, first: readonly GatewayProcess[]): C
       running.delete(slot);
       sent += 1;
       // The processes under test get most of the CPU time.
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await new Promise((resolve) => setTimeout(resolve, 25));
     }
   });
   const until = async (condition: () => boolean): Promise<void> => {
