@@ -29,8 +29,8 @@ export interface HealthServerDeps extends ErrorReports {
 }
 
 export interface ServerDeps extends HealthServerDeps {
-  /** Whether traces are exported. */
-  readonly isTraced: boolean;
+  /** Ratio of requests that begin a trace; null when no traces are exported. */
+  readonly traceRatio: number | null;
   readonly text: TextRouteDeps;
   readonly countTokens: CountTokensRouteDeps;
   readonly media: MediaRouteDeps;
@@ -107,7 +107,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.all(/^\/(?:console|my-key)(?:[/.]|$)/, whenRequested(deps.console));
 
   const listener = allowOrigins(deps.corsOrigins, app);
-  return serve(app, deps, deps.isTraced ? traceRequests(listener) : listener);
+  return serve(app, deps, deps.traceRatio === null ? listener : traceRequests(listener, deps.traceRatio));
 }
 
 function whenRequested(load: () => Promise<RequestHandler>): RequestHandler {

@@ -2,8 +2,8 @@
  * Loads OpenTelemetry's SDK and exports spans to an OTLP endpoint, in batches and in the background. A collector that is unavailable costs spans and
  * nothing else.
  */
-import { type Attributes, type Context, context, type Link, propagation, type SpanKind, TraceFlags, trace } from '@opentelemetry/api';
-import type { ReadableSpan, Sampler, SpanExporter } from '@opentelemetry/sdk-trace';
+import { type Attributes, type Context, context, type Link, propagation, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
+import type { ReadableSpan, Sampler, SamplingDecision, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Logger } from './logger.ts';
 
 export interface TracingSettings {
@@ -37,11 +37,10 @@ export async function startTracing(settings: TracingSettings, logger: Logger): P
       import('@opentelemetry/resources'),
     ]);
   const { url, headers, timeoutMs, resource, sampler } = settings;
-  const root = new sdk.TraceIdRatioBasedSampler(sampler.ratio);
   const exporter = new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: timeoutMs });
   const provider = new sdk.TracerProvider({
     resource: resourceFromAttributes({ ...resource }),
-    sampler: withLinks(sampler.followsParent ? new sdk.ParentBasedSampler({ root }) : root, sdk.SamplingDecision.RECORD_AND_SAMPLED),
+    sampler: createSampler(sampler, { ratioSampler: new sdk.TraceIdRatioBasedSampler(sampler.ratio), decisions: sdk.SamplingDecision }),
     spanProcessors: [new sdk.BatchSpanProcessor({ exporter: withOutageLog(exporter, logger) })],
   });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -58,14 +57,21 @@ export async function startTracing(settings: TracingSettings, logger: Logger): P
   };
 }
 
-/** A batch is a separate trace, which is sampled when one of the calls that it links to is. */
-function withLinks(sampler: Sampler, sampled: ReturnType<Sampler['shouldSample']>['decision']): Sampler {
+interface SdkSampling {
+  readonly ratioSampler: Sampler;
+  readonly decisions: typeof SamplingDecision;
+}
+
+/** Samples every trace that begins here: `trace-requests.ts` begins only those that it has chosen, and batches only with a sampled call. */
+function createSampler({ followsParent }: TracingSettings['sampler'], { ratioSampler, decisions }: SdkSampling): Sampler {
   return {
-    shouldSample: (parent: Context, traceId: string, name: string, kind: SpanKind, given: Attributes, links: Link[]) =>
-      links.some((link) => (link.context.traceFlags & TraceFlags.SAMPLED) !== 0)
-        ? { decision: sampled }
-        : sampler.shouldSample(parent, traceId, name, kind, given, links),
-    toString: () => String(sampler),
+    shouldSample(parent: Context, traceId: string, name: string, kind: SpanKind, given: Attributes, links: Link[]) {
+      const caller = trace.getSpanContext(parent);
+      if (kind === SpanKind.SERVER && caller && !followsParent) return ratioSampler.shouldSample(parent, traceId, name, kind, given, links);
+      const isSampled = caller === undefined || (caller.traceFlags & TraceFlags.SAMPLED) !== 0;
+      return { decision: isSampled ? decisions.RECORD_AND_SAMPLED : decisions.NOT_RECORD };
+    },
+    toString: () => 'GatewaySampler',
   };
 }
 
