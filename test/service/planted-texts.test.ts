@@ -176,7 +176,7 @@ describePostgres('planted texts', () => {
 
       const { types, text: temporal } = await readTemporal(dataDir);
       const metrics = await fetch(`${gateway.url}/metrics`, { headers: { authorization: `Bearer ${secrets.adminToken}` } });
-      const outputs = { errors: errors.join('\n'), metrics: metrics.ok ? await metrics.text() : '', temporal };
+      const outputs = { errors: errors.join('\n'), metrics: await metrics.text(), temporal };
       expect(await gateway.end('SIGTERM')).toBe(0);
       const spans = collector.spans.map((span) => JSON.stringify(span, (_, value) => (typeof value === 'bigint' ? Number(value) : value)));
       const bodies = collector.received().replaceAll(secrets.collectorToken, '');
@@ -207,6 +207,7 @@ describePostgres('planted texts', () => {
       expect(findPlanted(Buffer.from(`{"a":"${texts.prompt} ü"}`).toString('base64'), marks)).toEqual(['prompt']);
       expect([...types].toSorted()).toEqual(expect.arrayContaining(['learningBatch', 'projectLearning', 'subjectErasure']));
       expect(findPlanted(found.temporal, { id })).toEqual(['id']);
+      expect(found.metrics).toContain('gateway_calls_total{');
       expect(findPlanted(found.logs, { callId })).toEqual(['callId']);
       expect(findPlanted(found.traces, { callId })).toEqual(['callId']);
       expect(findPlanted(found.errors, texts)).toEqual(['prompt', 'vendorError', 'invalid']);
