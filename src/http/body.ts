@@ -7,8 +7,14 @@ import type { IncomingMessage } from 'node:http';
 import { GatewayError, gatewayError } from '../core/errors.ts';
 import { type BodySpans, scanObject } from '../core/json/spans.ts';
 import { JsonSyntaxError } from '../core/json/syntax.ts';
-import type { BodyMemory } from './body-memory.ts';
 import { PlainTextError } from './plain-text-error.ts';
+
+/** The bodies that are held of one key (`body-memory.ts`). */
+export interface KeyBodies {
+  /** Counts bytes that arrived. Throws `budget_unavailable` when there are too many, and then counts none of them. */
+  hold(bytes: number): void;
+  release(bytes: number): void;
+}
 
 /** Limit of every body except those of provisioning routes. */
 export const maxBodyBytes = 32 * 1024 * 1024;
@@ -34,7 +40,7 @@ const maxSeparateChunks = 1_024;
  * Rejects with 413 as soon as the limit is exceeded, with ClientDisconnectedError when the caller disconnects, and with `budget_unavailable`
  * when `memory` is full. The caller releases the bytes of the body from `memory`.
  */
-export function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: BodyMemory): Promise<Buffer> {
+export function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
   if (declared > limitBytes) return Promise.reject(tooLarge(limitBytes));
   // The caller disconnected during the key lookup: the events below have already been emitted.
@@ -76,7 +82,7 @@ export function readBody(request: IncomingMessage, limitBytes: number = maxBodyB
 }
 
 /** The body as JSON bytes. Null when there is none. Rejects like `checkContentType` and `readBody`. */
-async function readOptionalBody(request: IncomingMessage, limitBytes?: number, memory?: BodyMemory): Promise<Buffer | null> {
+async function readOptionalBody(request: IncomingMessage, limitBytes?: number, memory?: KeyBodies): Promise<Buffer | null> {
   const { 'transfer-encoding': encoding, 'content-length': length = '0' } = request.headers;
   if (encoding === undefined && Number(length) === 0) return null;
   checkContentType(request);
@@ -119,7 +125,7 @@ export function toPlainTextError(error: unknown): unknown {
  * The parsed body of a route with plain-text errors (docs/api/reference.md#plain-text-errors). Undefined when there is no body. JSON is
  * UTF-8 (RFC 8259), so other encodings are not JSON.
  */
-export async function readOptionalJson(request: IncomingMessage, memory: BodyMemory): Promise<unknown> {
+export async function readOptionalJson(request: IncomingMessage, memory: KeyBodies): Promise<unknown> {
   return (await readJsonText(request, maxBodyBytes, memory))?.value;
 }
 
@@ -127,7 +133,7 @@ export async function readOptionalJson(request: IncomingMessage, memory: BodyMem
 export async function readJsonText(
   request: IncomingMessage,
   limitBytes?: number,
-  memory?: BodyMemory,
+  memory?: KeyBodies,
 ): Promise<{ text: string; value: unknown } | undefined> {
   const bytes = await readOptionalBody(request, limitBytes, memory).catch((error: unknown) => {
     throw toPlainTextError(error);

@@ -6,8 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { gatewayError } from '../core/errors.ts';
 import { createPartScanner, type Piece } from '../dialects/media/multipart.ts';
 import { checkUploadField, type UploadBody, type UploadFields } from '../dialects/media/uploads.ts';
-import { ClientDisconnectedError, maxBodyBytes, tooLarge } from './body.ts';
-import type { BodyMemory } from './body-memory.ts';
+import { ClientDisconnectedError, type KeyBodies, maxBodyBytes, tooLarge } from './body.ts';
 
 export interface Upload {
   /** Fields that have arrived, `model` included. */
@@ -39,7 +38,7 @@ export interface UploadOptions {
   readonly fieldNames: ReadonlySet<string>;
   /** Read the whole body before the vendor is called, because every field matters. */
   readonly holdAll: boolean;
-  readonly memory: BodyMemory;
+  readonly memory: KeyBodies;
 }
 
 /** Rejects with `missing_model`, `bad_json` for a malformed body, 413 as plain text, ClientDisconnectedError and `budget_unavailable`. */

@@ -5,6 +5,7 @@ import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { expect, test } from '@jest/globals';
 import { ClientDisconnectedError, readBody } from '../../src/http/body.ts';
+import { createBodyMemory } from '../../src/http/body-memory.ts';
 
 /** Sends `head` and `body` on a separate connection, closes it, and returns the request when it has been closed. */
 async function abandoned(head: string, use: (request: IncomingMessage) => Promise<void>): Promise<void> {
@@ -39,4 +40,23 @@ test('readBody joins any number of small chunks in their order', async () => {
     const request = Object.assign(Readable.from(chunks), { headers: {} });
     expect((await readBody(request as unknown as IncomingMessage)).equals(Buffer.concat(chunks))).toBe(true);
   }
+});
+
+test('one key cannot hold all of the memory for bodies, and each body fits alone', () => {
+  const mebibyte = 1_048_576;
+  const fill = (memory: ReturnType<typeof createBodyMemory>, key: string, piece: number): number => {
+    for (let held = 0; ; held += piece) {
+      try {
+        memory.of(key).hold(piece);
+      } catch {
+        return held / mebibyte;
+      }
+    }
+  };
+  const memory = createBodyMemory(512 * mebibyte);
+  expect([fill(memory, 'one', mebibyte), fill(memory, 'two', mebibyte), fill(memory, 'three', mebibyte)]).toEqual([448, 64, 0]);
+  memory.of('one').release(448 * mebibyte);
+  expect(memory.heldBytes).toBe(64 * mebibyte);
+  expect(fill(memory, 'one', mebibyte)).toBe(384);
+  expect(fill(createBodyMemory(32 * mebibyte), 'one', 32 * mebibyte)).toBe(32);
 });

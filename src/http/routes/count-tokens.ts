@@ -4,7 +4,7 @@ import { newId } from '../../core/ids.ts';
 import { countTokens as codec } from '../../dialects/messages/count-tokens.ts';
 import type { CountTokens } from '../../pipeline/call/count-tokens.ts';
 import { parseKey } from '../authenticate.ts';
-import { checkContentType, maxBodyBytes, readBody } from '../body.ts';
+import { checkContentType, type KeyBodies, maxBodyBytes, readBody } from '../body.ts';
 import { sendBytes, sendError } from '../error-handler.ts';
 import { onClientDisconnect } from '../half-close.ts';
 import { setModelHeader } from '../send-response.ts';
@@ -20,12 +20,14 @@ const maxVendorMs = 10_000;
 export function createCountTokensRoute(deps: CountTokensRouteDeps) {
   const { findCaller, findProject, countTokens, bodyMemory, clock } = deps;
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    let bodies: KeyBodies | undefined;
     let bodyBytes = 0;
     try {
       const startedAt = clock.now();
       const caller = await findCaller(parseKey(request.headers, true));
       checkContentType(request);
-      const body = await readBody(request, maxBodyBytes, bodyMemory);
+      bodies = bodyMemory.of(caller.quotaKeyId);
+      const body = await readBody(request, maxBodyBytes, bodies);
       bodyBytes = body.length;
       const project = await findProject(caller.projectId);
       const now = clock.now();
@@ -42,7 +44,7 @@ export function createCountTokensRoute(deps: CountTokensRouteDeps) {
     } catch (error) {
       sendError(response, error, 'messages', deps);
     } finally {
-      bodyMemory.release(bodyBytes);
+      bodies?.release(bodyBytes);
     }
   };
 }

@@ -32,11 +32,12 @@ export function createMediaHandler(
   handle: (received: MediaRequestContext, response: ServerResponse) => Promise<void>,
 ): MediaHandler {
   return createHandler(deps, checkContentType, async (source, request, response) => {
-    const body = await readBody(request, maxBodyBytes, deps.bodyMemory);
+    const bodies = deps.bodyMemory.of(source.caller.quotaKeyId);
+    const body = await readBody(request, maxBodyBytes, bodies);
     try {
       await handle({ ...source, body }, response);
     } finally {
-      deps.bodyMemory.release(body.length);
+      bodies.release(body.length);
     }
   });
 }

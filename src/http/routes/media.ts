@@ -47,7 +47,7 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
         boundary: source.boundary,
         fieldNames: kind.fieldNames,
         holdAll: settings.rules.input !== null,
-        memory: deps.bodyMemory,
+        memory: deps.bodyMemory.of(source.caller.quotaKeyId),
       };
       const { model, fields, bodyBytes, readAll, bodyFor, release } = await readUpload(request, options);
       try {

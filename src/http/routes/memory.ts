@@ -29,7 +29,7 @@ import type { Item } from '../../memory/records/item-record.ts';
 import { type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
 import { type SearchRequest, type SearchResult, searchRequestSchema } from '../../memory/search/search.ts';
 import { createCallerRoute, type FindCaller, parseKey } from '../authenticate.ts';
-import { readOptionalJson } from '../body.ts';
+import { type KeyBodies, readOptionalJson } from '../body.ts';
 import type { BodyMemory } from '../body-memory.ts';
 import { PlainTextError } from '../plain-text-error.ts';
 import {
@@ -74,7 +74,7 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       findCaller,
       async (caller, request) => {
         const id = parseId(request);
-        const { focus } = parseOrBadRequest(rememberBody, await readOptionalJson(request, deps.bodyMemory));
+        const { focus } = parseOrBadRequest(rememberBody, await readOptionalJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
         return toRememberJson(await deps.remember(caller, id, focus));
       },
       202,
@@ -82,30 +82,32 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     writeItem: createCallerRoute(
       findCaller,
       async (caller, request) =>
-        toItemJson(await deps.writeItem(caller, parseOrBadRequest(itemBody, await readRequiredJson(request, deps.bodyMemory)))),
+        toItemJson(
+          await deps.writeItem(caller, parseOrBadRequest(itemBody, await readRequiredJson(request, deps.bodyMemory.of(caller.quotaKeyId)))),
+        ),
       201,
     ),
     correctItem: createCallerRoute(findCaller, async (caller, request) => {
       const id = parseId(request);
-      const { text } = parseOrBadRequest(correctionBody, await readRequiredJson(request, deps.bodyMemory));
+      const { text } = parseOrBadRequest(correctionBody, await readRequiredJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
       return toItemJson(await deps.correctItem(caller, id, text));
     }),
     removeItem: createCallerRoute(findCaller, async (caller, request) => toRemovalJson(await deps.removeItem(caller, parseId(request)))),
     rateItem: createCallerRoute(findCaller, async (caller, request) => {
       const id = parseId(request);
-      const { rating } = parseOrBadRequest(ratingBody, await readRequiredJson(request, deps.bodyMemory));
+      const { rating } = parseOrBadRequest(ratingBody, await readRequiredJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
       return toItemJson(await deps.rateItem(caller, id, rating));
     }),
     search: createCallerRoute(findCaller, async (caller, request) => {
-      const body = parseOrMismatch(searchRequestSchema, await readRequiredJson(request, deps.bodyMemory));
+      const body = parseOrMismatch(searchRequestSchema, await readRequiredJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
       return toSearchJson(await deps.search(caller, body));
     }),
     wakeUp: createCallerRoute(findCaller, async (caller, request) => {
-      const { subject } = parseOrBadRequest(wakeUpBody, await readOptionalJson(request, deps.bodyMemory));
+      const { subject } = parseOrBadRequest(wakeUpBody, await readOptionalJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
       return toWakeUpJson(await deps.wakeUp(caller, subject));
     }),
     findFacts: createCallerRoute(findCaller, async (caller, request) => {
-      const body = parseOrMismatch(graphQuerySchema, await readOptionalJson(request, deps.bodyMemory));
+      const body = parseOrMismatch(graphQuerySchema, await readOptionalJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
       return toFactsJson(await deps.findFacts(caller, body));
     }),
     /** Runs before routing: a path that is not a subject in percent-encoded UTF-8 is `bad_request`, never another subject. */
@@ -127,7 +129,7 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
   };
 }
 
-async function readRequiredJson(request: Request, memory: BodyMemory): Promise<unknown> {
+async function readRequiredJson(request: Request, memory: KeyBodies): Promise<unknown> {
   const body = await readOptionalJson(request, memory);
   if (body === undefined) throw gatewayError('bad_request', { message: 'a body is required' });
   return body;

@@ -14,7 +14,7 @@ import type { CallResponse, HandleCall } from '../../pipeline/call/handle-call.t
 import type { ProjectContext } from '../../pipeline/call/project-context.ts';
 import { noRoute, quoteName } from '../../routing/no-route.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
-import { checkContentType, maxBodyBytes, readBody, scanJson, toPlainTextError } from '../body.ts';
+import { checkContentType, type KeyBodies, maxBodyBytes, readBody, scanJson, toPlainTextError } from '../body.ts';
 import type { BodyMemory } from '../body-memory.ts';
 import { type ErrorReports, sendError } from '../error-handler.ts';
 import { detectAbandonedStream, keepAliveComment, onClientDisconnect } from '../half-close.ts';
@@ -67,12 +67,14 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
   return async function textRoute(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = clock.now();
     const id = newId(startedAt);
+    let bodies: KeyBodies | undefined;
     let bodyBytes = 0;
     try {
       const callerLookup = findCaller(parseKey(request.headers, route === 'messages'));
       const caller = callerLookup instanceof Promise ? await callerLookup : callerLookup;
       checkContentType(request);
-      const received = await readBody(request, maxBodyBytes, bodyMemory);
+      bodies = bodyMemory.of(caller.quotaKeyId);
+      const received = await readBody(request, maxBodyBytes, bodies);
       bodyBytes = received.length;
       const body = conversion ? conversion.toRoute(received) : received;
       const projectLookup = findProject(caller.projectId);
@@ -96,7 +98,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       if (!response.headersSent) setCallId(response, id, style);
       sendError(response, isDialect(route) ? error : toPlainTextError(error), style, deps, id);
     } finally {
-      bodyMemory.release(bodyBytes);
+      bodies?.release(bodyBytes);
     }
   };
 }
