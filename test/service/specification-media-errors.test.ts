@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from '@jest/globals';
 import { generateSecret } from '../../src/keys/secret.ts';
-import { callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { adminToken, callsOf, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { expectPlainText, expectRouteError, projectLender } from './inference-routes.ts';
 import type { MediaRoute } from './media-routes.ts';
 import { askMedia, bearer, images, mediaRoutes, mediaYaml, rowOf, speech } from './media-routes.ts';
@@ -60,7 +60,7 @@ describe('error codes', () => {
   ] as const)('bad_shape, 500 on $name: a row that names an unknown shape at run time', (route: MediaRoute, member) =>
     withGateway({ database: 'any', yaml: mediaYaml }, async (gateway) => {
       const { loadConfig } = await import('../../src/config/load.ts');
-      const config = loadConfig({ env: {}, fileText: mediaYaml(gateway.vendor.url, gateway.vendor.url), fileName: 'gateway.yaml' });
+      const config = loadConfig({ env: { GATEWAY_ADMIN_TOKEN: adminToken }, fileText: mediaYaml(gateway.vendor.url, gateway.vendor.url), fileName: 'gateway.yaml' });
       const { one } = config.providers;
       if (!one) throw new Error('there is no provider one');
       // Invalid in every configuration file.

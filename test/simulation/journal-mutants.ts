@@ -78,8 +78,8 @@ export const journalMutants: readonly Mutant[] = [
   {
     name: 'the journal does not accept calls again',
     file: 'src/journal/journal.ts',
-    passage: 'isAccepting = false;\n    resume.wake(retryIntervalMs);',
-    replacement: 'isAccepting = false;',
+    passage: 'obstacle ??= next;\n    resume.wake(retryIntervalMs);',
+    replacement: 'obstacle ??= next;',
     seeds: 14,
   },
   {
