@@ -114,7 +114,7 @@ export function createApi(deps: ApiDeps): Api {
   const callDeps = { findCaller, findProject: projects.get, bodyMemory, clock, logger, countError };
   const server = createHttpServer({
     ...{ logger, countError, readMetrics, adminTokens },
-    traceRatio: snapshot().config.tracing?.sampler.ratio ?? null,
+    traceSampling: snapshot().config.tracing?.sampler ?? null,
     mcp,
     text: { ...callDeps, memorySettings: memory.settings.get, handleCall },
     countTokens: { ...callDeps, countTokens },

@@ -19,7 +19,7 @@ import { sendRoot } from './routes/root.ts';
 import { createStatusRoutes, type StatusRouteDeps } from './routes/status.ts';
 import { createTextRoute, type TextRouteDeps } from './routes/text.ts';
 import { createVideoRoutes, type VideoRouteDeps } from './routes/video.ts';
-import { traceRequests } from './trace-requests.ts';
+import { type RequestSampling, traceRequests } from './trace-requests.ts';
 import { describeUnknownPath } from './unknown-path.ts';
 
 export interface HealthServerDeps extends ErrorReports {
@@ -29,8 +29,8 @@ export interface HealthServerDeps extends ErrorReports {
 }
 
 export interface ServerDeps extends HealthServerDeps {
-  /** Ratio of requests that begin a trace; null when no traces are exported. */
-  readonly traceRatio: number | null;
+  /** Null when no traces are exported. */
+  readonly traceSampling: RequestSampling | null;
   readonly text: TextRouteDeps;
   readonly countTokens: CountTokensRouteDeps;
   readonly media: MediaRouteDeps;
@@ -107,7 +107,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.all(/^\/(?:console|my-key)(?:[/.]|$)/, whenRequested(deps.console));
 
   const listener = allowOrigins(deps.corsOrigins, app);
-  return serve(app, deps, deps.traceRatio === null ? listener : traceRequests(listener, deps.traceRatio));
+  return serve(app, deps, deps.traceSampling === null ? listener : traceRequests(listener, deps.traceSampling));
 }
 
 function whenRequested(load: () => Promise<RequestHandler>): RequestHandler {

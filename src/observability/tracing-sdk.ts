@@ -2,7 +2,7 @@
  * Loads OpenTelemetry's SDK and exports spans to an OTLP endpoint, in batches and in the background. A collector that is unavailable costs spans and
  * nothing else.
  */
-import { type Attributes, type Context, context, type Link, propagation, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
+import { type Context, context, propagation, SpanKind, TraceFlags, trace } from '@opentelemetry/api';
 import type { ReadableSpan, Sampler, SamplingDecision, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Logger } from './logger.ts';
 
@@ -13,12 +13,6 @@ export interface TracingSettings {
   readonly timeoutMs: number;
   /** Describe the process; `service.name` is among them. */
   readonly resource: Readonly<Record<string, string>>;
-  readonly sampler: {
-    /** Of the traces that begin here, from 0 to 1. */
-    readonly ratio: number;
-    /** Whether a `traceparent` of the caller decides instead. */
-    readonly followsParent: boolean;
-  };
 }
 
 export interface RunningTracing {
@@ -36,11 +30,11 @@ export async function startTracing(settings: TracingSettings, logger: Logger): P
       import('@opentelemetry/core'),
       import('@opentelemetry/resources'),
     ]);
-  const { url, headers, timeoutMs, resource, sampler } = settings;
+  const { url, headers, timeoutMs, resource } = settings;
   const exporter = new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: timeoutMs });
   const provider = new sdk.TracerProvider({
     resource: resourceFromAttributes({ ...resource }),
-    sampler: createSampler(sampler, { ratioSampler: new sdk.TraceIdRatioBasedSampler(sampler.ratio), decisions: sdk.SamplingDecision }),
+    sampler: createSampler(sdk.SamplingDecision),
     spanProcessors: [new sdk.BatchSpanProcessor({ exporter: withOutageLog(exporter, logger) })],
   });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
@@ -57,18 +51,12 @@ export async function startTracing(settings: TracingSettings, logger: Logger): P
   };
 }
 
-interface SdkSampling {
-  readonly ratioSampler: Sampler;
-  readonly decisions: typeof SamplingDecision;
-}
-
 /** Samples every trace that begins here: `trace-requests.ts` begins only those that it has chosen, and batches only with a sampled call. */
-function createSampler({ followsParent }: TracingSettings['sampler'], { ratioSampler, decisions }: SdkSampling): Sampler {
+function createSampler(decisions: typeof SamplingDecision): Sampler {
   return {
-    shouldSample(parent: Context, traceId: string, name: string, kind: SpanKind, given: Attributes, links: Link[]) {
+    shouldSample(parent: Context, _traceId: string, _name: string, kind: SpanKind) {
       const caller = trace.getSpanContext(parent);
-      if (kind === SpanKind.SERVER && caller && !followsParent) return ratioSampler.shouldSample(parent, traceId, name, kind, given, links);
-      const isSampled = caller === undefined || (caller.traceFlags & TraceFlags.SAMPLED) !== 0;
+      const isSampled = kind === SpanKind.SERVER || caller === undefined || (caller.traceFlags & TraceFlags.SAMPLED) !== 0;
       return { decision: isSampled ? decisions.RECORD_AND_SAMPLED : decisions.NOT_RECORD };
     },
     toString: () => 'GatewaySampler',

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { expect, test } from '@jest/globals';
-import { traceRequests } from '../../src/http/trace-requests.ts';
+import { type RequestSampling, traceRequests } from '../../src/http/trace-requests.ts';
 import { activeTraceId } from '../../src/observability/tracing.ts';
-import { startTracing, type TracingSettings } from '../../src/observability/tracing-sdk.ts';
+import { startTracing } from '../../src/observability/tracing-sdk.ts';
 import { createOtlpCollector } from '../support/otlp-collector.ts';
 import { createTestLog } from '../support/temporal.ts';
 
@@ -12,16 +12,16 @@ const sampled = `00-${traceId}-b7ad6b7169203331-01`;
 const unsampled = `00-${traceId}-b7ad6b7169203331-00`;
 
 /** The trace ids that handlers of these requests see, and those of the spans that the collector gets. */
-async function request(sampler: TracingSettings['sampler'], headers: readonly Record<string, string>[], path = '/v1/models') {
+async function request(sampling: RequestSampling, headers: readonly Record<string, string>[], path = '/v1/models') {
   const collector = await createOtlpCollector();
   const { logger, lines } = createTestLog();
-  const settings = { url: `${collector.url}/v1/traces`, headers: {}, timeoutMs: 1_000, resource: {}, sampler };
+  const settings = { url: `${collector.url}/v1/traces`, headers: {}, timeoutMs: 1_000, resource: {} };
   const tracing = await startTracing(settings, logger);
   const seen: (string | undefined)[] = [];
   const listener = traceRequests((_request, response) => {
     seen.push(activeTraceId());
     response.end();
-  }, sampler.ratio);
+  }, sampling);
   const server = createServer(listener).listen(0, '127.0.0.1');
   try {
     await once(server, 'listening');
@@ -53,4 +53,9 @@ test('a sampler that does not follow the parent applies its ratio to every reque
   expect((await request({ ratio: 0, followsParent: false }, headers)).seen).toEqual([undefined, undefined, undefined]);
   expect((await request({ ratio: 1, followsParent: false }, headers)).seen).toEqual([traceId, traceId, expect.any(String)]);
   expect((await request({ ratio: 1, followsParent: false }, headers, '/readyz')).spans).toEqual([]);
+});
+
+test('without following the parent, a caller cannot choose a trace id by which its requests are traced', async () => {
+  const lowest = { traceparent: `00-${'0'.repeat(31)}1-b7ad6b7169203331-01` };
+  expect((await request({ ratio: 1e-9, followsParent: false }, [lowest])).seen).toEqual([undefined]);
 });
