@@ -1,4 +1,7 @@
-/** Serves `GET /metrics` at `GATEWAY_METRICS_ADDRESS`, without a token: the address is for the network of the monitoring only. */
+/**
+ * Serves `GET /metrics` at `GATEWAY_METRICS_ADDRESS`, without a token: the address is for the network of the monitoring only. What reaches it
+ * nevertheless cannot take the files and the processor of the process, which in a cluster accepts the connections of all calls.
+ */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { errorCode, errorSummary } from '../core/error-messages.ts';
@@ -12,23 +15,38 @@ interface MetricsServerOptions {
   readonly logger: Logger;
 }
 
+/** Node checks the first two every `connectionsCheckingInterval`. A client that reads nothing is cut off too. */
+const limits = { headersTimeout: 5_000, requestTimeout: 5_000, connectionsCheckingInterval: 5_000 };
+const silenceTimeoutMs = 30_000;
+const maxConnections = 100;
+
 /** Returns how to stop it. Throws StartError when the address cannot be used. */
 export async function startMetricsServer({
   address: { host, port },
   readMetrics,
   logger,
 }: MetricsServerOptions): Promise<() => Promise<void>> {
+  let reading: Promise<string> | null = null;
+  /** Of all requests that come meanwhile. */
+  const readOnce = (): Promise<string> => {
+    reading ??= readMetrics().finally(() => {
+      reading = null;
+    });
+    return reading;
+  };
   const respond = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const isFound = request.url?.split('?', 1)[0] === '/metrics' && (request.method === 'GET' || request.method === 'HEAD');
-    const [status, type, text] = isFound ? ([200, contentType, await readMetrics()] as const) : notFound;
+    const [status, type, text] = isFound ? ([200, contentType, await readOnce()] as const) : notFound;
     response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(text);
   };
-  const server = createServer((request, response) => {
+  const server = createServer(limits, (request, response) => {
     respond(request, response).catch((err: unknown) => {
       logger.error({ err }, 'metrics not read');
       response.writeHead(500).end();
     });
   });
+  server.maxConnections = maxConnections;
+  server.setTimeout(silenceTimeoutMs);
   server.listen({ host, port });
   try {
     await once(server, 'listening');

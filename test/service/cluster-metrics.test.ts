@@ -1,8 +1,14 @@
-/** Metrics of several processes as one scrape, without the processes: those are in cluster.test.ts. */
+/** Metrics of several processes as one scrape, without the processes: those are in cluster.test.ts. And their server. */
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
+import { createLogger } from '../../src/observability/logger.ts';
 import { type MetricFamily, toFamilies } from '../../src/observability/metrics/families.ts';
 import { createClusterMetrics } from '../../src/service/cluster-metrics.ts';
+import { startMetricsServer } from '../../src/service/metrics-server.ts';
 import { parseMetrics, sumOf } from '../support/metrics.ts';
+import { unusedPort } from '../support/unused-port.ts';
 
 function createProcess(cluster: ReturnType<typeof createClusterMetrics>, values: { stored: number; inFlight: number; lag: number }) {
   const state = { ...values, isSilent: false };
@@ -40,4 +46,25 @@ test('counters are added up, also of processes that died or do not respond; gaug
   replacement.remove();
   one.remove();
   expect(await read(cluster)).toEqual([14, 0, 0, 0, 0]);
+});
+
+test('the server reads the metrics once for all requests that come meanwhile', async () => {
+  let reads = 0;
+  const readMetrics = async (): Promise<string> => {
+    reads += 1;
+    await nextTurn();
+    return 'up 1\n';
+  };
+  const port = await unusedPort();
+  const stop = await startMetricsServer({ address: { host: '127.0.0.1', port }, readMetrics, logger: createLogger({ level: 'silent' }) });
+  try {
+    const socket = connect(port, '127.0.0.1');
+    // In one write, so that they arrive together.
+    const request = (connection: string): string => `GET /metrics HTTP/1.1\r\nhost: gateway\r\nconnection: ${connection}\r\n\r\n`;
+    socket.write(request('keep-alive').repeat(4) + request('close'));
+    expect((await text(socket)).match(/up 1\n/g)).toHaveLength(5);
+    expect(reads).toBe(1);
+  } finally {
+    await stop();
+  }
 });
