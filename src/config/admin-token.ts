@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject } from '../core/json/narrow.ts';
 import { type Environment, type EnvironmentSettings, splitTokens } from './environment.ts';
-import { adminTokensPattern } from './file-schema.ts';
+import { adminTokensMessage, adminTokensPattern } from './file-schema.ts';
 import { withSecretFiles } from './secret-files.ts';
 import { parseYamlFile } from './yaml-file.ts';
 
@@ -20,7 +20,10 @@ export async function readOrCreateAdminTokens(configured: readonly string[], dat
     return [token];
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
-    return splitTokens(await readFile(file, 'utf8'));
+    const text = await readFile(file, 'utf8');
+    // Also empty, after a crash or a full disk at the first start: every request would be rejected.
+    if (!adminTokensPattern.test(text.trim())) throw new Error(`${file} ${adminTokensMessage}. Delete it to have one created`);
+    return splitTokens(text);
   }
 }
 

@@ -63,8 +63,10 @@ export function loadConfig({ env: variables, secrets = { values: {}, errors: [] 
   const adminTokens = settings.adminTokens.length > 0 ? settings.adminTokens : splitTokens(values.admin_token ?? '');
   // Each process would create its own, and reject that of the others.
   const isTokenNamed = Boolean(env.GATEWAY_ADMIN_TOKEN_FILE?.trim()) || 'admin_token' in sections;
-  if (command === 'serve' && isReadable && adminTokens.length === 0 && !isTokenNamed) {
-    errors.push('GATEWAY_ADMIN_TOKEN: gateway serve needs it, the same in every process: at least 16 characters (openssl rand -hex 32)');
+  const sharesDatabase = command === 'serve' || (command === 'start' && settings.server.databaseUrl !== null);
+  if (sharesDatabase && isReadable && adminTokens.length === 0 && !isTokenNamed) {
+    const subject = command === 'serve' ? 'gateway serve' : 'gateway start with DATABASE_URL';
+    errors.push(`GATEWAY_ADMIN_TOKEN: ${subject} needs it, the same in every process: at least 16 characters (openssl rand -hex 32)`);
   }
   const signIn = parseSignInSettings({ env, file: values, errors, addError });
   if (errors.length > 0) throw new ConfigError(errors);

@@ -77,9 +77,9 @@ export const variables = {
   GATEWAY_ADMIN_TOKEN: {
     type: 'secret',
     readers: [...api, 'commands', 'codec-server'],
-    default: 'created at the first start, in the data directory',
+    default: 'with the embedded database, created at the first start, in the data directory',
     meaning:
-      'token of `/provision` and the command line, at least 16 characters; needed by `serve`, the same in every process. [Two](operating.md#the-admin-token) while it is replaced',
+      'token of `/provision` and the command line, at least 16 characters; needed with `DATABASE_URL`, the same in every process. [Two](operating.md#the-admin-token) while it is replaced',
   },
   GATEWAY_PUBLIC_URL: {
     type: 'URL',

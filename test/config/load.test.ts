@@ -148,7 +148,7 @@ colour: red
 
   describe('for serve', () => {
     const env = { DATABASE_URL: 'postgres://gateway@db/gateway', GATEWAY_TEMPORAL: 'off' };
-    const loadFor = (command: 'serve' | 'worker', fileText: string | null): Config =>
+    const loadFor = (command: 'start' | 'serve' | 'worker', fileText: string | null): Config =>
       loadConfig({ env, fileText, fileName: 'gateway.yaml', command });
     const serveErrors = (fileText: string | null): readonly string[] => {
       try {
@@ -166,6 +166,11 @@ colour: red
       expect(serveErrors(minimal)).toEqual([needsToken]);
       expect(serveErrors(`${minimal}admin_token: 0123456789abcdef\n`)).toEqual([]);
       expect(loadFor('worker', null).providers).toEqual({});
+    });
+
+    test('start needs an admin token too, since other processes may share the database', () => {
+      expect(() => loadFor('start', minimal)).toThrow(needsToken.replace('gateway serve', 'gateway start with DATABASE_URL'));
+      expect(() => loadConfig({ env: {}, fileText: minimal, fileName: 'gateway.yaml', command: 'start' })).not.toThrow();
     });
 
     test.each([

@@ -30,6 +30,7 @@ describe('a data directory with an entry of the wrong type', () => {
   it.each([
     ['db.lock', 'folder', /^gateway: the embedded database cannot be opened: cannot lock \S+: [^\n]+\n$/],
     ['admin-token', 'folder', /^gateway: the admin token of \S+ cannot be read: EISDIR[^\n]+\n$/],
+    ['admin-token', 'file', /^gateway: the admin token of \S+ cannot be read: \S+ must have at least 16 characters[^\n]+\n$/],
     ['addresses', 'file', /^gateway: \S+ cannot be written: EEXIST[^\n]+\n$/],
     ['journal', 'file', /^gateway: the data directory [^\n]+ENOTDIR[^\n]+\n$/],
   ])('%s that is a %s: one line, exit status 1', async (name, kind, complaint) => {
