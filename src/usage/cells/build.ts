@@ -10,23 +10,45 @@ import { isErrorSql } from '../analytics/call-filter.ts';
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
-/** In a transaction. The embedded database blocks the event loop meanwhile. */
+/** In a transaction. Erasures wait for it, so no further hour is begun after `maxWorkMs`. */
 const maxHours = { server: 6, embedded: 1 };
+const maxWorkMs = 500;
+/** Calls that a statement sums: about two seconds. The embedded database blocks the event loop meanwhile. */
+const maxCalls = { server: 200_000, embedded: 2_000 };
+/** Notes of the same hour from which on they are replaced by one. */
+const maxNotes = 50;
 /** Most calls of an hour are stored by then; each later one has its hour summed again. By the database's clock. */
 const margin = `interval '5 minutes'`;
 
 /** One step. Resolves with true when there is nothing to do, or another process works on it. */
-export async function buildCells(database: Database): Promise<boolean> {
+export async function buildCells(database: Database, max = maxCalls[database.kind]): Promise<boolean> {
   return database.transaction(async (tx) => {
     if (!(await tryLockGlobal(tx, 'usage'))) return true;
-    if (await buildHours(tx, maxHours[database.kind])) return false;
+    await mergeNotes(tx);
+    if (await buildHours(tx, maxHours[database.kind], max)) return false;
     if (await buildDay(tx)) return false;
     return !(await noteOlderDay(tx));
   });
 }
 
+/** Each transaction that stores calls notes their hour, of which there may be a hundred thousand before the hour is over. Readers read them. */
+async function mergeNotes(tx: Queries): Promise<void> {
+  await tx.query(
+    `with repeated as (
+       select project_id, span, start from usage_outdated group by project_id, span, start having count(*) >= $1::integer
+     ), removed as (
+       delete from usage_outdated o using repeated
+        where o.project_id = repeated.project_id and o.span = repeated.span and o.start = repeated.start
+       returning o.project_id, o.span, o.start
+     )
+     insert into usage_outdated (project_id, span, start) select distinct project_id, span, start from removed`,
+    [maxNotes],
+  );
+}
+
 /** The latest outdated hours of one project. */
-async function buildHours(tx: Queries, max: number): Promise<boolean> {
+async function buildHours(tx: Queries, max: number, callsOfPart: number): Promise<boolean> {
+  const startedAt = performance.now();
   const hours = await tx.query<{ projectId: string; start: Date }>(
     `with latest as (
        select project_id, start from usage_outdated
@@ -40,23 +62,38 @@ async function buildHours(tx: Queries, max: number): Promise<boolean> {
   );
   const [latest] = hours;
   if (!latest) return false;
-  const starts = hours.map(({ start }) => start);
-  const values = [latest.projectId, starts];
-  await tx.query(`delete from usage_outdated where project_id = $1::uuid and span = 'hour' and start = any($2::timestamptz[])`, values);
-  await tx.query(
-    `delete from usage_cells
-      where project_id = $1::uuid and scope in (${callScopes}, 'provider') and span = 'hour' and start = any($2::timestamptz[])`,
-    values,
-  );
   // PostgreSQL expects one row in a range of ids: a nested loop would compare every call with every attempt of the hour.
   await tx.query('set local enable_nestloop = off');
-  for (const start of starts) {
-    const [from, to] = [start.getTime(), start.getTime() + hourMs];
-    for (const insert of insertHours('c.project_id = $1::uuid and')) await tx.query(insert, [latest.projectId, minIdAt(from), minIdAt(to)]);
+  for (const [index, { projectId, start }] of hours.entries()) {
+    if (index > 0 && performance.now() - startedAt > maxWorkMs) break;
+    await buildHour(tx, projectId, start, callsOfPart);
   }
   const day = new Date(Math.floor(latest.start.getTime() / dayMs) * dayMs);
   await tx.query(`insert into usage_outdated (project_id, span, start) values ($1::uuid, 'day', $2::timestamptz)`, [latest.projectId, day]);
   return true;
+}
+
+async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPart: number): Promise<void> {
+  const values = [projectId, start];
+  await tx.query(`delete from usage_outdated where project_id = $1::uuid and span = 'hour' and start = $2::timestamptz`, values);
+  await tx.query(
+    `delete from usage_cells
+      where project_id = $1::uuid and scope in (${callScopes}, 'provider') and span = 'hour' and start = $2::timestamptz`,
+    values,
+  );
+  const [from, to] = [minIdAt(start.getTime()), minIdAt(start.getTime() + hourMs)];
+  // The cells of the parts add up: there may be several with the same attributes.
+  const parts = await tx.query<{ id: string }>(
+    `select id from (
+       select id, row_number() over (order by id) as number from calls where project_id = $1::uuid and id >= $2::uuid and id < $3::uuid
+     ) as numbered
+      where number % $4::integer = 0 order by id`,
+    [projectId, from, to, callsOfPart],
+  );
+  const borders = [from, ...parts.map(({ id }) => id), to];
+  for (const insert of insertHours('c.project_id = $1::uuid and')) {
+    for (const [index, after] of borders.slice(1).entries()) await tx.query(insert, [projectId, borders[index], after]);
+  }
 }
 
 /** A day that is over and whose hours are not outdated. */

@@ -11,8 +11,8 @@ import type { Logger } from '../../observability/logger.ts';
 import { buildCells } from '../cells/build.ts';
 
 const intervalMs = 30_000;
-/** Merged in one transaction. The embedded database blocks the event loop meanwhile. */
-const maxIncrements = { server: 50_000, embedded: 500 };
+/** Merged in one transaction, for which erasures wait: half a second. The embedded database blocks the event loop meanwhile. */
+const maxIncrements = { server: 5_000, embedded: 500 };
 const maxFilledCalls = { server: 20_000, embedded: 250 };
 
 /** Increments of the current minute stay: usage per minute is read from them. By the database's clock, with a margin for those of processes. */
