@@ -64,8 +64,6 @@ export interface AdmissionOptions {
   readonly leases?: LeaseStore;
 }
 
-/** Counters of minutes and days are kept for calls that started in the window and still run. */
-const counterRetentionMs = 3_600_000;
 const cleanupIntervalMs = 60_000;
 const maintenanceIntervalMs = 1_000;
 const stopTimeoutMs = 2_000;
@@ -179,9 +177,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const deleteExpired = (): void => {
     if (quotas.size === 0 || clock.now() - cleanedAt < cleanupIntervalMs) return;
     cleanedAt = clock.now();
-    deleteExpiredCounters(database, clock.now() - counterRetentionMs).catch((err: unknown) =>
-      logger.debug({ err }, 'deleting expired counters failed'),
-    );
+    deleteExpiredCounters(database, clock).catch((err: unknown) => logger.debug({ err }, 'deleting expired counters failed'));
   };
 
   /** Calls in a row that were refused because the store is down. */

@@ -6,26 +6,37 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 
 const batchSize = 100;
+/** For calls that started in the window and still run. */
+const shortRetentionMs = 3_600_000;
 /** Longer than any call that starts in one month can run into the next. */
 const monthRetentionMs = 86_400_000;
 
-/** Deletes all counters of minutes and days that ended before `epochMs`. */
-export async function deleteExpiredCounters(database: Database, epochMs: number): Promise<void> {
-  while ((await deleteBatch(database, `window_kind in ('minute', 'day')`, epochMs, batchSize)) === batchSize);
+/** Deletes all counters of minutes and days that ended an hour ago. */
+export async function deleteExpiredCounters(database: Database, clock: Clock): Promise<void> {
+  const condition = `window_kind in ('minute', 'day')`;
+  while ((await deleteBatch(database, { condition, clock, retentionMs: shortRetentionMs, maxRows: batchSize })) === batchSize);
 }
 
 /** Deletes a batch of counters of any window that ended at least a day ago, and returns how many. For the daily cleanup. */
 export function deleteExpiredBatch(database: Database, clock: Clock): Promise<number> {
-  return deleteBatch(database, 'true', clock.now() - monthRetentionMs, 500);
+  return deleteBatch(database, { condition: 'true', clock, retentionMs: monthRetentionMs, maxRows: 500 });
 }
 
-async function deleteBatch(database: Database, condition: string, endedBefore: number, maxRows: number): Promise<number> {
+interface Batch {
+  readonly condition: string;
+  readonly clock: Clock;
+  readonly retentionMs: number;
+  readonly maxRows: number;
+}
+
+/** Of windows that are over by both clocks: a host whose clock is ahead must not delete counters that others use. */
+async function deleteBatch(database: Database, { condition, clock, retentionMs, maxRows }: Batch): Promise<number> {
   const rows = await database.query(
     `delete from limit_counters where id in (
-       select id from limit_counters where ${condition} and window_end < $1::timestamptz
+       select id from limit_counters where ${condition} and window_end < least($1::timestamptz, now()) - make_interval(secs => $2::float8)
         order by id limit ${maxRows} for update skip locked)
      returning id`,
-    [new Date(endedBefore)],
+    [new Date(clock.now()), retentionMs / 1_000],
   );
   return rows.length;
 }

@@ -1,9 +1,10 @@
 /** Counters and leases in the database: return of unused quota, deletion of expired counters, calls during a hanging statement. */
 import { randomUUID } from 'node:crypto';
 import { afterEach, expect, jest, test } from '@jest/globals';
-import { deleteExpiredBatch } from '../../src/ceilings/expired-counters.ts';
+import { deleteExpiredBatch, deleteExpiredCounters } from '../../src/ceilings/expired-counters.ts';
 import { createLeaseStore } from '../../src/ceilings/lease-store.ts';
 import { newId } from '../../src/core/ids.ts';
+import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, noon, settledCall } from '../journal/calls.ts';
@@ -205,6 +206,16 @@ describeDatabases('counters and leases', (database) => {
     expect(await countRemaining()).toEqual([{ kind: 'minute', count: 350 }, ...lasting]);
     clock.move(86_400_000);
     expect(await countRemaining()).toEqual(lasting);
+  });
+
+  test('a host whose clock is ahead deletes no counters that others use', async () => {
+    const limits = limitsOf({ rpm: 10 });
+    const { admit } = await start(database(), clockAt(systemClock.now()));
+    await admit(limits);
+    const ahead = { now: () => systemClock.now() + 2 * 86_400_000 };
+    await deleteExpiredCounters(database(), ahead);
+    await deleteExpiredBatch(database(), ahead);
+    expect(await countersIn(database(), limits.projectId)).toHaveLength(1);
   });
 
   test('a statement that hangs makes only its own counter unavailable, and its grant is used when it arrives', async () => {
