@@ -148,7 +148,10 @@ const cases: Readonly<
   TemporalUnavailable: { series: { 'gateway_temporal_up{job="gateway",instance="a:9464"}': '1x10 0x50' }, labels: gateway },
   WorkerMissing: { series: { 'gateway_worker_polling{instance="w:9464"}': '1x10 _x50', 'gateway_temporal_up{instance="a:9464"}': '1x60' } },
   OutboxLag: { series: { gateway_outbox_lag_seconds: '1x10 0+60x50', gateway_temporal_up: '1x60' } },
-  OutboxRowsRejected: { series: { 'gateway_outbox_rows{state="rejected"}': '0x10 1x90', 'gateway_outbox_rows{state="due"}': '5x100' } },
+  // Due, and so not counted as rejected, for a minute of each hour.
+  OutboxRowsRejected: {
+    series: { 'gateway_outbox_rows{state="rejected"}': '0x10 1x28 0 1x50', 'gateway_outbox_rows{state="due"}': '5x60' },
+  },
   LearningBatchesParked: {
     series: { 'gateway_learning_batches{state="parked"}': '0x10 1x50', 'gateway_learning_batches{state="running"}': '9x60' },
   },
