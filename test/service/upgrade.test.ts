@@ -1,5 +1,5 @@
 /** The upgrade of a running service from the release before, the way back, a schema that a release does not support, and a backup under load. */
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
@@ -69,14 +69,19 @@ describePostgres('an upgrade under load', () => {
     return Object.assign(gateway, { dataDir: join(home, 'data') });
   };
 
-  /** Runs the commands that docs/operating.md has after the anchor, in a shell in which `gateway` is this clone's. */
-  const runCommandsOf = async (anchor: string, env: Record<string, string>): Promise<void> => {
+  /** The commands that docs/operating.md has after the anchor, one a line. */
+  const commandsOf = async (anchor: string): Promise<string> => {
     const page = await readFile(join(root, 'docs', 'operating.md'), 'utf8');
     const commands = new RegExp(`<a id="${anchor}"></a>\\n\\n(?:<!-- .*? -->\\n)?\`\`\`sh\\n(.*?)\`\`\``, 's').exec(page)?.[1] ?? '';
     expect(commands).not.toBe('');
+    return commands;
+  };
+
+  /** Runs the commands in a shell in which `gateway` is this clone's. */
+  const runCommands = async (commands: string, env: Record<string, string>, folder = backupFolder): Promise<void> => {
     const gateway = `gateway() { '${process.execPath}' '${join(root, 'src', 'main.ts')}' "$@"; }\n`;
     const path = [postgresBin, process.env.PATH].filter(Boolean).join(delimiter);
-    await run('bash', ['-euc', gateway + commands], { cwd: backupFolder, env: { ...env, PATH: path, GATEWAY_TEMPORAL: 'off' } });
+    await run('bash', ['-euc', gateway + commands], { cwd: folder, env: { ...env, PATH: path, GATEWAY_TEMPORAL: 'off' } });
   };
 
   /** Backs up while calls run. The calls of the last moment are in the journal alone, since nothing can be stored meanwhile. */
@@ -86,9 +91,21 @@ describePostgres('an upgrade under load', () => {
       const [row] = await tx.query<{ stored: number }>('select count(*)::integer as stored from calls');
       await eventually(async () => expect(answered().length).toBeGreaterThan((row?.stored ?? 0) + 20));
       const before = [...answered()];
-      await runCommandsOf('back-up', { DATABASE_URL: databaseUrl, GATEWAY_DATA_DIR: gateway.dataDir });
+      await runCommands(await commandsOf('back-up'), { DATABASE_URL: databaseUrl, GATEWAY_DATA_DIR: gateway.dataDir });
       return { ...given, before };
     });
+
+  /** Which calls are in no part of the backup, if all of the journal is stored, and deleted, before the second command runs: now. */
+  const findMissing = async (ids: readonly string[], gateway: Service): Promise<string[]> => {
+    const folder = join(backupFolder, 'late');
+    await mkdir(folder);
+    for (const part of ['journal.tar', 'gateway.dump']) await copyFile(join(backupFolder, part), join(folder, part));
+    const [, second = ''] = (await commandsOf('back-up')).split('\n');
+    const commands = `${second}\npg_restore --data-only --file stored.sql gateway.dump\n`;
+    await runCommands(commands, { DATABASE_URL: databaseUrl, GATEWAY_DATA_DIR: gateway.dataDir }, folder);
+    const parts = await Promise.all(['journal.tar', 'stored.sql'].map((part) => readFile(join(folder, part), 'latin1')));
+    return ids.filter((id) => !parts.some((text) => text.includes(id)));
+  };
 
   it('the new schema, the new processes and the way back lose no call and keep ceilings exact', async () => {
     const setup = await start('migrate', 'previous');
@@ -129,6 +146,7 @@ describePostgres('an upgrade under load', () => {
       await spend(callLimit, [young, back]);
       await load.use([back]);
       expect(await young.end('SIGTERM')).toBe(0);
+      expect(await findMissing(backup.before, young)).toEqual([]);
       await load.untilSent(20);
       await spend(5, [back]);
       await load.stop();
@@ -167,7 +185,7 @@ describePostgres('an upgrade under load', () => {
       const home = await processes.home('empty');
       const dataDir = join(home, 'data');
       await mkdir(dataDir);
-      await runCommandsOf('restore', { DATABASE_URL: shared.url, GATEWAY_DATA_DIR: dataDir });
+      await runCommands(await commandsOf('restore'), { DATABASE_URL: shared.url, GATEWAY_DATA_DIR: dataDir });
       const idsOf = async (): Promise<string[]> =>
         (await restored.query<{ id: string }>(`select id::text as id from calls where key_prefix = $1::text`, [plain.split('-')[2]])).map(
           ({ id }) => id,
