@@ -50,7 +50,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         return 0;
       case 'migrate':
         if (await printHelpIfRequested(readOptions(rest, {}))) return 0;
-        await (await loadService()).runMigrations(createHost());
+        await migrate();
         return 0;
       case 'check-config':
         prepareOutput();
@@ -99,6 +99,13 @@ function prepareOutput(): void {
 /** Loaded on demand, like all that uses Temporal: it would take most of the time of a command that calls a running service. */
 function loadService(): Promise<typeof import('./service.ts')> {
   return import('./service.ts');
+}
+
+/** A stop signal ends it at once: the database rolls the current migration back, or builds the index again the next time. */
+async function migrate(): Promise<void> {
+  const host = createHost();
+  host.stopping.addEventListener('abort', () => process.exit(1), { once: true });
+  await (await loadService()).runMigrations(host);
 }
 
 type OptionTypes = NonNullable<ParseArgsConfig['options']>;

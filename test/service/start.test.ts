@@ -4,6 +4,8 @@ import { delimiter, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { compareVersions } from '../../scripts/versions.js';
 import { findAddress } from '../../src/cli/addresses.ts';
+import { lockGlobal } from '../../src/db/locks.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
@@ -265,6 +267,26 @@ describePostgres('on a database server', () => {
     };
     expect(await migrate()).toMatch(/^Applied \d+ migrations?\.\n$/);
     expect(await migrate()).toBe('The schema was up to date.\n');
+  });
+
+  it('migrate ends with its first stop signal', async () => {
+    const home = await processes.home('empty');
+    const database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 2 });
+    try {
+      await database.transaction(async (tx) => {
+        await lockGlobal(tx, 'migrate');
+        const connections = async (): Promise<number> =>
+          (await database.query(`select 1 from pg_stat_activity where datname = current_database()`)).length;
+        const before = await connections();
+        const starting = processes.start('migrate', { home, env: { DATABASE_URL: databaseUrl } });
+        await eventually(async () => expect(await connections()).toBeGreaterThan(before));
+        for (const pid of await processesOf(home)) process.kill(pid, 'SIGTERM');
+        const migration = await starting;
+        expect([await migration.exited, migration.stderr()]).toEqual([1, '']);
+      });
+    } finally {
+      await database.close();
+    }
   });
 
   it('serve that cannot reach its database still ends with 0, after its stop delay', () =>
