@@ -32,7 +32,11 @@ const defaultTimeoutMs = 15_000;
 
 /** Finds the service (`url`, else the address in the data directory, else HOST and PORT) and the admin token. */
 export async function connectService(variables: Environment, url: string | undefined): Promise<ServiceClient> {
-  const environment = withSecretFiles(variables);
+  const mistakes: string[] = [];
+  const environment = withSecretFiles(variables, mistakes);
+  // Another token would be rejected, without a word about the file. The other secrets are for the service.
+  const mistake = mistakes.find((sentence) => sentence.startsWith('GATEWAY_ADMIN_TOKEN'));
+  if (mistake !== undefined) throw new CommandError(mistake);
   const { settings } = parseEnvironment(environment);
   const { server } = settings;
   const baseUrl = url ?? (await findAddress(server.dataDir)) ?? toBaseUrl(server.host, server.port);

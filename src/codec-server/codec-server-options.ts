@@ -54,10 +54,12 @@ export async function readCodecServerSettings(
     errors.push('--ui-origin: needed, the origin of the Temporal UI, for example --ui-origin http://localhost:8233');
   const publicUrl = checkPublicUrl(values['public-url'], uiOrigins, errors);
   const { payloadKeys } = settings.temporal;
-  // A malformed key is among the errors already.
-  if (!env.TEMPORAL_PAYLOAD_KEY?.trim()) errors.push('TEMPORAL_PAYLOAD_KEY: gateway codec-server needs it');
+  // A malformed key, and a file that cannot be read, are among the errors already.
+  const isNamed = (name: 'TEMPORAL_PAYLOAD_KEY' | 'GATEWAY_ADMIN_TOKEN'): boolean => Boolean((env[name] || env[`${name}_FILE`])?.trim());
+  if (!isNamed('TEMPORAL_PAYLOAD_KEY')) errors.push('TEMPORAL_PAYLOAD_KEY: gateway codec-server needs it');
   const adminTokens = await findAdminTokens(env, settings);
-  if (adminTokens.length === 0) errors.push('GATEWAY_ADMIN_TOKEN: gateway codec-server needs it, for its sign-in page');
+  if (adminTokens.length === 0 && !isNamed('GATEWAY_ADMIN_TOKEN'))
+    errors.push('GATEWAY_ADMIN_TOKEN: gateway codec-server needs it, for its sign-in page');
   if (errors.length > 0) throw new ConfigError(errors);
   return {
     host: values.host,

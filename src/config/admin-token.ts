@@ -39,7 +39,7 @@ export async function findAdminTokens(env: Environment, { adminTokens, server }:
 async function readConfiguredAdminTokens(env: Environment): Promise<readonly string[]> {
   const fileName = env.GATEWAY_CONFIG?.trim() || 'gateway.yaml';
   const text = await readFile(fileName, 'utf8').catch(() => ''); // A missing file has no token.
-  const { value } = parseYamlFile(text, fileName, withSecretFiles(env, [], text), []);
+  const { value } = parseYamlFile(text, { fileName, env: withSecretFiles(env, [], text) }, []);
   const tokens = isObject(value) ? value.admin_token : null;
   return typeof tokens === 'string' && adminTokensPattern.test(tokens.trim()) ? splitTokens(tokens) : [];
 }

@@ -10,8 +10,15 @@ export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'tracing'
 
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
-/** Returns the settings, with defaults in place of invalid variables, and the errors. */
-export function parseEnvironment(env: Environment, command: Command = 'start'): { settings: EnvironmentSettings; errors: string[] } {
+/**
+ * Returns the settings, with defaults in place of invalid variables, and the errors. `hasBadFile`: whether the value of a variable should be in a
+ * file that has a mistake, which is reported elsewhere.
+ */
+export function parseEnvironment(
+  env: Environment,
+  command: Command = 'start',
+  hasBadFile: (name: VariableName) => boolean = () => false,
+): { settings: EnvironmentSettings; errors: string[] } {
   const errors: string[] = [];
   const getText = (name: VariableName): string | null => env[name]?.trim() || null;
   const getInteger = (name: VariableName, fallback: number, from: number, to: number): number => {
@@ -32,10 +39,11 @@ export function parseEnvironment(env: Environment, command: Command = 'start'): 
   if (databaseUrl !== null && !isPostgresUrl(databaseUrl))
     errors.push('DATABASE_URL: must be an address like postgres://user:password@host:5432/database');
   const workers = getInteger('GATEWAY_WORKERS', 1, 1, 256);
-  if (workers > 1 && databaseUrl === null && command === 'start') {
+  const isEmbedded = databaseUrl === null && !hasBadFile('DATABASE_URL');
+  if (workers > 1 && isEmbedded && command === 'start') {
     errors.push('GATEWAY_WORKERS: more than 1 needs DATABASE_URL: the embedded database is for one process');
   }
-  if (databaseUrl === null && (command === 'serve' || command === 'worker' || command === 'migrate')) {
+  if (isEmbedded && (command === 'serve' || command === 'worker' || command === 'migrate')) {
     errors.push(
       `DATABASE_URL: gateway ${command} needs it; with the embedded database use npm start, which does everything in one process`,
     );

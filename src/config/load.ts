@@ -33,9 +33,12 @@ export interface ConfigSource {
 
 export function loadConfig({ env: variables, secrets = { values: {}, errors: [] }, fileText, fileName, command }: ConfigSource): Config {
   const env = { ...variables, ...secrets.values };
-  const { settings, errors } = parseEnvironment(env, command);
+  /** The file of the variable has a mistake, which `secrets.errors` reports: the variable is not missing. */
+  const hasBadFile = (name: string): boolean =>
+    secrets.errors.length > 0 && Boolean(variables[`${name}_FILE`]?.trim()) && !(name in secrets.values);
+  const { settings, errors } = parseEnvironment(env, command, hasBadFile);
   errors.push(...secrets.errors);
-  const file = parseYamlFile(fileText ?? '', fileName, env, errors);
+  const file = parseYamlFile(fileText ?? '', { fileName, env, hasBadFile }, errors);
   const addError: AddError = (path, sentence) => errors.push(`${file.location(path)}: ${sentence}`);
   const fileValues = parseValues(file, addError);
   const sections = isObject(file.value) ? file.value : {};
@@ -55,14 +58,14 @@ export function loadConfig({ env: variables, secrets = { values: {}, errors: [] 
   if (!demo) {
     checkNames(values, (name) => providerNames.has(name), addError);
     checkMedia(parts, addError);
-  } else if (command === 'serve' && isReadable) {
+  } else if (command === 'serve' && isReadable && !vendorVariables.some(hasBadFile)) {
     errors.push(
       `no providers: write them into ${fileName}, or set OPENAI_API_KEY or ANTHROPIC_API_KEY; the demo vendor runs with gateway start alone`,
     );
   }
   const adminTokens = settings.adminTokens.length > 0 ? settings.adminTokens : splitTokens(values.admin_token ?? '');
   // Each process would create its own, and reject that of the others.
-  const isTokenNamed = Boolean(env.GATEWAY_ADMIN_TOKEN_FILE?.trim()) || 'admin_token' in sections;
+  const isTokenNamed = hasBadFile('GATEWAY_ADMIN_TOKEN') || 'admin_token' in sections;
   const sharesDatabase = command === 'serve' || (command === 'start' && settings.server.databaseUrl !== null);
   if (sharesDatabase && isReadable && adminTokens.length === 0 && !isTokenNamed) {
     const subject = command === 'serve' ? 'gateway serve' : 'gateway start with DATABASE_URL';
@@ -95,6 +98,9 @@ export function loadConfig({ env: variables, secrets = { values: {}, errors: [] 
     warnings: demo ? [] : findWarnings(parts).map(({ path, message }) => `${file.location(path)}: ${message}`),
   });
 }
+
+/** Keys with which a configuration without providers has vendors. */
+const vendorVariables = ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY'] as const;
 
 /** Reads the file named by `GATEWAY_CONFIG`, else `gateway.yaml` if it exists, and the files of secrets. Throws ConfigError when it cannot be read. */
 export function readConfigSource(env: Environment, command?: Command): ConfigSource {

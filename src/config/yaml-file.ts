@@ -24,8 +24,15 @@ export function environmentReferences(text: string): string[] {
   return [...text.matchAll(reference)].map(([, name = '']) => name);
 }
 
+export interface YamlFileOptions {
+  readonly fileName: string;
+  readonly env: Environment;
+  /** Whether the value of a variable should be in a file that has a mistake, which is reported elsewhere. */
+  readonly hasBadFile?: (variable: string) => boolean;
+}
+
 /** Parses the text; adds syntax errors and unset variables to `errors`. */
-export function parseYamlFile(text: string, fileName: string, env: Environment, errors: string[]): YamlFile {
+export function parseYamlFile(text: string, { fileName, env, hasBadFile = () => false }: YamlFileOptions, errors: string[]): YamlFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true });
   const starts = new Map<string, number>();
@@ -42,7 +49,7 @@ export function parseYamlFile(text: string, fileName: string, env: Environment, 
     value.replace(reference, (whole, name: string) => {
       const setting = env[name];
       if (setting !== undefined && setting !== '') return setting;
-      errors.push(`${location(path)}: the environment variable ${name} is not set`);
+      if (!hasBadFile(name)) errors.push(`${location(path)}: the environment variable ${name} is not set`);
       return whole;
     });
 

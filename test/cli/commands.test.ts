@@ -326,6 +326,8 @@ test('a missing or wrong token is reported with what to do', async () => {
   expect(errors).toMatch(/^gateway: no admin token: set GATEWAY_ADMIN_TOKEN, or run this where [^\n]+\n$/);
   expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN: 'wrong-token-wrong-token' })).toBe(1);
   expect(errors).toBe('gateway: the admin token is invalid\n');
+  expect(await gateway('projects list', { GATEWAY_ADMIN_TOKEN_FILE: join(dataDir, 'absent') })).toBe(1);
+  expect(errors).toMatch(/^gateway: GATEWAY_ADMIN_TOKEN_FILE: \S+absent cannot be read: ENOENT[^\n]+\n$/);
 });
 
 test('help is printed on request with status 0, and for an unknown command with status 1', async () => {

@@ -421,6 +421,23 @@ describe('secrets in files', () => {
     );
     expect(errors.join()).not.toMatch(/hunter\d/);
   });
+
+  test('a variable whose file has a mistake is not reported as missing too', () => {
+    const absent = join(folder, 'absent');
+    const files = { DATABASE_URL_FILE: absent, GATEWAY_ADMIN_TOKEN_FILE: absent, OPENAI_API_KEY_FILE: absent };
+    const errorsOf = (text: string, env: Record<string, string>): readonly string[] => {
+      const source = { GATEWAY_CONFIG: write('bad.yaml', text), GATEWAY_TEMPORAL: 'off', ...env };
+      try {
+        loadConfig(readConfigSource(source, 'serve'));
+      } catch (error) {
+        return (error as ConfigError).errors.map((line) => line.split(':', 1)[0] ?? '');
+      }
+      return [];
+    };
+    expect(errorsOf('', files).toSorted()).toEqual(Object.keys(files).toSorted());
+    const text = `providers: { a: { base_url: https://a/v1, api_key: "\${VENDOR_KEY}", dialect: chat } }`;
+    expect(errorsOf(text, { ...files, VENDOR_KEY_FILE: absent }).toSorted()).toEqual([...Object.keys(files), 'VENDOR_KEY_FILE'].toSorted());
+  });
 });
 
 describe('cors.origins', () => {
