@@ -34,7 +34,8 @@ test('503 with retry-after while bodies fill the memory, on every route; small o
   expect(await jsonOf(call('/readyz'))).toMatchObject({ status: 'not_ready', reasons: ['too many large requests are being served'] });
   expect((await call('/healthz')).status).toBe(200);
   vendor.release();
-  for (const response of await Promise.all([held, ...more])) expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
+  for (const response of await Promise.all([held, ...more]))
+    expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
   expect((await call('/readyz')).status).toBe(200);
   expect((await embed('one/echo')).status).toBe(200);
 });

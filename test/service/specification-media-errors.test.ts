@@ -60,7 +60,11 @@ describe('error codes', () => {
   ] as const)('bad_shape, 500 on $name: a row that names an unknown shape at run time', (route: MediaRoute, member) =>
     withGateway({ database: 'any', yaml: mediaYaml }, async (gateway) => {
       const { loadConfig } = await import('../../src/config/load.ts');
-      const config = loadConfig({ env: { GATEWAY_ADMIN_TOKEN: adminToken }, fileText: mediaYaml(gateway.vendor.url, gateway.vendor.url), fileName: 'gateway.yaml' });
+      const config = loadConfig({
+        env: { GATEWAY_ADMIN_TOKEN: adminToken },
+        fileText: mediaYaml(gateway.vendor.url, gateway.vendor.url),
+        fileName: 'gateway.yaml',
+      });
       const { one } = config.providers;
       if (!one) throw new Error('there is no provider one');
       // Invalid in every configuration file.
