@@ -18,5 +18,7 @@ export default {
   maxWorkers: workers,
   // A safety net: a worker with a larger heap is replaced after its test file.
   workerIdleMemoryLimit: '1GB',
+  // Workers of 600 MB that end together on a busy machine can take longer than the default of half a second, and then count as leaking.
+  workerGracefulExitTimeout: 10_000,
   testTimeout: 300_000,
 };
