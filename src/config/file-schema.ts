@@ -234,7 +234,7 @@ export const fileSchema = z.strictObject({
   admin_token: setting(
     z.string().trim().regex(adminTokensPattern, adminTokensMessage),
     'token of `/provision` and the command line, at least 16 characters',
-    'created at the first start',
+    'that of `GATEWAY_ADMIN_TOKEN`',
   ),
 });
 
