@@ -20,11 +20,11 @@ async function write() {
   const node = await prepare({ dev: true });
   if (node === process.execPath) {
     // Imported late, because an older Node cannot read TypeScript.
-    const [{ variables, services }, { describeFile }] = await Promise.all([
+    const [{ variables }, { describeFile }] = await Promise.all([
       import('../src/config/variables.ts'),
       import('../src/config/file-schema.ts'),
     ]);
-    await writeFile(page, replaceSettings(await readFile(page, 'utf8'), { variables, services, file: describeFile() }));
+    await writeFile(page, replaceSettings(await readFile(page, 'utf8'), { variables, file: describeFile() }));
   } else {
     const { code } = await runChild(node, [fileURLToPath(import.meta.url)]);
     process.exitCode = code ?? 1;
@@ -55,7 +55,6 @@ async function write() {
  *
  * @typedef {object} Settings
  * @property {Readonly<Record<string, Variable>>} variables
- * @property {readonly string[]} services Readers of a variable that names none.
  * @property {object} file JSON Schema of gateway.yaml.
  */
 
@@ -65,8 +64,8 @@ async function write() {
  * @param {string} text
  * @param {Settings} settings
  */
-export function replaceSettings(text, { variables, services, file }) {
-  const withVariables = replaceBetween(text, starts.variables, renderVariables(variables, services));
+export function replaceSettings(text, { variables, file }) {
+  const withVariables = replaceBetween(text, starts.variables, renderVariables(variables));
   return replaceBetween(withVariables, starts.file, renderFile(/** @type {Schema} */ (file)));
 }
 
@@ -82,12 +81,9 @@ function replaceBetween(text, start, content) {
   return `${text.slice(0, from + start.length)}\n\n${content}\n\n${text.slice(to)}`;
 }
 
-/**
- * @param {Settings['variables']} variables
- * @param {readonly string[]} services
- */
-function renderVariables(variables, services) {
-  const rows = Object.entries(variables).map(([name, { type, default: byDefault, meaning, readers = services }]) => [
+/** @param {Settings['variables']} variables */
+function renderVariables(variables) {
+  const rows = Object.entries(variables).map(([name, { type, default: byDefault, meaning, readers = [] }]) => [
     `<a id="${name}"></a>\`${name}\``,
     type,
     byDefault ?? '',

@@ -5,7 +5,7 @@ import { replaceSettings } from '../scripts/write-configuration.js';
 import { replaceTables } from '../scripts/write-module-table.js';
 import { describeFile } from '../src/config/file-schema.ts';
 import { loadConfig } from '../src/config/load.ts';
-import { services, variables } from '../src/config/variables.ts';
+import { variables } from '../src/config/variables.ts';
 import { DIRECTIONS, RESTRICTED_IMPORTS, SUBMODULES } from './support/architecture.ts';
 import { findCommandMistakes, findUnmarkedCommands, readCommandPages } from './support/documented-commands.ts';
 
@@ -86,7 +86,7 @@ describe('docs/configuration.md', () => {
     });
 
   test('is current (node scripts/write-configuration.js)', () => {
-    expect(page).toBe(replaceSettings(page, { variables, services, file: describeFile() }));
+    expect(page).toBe(replaceSettings(page, { variables, file: describeFile() }));
   });
 
   test('states the defaults that apply', () => {
@@ -104,7 +104,7 @@ describe('docs/configuration.md', () => {
 
   test('needs a description of every setting', () => {
     const withoutOne = { properties: { fresh: { type: 'string' } } };
-    expect(() => replaceSettings(page, { variables, services, file: withoutOne })).toThrow('gateway.yaml: fresh has no description');
+    expect(() => replaceSettings(page, { variables, file: withoutOne })).toThrow('gateway.yaml: fresh has no description');
   });
 });
 

@@ -9,7 +9,7 @@ export interface Variable {
   readonly default: string | null;
   /** What it does, in Markdown: format, unit, and what needs it. */
   readonly meaning: string;
-  /** Which commands use the value; `services` when absent. */
+  /** Which commands use the value; absent: start, serve and worker. */
   readonly readers?: readonly Reader[];
 }
 
@@ -21,7 +21,7 @@ type Reader = Command | 'commands';
 
 const api: readonly Reader[] = ['start', 'serve'];
 /** The processes of a deployment. */
-export const services: readonly Reader[] = [...api, 'worker'];
+const services: readonly Reader[] = [...api, 'worker'];
 const addressed: readonly Reader[] = [...services, 'commands'];
 const temporal: readonly Reader[] = [...services, 'payload-key'];
 
