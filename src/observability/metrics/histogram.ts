@@ -1,4 +1,4 @@
-/** A histogram on the path of a call: an observation adds to three numbers. The library's takes 0.7 µs, as long as 200 of these (measured). */
+/** A histogram on the path of a call: an observation adds to three numbers, where the library's forms a key from the labels. */
 import type { MetricDefinition } from './definitions.ts';
 import type { Sample } from './families.ts';
 
