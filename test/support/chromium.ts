@@ -3,13 +3,14 @@
  * else the build that Playwright downloads into the cache directory.
  */
 import { access, constants } from 'node:fs/promises';
-import { delimiter, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from '@jest/globals';
 import { type Browser, chromium } from 'playwright-core';
 import { cacheDirectory } from '../../scripts/cache.js';
 import { withFileLock } from '../../scripts/file-lock.js';
 import { apt, canInstallPackages } from './apt.ts';
+import { foldersOnPath } from './on-path.ts';
 import { run } from './run.ts';
 
 const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
@@ -74,8 +75,7 @@ async function downloadChromium(): Promise<void> {
 }
 
 async function findChromium(): Promise<string | null> {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
-  const programs = folders.flatMap((folder) => names.map((name) => join(folder, name)));
+  const programs = foldersOnPath().flatMap((folder) => names.map((name) => join(folder, name)));
   for (const program of [...programs, await downloadedChromium()]) if (await isRunnable(program)) return program;
   return null;
 }

@@ -3,11 +3,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { cacheDirectory } from '../../scripts/cache.js';
 import { withFileLock } from '../../scripts/file-lock.js';
 import { apt, canInstallPackages } from './apt.ts';
 import { root } from './gateway-process.ts';
+import { foldersOnPath } from './on-path.ts';
 import { until } from './temporal.ts';
 import { unusedPort } from './unused-port.ts';
 
@@ -22,9 +23,7 @@ export interface Haproxy {
 /** Path of the program. Throws when there is none and none can be installed. */
 export async function ensureHaproxy(): Promise<string> {
   const find = (): string | undefined =>
-    [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
-      .map((folder) => join(folder, 'haproxy'))
-      .find(existsSync);
+    [...foldersOnPath(), '/usr/sbin', '/usr/local/sbin'].map((folder) => join(folder, 'haproxy')).find(existsSync);
   const found = find();
   if (found !== undefined) return found;
   if (!canInstallPackages()) throw new Error('no haproxy here, and it is installed automatically only on Debian as root');

@@ -5,10 +5,11 @@
 import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { cacheDirectory } from '../../scripts/cache.js';
 import { withFileLock } from '../../scripts/file-lock.js';
 import { apt, canInstallPackages } from './apt.ts';
+import { foldersOnPath } from './on-path.ts';
 import { run } from './run.ts';
 
 /** Path of the program; installs it if it is missing. Null where it cannot be installed. */
@@ -24,8 +25,7 @@ export async function ensurePromtool(): Promise<string | null> {
 const installed = (): string => join(cacheDirectory(), 'promtool', 'promtool');
 
 function findPromtool(): string | null {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
-  return [...folders.map((folder) => join(folder, 'promtool')), installed()].find((program) => existsSync(program)) ?? null;
+  return [...foldersOnPath().map((folder) => join(folder, 'promtool')), installed()].find((program) => existsSync(program)) ?? null;
 }
 
 async function unpackPackage(): Promise<string> {
