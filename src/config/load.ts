@@ -13,7 +13,7 @@ import { demoDefaults, vendorDefaults } from './default-catalog.ts';
 import { type Environment, parseEnvironment, splitTokens } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
 import { type AddError, buildProviders } from './providers.ts';
-import { readSecretFiles, type SecretFiles } from './secret-files.ts';
+import { noSecretFiles, readSecretFiles, type SecretFiles } from './secret-files.ts';
 import { parseSignInSettings } from './sign-in-settings.ts';
 import { starterModels } from './starter-catalog.ts';
 import type { Command } from './variables.ts';
@@ -31,7 +31,7 @@ export interface ConfigSource {
   readonly command?: Command;
 }
 
-export function loadConfig({ env: variables, secrets = { values: {}, errors: [] }, fileText, fileName, command }: ConfigSource): Config {
+export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, fileName, command }: ConfigSource): Config {
   const env = { ...variables, ...secrets.values };
   /** The file of the variable has a mistake, which `secrets.errors` reports: the variable is not missing. */
   const hasBadFile = (name: string): boolean =>

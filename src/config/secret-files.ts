@@ -19,6 +19,8 @@ export interface SecretFiles {
   readonly errors: readonly string[];
 }
 
+export const noSecretFiles: SecretFiles = { values: {}, errors: [] };
+
 /** Reads the files of the secret variables, and of those that the text of gateway.yaml substitutes. Errors do not quote a value. */
 export function readSecretFiles(env: Environment, fileText: string | null): SecretFiles {
   const values: Record<string, string> = {};

@@ -7,7 +7,7 @@ const snapshot = z.object({
   fileText: z.string().nullable(),
   fileName: z.string(),
   /** Secrets that the parent last read from files. */
-  secrets: z.object({ values: z.record(z.string(), z.string()), errors: z.array(z.string()) }),
+  secrets: z.object({ values: z.record(z.string(), z.string()).readonly(), errors: z.array(z.string()).readonly() }),
   /** URL of the cluster's demo vendor; null without one. */
   demoUrl: z.string().nullable(),
 });

@@ -1,5 +1,6 @@
 /** A cluster's API process: what its parent (cluster.ts) has sent it, and what it reports to the parent. */
 import cluster from 'node:cluster';
+import { noSecretFiles } from '../config/secret-files.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import type { MetricFamily } from '../observability/metrics/families.ts';
 import type { ConfigFileSnapshot, ParentMessage, WorkerMessage } from './cluster-messages.ts';
@@ -37,7 +38,7 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   // By default Node exits a worker when its parent dies; this one first lets running responses finish and settles them.
   worker.exitedAfterDisconnect = true;
   const started = Promise.withResolvers<Extract<ParentMessage, { kind: 'begin' }> | null>();
-  let snapshot: ConfigFileSnapshot = { fileText: null, fileName: '', secrets: { values: {}, errors: [] }, demoUrl: null };
+  let snapshot: ConfigFileSnapshot = { fileText: null, fileName: '', secrets: noSecretFiles, demoUrl: null };
   let reload: (() => void) | null = null;
   let isReloadPending = false;
   let collect: () => Promise<readonly MetricFamily[]> = async () => [];

@@ -21,6 +21,7 @@ import { publishAddress } from '../cli/addresses.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config.ts';
 import { type ConfigSource, loadConfig, readConfigSource } from '../config/load.ts';
+import { noSecretFiles } from '../config/secret-files.ts';
 import { backoffMs } from '../core/backoff.ts';
 import { pause, untilAborted } from '../core/time-limit.ts';
 import { readVersion } from '../core/version.ts';
@@ -165,11 +166,8 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   }
 }
 
-function toSnapshot(
-  { fileText, fileName, secrets = { values: {}, errors: [] } }: ConfigSource,
-  demoUrl: string | null,
-): ConfigFileSnapshot {
-  return { fileText, fileName, secrets: { values: { ...secrets.values }, errors: [...secrets.errors] }, demoUrl };
+function toSnapshot({ fileText, fileName, secrets = noSecretFiles }: ConfigSource, demoUrl: string | null): ConfigFileSnapshot {
+  return { fileText, fileName, secrets, demoUrl };
 }
 
 interface ApiProcessOptions {
