@@ -8,7 +8,7 @@ import { createErasures } from './app/erasures.ts';
 import { createLearning, signalWaitingBatches } from './app/learning.ts';
 import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
-import { createMetrics } from './app/metrics.ts';
+import { createMetrics, observeSettled } from './app/metrics.ts';
 import { createReadiness } from './app/readiness.ts';
 import { applyCostAdjustments } from './ceilings/counter-updates.ts';
 import { createCounterReader, createUsageReader } from './ceilings/counter-usage.ts';
@@ -16,7 +16,6 @@ import type { FirstSignIn } from './cli/banner.ts';
 import { parseImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
-import type { SettledCall } from './core/call.ts';
 import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
 import type { Database } from './db/database.ts';
@@ -28,7 +27,6 @@ import type { Durable } from './jobs/durable.ts';
 import { durableOff } from './jobs/durable-off.ts';
 import { readUiUrl } from './jobs/ui-url.ts';
 import type { JournalFileSystem } from './journal/file-system.ts';
-import type { Journal } from './journal/journal.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import type { Logger } from './observability/logger.ts';
@@ -93,6 +91,8 @@ export interface App {
   announceStop(): void;
   /** The metrics of this process. */
   collectMetrics(): Promise<readonly MetricFamily[]>;
+  /** The metrics of all processes on the port, as text for Prometheus. */
+  readMetrics(): Promise<string>;
   /** Rejects new calls, lets running ones finish for 20 s, aborts and settles the rest, stops durable work and flushes the journal. */
   close(): Promise<void>;
 }
@@ -286,6 +286,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       return durable;
     },
     collectMetrics: metrics.collect,
+    readMetrics,
     reload(next) {
       const { payloadKeys } = current.config.temporal;
       current = createSnapshot(next, current.revision + 1);
@@ -311,17 +312,6 @@ export async function createApp(options: AppOptions): Promise<App> {
       metrics.stop();
       await activeModels.stop();
       await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), httpClient.close()]);
-    },
-  };
-}
-
-/** Calls `onSettled` once for each call that ends, whatever its route. */
-function observeSettled(journal: Journal, onSettled: (call: SettledCall) => void): Journal {
-  return {
-    ...journal,
-    settle(call) {
-      onSettled(call);
-      return journal.settle(call);
     },
   };
 }

@@ -19,7 +19,6 @@ import { untilAborted, withTimeout } from './core/time-limit.ts';
 import { readVersion } from './core/version.ts';
 import type { Logger } from './observability/logger.ts';
 import { createLogger } from './observability/logger.ts';
-import { renderFamilies } from './observability/metrics/families.ts';
 import { startTracing } from './observability/tracing-sdk.ts';
 import { runCluster } from './service/cluster.ts';
 import { createSharedDemoVendor, withDemoVendor } from './service/demo-vendor-config.ts';
@@ -108,7 +107,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   clusterWorker?.onCollectMetrics(app.collectMetrics);
   const address = clusterWorker ? null : loaded.server.metricsAddress;
   if (address) {
-    const stop = await startMetricsServer({ address, readMetrics: async () => renderFamilies([await app.collectMetrics()]), logger });
+    const stop = await startMetricsServer({ address, readMetrics: app.readMetrics, logger });
     // Before the app in the list: it stops after it, so that the shutdown can be watched.
     started.splice(started.length - 1, 0, { name: 'metrics', timeoutMs: 1_000, stop });
   }

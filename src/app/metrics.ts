@@ -1,9 +1,11 @@
 /** Collects the metrics of this process from the modules that `app.ts` created. Contains no policy. */
 
+import type { SettledCall } from '../core/call.ts';
 import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
 import type { Durable } from '../jobs/durable.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { CallMetrics } from '../observability/metrics/call-metrics.ts';
 import { type MetricFamily, type MetricValues, toFamilies } from '../observability/metrics/families.ts';
@@ -120,5 +122,16 @@ function readState({ database, durable }: MetricsDeps): MetricValues {
     ]),
     databaseConnectionsLimit: pools.map(({ name, maxConnections }) => ({ value: maxConnections, labels: { pool: name } })),
     databaseWaiting: pools.map(({ name, waiting }) => ({ value: waiting, labels: { pool: name } })),
+  };
+}
+
+/** Calls `onSettled` once for each call that ends, whatever its route. */
+export function observeSettled(journal: Journal, onSettled: (call: SettledCall) => void): Journal {
+  return {
+    ...journal,
+    settle(call) {
+      onSettled(call);
+      return journal.settle(call);
+    },
   };
 }

@@ -1,9 +1,9 @@
 /**
- * Metrics of the state in the database and of the quarantine, read at a scrape: in one turn, over a connection that nothing else uses, and not
- * more often than every ten seconds. A database that fails or hangs delays a scrape by two seconds at most, and is reported by `databaseUp`.
+ * Metrics of the state in the database and of the quarantine, read at a scrape: by one query after the other, over a connection that nothing else
+ * uses, at most every ten seconds. A database that fails or hangs delays a scrape by two seconds at most, and is reported by `databaseUp`.
  */
 import { countOwnerlessLeases } from '../ceilings/abandoned-leases.ts';
-import { countUsedCeilings } from '../ceilings/near-limits.ts';
+import { countUsedCeilings } from '../ceilings/used-ceilings.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { countRows, measureLag } from '../jobs/outbox/outbox-rows.ts';

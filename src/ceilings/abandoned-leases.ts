@@ -18,6 +18,9 @@ export interface AbandonedLeasesOptions {
 const checksBeforeAlert = 3;
 const checksBetweenAlerts = 60;
 
+const leasesOfOpenWindows = `limit_leases l join limit_counters c on c.id = l.counter_id
+      where l.amount > 0 and (c.window_end is null or c.window_end > now())`;
+
 export function createAbandonedLeases({ database, listLiveProcesses, logger, intervalMs = 60_000 }: AbandonedLeasesOptions) {
   /** In how many checks without a break a dead process has held leases. */
   let seen: ReadonlyMap<string, number> = new Map();
@@ -26,10 +29,7 @@ export function createAbandonedLeases({ database, listLiveProcesses, logger, int
     intervalMs,
     async run() {
       const holders = await database.query<{ process: string; leases: number }>(
-        `select l.process, count(*)::integer as leases
-           from limit_leases l join limit_counters c on c.id = l.counter_id
-          where l.amount > 0 and (c.window_end is null or c.window_end > now())
-          group by l.process order by l.process`,
+        `select l.process, count(*)::integer as leases from ${leasesOfOpenWindows} group by l.process order by l.process`,
       );
       const live = new Set(await listLiveProcesses());
       const dead = holders.filter(({ process }) => !live.has(process));
@@ -56,8 +56,7 @@ export function createAbandonedLeases({ database, listLiveProcesses, logger, int
 export async function countOwnerlessLeases(queries: Queries, livenessTimeoutMs: number): Promise<number> {
   const [row] = await queries.query<{ leases: number }>(
     `select count(*)::integer as leases
-       from limit_leases l join limit_counters c on c.id = l.counter_id
-      where l.amount > 0 and (c.window_end is null or c.window_end > now())
+       from ${leasesOfOpenWindows}
         and not exists (
           select 1 from processes p
            where p.id = l.process and p.heartbeat_at >= now() - make_interval(secs => $1::double precision / 1000))`,

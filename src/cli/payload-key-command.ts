@@ -82,6 +82,8 @@ async function check(settings: EnvironmentSettings, asJson: boolean, output: Com
   return report.keys.some(({ configured }) => !configured) ? 1 : 0;
 }
 
+const apply = 'Set this value in all processes: restart them, or write it into the file of TEMPORAL_PAYLOAD_KEY_FILE and send SIGHUP.';
+
 async function rotate(settings: EnvironmentSettings, { promote, remove }: Options, output: CommandOutput): Promise<number> {
   const keys = settings.temporal.payloadKeys;
   const ids = keyIdsOf(keys);
@@ -97,10 +99,7 @@ async function rotate(settings: EnvironmentSettings, { promote, remove }: Option
       );
     const key = randomBytes(32).toString('base64');
     const next = keys.length === 0 ? 'It encrypts at once.' : 'Then: gateway payload-key rotate --promote';
-    return print(
-      [...keys, key],
-      `Added the key ${keyIdsOf([key]).join()}. Set this value in all processes: restart them, or write it into the file of TEMPORAL_PAYLOAD_KEY_FILE and send SIGHUP. ${next}`,
-    );
+    return print([...keys, key], `Added the key ${keyIdsOf([key]).join()}. ${apply} ${next}`);
   }
   const [first = '', ...others] = keys;
   const last = others.at(-1);
@@ -109,7 +108,7 @@ async function rotate(settings: EnvironmentSettings, { promote, remove }: Option
     const next = [last, first, ...others.slice(0, -1)];
     return print(
       next,
-      `The key ${keyIdsOf([last]).join()} is first now and encrypts; before, ${ids[0]} was first. Set this value in all processes: restart them, or write it into the file of TEMPORAL_PAYLOAD_KEY_FILE and send SIGHUP. Then: gateway payload-key rotate --remove`,
+      `The key ${keyIdsOf([last]).join()} is first now and encrypts; before, ${ids[0]} was first. ${apply} Then: gateway payload-key rotate --remove`,
     );
   }
   const report = describeKeyUsage(await readUsage(settings), ids);
@@ -118,10 +117,7 @@ async function rotate(settings: EnvironmentSettings, { promote, remove }: Option
     output.writeError(formatKeyUsage(report));
     throw new CommandError(`${needed.map(({ id }) => id).join(', ')} cannot be removed: open runs or schedules need it`);
   }
-  return print(
-    [first],
-    `Removed ${ids.slice(1).join(', ')}. Closed runs that it encrypted can no longer be read or reset. Set this value in all processes: restart them, or write it into the file of TEMPORAL_PAYLOAD_KEY_FILE and send SIGHUP.`,
-  );
+  return print([first], `Removed ${ids.slice(1).join(', ')}. Closed runs that it encrypted can no longer be read or reset. ${apply}`);
 }
 
 function keyIdsOf(keys: readonly string[]): string[] {

@@ -29,7 +29,7 @@ import type { Item } from '../../memory/records/item-record.ts';
 import { type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
 import { type SearchRequest, type SearchResult, searchRequestSchema } from '../../memory/search/search.ts';
 import { createCallerRoute, type FindCaller, parseKey } from '../authenticate.ts';
-import { type KeyBodies, readOptionalJson } from '../body.ts';
+import { readOptionalJson } from '../body.ts';
 import type { BodyMemory } from '../body-memory.ts';
 import { PlainTextError } from '../plain-text-error.ts';
 import {
@@ -63,6 +63,13 @@ export interface MemoryRouteDeps {
 
 export function createMemoryRoutes(deps: MemoryRouteDeps) {
   const { findCaller } = deps;
+  const readOptional = (request: Request, { quotaKeyId }: Caller): Promise<unknown> =>
+    readOptionalJson(request, deps.bodyMemory.of(quotaKeyId));
+  const readRequired = async (request: Request, caller: Caller): Promise<unknown> => {
+    const body = await readOptional(request, caller);
+    if (body === undefined) throw gatewayError('bad_request', { message: 'a body is required' });
+    return body;
+  };
 
   return {
     getEpisode: createCallerRoute(findCaller, async ({ projectId }, request) => {
@@ -74,40 +81,37 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       findCaller,
       async (caller, request) => {
         const id = parseId(request);
-        const { focus } = parseOrBadRequest(rememberBody, await readOptionalJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
+        const { focus } = parseOrBadRequest(rememberBody, await readOptional(request, caller));
         return toRememberJson(await deps.remember(caller, id, focus));
       },
       202,
     ),
     writeItem: createCallerRoute(
       findCaller,
-      async (caller, request) =>
-        toItemJson(
-          await deps.writeItem(caller, parseOrBadRequest(itemBody, await readRequiredJson(request, deps.bodyMemory.of(caller.quotaKeyId)))),
-        ),
+      async (caller, request) => toItemJson(await deps.writeItem(caller, parseOrBadRequest(itemBody, await readRequired(request, caller)))),
       201,
     ),
     correctItem: createCallerRoute(findCaller, async (caller, request) => {
       const id = parseId(request);
-      const { text } = parseOrBadRequest(correctionBody, await readRequiredJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
+      const { text } = parseOrBadRequest(correctionBody, await readRequired(request, caller));
       return toItemJson(await deps.correctItem(caller, id, text));
     }),
     removeItem: createCallerRoute(findCaller, async (caller, request) => toRemovalJson(await deps.removeItem(caller, parseId(request)))),
     rateItem: createCallerRoute(findCaller, async (caller, request) => {
       const id = parseId(request);
-      const { rating } = parseOrBadRequest(ratingBody, await readRequiredJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
+      const { rating } = parseOrBadRequest(ratingBody, await readRequired(request, caller));
       return toItemJson(await deps.rateItem(caller, id, rating));
     }),
     search: createCallerRoute(findCaller, async (caller, request) => {
-      const body = parseOrMismatch(searchRequestSchema, await readRequiredJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
+      const body = parseOrMismatch(searchRequestSchema, await readRequired(request, caller));
       return toSearchJson(await deps.search(caller, body));
     }),
     wakeUp: createCallerRoute(findCaller, async (caller, request) => {
-      const { subject } = parseOrBadRequest(wakeUpBody, await readOptionalJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
+      const { subject } = parseOrBadRequest(wakeUpBody, await readOptional(request, caller));
       return toWakeUpJson(await deps.wakeUp(caller, subject));
     }),
     findFacts: createCallerRoute(findCaller, async (caller, request) => {
-      const body = parseOrMismatch(graphQuerySchema, await readOptionalJson(request, deps.bodyMemory.of(caller.quotaKeyId)));
+      const body = parseOrMismatch(graphQuerySchema, await readOptional(request, caller));
       return toFactsJson(await deps.findFacts(caller, body));
     }),
     /** Runs before routing: a path that is not a subject in percent-encoded UTF-8 is `bad_request`, never another subject. */
@@ -127,12 +131,6 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
       toErasureJson(await deps.eraseSubject(caller, String(subject))),
     ),
   };
-}
-
-async function readRequiredJson(request: Request, memory: KeyBodies): Promise<unknown> {
-  const body = await readOptionalJson(request, memory);
-  if (body === undefined) throw gatewayError('bad_request', { message: 'a body is required' });
-  return body;
 }
 
 /** Clients remove `.` and `..` from a path, also when they are encoded (https://url.spec.whatwg.org), so these subjects are in the query. */
