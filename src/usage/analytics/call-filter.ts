@@ -1,5 +1,5 @@
 /** Which calls of a project a view is about: the filters of a query, and their SQL conditions on `calls c`. */
-import { routes } from '../../core/call.ts';
+import { outcomes, routes } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { minIdAt } from '../../core/ids.ts';
 import type { Period } from './range.ts';
@@ -31,13 +31,11 @@ const columns = {
 
 type ColumnFilter = keyof typeof columns;
 
-const outcomes = ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown'] as const;
-
 /** An error: a call that did not succeed, unless its caller disconnected. */
 export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok', 'client_left')`;
 
 /** A call with more than one attempt. Not `exists`, for which PostgreSQL reads every attempt into a hash table. */
-const failoversSql = '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)';
+export const failoversSql = '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)';
 
 /** Yes-or-no filters. */
 const conditions = {
@@ -51,8 +49,12 @@ type ConditionFilter = keyof typeof conditions;
 
 export const filterNames: readonly string[] = [...Object.keys(columns), 'status', ...Object.keys(conditions)];
 
-/** Values by filter name; absent: no condition. */
+/** Values by filter name; absent or undefined: no condition. */
 export type CallFilter = Readonly<Partial<Record<ColumnFilter | ConditionFilter | 'status', string>>>;
+
+export function namesOf(filter: CallFilter): string[] {
+  return Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+}
 
 const accepted: Readonly<Record<string, readonly string[]>> = {
   route: routes,

@@ -3,7 +3,7 @@ import type { Outcome, Route } from '../../core/call.ts';
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import type { Queries } from '../../db/database.ts';
 import { findMatchingPeriods } from '../cells/matching-periods.ts';
-import { type CallSelection, createParameters, whereFilter } from './call-filter.ts';
+import { type CallSelection, createParameters, namesOf, whereFilter } from './call-filter.ts';
 import type { Period } from './range.ts';
 import { assertRowsAtMost } from './row-limit.ts';
 
@@ -53,7 +53,7 @@ export async function readCallPage(queries: Queries, { before = null, limit, ...
   const wanted = limit + 1;
   const { from, to, filter = {}, maxRows } = selection;
   const range = { from, to: before === null ? to : Math.min(to, timeOf(before) + 1) };
-  const names = Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
+  const names = namesOf(filter);
   // Without filters, and for an application or a task, an index has the calls of the page.
   const isIndexed = names.length === 0 || (names.length === 1 && (names[0] === 'source' || names[0] === 'task'));
   const matching = isIndexed ? null : await findMatchingPeriods(queries, { ...selection, ...range }, wanted);

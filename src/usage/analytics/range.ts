@@ -1,5 +1,6 @@
 /** Ranges of time of usage views: presets and custom dates in the project's reporting time zone, and the period to compare with. Pure. */
 import { gatewayError } from '../../core/errors.ts';
+import { hourMs, minuteMs } from '../../core/time.ts';
 import {
   addDays,
   type CalendarUnit,
@@ -25,8 +26,6 @@ export interface Range extends Period {
   readonly previous: Period;
 }
 
-const minuteMs = 60_000;
-const hourMs = 60 * minuteMs;
 /** Longer ranges have no use, and more days than a chart can show. */
 const maxYears = 5;
 

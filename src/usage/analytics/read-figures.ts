@@ -12,9 +12,9 @@ import { splitRange } from '../../core/time-zone.ts';
 import type { Queries } from '../../db/database.ts';
 import { createParameters, isErrorSql, type Parameters, whereCalls } from './call-filter.ts';
 import { type Figures, type FiguresRow, figuresSql, noFigures, type RowSource, toFigures } from './figures.ts';
+import { needsRows, type PlacedRow, readRowsFromSums, readTopFromSums } from './figures-from-sums.ts';
 import { type FiguresRequest, type Group, groupColumns, type Rank, type TopRequest } from './figures-request.ts';
 import type { Period } from './range.ts';
-import { needsRows, type PlacedRow, readRollupRows, readRollupTop } from './rollup-figures.ts';
 import { assertRowsAtMost } from './row-limit.ts';
 
 export interface GroupFigures {
@@ -54,7 +54,7 @@ export async function readFigures(queries: Queries, request: FiguresRequest): Pr
   if (request.maxRows !== undefined && needsRows(request))
     await assertRowsAtMost(queries, { ...request, periods: [request] }, request.maxRows);
   const names = group === null ? [] : (await readTop(queries, { ...request, costly: [] }, group)).map(({ name }) => name);
-  const rows = (await readRollupRows(queries, request, starts, names)) ?? (await readRows(queries, request, starts, names));
+  const rows = (await readRowsFromSums(queries, request, starts, names)) ?? (await readRows(queries, request, starts, names));
 
   const byPosition = new Map(rows.map((row) => [`${row.unit ?? ''}/${row.place ?? ''}`, toFigures(row)]));
   const figuresOf = (unitNumber: number | '', place: number | ''): Figures => byPosition.get(`${unitNumber}/${place}`) ?? noFigures;
@@ -103,7 +103,7 @@ async function readRows(
 /** The top groups with their figures, without the others. */
 export async function readTop(queries: Queries, request: TopRequest, group: Group): Promise<GroupFigures[]> {
   const limited = { ...request, top: request.top ?? defaultTop };
-  const rows = (await readRollupTop(queries, limited, group)) ?? (await readTopRows(queries, limited, group));
+  const rows = (await readTopFromSums(queries, limited, group)) ?? (await readTopRows(queries, limited, group));
   return rows.map((row) => ({ kind: 'group', name: row.name, figures: toFigures(row) }));
 }
 

@@ -1,5 +1,4 @@
 /** How many call rows a page reads for figures that neither rollups nor cells have. */
-
 import type { Queries } from '../../db/database.ts';
 import { selectParts } from '../rollups/parts.ts';
 import { createParameters, fromFilterValue } from './call-filter.ts';
@@ -8,8 +7,6 @@ import type { Period } from './range.ts';
 
 /** Takes about 0.1 s. */
 export const maxPageRows = 50_000;
-/** Call rows of a longer part of the range, which the cells do not have, are counted before they are read. */
-export const maxUncoveredMs = 6 * 3_600_000;
 
 /** More calls than the request allows would have to be read. */
 export class TooManyCalls extends Error {
@@ -32,7 +29,7 @@ export async function assertRowsAtMost(queries: Queries, rows: CallRows, maxRows
   if (calls > maxRows) throw new TooManyCalls(calls);
 }
 
-/** The calls of periods, of their application or of their task: what an index has, and so is read, of calls that match filters. */
+/** How many rows an index reads for the calls that match filters: all of the periods, those of the application or those of the task, whichever are fewest. */
 export async function countCalls(queries: Queries, { projectId, filter = {}, periods }: CallRows): Promise<number> {
   const counts = await Promise.all(
     (['project', 'source', 'task'] as const).map(async (scope) => {

@@ -4,12 +4,11 @@
  * leaves its hour outdated. Figures never wait for this: they read the call rows of outdated hours.
  */
 import { minIdAt } from '../../core/ids.ts';
+import { dayMs, hourMs } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { tryLockGlobal } from '../../db/locks.ts';
 import { isErrorSql } from '../analytics/call-filter.ts';
 
-const hourMs = 3_600_000;
-const dayMs = 24 * hourMs;
 /** In a transaction. Erasures wait for it, so no further hour is begun after `maxWorkMs`. */
 const maxHours = { server: 6, embedded: 1 };
 const maxWorkMs = 500;
@@ -78,7 +77,7 @@ async function buildHour(tx: Queries, projectId: string, start: Date, callsOfPar
   await tx.query(`delete from usage_outdated where project_id = $1::uuid and span = 'hour' and start = $2::timestamptz`, values);
   await tx.query(
     `delete from usage_cells
-      where project_id = $1::uuid and scope in (${callScopes}, 'provider') and span = 'hour' and start = $2::timestamptz`,
+      where project_id = $1::uuid and scope in (${scopes}) and span = 'hour' and start = $2::timestamptz`,
     values,
   );
   const [from, to] = [minIdAt(start.getTime()), minIdAt(start.getTime() + hourMs)];
@@ -113,13 +112,13 @@ async function buildDay(tx: Queries): Promise<boolean> {
   await tx.query(`delete from usage_outdated where project_id = $1::uuid and span = 'day' and start = $2::timestamptz`, values);
   await tx.query(
     `delete from usage_cells
-      where project_id = $1::uuid and scope in (${callScopes}, 'provider') and span = 'day' and start = $2::timestamptz`,
+      where project_id = $1::uuid and scope in (${scopes}) and span = 'day' and start = $2::timestamptz`,
     values,
   );
   await tx.query(
     insertDays(
       `usage_cells
-        where project_id = $1::uuid and scope in (${callScopes}, 'provider') and span = 'hour'
+        where project_id = $1::uuid and scope in (${scopes}) and span = 'hour'
           and start >= $2::timestamptz and start < $2::timestamptz + interval '24 hours'`,
     ),
     values,
@@ -152,7 +151,7 @@ async function noteOlderDay(tx: Queries): Promise<boolean> {
   return true;
 }
 
-const callScopes = `'project', 'key', 'source', 'agent'`;
+const scopes = `'project', 'key', 'source', 'agent', 'provider'`;
 
 const attributes = ['model', 'status', 'code', 'outcome', 'route', 'cache', 'failed_over', 'priced'];
 const ownerAttributes = ['model', 'status', 'code', 'outcome'];

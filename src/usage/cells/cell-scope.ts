@@ -1,5 +1,5 @@
 /** Which cells have what a request is about. Pure, but for the SQL of their conditions. */
-import { type CallFilter, matchesValue, type Parameters, statusBounds } from '../analytics/call-filter.ts';
+import { type CallFilter, matchesValue, namesOf, type Parameters, statusBounds } from '../analytics/call-filter.ts';
 import type { Group } from '../analytics/figures-request.ts';
 
 /** Attempts of a provider, or calls of all others. */
@@ -13,7 +13,7 @@ const ofProject = { ...everywhere, route: 'route', cache: 'cache', failover: 'fa
 
 /** Null when no scope has all of them together. */
 export function cellScopeOf(filter: CallFilter, group: Group | null): CellScope | null {
-  const names = [...new Set([...filterNames(filter), ...(group === null ? [] : [group])])];
+  const names = [...new Set([...namesOf(filter), ...(group === null ? [] : [group])])];
   const [scope = 'project', ...others] = owners.filter((owner) => names.includes(owner));
   const known = scope === 'project' ? ofProject : everywhere;
   return others.length === 0 && names.every((name) => name === scope || Object.hasOwn(known, name)) ? scope : null;
@@ -52,8 +52,4 @@ export function whereCell(scope: CellScope, filter: CallFilter, parameters: Para
     }
   });
   return terms.length === 0 ? 'true' : terms.join(' and ');
-}
-
-function filterNames(filter: CallFilter): string[] {
-  return Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
 }

@@ -1,17 +1,18 @@
 /** Which parts of a period are read from cells, and which from call rows. */
+import { dayMs, hourMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import type { Period } from '../analytics/range.ts';
 import type { Cover } from '../rollups/spans.ts';
 
-const hourMs = 3_600_000;
-const dayMs = 24 * hourMs;
-
 /** `edges`: less than an hour at an end of a period, hours that are outdated, and what the cells lack yet. */
 export type CellCover = Cover<'hour' | 'day'>;
 
+/** Call rows of a longer part are counted before they are read. */
+const maxUncoveredMs = 6 * hourMs;
+
 /**
- * Covers adjacent periods such that no segment crosses a border between them. What follows is read by another statement: cells of an hour whose
- * calls change between the two are those of before.
+ * Covers adjacent periods such that no segment crosses a border between them. The figures are read by a later statement: an hour whose calls
+ * change in between is read as it was before.
  */
 export async function coverByCells(queries: Queries, projectId: string, periods: readonly Period[]): Promise<CellCover> {
   const [from, to] = [periods[0]?.from ?? 0, periods.at(-1)?.to ?? 0];
@@ -51,4 +52,9 @@ export async function coverByCells(queries: Queries, projectId: string, periods:
     }
   }
   return { segments, edges };
+}
+
+/** Whether so much is read from call rows that cells may not help. */
+export function isMostlyRows({ edges }: CellCover): boolean {
+  return edges.reduce((sum, { from, to }) => sum + to - from, 0) > maxUncoveredMs;
 }

@@ -1,13 +1,11 @@
 /** Where the calls are that match filters: hours whose cells match, so that a list reads these and not the whole range. */
+import { hourMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { type CallSelection, createParameters } from '../analytics/call-filter.ts';
 import type { Period } from '../analytics/range.ts';
-import { maxUncoveredMs } from '../analytics/row-limit.ts';
 import { cellFilterOf } from './cell-scope.ts';
 import { selectCells } from './cells.ts';
-import { type CellCover, coverByCells } from './cover.ts';
-
-const hourMs = 3_600_000;
+import { type CellCover, coverByCells, isMostlyRows } from './cover.ts';
 
 /**
  * Yields periods, the latest first. Those of one yield have at least `wanted` calls that match the filters of the cells, except the last ones.
@@ -21,8 +19,7 @@ export async function findMatchingPeriods(
   const { scope, filter: known } = cellFilterOf(filter);
   if (Object.keys(known).length === 0) return null;
   const cover = await coverByCells(queries, projectId, [{ from, to }]);
-  const uncovered = cover.edges.reduce((sum, edge) => sum + edge.to - edge.from, 0);
-  if (uncovered > maxUncoveredMs) return null;
+  if (isMostlyRows(cover)) return null;
 
   const readMatching = async (
     segments: CellCover['segments'],

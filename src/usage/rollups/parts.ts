@@ -5,7 +5,7 @@
  * Rollups are by one attribute of calls each (`Scope`): what is both of a key and of a model is in call rows only.
  */
 import { minIdAt } from '../../core/ids.ts';
-import { isErrorSql, type Parameters } from '../analytics/call-filter.ts';
+import { failoversSql, isErrorSql, type Parameters } from '../analytics/call-filter.ts';
 import type { Period } from '../analytics/range.ts';
 import { allSpans, coverPeriods, splitSegments, taskSpans } from './spans.ts';
 
@@ -31,8 +31,7 @@ export const callMeasures = {
   ...amountsOf('c'),
   cache_hits: `coalesce(c.cache = 'hit', false)::integer`,
   cache_lookups: '(c.cache is not null)::integer',
-  // Not `exists`, for which PostgreSQL reads every attempt into a hash table.
-  failovers: '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)',
+  failovers: failoversSql,
 } as const;
 
 export type Measure = keyof typeof callMeasures;

@@ -1,5 +1,5 @@
 /** Splits periods into whole spans of the rollups, and what is left at their ends. Pure. */
-import { monthAt } from '../../core/time.ts';
+import { dayMs, hourMs, minuteMs, monthAt } from '../../core/time.ts';
 import type { Period } from '../analytics/range.ts';
 
 /** A row of the rollups counts the calls of a quarter of an hour, a day or a month, in UTC. */
@@ -16,7 +16,7 @@ export interface Cover<Name extends string = Span> {
   readonly edges: readonly Period[];
 }
 
-const lengths = { quarter: 900_000, hour: 3_600_000, day: 86_400_000 } as const;
+const lengths = { quarter: 15 * minuteMs, hour: hourMs, day: dayMs } as const;
 
 /** Coarse to fine. */
 export const allSpans: readonly Span[] = ['month', 'day', 'quarter'];

@@ -3,23 +3,22 @@
  * figures are those of the call rows (`read-figures.ts`). All are equal, but for percentiles: of more than `exactCalls` calls they are within 5 %.
  */
 import { timeOf } from '../../core/ids.ts';
-import { monthAt } from '../../core/time.ts';
+import { dayMs, monthAt } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { cellScopeOf } from '../cells/cell-scope.ts';
 import { selectCellHistogram, selectCells } from '../cells/cells.ts';
-import { coverByCells } from '../cells/cover.ts';
+import { coverByCells, isMostlyRows } from '../cells/cover.ts';
 import { type Histogram, type Measure, type PartsRequest, type Scope, selectHistogram, selectParts } from '../rollups/parts.ts';
-import { createParameters, fromFilterValue, matchesValue, type Parameters } from './call-filter.ts';
+import { createParameters, fromFilterValue, matchesValue, namesOf, type Parameters } from './call-filter.ts';
 import type { FiguresRow } from './figures.ts';
 import type { FiguresRequest, Group, Rank, TopRequest } from './figures-request.ts';
 import { percentileOf, type SlotRow, toPercentiles } from './percentiles.ts';
 import type { Period } from './range.ts';
-import { assertRowsAtMost, countCalls, maxUncoveredMs } from './row-limit.ts';
+import { assertRowsAtMost, countCalls } from './row-limit.ts';
 
 /** `unit` and `place` are null in the sums over all units and all groups. */
 export type PlacedRow = FiguresRow & { readonly unit: number | null; readonly place: number | null };
 
-const dayMs = 86_400_000;
 /** Percentiles of fewer calls are read from the call rows. */
 const exactCalls = 10_000;
 
@@ -65,8 +64,7 @@ async function findSums(
   const scope = cellScopeOf(filter, group);
   if (scope === null) return null;
   const cover = await coverByCells(queries, projectId, periods);
-  const uncovered = cover.edges.reduce((sum, edge) => sum + edge.to - edge.from, 0);
-  if (selection.maxRows !== undefined && uncovered > maxUncoveredMs)
+  if (selection.maxRows !== undefined && isMostlyRows(cover))
     await assertRowsAtMost(queries, { projectId, filter: {}, periods: cover.edges }, selection.maxRows);
   const request = { projectId, scope, filter, group, cover };
   return {
@@ -76,7 +74,7 @@ async function findSums(
   };
 }
 
-/** Without calls after the last period it can also end with its month, of which the rollups then have all: tasks have no shorter span than a day. */
+/** When no call is later than the last period, that period is extended to the end of its month, which one rollup then covers: those of tasks have no shorter span than a day. */
 async function withoutLateEdge(queries: Queries, projectId: string, periods: readonly Period[]): Promise<readonly Period[]> {
   const last = periods.at(-1);
   if (!last) return periods;
@@ -88,8 +86,7 @@ async function withoutLateEdge(queries: Queries, projectId: string, periods: rea
 
 /** Null when the rollups do not have what is requested. */
 function rollupScopeOf({ filter = {} }: Selection, group: Group | null): Scope | null {
-  const filtered = Object.entries(filter).flatMap(([name, value]) => (value === undefined ? [] : [name]));
-  const names = new Set([...filtered, ...(group === null ? [] : [group])]);
+  const names = new Set([...namesOf(filter), ...(group === null ? [] : [group])]);
   if (names.size === 0) return 'project';
   const [name] = names;
   return names.size === 1 ? (attributes.find((attribute) => attribute === name) ?? null) : null;
@@ -116,7 +113,7 @@ const ranks: Readonly<Record<Rank, { readonly sql: string; readonly of: readonly
 };
 
 /** Sums by unit of time and group; `starts` are those of the units, `names` those of the groups. */
-export async function readRollupRows(
+export async function readRowsFromSums(
   queries: Queries,
   request: FiguresRequest,
   starts: readonly number[],
@@ -155,7 +152,7 @@ export async function readRollupRows(
     parameters.values,
   );
   // There may be any number of other tasks: they are what the project has more.
-  if (isByTask) return withOthers(rows, (await readRollupRows(queries, { ...request, group: null }, starts, [])) ?? []);
+  if (isByTask) return withOthers(rows, (await readRowsFromSums(queries, { ...request, group: null }, starts, [])) ?? []);
   if (histograms.length === 0 || histogram === null) return rows;
   const percentiles = await Promise.all(
     histograms.map(async (name) => {
@@ -201,7 +198,7 @@ function withOthers(placed: readonly PlacedRow[], all: readonly PlacedRow[]): Pl
 }
 
 /** The top groups with their figures. */
-export async function readRollupTop(queries: Queries, request: TopRequest & { readonly top: number }, group: Group) {
+export async function readTopFromSums(queries: Queries, request: TopRequest & { readonly top: number }, group: Group) {
   const { rank = 'cost', top, costly = [], filter = {}, isNamed = false } = request;
   if (costly.length > 0) return null;
   const { sql, of } = ranks[rank];
@@ -232,7 +229,7 @@ export async function readRollupTop(queries: Queries, request: TopRequest & { re
   );
 }
 
-/** True when neither rollups nor cells have what is requested. Of at most 1,500 minutes, rows are read at any rate. */
+/** True when neither rollups nor cells have what is requested. Figures by minute do not count: they are of at most 1,500 minutes. */
 export function needsRows(request: FiguresRequest): boolean {
   const { filter = {}, group = null, unit = null, costly = [] } = request;
   if (unit === 'minute') return false;
