@@ -210,7 +210,8 @@ export interface PlanEntry {
 }
 
 /** How an attempt or a call ended. */
-export type Outcome = 'ok' | 'refused' | 'failed' | 'interrupted' | 'client_left' | 'deadline' | 'unknown';
+export const outcomes = ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown'] as const;
+export type Outcome = (typeof outcomes)[number];
 
 export interface Attempt {
   /** Position in the order of attempts, from 1. */

@@ -1,4 +1,5 @@
 /** Calendar arithmetic in an IANA time zone, including changes of daylight saving time and offsets such as +05:45. Times are milliseconds since 1970. */
+import { dayMs, hourMs, minuteMs } from './time.ts';
 
 export type CalendarUnit = 'minute' | 'hour' | 'day' | 'week' | 'month';
 
@@ -10,10 +11,6 @@ export interface LocalTime {
   readonly hour: number;
   readonly minute: number;
 }
-
-const minuteMs = 60_000;
-const hourMs = 3_600_000;
-const dayMs = 86_400_000;
 
 /** By zone; creating a format takes far longer than using it. Bounded by the number of zones. */
 const offsetFormats = new Map<string, Intl.DateTimeFormat>();

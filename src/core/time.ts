@@ -1,5 +1,9 @@
 /** Time is passed in as a clock, which tests can set. Nothing else in `src` calls `Date.now()`. */
 
+export const minuteMs = 60_000;
+export const hourMs = 60 * minuteMs;
+export const dayMs = 24 * hourMs;
+
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;

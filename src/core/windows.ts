@@ -1,5 +1,5 @@
 /** Ceilings and their windows: a calendar month, day or minute in UTC, or all time. */
-import { formatTimeOrNull, minuteAt, monthAt } from './time.ts';
+import { dayMs, formatTimeOrNull, minuteAt, monthAt } from './time.ts';
 
 /** What a ceiling counts: calls, nano-dollars, calls of a minute, tokens of a minute. */
 export type CeilingName = 'calls' | 'cost' | 'rpm' | 'tpm';
@@ -17,8 +17,6 @@ export interface Window {
   /** Null when the window never ends. */
   readonly end: number | null;
 }
-
-const dayMs = 86_400_000;
 
 /** The window that contains `epochMs`. */
 export function windowAt(kind: WindowKind, epochMs: number): Window {

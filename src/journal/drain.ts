@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createBackgroundLoop, type NextRun } from '../core/background-loop.ts';
 import type { SettledCall } from '../core/call.ts';
-import type { Clock } from '../core/time.ts';
+import { type Clock, dayMs } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
@@ -77,7 +77,6 @@ interface Waiter {
 const backoff = { initialMs: 250, maxMs: 5_000 };
 const defaultWaitMs = 10_000;
 const failureWaitMs = 1_000;
-const dayMs = 86_400_000;
 /** Age at which the last segment of an idle journal is deleted, so that no text stays in it for long. */
 const idleSegmentMs = 10_000;
 

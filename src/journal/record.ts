@@ -3,7 +3,7 @@
  * that does not validate is `unreadable` and goes to the quarantine.
  */
 import { z } from 'zod';
-import { type Attempt, type CallMetadata, type CallResult, routes, type SettledCall } from '../core/call.ts';
+import { type Attempt, type CallMetadata, type CallResult, outcomes, routes, type SettledCall } from '../core/call.ts';
 import { parseJson } from '../core/json/narrow.ts';
 import { encodeFrame, type Frame } from './frame.ts';
 
@@ -101,7 +101,7 @@ const attemptStart = { n: z.number(), provider: z.string(), model: z.string(), s
 const attemptStartSchema: z.ZodType<AttemptStart> = z.object(attemptStart);
 
 const tokens = z.object({ input: count, cachedInput: count, cacheWrite: count, cacheWrite1h: count, output: count });
-const outcome = z.enum(['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown']);
+const outcome = z.enum(outcomes);
 
 const attemptSchema: z.ZodType<Attempt> = z.object({
   ...attemptStart,

@@ -7,13 +7,12 @@ import { z } from 'zod';
 import { gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
-import type { Clock } from '../core/time.ts';
+import { type Clock, dayMs } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Person } from './person.ts';
 import { type Scope, scopes, toScopes } from './scopes.ts';
 import { createSecret, hashSecret } from './secret.ts';
 
-const dayMs = 86_400_000;
 export const maxTokenDays = 90;
 /** Of one person, not expired or revoked. */
 const maxTokens = 50;

@@ -3,12 +3,11 @@
  * from before it is worthless. Each request reads its session from the database: a revoked one ends at once, in every process.
  */
 import { newId } from '../core/ids.ts';
-import type { Clock } from '../core/time.ts';
+import { type Clock, dayMs } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import type { Session } from './person.ts';
 import { createSecret, hashSecret, isSecret } from './secret.ts';
 
-const dayMs = 86_400_000;
 /** A session ends after this time without a request, and in any case after its longest duration. */
 export const sessionIdleMs = 7 * dayMs;
 export const sessionMaxMs = 30 * dayMs;

@@ -1,4 +1,5 @@
 /** Pages whose filters have no sums: they read up to 50,000 calls, and more when asked to. */
+import { hourMs } from '../../core/time.ts';
 import type { Period } from '../../usage/analytics/range.ts';
 import { maxPageRows, TooManyCalls } from '../../usage/analytics/row-limit.ts';
 import { notice } from './figures.ts';
@@ -9,7 +10,6 @@ import { describePeriod, periodQuery, rangeParameters } from './time-range.ts';
 import { formatCount } from './values.ts';
 
 const parameter = 'rows';
-const hourMs = 3_600_000;
 
 /** For requests of this page. */
 export function rowLimit({ url }: Pick<ConsoleContext, 'url'>): { readonly maxRows?: number } {

@@ -2,6 +2,7 @@
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../ceilings/counters.ts';
 import { type Forecast, forecastCeiling } from '../../ceilings/forecast.ts';
+import { hourMs } from '../../core/time.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
@@ -23,7 +24,6 @@ export interface CeilingsDeps {
 }
 
 /** The rate of a forecast is that of the last seven days, or of the project's age, but at least an hour's. */
-const hourMs = 3_600_000;
 const maxSpanMs = 7 * 24 * hourMs;
 
 const unlimited = { limit: null, window: 'month' } as const;

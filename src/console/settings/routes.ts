@@ -1,6 +1,7 @@
 /** Memory settings of the project. A deletion period that is turned on or shortened needs a second step, which names what it deletes. */
 import { changedMembers } from '../../core/changed-members.ts';
 import { gatewayError } from '../../core/errors.ts';
+import { dayMs } from '../../core/time.ts';
 import { maxPreviewed, type RetentionPreview } from '../../memory/erasure/retention.ts';
 import { type MemorySettings, type MemorySettingsStore, parseMemorySettingsChange } from '../../memory/records/settings.ts';
 import { checkboxField, csrfField, fieldset, form, formatCount, textField, time } from '../frame/components.ts';
@@ -13,8 +14,6 @@ export interface SettingsPageDeps {
   readonly settings: Pick<MemorySettingsStore, 'read' | 'change'>;
   readonly previewRetention: (projectId: string, days: number) => Promise<RetentionPreview>;
 }
-
-const dayMs = 24 * 3_600_000;
 
 export function createSettingsRoutes({ settings, previewRetention }: SettingsPageDeps): readonly ConsoleRoute[] {
   return [

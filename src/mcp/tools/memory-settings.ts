@@ -1,6 +1,6 @@
 /** `gateway_read_memory_settings` and `gateway_set_memory_settings`: the settings of the console and of `/provision`, by the same function. */
 import { z } from 'zod';
-import { type Clock, formatTime, formatTimeOrNull } from '../../core/time.ts';
+import { type Clock, dayMs, formatTime, formatTimeOrNull } from '../../core/time.ts';
 import { count, text, time } from '../../http/openapi/schemas/primitives.ts';
 import { memoryResponses } from '../../http/routes/memory/response-schemas.ts';
 import type { RetentionPreview } from '../../memory/erasure/retention.ts';
@@ -24,8 +24,6 @@ export interface MemorySettingsToolDeps {
   readonly previewRetention: (projectId: string, days: number) => Promise<RetentionPreview>;
   readonly clock: Clock;
 }
-
-const dayMs = 86_400_000;
 
 const settings = memoryResponses.MemorySettings;
 

@@ -8,7 +8,7 @@
  *
  * Each call deletes one batch in a short transaction, so writers of the project wait for one of them at most.
  */
-import type { Clock } from '../../core/time.ts';
+import { type Clock, dayMs } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
 import type { Sha256 } from '../conversations/chain.ts';
@@ -17,7 +17,6 @@ import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
 /** Takes a few milliseconds for conversations of usual length. */
 const conversationBatchSize = 100;
 const rowBatchSize = 500;
-const dayMs = 24 * 3_600_000;
 
 export interface RetentionPreview {
   /** Conversations that the next daily cleanup would delete, up to `maxPreviewed`. */

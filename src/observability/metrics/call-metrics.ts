@@ -1,10 +1,10 @@
 /**
  * Counts calls, attempts and error responses. A call adds to a dozen numbers that are found by route, provider and model; labels are made at a
- * scrape. With the library's counters it took ten times as long (measured: docs/metrics.md).
+ * scrape. Counters of the library, which form a key from the labels each time, take a hundred times as long (docs/benchmarks.md#metrics).
  *
  * Labels are closed sets: a provider that is not configured and a model that is not in the catalog are `other`.
  */
-import { type Attempt, type Outcome, type Route, routes, type SettledCall } from '../../core/call.ts';
+import { type Attempt, type Outcome, outcomes, type Route, routes, type SettledCall } from '../../core/call.ts';
 import { type ErrorCode, errorSpecs } from '../../core/errors.ts';
 import { operations } from '../trace-names.ts';
 import { metrics } from './definitions.ts';
@@ -25,7 +25,6 @@ export interface KnownNames {
   isModel(id: string): boolean;
 }
 
-const outcomes: readonly Outcome[] = ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown'];
 /** An attempt also fails with a vendor's 429. */
 const attemptOutcomes = [...outcomes, 'rate_limited'] as const;
 type AttemptOutcome = (typeof attemptOutcomes)[number];

@@ -1,5 +1,6 @@
 /** Response schemas of the provisioning routes. Objects are open: members may be added without a new version. */
 import { z } from 'zod';
+import { outcomes } from '../../../core/call.ts';
 import { count, id, listSchema, text, time, usd, windowName } from '../../openapi/schemas/primitives.ts';
 
 const tiers = z.record(z.string(), z.array(z.string()));
@@ -46,7 +47,7 @@ const application = z.looseObject({
   updated_at: time.nullable(),
 });
 
-const outcome = z.enum(['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown']);
+const outcome = z.enum(outcomes);
 
 const attempt = z.looseObject({
   n: z.int().min(1),
