@@ -1,5 +1,5 @@
 /**
- * Finds leases of open windows that are held by dead processes whose journal nobody recovers: their budget is withheld until the window ends,
+ * Finds leases of open windows that are held by dead processes whose journal is not recovered: their budget is withheld until the window ends,
  * or until an operator releases it (docs/architecture/ceilings.md#crashes-and-cut-off-processes).
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';

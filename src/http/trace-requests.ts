@@ -5,7 +5,7 @@ import type { Request } from 'express';
 import { attributes } from '../observability/trace-names.ts';
 import { getTracer, toContext } from '../observability/tracing.ts';
 
-/** Requests of probes and scrapers, of which nobody needs a trace. */
+/** Requests of probes and scrapers, which are not traced. */
 const untraced: readonly (string | undefined)[] = ['/healthz', '/readyz', '/metrics'];
 const server = { kind: SpanKind.SERVER };
 

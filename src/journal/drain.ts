@@ -90,7 +90,7 @@ export function createDrain(options: DrainOptions): Drain {
   let preparedAt: number | null = null;
   let isStopped = false;
   let isStarted = false;
-  /** All records that were written before are stored; null while there is no record that is not. By `performance.now()`. */
+  /** All records that were written before are stored; null while every record is. By `performance.now()`. */
   let storedUntil: number | null = null;
   const recent = createRecentCalls({ maxBytes: recentBytes, batchBytes: maxBatchBytes });
   const stopListening = journal.onAppended((range) => {
