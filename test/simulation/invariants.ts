@@ -86,7 +86,7 @@ export function settledCallsAreUnchanged(
   require(changed.length === 0, `settled, but stored as unknown: ${changed.join(', ')}`);
 }
 
-/** Ceilings hear of each stored call once. */
+/** Each stored call is reported to the ceilings once. */
 export function eachCallIsReportedOnce(reported: readonly string[]): void {
   const twice = reported.filter((id, index) => reported.indexOf(id) !== index);
   require(twice.length === 0, `reported as stored twice: ${twice.join(', ')}`);

@@ -74,7 +74,7 @@ export function createMemoryDisk(world: World): MemoryDisk {
     return promise;
   };
 
-  /** Nobody hears of its error. */
+  /** Its error is not reported. */
   const happen = (partial: () => void): void => {
     try {
       partial();

@@ -9,7 +9,7 @@ export interface Sample {
   readonly metricName?: string;
 }
 
-/** A number for a metric without labels. Null or absent when there is no value now. */
+/** A number for a metric without labels. Null or absent: no value at present. */
 export type MetricValues = { readonly [Key in MetricKey]?: number | readonly Sample[] | null };
 
 /** A metric with its samples, in the JSON form of the library. */
