@@ -1,0 +1,124 @@
+/**
+ * The data sets of `npm run benchmark-memory`: given as files, or downloaded into the cache directory. Revisions and hashes are pinned, so
+ * that everybody measures the same questions. The repository holds none of their data.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { cacheDirectory } from '../cache.js';
+import { parseBeam } from './beam.js';
+import { parseLocomo } from './locomo.js';
+
+/**
+ * @typedef {object} Memory
+ * @property {string} id of the data set, for messages to people
+ * @property {string} text
+ * @property {string} conversation
+ * @property {number} session of the conversation, from 1
+ * @property {string} date of the session, ISO 8601; empty if unknown
+ * @property {string} speaker
+ * @property {string[]} sources the messages that it holds or was made from
+ */
+
+/** @typedef {{ text: string, kind: string, sources: string[] }} Question answered by any memory that has one of its sources */
+
+/**
+ * @typedef {object} Conversation searched on its own
+ * @property {string} id
+ * @property {'tuned' | 'held-out' | null} half null: nothing is tuned on this data set
+ * @property {Memory[]} memories no two with the same text
+ * @property {Question[]} questions
+ */
+
+const locomo = {
+  url: 'https://raw.githubusercontent.com/snap-research/locomo/3eb6f2c585f5e1699204e3c3bdf7adc5c28cb376/data/locomo10.json',
+  sha256: '79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4',
+};
+const beam = {
+  url: 'https://raw.githubusercontent.com/mohammadtavakoli78/BEAM/b2a3ee8ba12d68f83143dda191097dc3e028ddd3/chats/100K',
+  /** Of the SHA-256 of all files, one a line, in the order of `beamFiles`. */
+  sha256: '9e7ec29263f1a9bb0df16c370bcfe2099144f1083470a26440f64f3f864d8a01',
+  conversations: 20,
+  /** Those with a `chat_trunecated.json`, from which their questions were made; `chat.json` goes on after it. */
+  cut: [5, 7, 10, 11, 12, 16, 17, 18, 19, 20],
+};
+const downloadLimitMs = 120_000;
+
+/** @param {string | undefined} file the published `locomo10.json`; without it the file is downloaded @returns {Promise<Conversation[]>} */
+export async function loadLocomo(file) {
+  const text = await readGiven(file ?? (await download('locomo10.json', locomo.url, '--locomo FILE')));
+  if (sha256(text) !== locomo.sha256) throw new Error(`LoCoMo: its SHA-256 is not ${locomo.sha256}; the file is another version`);
+  return parseLocomo(text).map(mergeEqualTexts);
+}
+
+/** @param {string | undefined} folder the published `chats/100K`; without it the files are downloaded @returns {Promise<Conversation[]>} */
+export async function loadBeam(folder) {
+  /** @type {string[]} */
+  const texts = [];
+  for (const name of beamFiles())
+    texts.push(await readGiven(folder ? join(folder, name) : await download(join('beam', name), `${beam.url}/${name}`, '--beam FOLDER')));
+  if (sha256(texts.map(sha256).join('\n')) !== beam.sha256) throw new Error('BEAM: the files are not those of the pinned revision');
+  return Array.from({ length: beam.conversations }, (_, index) =>
+    mergeEqualTexts(parseBeam(String(index + 1), texts[2 * index] ?? '', texts[2 * index + 1] ?? '')),
+  );
+}
+
+/** The chat and the questions of each conversation. */
+function beamFiles() {
+  return Array.from({ length: beam.conversations }, (_, index) => index + 1).flatMap((number) => [
+    `${number}/${beam.cut.includes(number) ? 'chat_trunecated.json' : 'chat.json'}`,
+    `${number}/probing_questions/probing_questions.json`,
+  ]);
+}
+
+/**
+ * Some messages are repeated. A memory stored twice would take two of the first ten results.
+ * @param {Conversation} conversation
+ * @returns {Conversation}
+ */
+export function mergeEqualTexts(conversation) {
+  /** @type {Map<string, Memory>} */
+  const byText = new Map();
+  for (const memory of conversation.memories) {
+    const first = byText.get(memory.text);
+    byText.set(memory.text, first ? { ...first, sources: [...first.sources, ...memory.sources] } : memory);
+  }
+  return { ...conversation, memories: [...byText.values()] };
+}
+
+/** @param {string} path */
+async function readGiven(path) {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw new Error(`${path}: cannot be read (${/** @type {NodeJS.ErrnoException} */ (error).code})`);
+  }
+}
+
+/**
+ * The path of a file in the cache directory, which is downloaded if it is missing.
+ * @param {string} name
+ * @param {string} url
+ * @param {string} alternative the option that gives the file
+ */
+async function download(name, url, alternative) {
+  const path = join(cacheDirectory(), 'memory-benchmark', name);
+  if (existsSync(path)) return path;
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(downloadLimitMs) });
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(`${path}.part`, await response.text());
+    await rename(`${path}.part`, path);
+    return path;
+  } catch (error) {
+    const { message, cause } = /** @type {Error & { cause?: { code?: string } }} */ (error);
+    throw new Error(`${url} cannot be downloaded (${cause?.code ?? message}); give the data with ${alternative}`);
+  }
+}
+
+/** @param {string} text */
+function sha256(text) {
+  return createHash('sha256').update(text).digest('hex');
+}
