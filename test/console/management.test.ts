@@ -4,7 +4,7 @@ import { sharedChromium } from '../support/chromium.ts';
 import { type SignedIn, signIn } from '../support/console.ts';
 import { shareGateway, type TestGateway } from '../support/gateway.ts';
 
-const gateway = shareGateway({});
+const gateway = shareGateway({ database: 'any' });
 const browser = sharedChromium();
 const path = '/console/p/acme';
 let owner: SignedIn;

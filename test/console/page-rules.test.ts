@@ -6,7 +6,7 @@ import { expectAccessible } from '../support/console.ts';
 import { type PlantedProject, pagesOf, plantProject } from '../support/console-pages.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
 
-const gateway = shareGateway({});
+const gateway = shareGateway({ database: 'any' });
 const chromium = sharedChromium();
 const maxBytes = 150_000;
 let planted: PlantedProject;

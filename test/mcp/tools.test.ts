@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { shareGateway } from '../support/gateway.ts';
 import { addPerson, callTool, callToolError, eras, issueToken, withClient } from './people.ts';
 
-const shared = shareGateway({});
+const shared = shareGateway({ database: 'any' });
 
 const toolNames = [
   'gateway_read_memory_settings',

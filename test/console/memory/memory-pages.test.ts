@@ -5,7 +5,7 @@ import { expectAccessible, type SignedIn, signIn } from '../../support/console.t
 import { jsonOf, shareGateway, type TestGateway } from '../../support/gateway.ts';
 import { type MemorySamples, storeMemorySamples } from '../../support/memory-samples.ts';
 
-const gateway = shareGateway({});
+const gateway = shareGateway({ database: 'any' });
 const chromium = sharedChromium();
 const base = '/console/p/acme';
 /** Runs as a script wherever it is not escaped: in text, in attributes, in a text area. */

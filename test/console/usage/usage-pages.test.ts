@@ -9,7 +9,7 @@ import { type CallChanges, settledCall } from '../../journal/calls.ts';
 import { type SignedIn, signIn } from '../../support/console.ts';
 import { shareGateway } from '../../support/gateway.ts';
 
-const gateway = shareGateway({});
+const gateway = shareGateway({ database: 'any' });
 const zone = 'Asia/Kolkata';
 const dayMs = 86_400_000;
 const hostile = `<img src=x onerror="alert(1)">`;
