@@ -27,9 +27,10 @@ export function sendCallResponse(
   callResponse: CallResponse,
   idHeaders: readonly string[],
 ): Promise<void> | undefined {
-  const { model, cache } = callResponse;
+  const { model, cache, recalled } = callResponse;
   const headers = [...idHeaders, 'x-gateway-model', toHeaderValue(model)];
   if (cache !== null) headers.push('x-gateway-cache', cache);
+  if (recalled.length > 0) headers.push('x-gateway-memory-recalled', recalled.join());
   if (callResponse.kind === 'plain') {
     sendBytes(response, callResponse.status, callResponse.contentType, callResponse.bytes, headers);
     return undefined;

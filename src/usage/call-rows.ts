@@ -43,6 +43,8 @@ export interface CallRow {
   readonly iteration: number | null;
   readonly distil_saved: number | null;
   readonly subject_sha256: string | null;
+  /** Ids of the memories that recall put into the prompt; empty also when the text of the call was deleted. */
+  readonly recalled: readonly string[];
   readonly plan: unknown;
   readonly attempts: readonly AttemptRow[];
 }
@@ -112,7 +114,8 @@ type StoredCall = Omit<CallRow, 'created_at' | 'tokens' | 'cost' | 'price_unknow
 const callColumns = `
          id, key_prefix as key, source, route, model_asked, model, status, code, outcome, stream, cache, estimated, unmetered, duration_ms,
          first_byte_ms, task_id, turn_id, agent_id, trigger_kind, trigger_detail, iteration, distil_saved,
-         encode(subject_sha256, 'hex') as subject_sha256, plan, started_at as "startedAt", cost_nanos as "costNanos",
+         encode(subject_sha256, 'hex') as subject_sha256,
+         coalesce((select recalled_items::text[] from call_texts where call_id = calls.id), '{}') as recalled, plan, started_at as "startedAt", cost_nanos as "costNanos",
          tokens_input as input, tokens_cached_input as "cachedInput",
          tokens_cache_write + tokens_cache_write_1h as "cacheWrite", tokens_output as output`;
 

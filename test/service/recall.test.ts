@@ -24,6 +24,7 @@ memory: { recall_deadline_ms: ${deadlineMs}, idle_minutes: 0.02 }
 const lent = shareGateway({ yaml: yaml('embed: [one/embedder]'), cache: true, clock: createSlowClock() });
 const lend = projectLender(lent, 'recall');
 const recall = { 'x-gateway-memory': 'recall' };
+const recalledHeader = 'x-gateway-memory-recalled';
 const userMessage = 'Which tea do I drink in the morning?';
 const memory = 'Drinks oolong tea in the morning';
 
@@ -61,13 +62,14 @@ async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled
 describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => ({ caller, vendor, stream }))))(
   'a caller of $caller, a vendor of $vendor, streamed: $stream',
   ({ caller, vendor, stream }) => {
-    test('200: memories are sent once, after the system prompt of the caller; no record contains them', async () => {
+    test('200: memories are sent once, after the system prompt of the caller, and named; no record contains them', async () => {
       const gateway = await lend();
       const id = await remember(gateway);
       const system = caller === 'chat' ? {} : { system: 'Be kind.' };
       const messages = [...(caller === 'chat' ? [{ role: 'system', content: 'Be kind.' }] : []), { role: 'user', content: userMessage }];
       const response = await gateway.call(paths[caller], bodyOf(caller, vendor, { ...system, messages, stream }), recall);
       expect([response.status, await response.text()]).toEqual([200, expect.stringContaining('You')]);
+      expect(response.headers.get(recalledHeader)).toBe(id);
       const inserted = systemOf(gateway);
       expect(inserted.split('oolong').length).toBe(2);
       expect(inserted.indexOf('Be kind.')).toBeLessThan(inserted.indexOf('oolong'));
@@ -84,12 +86,13 @@ describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) =>
       const gateway = await lend();
       const unmatched = await gateway.call(paths[caller], bodyOf(caller, vendor, { stream }), recall);
       await unmatched.text();
+      expect(unmatched.headers.get(recalledHeader)).toBeNull();
       const without = lastRequest(gateway).text;
       await remember(gateway);
       for (const headers of [{}, { 'x-gateway-memory': 'write' }, { 'x-gateway-memory': 'off' }]) {
         const response = await gateway.call(paths[caller], bodyOf(caller, vendor, { stream }), { ...headers, 'cache-control': 'no-store' });
         await response.text();
-        expect(lastRequest(gateway).text).toBe(without);
+        expect([lastRequest(gateway).text, response.headers.get(recalledHeader)]).toEqual([without, null]);
       }
     });
   },
@@ -141,17 +144,76 @@ describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
 
   test('200: responses are cached under the body with recalled memories, so a new memory causes a new request', async () => {
     const gateway = await lend();
-    await remember(gateway);
-    const ask = async (): Promise<string | null> => {
-      const response = await gateway.call(paths[dialect], bodyOf(dialect, dialect), recall);
+    const first = await remember(gateway);
+    const ask = async (more: object = {}): Promise<unknown[]> => {
+      const response = await gateway.call(paths[dialect], bodyOf(dialect, dialect, more), recall);
       await response.text();
-      return response.headers.get('x-gateway-cache');
+      return [response.headers.get('x-gateway-cache'), response.headers.get(recalledHeader)?.split(',').toSorted()];
     };
-    expect([await ask(), await ask()]).toEqual(['miss', 'hit']);
-    await remember(gateway, 'Drinks espresso in the morning, too');
-    expect(await ask()).toBe('miss');
+    expect([await ask(), await ask(), await ask({ stream: true })]).toEqual([
+      ['miss', [first]],
+      ['hit', [first]],
+      ['hit', [first]],
+    ]);
+    const second = await remember(gateway, 'Drinks espresso in the morning, too');
+    expect(await ask()).toEqual(['miss', [first, second].toSorted()]);
     expect(lastRequest(gateway).text).toContain('espresso');
+    // The same text again: the block is that of the cached response, the memory is another one.
+    expect((await send(gateway, 'DELETE', `/items/${second}`)).status).toBe(200);
+    const third = await remember(gateway, 'Drinks espresso in the morning, too');
+    expect(await ask()).toEqual(['hit', [first, third].toSorted()]);
   });
+});
+
+test('the row of a call names its memories, however the call ended, until its text is erased', async () => {
+  const gateway = await lend();
+  const shared = await remember(gateway);
+  const ofAda = await remember(gateway, 'Ada drinks sencha tea in the morning', { subject: 'ada' });
+  const rules = [{ class: 'email', place: 'output', action: 'block' }];
+  expect((await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, { rules })).status).toBe(200);
+  const ask = async (task: string, more: object = {}, subject = 'bob'): Promise<number> => {
+    const headers = { ...recall, 'x-gateway-task-id': task, 'x-gateway-memory-subject': subject };
+    const response = await gateway.call(paths.chat, bodyOf('chat', 'chat', more), headers);
+    await response.text();
+    return response.status;
+  };
+  expect([await ask('plain'), await ask('hit'), await ask('stream', { stream: true, top_p: 0.9 })]).toEqual([200, 200, 200]);
+  expect([502, 503]).toContain(await ask('failed', { model: 'one/fail-500' }));
+  expect(await ask('blocked', { messages: [{ role: 'user', content: `${userMessage} Write to tea@example.com` }] })).toBe(403);
+  expect(await ask('ada', { top_p: 0.8 }, 'ada')).toBe(200);
+  const left = new AbortController();
+  const before = gateway.vendor.requests().length;
+  const hanging = fetch(`${gateway.url}${paths.chat}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...recall, 'x-gateway-task-id': 'left' },
+    body: JSON.stringify({ ...bodyOf('chat', 'chat'), model: `${vendors.chat}/hang`, user: 'bob', stream: true }),
+    signal: left.signal,
+  }).catch(() => null);
+  // The embedding comes first.
+  await eventually(async () => expect(gateway.vendor.requests().length).toBe(before + 2));
+  left.abort();
+  await hanging;
+
+  const recalledByTask = async (): Promise<Record<string, unknown>> =>
+    Object.fromEntries(
+      (await callsOf(gateway, `?source=${gateway.project}`)).map((call) => {
+        const { task_id: task, outcome, cache, recalled } = call as typeof call & { task_id: string; cache: string; recalled: string[] };
+        return [task, [outcome, cache, recalled.toSorted()]];
+      }),
+    );
+  const both = [shared, ofAda].toSorted();
+  const expected = {
+    plain: ['ok', 'miss', [shared]],
+    hit: ['ok', 'hit', [shared]],
+    stream: ['ok', 'miss', [shared]],
+    failed: ['failed', 'miss', [shared]],
+    blocked: ['refused', 'miss', [shared]],
+    left: ['client_left', 'miss', [shared]],
+  };
+  await eventually(async () => expect(await recalledByTask()).toEqual({ ...expected, ada: ['ok', 'miss', both] }));
+  expect((await send(gateway, 'DELETE', '/subjects/ada')).status).toBe(200);
+  // The task of the erased call is erased too.
+  expect(await recalledByTask()).toEqual({ ...expected, null: ['ok', 'miss', []] });
 });
 
 test('200: a subject recalls its own and project-wide memories, a request without one recalls all', async () => {

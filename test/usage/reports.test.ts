@@ -117,6 +117,7 @@ describeDatabases('call rows', (database) => {
         iteration: 3,
         distil_saved: 40,
         subject_sha256: createHash('sha256').update('user-42').digest('hex'),
+        recalled: [],
         plan: [
           { model: 'a/x', skipped: 'price_unknown' },
           { model: 'openai/gpt-4o', skipped: null },

@@ -30,7 +30,12 @@ import { cacheStatusFor, logCall, settleBlocked, settleCacheHit, settleFailed, s
 import { usageBounds } from './usage-bounds.ts';
 
 /** The response to the caller. `deliver` must be called, once: only then is the call settled. */
-export type CallResponse = { readonly model: string; readonly cache: CallResult['cache'] } & (
+export type CallResponse = {
+  readonly model: string;
+  readonly cache: CallResult['cache'];
+  /** Ids of the memories in the prompt. */
+  readonly recalled: readonly string[];
+} & (
   | { readonly kind: 'plain'; readonly status: number; readonly contentType: string; readonly bytes: Buffer }
   | { readonly kind: 'stream'; readonly deliver: DeliverStream }
 );
@@ -142,7 +147,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
 
   /** Applies the output rules, then returns the response; it is settled, and cached if complete, when its last byte is ready to be sent. */
   async function deliverResponse(admitted: AdmittedCall, responded: Responded): Promise<CallResponse> {
-    const { call, project, cacheWriter } = admitted;
+    const { call, project, recalled, cacheWriter } = admitted;
     const { attempt } = responded;
     const { response, error } = project.rules.output
       ? await checkResponse(call, project.rules.output, responded.response)
@@ -163,10 +168,11 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
         deliver: (write) => deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append }, write),
         model,
         cache,
+        recalled,
       };
     await onEnd(response.summary, 'ok');
     const { status, contentType, bytes } = response;
-    return { kind: 'plain', status, contentType, bytes, model, cache };
+    return { kind: 'plain', status, contentType, bytes, model, cache, recalled };
   }
 
   /** Returns a cached response. It has no attempts and costs nothing; the journal gets only the settled record. */
@@ -189,9 +195,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
         deliver: (write) => deliverStream({ call, response: replayCached(hit, call), onEnd }, write),
         model,
         cache: 'hit',
+        recalled,
       };
     await onEnd(summary, 'ok');
-    return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit' };
+    return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit', recalled };
   }
 
   function endOf({ call, recalled, metadata }: AdmittedCall, { failed }: ChainOutcome): CallEnd {

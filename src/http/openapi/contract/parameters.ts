@@ -130,6 +130,10 @@ export const responseHeaders = {
   'request-id': { schema: uuid, description: 'id of the call, under the name that SDKs of the messages dialect read' },
   'x-gateway-model': { schema: text, description: '`<provider>/<model>` that responded' },
   'x-gateway-cache': { schema: { type: 'string', enum: ['hit', 'miss'] }, description: 'whether the response came from the cache' },
+  'x-gateway-memory-recalled': {
+    schema: text,
+    description: 'ids of the memories that recall put into the prompt, best first, separated by commas; absent when there are none',
+  },
   'x-gateway-token-count': {
     schema: { type: 'string', const: 'estimated' },
     description: 'the gateway estimated the count',

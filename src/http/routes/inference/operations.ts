@@ -180,7 +180,7 @@ function operationOf(route: TextRoute): OperationSpec {
       'x-gateway-call-id',
       route === 'messages' ? 'request-id' : 'x-request-id',
       'x-gateway-model',
-      ...(isDialect(route) ? ['x-gateway-cache' as const] : []),
+      ...(isDialect(route) ? (['x-gateway-cache', 'x-gateway-memory-recalled'] as const) : []),
       'cache-control',
       ...(streams ? ['x-accel-buffering' as const] : []),
     ],

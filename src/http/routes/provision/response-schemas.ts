@@ -91,6 +91,7 @@ export const callResponse = z.looseObject({
   iteration: z.int().nullable(),
   distil_saved: z.int().nullable(),
   subject_sha256: text,
+  recalled: z.array(id).describe('memories that recall put into the prompt; empty also when the text of the call was deleted'),
   plan: z.array(z.looseObject({ model: z.string(), skipped: text })),
   attempts: z.array(attempt),
 });
