@@ -27,7 +27,7 @@ export function createPrograms() {
      * @returns {Promise<Program>}
      */
     async start(command, { env = {}, flags = [], cwd = root }) {
-      const own = { PORT: '0', HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_ADMIN_TOKEN: adminToken };
+      const own = { PORT: '0', HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_LOCAL_EMBEDDER: 'off', GATEWAY_ADMIN_TOKEN: adminToken };
       const child = spawn(process.execPath, [...flags, 'src/main.ts', command], {
         cwd,
         env: { ...process.env, ...own, ...env },

@@ -29,6 +29,7 @@ import { readUiUrl } from './jobs/ui-url.ts';
 import type { JournalFileSystem } from './journal/file-system.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
+import { reenqueueEmbeddings } from './memory/triggers/embedding-runs.ts';
 import type { Logger } from './observability/logger.ts';
 import { createCallMetrics } from './observability/metrics/call-metrics.ts';
 import { type MetricFamily, renderFamilies } from './observability/metrics/families.ts';
@@ -61,6 +62,8 @@ export interface AppOptions {
   readonly clock?: Clock;
   /** Reasons why the surrounding process is not ready to serve calls, for `/readyz`. */
   readonly startupBlockers?: () => readonly string[];
+  /** Whether the embedding model that the service itself runs responds. Always, when absent. */
+  readonly isLocalEmbedderReady?: () => boolean;
   /** Replaces the file system under the journal; for tests. */
   readonly journalFiles?: JournalFileSystem;
   /** Wraps the worker's activities; tests kill processes in the middle of one. */
@@ -87,6 +90,8 @@ export interface App {
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
   /** Applies a new configuration to calls that start from now on. */
   reload(config: Config): void;
+  /** Starts the computation of vectors that wait for the local embedder, in the background. */
+  takeUpEmbeddings(): void;
   /** Makes the process not ready and ends connections with their next response, so that callers and load balancers leave. Calls are served. */
   announceStop(): void;
   /** The metrics of this process. */
@@ -116,6 +121,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     environment,
     clock = systemClock,
     startupBlockers = () => [],
+    isLocalEmbedderReady = () => true,
     graceMs = 20_000,
     journalFiles,
     readsStoredState = true,
@@ -160,7 +166,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const responseCache = createResponseCache({ clock });
   const callDeps = { httpClient, breakers, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
   const handleCall = createCallHandler(snapshot, { ...callDeps, responseCache, recall: (request) => memory.recall(request) });
-  const embedder = createEmbedder({ handleCall, catalog, clock });
+  const embedder = createEmbedder({ handleCall, catalog, clock, isLocalModelReady: isLocalEmbedderReady });
   const memory = createMemory({
     database,
     clock,
@@ -293,6 +299,9 @@ export async function createApp(options: AppOptions): Promise<App> {
       if (payloadKeys.join() !== next.temporal.payloadKeys.join()) durable?.reconnect();
       activeModels.reconfigure(next.models);
       signalWaitingBatches(database, logger, null);
+    },
+    takeUpEmbeddings() {
+      reenqueueEmbeddings(database, memory.embeddingModelOf).catch((err: unknown) => logger.warn({ err }, 'embeddings not taken up'));
     },
     announceStop() {
       isStopping = true;

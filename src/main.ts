@@ -1,5 +1,5 @@
 /**
- * The command line: `gateway start | serve | worker | migrate | check-config | demo-vendor | codec-server`, and the commands of `cli/`.
+ * The command line: `gateway start | serve | worker | migrate | check-config | demo-vendor | fetch-embedder | codec-server`, and the commands of `cli/`.
  *
  * Exits with 0 after an orderly stop and with 1 after an error; each error is one plain line on standard error.
  */
@@ -14,14 +14,15 @@ import { StartError } from './service/start-error.ts';
 
 const usage = async (): Promise<string> => `Usage: gateway <command>
 
-  start         the whole service on embedded defaults (what npm start runs)
-  serve         an API process (needs DATABASE_URL)
-  worker        a process for durable work (needs DATABASE_URL and Temporal)
-  migrate       migrate the database schema (needs DATABASE_URL)
-  check-config  validate the settings and gateway.yaml without starting
-  demo-vendor   the demo vendor alone [--port N]
-  codec-server  decodes payloads for the Temporal UI, for those who have the admin token
-  payload-key   show which payload keys Temporal's runs need, rotate TEMPORAL_PAYLOAD_KEY
+  start           the whole service on embedded defaults (what npm start runs)
+  serve           an API process (needs DATABASE_URL)
+  worker          a process for durable work (needs DATABASE_URL and Temporal)
+  migrate         migrate the database schema (needs DATABASE_URL)
+  check-config    validate the settings and gateway.yaml without starting
+  demo-vendor     the demo vendor alone [--port N]
+  fetch-embedder  fetch the files of the local embedder [--to FOLDER]
+  codec-server    decodes payloads for the Temporal UI, for those who have the admin token
+  payload-key     show which payload keys Temporal's runs need, rotate TEMPORAL_PAYLOAD_KEY
 
 Commands that call a running service:
 
@@ -48,6 +49,10 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'member':
         await runClusterWorker(rest);
         return 0;
+      case 'embedder':
+        if (!process.connected) throw new StartError('gateway embedder is started by start, serve and worker');
+        await (await import('./embedder/process.ts')).runEmbedderProcess();
+        return process.exit(0);
       case 'migrate':
         if (await printHelpIfRequested(readOptions(rest, {}))) return 0;
         await migrate();
@@ -55,6 +60,9 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
       case 'check-config':
         prepareOutput();
         return (await import('./cli/check-config-command.ts')).checkConfig(rest, process.env, { write, writeError });
+      case 'fetch-embedder':
+        await runFetchEmbedder(rest);
+        return 0;
       case 'demo-vendor':
         await runDemoVendor(rest);
         return 0;
@@ -186,6 +194,13 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return errorCode(error) === 'EPERM'; // It exists, but belongs to another user.
   }
+}
+
+async function runFetchEmbedder(args: string[]): Promise<void> {
+  const values = readOptions(args, { to: { type: 'string' } });
+  if (await printHelpIfRequested(values)) return;
+  const { fetchEmbedder } = await import('./service/fetch-embedder.ts');
+  await fetchEmbedder(typeof values.to === 'string' ? values.to : null, createHost());
 }
 
 async function runDemoVendor(args: string[]): Promise<void> {

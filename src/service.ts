@@ -13,7 +13,7 @@ import { formatBanner } from './cli/banner.ts';
 import { readOrCreateAdminTokens } from './config/admin-token.ts';
 import type { Config } from './config/config.ts';
 import { ConfigError } from './config/config.ts';
-import { type ConfigSource, loadConfig, readConfigSource } from './config/load.ts';
+import { type ConfigSource, loadConfig, readConfigSource, withLocalEmbedder } from './config/load.ts';
 import { errorCode, errorSummary } from './core/error-messages.ts';
 import { untilAborted, withTimeout } from './core/time-limit.ts';
 import { readVersion } from './core/version.ts';
@@ -22,6 +22,7 @@ import { createLogger } from './observability/logger.ts';
 import { startTracing } from './observability/tracing-sdk.ts';
 import { runCluster } from './service/cluster.ts';
 import { createSharedDemoVendor, withDemoVendor } from './service/demo-vendor-config.ts';
+import { createSharedLocalEmbedder, type Endpoint } from './service/local-embedder-config.ts';
 import { startMetricsServer } from './service/metrics-server.ts';
 import { migrateSchema, openDatabase, startSchemaCheck, withoutConnectionErrors } from './service/open-database.ts';
 import type { ServiceHost } from './service/service-host.ts';
@@ -84,7 +85,13 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   if (role === 'start') await migrateSchema(database);
   const schema = role === 'start' ? null : await startSchemaCheck(database, logger);
 
-  const completeVendors = createConfigCompleter(role, host, started);
+  let isEmbedderReady = false;
+  let takeUpEmbeddings = (): void => undefined;
+  const onEmbedderChange = (isReady: boolean): void => {
+    isEmbedderReady = isReady;
+    if (isReady) takeUpEmbeddings();
+  };
+  const completeVendors = createConfigCompleter({ role, host, logger, started, onEmbedderChange });
   const completeConfig = async (next: Config): Promise<Config> => {
     const reading = readOrCreateAdminTokens(next.adminTokens, dataDir);
     const adminTokens = await wrapStartError(`the admin token of ${dataDir} cannot be read`, reading);
@@ -99,6 +106,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   const appLogger = schema === null ? logger : withoutConnectionErrors(logger, schema);
   const creating = createApp({
     ...{ role, config, database, logger: appLogger, dataDir, environment: host.env, startupBlockers },
+    isLocalEmbedderReady: () => isEmbedderReady,
     ...(clusterWorker && { readMetrics: clusterWorker.readMetrics, readsStoredState: clusterWorker.isLeader }),
   });
   const app = await wrapStartError(`the data directory ${dataDir} or the database cannot be used`, creating);
@@ -111,6 +119,8 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     // Before the app in the list: it stops after it, so that the shutdown can be watched.
     started.splice(started.length - 1, 0, { name: 'metrics', timeoutMs: 1_000, stop });
   }
+  takeUpEmbeddings = app.takeUpEmbeddings;
+  if (isEmbedderReady) takeUpEmbeddings();
   const url = await listen(app, loaded);
   if (role !== 'worker' && !clusterWorker) await publishServiceAddress(dataDir, url, started);
   if (role === 'start' && (clusterWorker?.isFirst ?? true)) {
@@ -178,14 +188,26 @@ function readSource(role: Role, { env, clusterWorker }: ServiceHost): ConfigSour
   return clusterWorker ? { ...clusterWorker.configFile(), env, command: role } : readConfigSource(env, role);
 }
 
-/** Returns a function that completes configurations without providers with a demo vendor: the cluster's, or its own. */
-function createConfigCompleter(role: Role, { clusterWorker }: ServiceHost, started: Started): (config: Config) => Promise<Config> {
-  if (role !== 'start') return async (config) => config;
-  if (clusterWorker) return async (config) => withDemoVendor(config, clusterWorker.demoUrl());
+interface CompleterOptions extends Pick<ServiceStart, 'role' | 'host' | 'logger' | 'started'> {
+  readonly onEmbedderChange: (isReady: boolean) => void;
+}
+
+/** Returns a function that adds to configurations what the service itself runs: embedder and demo vendor, the cluster's or its own. */
+function createConfigCompleter({ role, host, logger, started, onEmbedderChange }: CompleterOptions): (config: Config) => Promise<Config> {
+  const { clusterWorker } = host;
+  const complete = (config: Config, endpoint: Endpoint | null, demoUrl: string | null): Config =>
+    withDemoVendor(withLocalEmbedder(config, endpoint), demoUrl);
+  if (clusterWorker) {
+    clusterWorker.onEmbedderChange(onEmbedderChange);
+    return async (config) => complete(config, clusterWorker.localEmbedder(), role === 'start' ? clusterWorker.demoUrl() : null);
+  }
   const vendor = createSharedDemoVendor();
-  // First in the list, so that it stops last: running responses may come from it.
+  const write = role === 'start' ? host.write : null;
+  const embedder = createSharedLocalEmbedder({ env: host.env, logger, onChange: onEmbedderChange, write });
+  // First in the list, so that they stop last: running calls may use them.
   started.unshift({ name: 'demo vendor', timeoutMs: 2_000, stop: vendor.stop });
-  return async (config) => withDemoVendor(config, await vendor.urlFor(config));
+  started.unshift({ name: 'local embedder', timeoutMs: 5_000, stop: embedder.stop });
+  return async (config) => complete(config, await embedder.endpointFor(config), role === 'start' ? await vendor.urlFor(config) : null);
 }
 
 /** Publishes the address for the commands that call a running service. */

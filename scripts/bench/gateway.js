@@ -62,6 +62,7 @@ export async function startGateway({
     PORT: '0',
     DATABASE_URL: databaseUrl,
     GATEWAY_TEMPORAL: 'off',
+    GATEWAY_LOCAL_EMBEDDER: 'off',
     GATEWAY_STOP_DELAY_SECONDS: '0',
     GATEWAY_ADMIN_TOKEN: adminToken,
     GATEWAY_CONFIG: join(home, 'gateway.yaml'),

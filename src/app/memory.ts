@@ -47,7 +47,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
     async (text) => {
       const project = await findProject(caller.projectId);
       if (embedder.getModel(project.settings) === null) return null;
-      const { model, vectors } = await embedder.embed({ caller, project, texts: [text], timeoutMs: limitMs, ...forCall });
+      const { model, vectors } = await embedder.embed({ caller, project, texts: [text], purpose: 'query', timeoutMs: limitMs, ...forCall });
       return vectors[0] ? { model, values: vectors[0] } : null;
     };
   /** Searches as `POST /v1/memory/search` does; the caller is charged for the embedding. */
@@ -78,6 +78,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
           caller: backgroundCaller(projectId),
           project: await findProject(projectId),
           texts,
+          purpose: 'passage',
           timeoutMs: backgroundTimeoutMs,
         }),
       isTextRejected,

@@ -104,6 +104,12 @@ export interface Config {
     /** Waits between the tries of a learning batch. */
     readonly retry: { readonly initialMs: number; readonly factor: number; readonly maxMs: number };
   };
+  readonly localEmbedder: {
+    /** Whether the configuration needs `withLocalEmbedder`: it uses the model that the gateway itself runs. */
+    readonly isUsed: boolean;
+    /** The operator's folder with its files; null for the cache directory. */
+    readonly folder: string | null;
+  };
   /** Sync the journal to the disk at each write (`GATEWAY_JOURNAL_SYNC=on`). */
   readonly journalSync: boolean;
   /** True when no provider is configured anywhere: start the demo vendor and use `demoConfig`. */

@@ -6,7 +6,9 @@ import type { Command, VariableName } from './variables.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'tracing' | 'adminTokens' | 'journalSync'>;
+export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'tracing' | 'adminTokens' | 'journalSync'> & {
+  readonly localEmbedder: { readonly mode: 'auto' | 'on' | 'off'; readonly folder: string | null };
+};
 
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
 
@@ -71,6 +73,10 @@ export function parseEnvironment(
     temporal,
     tracing: parseTracing(getText, errors),
     adminTokens: splitTokens(adminTokens ?? ''),
+    localEmbedder: {
+      mode: getChoice('GATEWAY_LOCAL_EMBEDDER', 'auto', ['auto', 'on', 'off']),
+      folder: getText('GATEWAY_LOCAL_EMBEDDER_DIR'),
+    },
     journalSync: getChoice('GATEWAY_JOURNAL_SYNC', 'off', ['on', 'off']) === 'on',
   };
   return { settings, errors };

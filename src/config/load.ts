@@ -7,11 +7,13 @@ import type { z } from 'zod';
 import type { Route, Tiers } from '../core/call.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
+import { localProvider } from '../core/local-model.ts';
 import { buildCatalogRows, type CatalogOptions, getProviderName } from './catalog.ts';
 import { type Config, ConfigError, type ProviderConfig } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
 import { type Environment, parseEnvironment, splitTokens } from './environment.ts';
 import { type FileValues, fileSchema } from './file-schema.ts';
+import { hasEmbeddingTier, isLocalEmbedderUsed, localEmbedderValues } from './local-embedder.ts';
 import { type AddError, buildProviders } from './providers.ts';
 import { noSecretFiles, readSecretFiles, type SecretFiles } from './secret-files.ts';
 import { parseSignInSettings } from './sign-in-settings.ts';
@@ -53,6 +55,8 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     ...Object.keys(values.providers ?? {}),
     ...Object.keys(isObject(sections.providers) ? sections.providers : {}),
   ]);
+  const usesLocalEmbedder = isLocalEmbedderUsed(settings.localEmbedder.mode, { tiers: values.tiers ?? {}, providerNames });
+  if (settings.localEmbedder.mode !== 'off') providerNames.add(localProvider);
   const parts = buildSections(values, { source: 'file', getSourceText: file.getSourceText, addError });
   // With the demo vendor, providers are known only once it runs.
   if (!demo) {
@@ -93,6 +97,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
         maxMs: Math.round((values.memory?.retry?.longest_minutes ?? 360) * 60_000),
       },
     },
+    localEmbedder: { isUsed: usesLocalEmbedder, folder: settings.localEmbedder.folder },
     journalSync: settings.journalSync,
     demo,
     warnings: demo ? [] : findWarnings(parts).map(({ path, message }) => `${file.location(path)}: ${message}`),
@@ -124,13 +129,25 @@ export function demoConfig(config: Config, demoUrl: string): Config {
   const { providers, models, tiers, imageTiers, speechTiers, transcriptionTiers, defaults } = built;
   return deepFreeze({
     ...config,
-    providers,
+    providers: { ...config.providers, ...providers },
     models: { ...models, ...config.models },
     tiers: { ...tiers, ...config.tiers },
     imageTiers: { ...imageTiers, ...config.imageTiers },
     speechTiers: { ...speechTiers, ...config.speechTiers },
     transcriptionTiers: { ...transcriptionTiers, ...config.transcriptionTiers },
     defaults,
+  });
+}
+
+/** The configuration with the embedder of this service, if it uses it: as a provider, and as the tier `embed` where no other is configured. */
+export function withLocalEmbedder(config: Config, endpoint: { readonly url: string; readonly token: string } | null): Config {
+  if (!config.localEmbedder.isUsed || endpoint === null) return config;
+  const { providers, models, tiers } = buildSections(localEmbedderValues(endpoint), builtInOrigin);
+  return deepFreeze({
+    ...config,
+    providers: { ...config.providers, ...providers },
+    models: { ...models, ...config.models },
+    tiers: hasEmbeddingTier(config.tiers) ? config.tiers : { ...config.tiers, ...tiers },
   });
 }
 

@@ -109,6 +109,17 @@ export const variables = {
   },
   OPENAI_API_KEY: { type: 'secret', default: null, meaning: 'without a configuration file: adds OpenAI with tiers of its models' },
   ANTHROPIC_API_KEY: { type: 'secret', default: null, meaning: 'without a configuration file: adds Anthropic with tiers of its models' },
+  GATEWAY_LOCAL_EMBEDDER: {
+    type: 'choice',
+    default: '`auto`',
+    meaning:
+      'the [embedding model that the gateway runs](local-embedder.md): `auto` where a tier names `local/bge-small-en-v1.5` or no other embeddings are configured, `on` also where only projects name it, `off` never',
+  },
+  GATEWAY_LOCAL_EMBEDDER_DIR: {
+    type: 'path',
+    default: 'none: the cache directory, into which they are fetched',
+    meaning: 'folder with the files of that model, as `gateway fetch-embedder --to <folder>` writes them',
+  },
   GATEWAY_TEMPORAL: { type: 'choice', default: '`on`', meaning: '`off` disables durable work: learning, videos, erasure and cleanup' },
   TEMPORAL_ADDRESS: {
     type: 'text',

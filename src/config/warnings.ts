@@ -1,5 +1,6 @@
 /** What a configuration may hold although it is probably a mistake. */
 import { isIP } from 'node:net';
+import { localModelId } from '../core/local-model.ts';
 import type { Config } from './config.ts';
 import type { Path } from './yaml-file.ts';
 
@@ -34,6 +35,8 @@ export function findWarnings(config: Checked): Warning[] {
 }
 
 function hasPrice({ models }: Checked, id: string): boolean {
+  // Its row is added when the embedder runs.
+  if (id === localModelId) return true;
   const row = Object.hasOwn(models, id) ? models[id] : undefined;
   if (!row) return false;
   const { price, perImageNanos, perMillionCharactersNanos, perSecondNanos, perSearchNanos } = row;

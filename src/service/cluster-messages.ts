@@ -10,6 +10,8 @@ const snapshot = z.object({
   secrets: z.object({ values: z.record(z.string(), z.string()).readonly(), errors: z.array(z.string()).readonly() }),
   /** URL of the cluster's demo vendor; null without one. */
   demoUrl: z.string().nullable(),
+  /** The cluster's embedder; null without one. */
+  localEmbedder: z.object({ url: z.string(), token: z.string() }).nullable(),
 });
 export type ConfigFileSnapshot = z.infer<typeof snapshot>;
 
@@ -24,6 +26,8 @@ export const parentMessage = z.discriminatedUnion('kind', [
     basis: snapshot,
   }),
   z.object({ kind: z.literal('reload'), basis: snapshot }),
+  /** Whether the cluster's embedder responds; sent at each change. */
+  z.object({ kind: z.literal('embedder'), isReady: z.boolean() }),
   /** Answer with the metrics of this process. */
   z.object({ kind: z.literal('collect metrics'), id: z.number() }),
   /** The text for the worker's `read metrics`. */

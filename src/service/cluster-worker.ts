@@ -13,8 +13,11 @@ export interface ClusterWorker {
   readonly isLeader: boolean;
   readonly isFirst: boolean;
   /** The configuration file as the parent sent it last. */
-  configFile(): Omit<ConfigFileSnapshot, 'demoUrl'>;
+  configFile(): Omit<ConfigFileSnapshot, 'demoUrl' | 'localEmbedder'>;
   demoUrl(): string | null;
+  localEmbedder(): ConfigFileSnapshot['localEmbedder'];
+  /** Calls `change` with each new state of the cluster's embedder, at once if it is ready. */
+  onEmbedderChange(change: (isReady: boolean) => void): void;
   /** Calls `reload` whenever the parent sends a new configuration. */
   onReload(reload: () => void): void;
   /** Reports to the parent that calls are served. */
@@ -38,9 +41,11 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
   // By default Node exits a worker when its parent dies; this one first lets running responses finish and settles them.
   worker.exitedAfterDisconnect = true;
   const started = Promise.withResolvers<Extract<ParentMessage, { kind: 'begin' }> | null>();
-  let snapshot: ConfigFileSnapshot = { fileText: null, fileName: '', secrets: noSecretFiles, demoUrl: null };
+  let snapshot: ConfigFileSnapshot = { fileText: null, fileName: '', secrets: noSecretFiles, demoUrl: null, localEmbedder: null };
   let reload: (() => void) | null = null;
   let isReloadPending = false;
+  let isEmbedderReady = false;
+  let changeEmbedder: (isReady: boolean) => void = () => undefined;
   let collect: () => Promise<readonly MetricFamily[]> = async () => [];
   const reads = new Map<number, (text: string) => void>();
   let lastRead = 0;
@@ -59,6 +64,9 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
         if (reload) reload();
         else isReloadPending = true;
         return;
+      case 'embedder':
+        isEmbedderReady = message.isReady;
+        return changeEmbedder(isEmbedderReady);
       case 'collect metrics':
         // Without an answer the parent counts this process as silent.
         return void collect().then(
@@ -84,6 +92,11 @@ export async function joinCluster(onParentExit: () => void): Promise<ClusterWork
     isFirst,
     configFile: () => snapshot,
     demoUrl: () => snapshot.demoUrl,
+    localEmbedder: () => snapshot.localEmbedder,
+    onEmbedderChange(change) {
+      changeEmbedder = change;
+      if (isEmbedderReady) change(true);
+    },
     onReload(action) {
       reload = action;
       if (isReloadPending) action();

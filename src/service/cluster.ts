@@ -30,6 +30,7 @@ import { createLogger, standardOutput } from '../observability/logger.ts';
 import { type ConfigFileSnapshot, type ParentMessage, type WorkerMessage, workerMessage } from './cluster-messages.ts';
 import { type ClusterMetrics, createClusterMetrics } from './cluster-metrics.ts';
 import { createSharedDemoVendor } from './demo-vendor-config.ts';
+import { createSharedLocalEmbedder, type Endpoint } from './local-embedder-config.ts';
 import { startMetricsServer } from './metrics-server.ts';
 import type { ServiceHost } from './service-host.ts';
 import { StartError, wrapStartError } from './start-error.ts';
@@ -78,7 +79,17 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   const dataDir = resolve(config.server.dataDir);
   const processes = new Map<number, ApiProcess>();
   const count = config.server.workers;
-  let snapshot = toSnapshot(source, await demoVendor.urlFor(config));
+  let isEmbedderReady = false;
+  const localEmbedder = createSharedLocalEmbedder({
+    ...{ env: host.env, logger, write: role === 'start' ? host.write : null },
+    onChange(isReady) {
+      isEmbedderReady = isReady;
+      for (const { worker } of processes.values()) sendMessage(worker, { kind: 'embedder', isReady });
+    },
+  });
+  const complete = async (from: ConfigSource, read: Config): Promise<ConfigFileSnapshot> =>
+    toSnapshot(from, await demoVendor.urlFor(read), await localEmbedder.endpointFor(read));
+  let snapshot = await complete(source, config);
   const metrics = createClusterMetrics();
   let address = '';
   let unpublishAddress = async (): Promise<void> => undefined;
@@ -93,6 +104,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   const startInSlot = async (slot: number, isFirst = false): Promise<ApiProcess> => {
     const apiProcess = startApiProcess({ slot, isFirst, snapshot, output, metrics, writeError: host.writeError });
     processes.set(slot, apiProcess);
+    if (isEmbedderReady) sendMessage(apiProcess.worker, { kind: 'embedder', isReady: true });
     const url = await apiProcess.listening;
     if (url !== null && url !== address) {
       // Also after all processes had died and the system assigned another port for `PORT=0`.
@@ -127,7 +139,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   const reload = async (): Promise<void> => {
     try {
       const next = readConfigSource(host.env, role);
-      snapshot = toSnapshot(next, await demoVendor.urlFor(loadConfig(next)));
+      snapshot = await complete(next, loadConfig(next));
     } catch (error) {
       const reason = error instanceof ConfigError ? { errors: error.errors } : { err: error };
       return logger.error(reason, 'configuration rejected; keeping the active one');
@@ -162,12 +174,16 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     process.off('exit', terminateAll);
     await stopMetricsServer();
     await unpublishAddress();
-    await demoVendor.stop();
+    await Promise.all([demoVendor.stop(), localEmbedder.stop()]);
   }
 }
 
-function toSnapshot({ fileText, fileName, secrets = noSecretFiles }: ConfigSource, demoUrl: string | null): ConfigFileSnapshot {
-  return { fileText, fileName, secrets, demoUrl };
+function toSnapshot(
+  { fileText, fileName, secrets = noSecretFiles }: ConfigSource,
+  demoUrl: string | null,
+  localEmbedder: Endpoint | null,
+): ConfigFileSnapshot {
+  return { fileText, fileName, secrets, demoUrl, localEmbedder };
 }
 
 interface ApiProcessOptions {

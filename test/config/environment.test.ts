@@ -30,6 +30,7 @@ test('an empty environment configures the embedded service on the loopback inter
       tracing: null,
       adminTokens: [],
       journalSync: false,
+      localEmbedder: { mode: 'auto', folder: null },
     },
   });
 });

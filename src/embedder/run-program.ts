@@ -1,0 +1,45 @@
+/** Runs a package manager, which may need minutes and must not get the gateway's secrets. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { errorCode } from '../core/error-messages.ts';
+import { isObject } from '../core/json/narrow.ts';
+
+const run = promisify(execFile);
+
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+interface ProgramOptions {
+  readonly arguments: readonly string[];
+  readonly folder: string;
+  readonly variables: Variables;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** The variables that package managers need and no others: vendors' keys must not reach them. */
+const neededNames =
+  /^(?:PATH|HOME|USER|LANG|TMPDIR|SSL_CERT_(?:FILE|DIR)|NODE_EXTRA_CA_CERTS|XDG_[A-Z_]+|JAVA_[A-Z_]+|MAVEN_[A-Z_]+|NPM_[A-Z_]+|(?:HTTPS?|NO|ALL)_PROXY)$/i;
+
+/** Throws one line when the program is missing or fails, and the signal's reason when it is aborted. */
+export async function runProgram(
+  program: string,
+  { arguments: given, folder, variables, timeoutMs, signal }: ProgramOptions,
+): Promise<void> {
+  const entries = Object.entries(variables).filter(([name, value]) => value !== undefined && neededNames.test(name));
+  try {
+    await run(program, given, { cwd: folder, env: Object.fromEntries(entries), timeout: timeoutMs, signal, maxBuffer: 64 * 1024 * 1024 });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (errorCode(error) === 'ENOENT') throw new Error(`${program} is not on the PATH`);
+    throw new Error(`${program} failed: ${describe(error)}`);
+  }
+}
+
+/** The most telling line of its output: the first that names an error. */
+function describe(error: unknown): string {
+  const output = isObject(error) ? `${String(error['stderr'] ?? '')}\n${String(error['stdout'] ?? '')}` : '';
+  const lines = output.split('\n').map((line) => line.trim());
+  const telling = lines.find((line) => /\berror\b/i.test(line)) ?? lines.find((line) => line !== '');
+  if (isObject(error) && error['killed'] === true) return 'it took too long';
+  return (telling ?? (error instanceof Error ? error.message : '')).slice(0, 300);
+}

@@ -1,0 +1,103 @@
+/** Serves `POST /v1/embeddings` in OpenAI's format on the loopback interface, for those who have the token. */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { z } from 'zod';
+import { localModel } from '../core/local-model.ts';
+import type { Embedding } from './model.ts';
+import type { EmbeddingQueue } from './queue.ts';
+
+const maxBodyBytes = 16 * 1024 * 1024;
+const dimensions = 384;
+
+const requestSchema = z.object({
+  input: z.union([z.string().transform((text) => [text]), z.array(z.string()).min(1).max(2_048)], {
+    error: 'must be a text or 1 to 2048 texts; tokens are not accepted',
+  }),
+  dimensions: z.literal(dimensions, { error: `must be ${dimensions}` }).optional(),
+  encoding_format: z.enum(['float', 'base64'], { error: 'must be float or base64' }).default('float'),
+});
+
+/** What is wrong with a request. The message quotes nothing of it. */
+class RequestError extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Rejects when the port cannot be used. */
+export async function serveEmbeddings(queue: EmbeddingQueue, { port, token }: { port: number; token: string }): Promise<void> {
+  const expected = digest(`Bearer ${token}`);
+  const server = createServer((request, response) => {
+    const left = new AbortController();
+    response.once('close', () => left.abort(new Error('the client has left')));
+    const respond = async (): Promise<void> => {
+      if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'wrong token');
+      if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
+      const { input, encoding_format: format } = parseBody(await readBody(request));
+      const embeddings = await queue.add(input, left.signal);
+      if (embeddings === null) throw new RequestError(429, 'too many texts are waiting');
+      sendJson(response, 200, toResponse(embeddings, format));
+    };
+    respond().catch((error: unknown) => sendError(request, response, error));
+  });
+  server.listen({ host: '127.0.0.1', port });
+  await once(server, 'listening');
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest();
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    bytes += chunk.length;
+    if (bytes > maxBodyBytes) throw new RequestError(413, `the body is longer than ${maxBodyBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parseBody(body: string): z.output<typeof requestSchema> {
+  let json: unknown;
+  try {
+    json = JSON.parse(body);
+  } catch {
+    throw new RequestError(400, 'the body is not JSON');
+  }
+  const parsed = requestSchema.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new RequestError(400, `${issue?.path.join('.') || 'body'}: ${issue?.message}`);
+}
+
+function toResponse(embeddings: readonly Embedding[], format: 'float' | 'base64'): object {
+  const tokens = embeddings.reduce((sum, embedding) => sum + embedding.tokens, 0);
+  const data = embeddings.map(({ values }, index) => ({ object: 'embedding', index, embedding: encode(values, format) }));
+  return { object: 'list', data, model: localModel, usage: { prompt_tokens: tokens, total_tokens: tokens } };
+}
+
+/** As JSON with eight decimals, which a 32-bit float of this size has, or its bytes in base64. */
+function encode(values: Float32Array, format: 'float' | 'base64'): readonly number[] | string {
+  if (format === 'base64') return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString('base64');
+  return Array.from(values, (value) => Math.round(value * 1e8) / 1e8);
+}
+
+function sendError(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  // What the client has not sent yet is dropped, and the connection with it.
+  request.resume();
+  if (response.destroyed) return;
+  const [status, message] = error instanceof RequestError ? [error.status, error.message] : [500, 'the model failed'];
+  const type = status === 429 ? 'rate_limit_error' : status < 500 ? 'invalid_request_error' : 'server_error';
+  if (status === 429) response.setHeader('retry-after', '1');
+  if (!request.complete) response.setHeader('connection', 'close');
+  sendJson(response, status, { error: { message, type, param: null, code: null } });
+}
+
+function sendJson(response: ServerResponse, status: number, value: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+}
