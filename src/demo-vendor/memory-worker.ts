@@ -25,6 +25,7 @@ function findMemories({ conversations }: JsonObject): object[] {
   return [...new Set(said)].map((sentence) => ({
     evidence: sentence,
     text: sentence,
+    names: [],
     kind: /\b(like|love|prefer|hate)s?\b/i.test(sentence) ? 'preference' : 'fact',
     importance: 3,
   }));

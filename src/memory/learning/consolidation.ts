@@ -2,7 +2,8 @@
  * Prompt and parser of the consolidation step; pure.
  *
  * The model selects and names but does not rewrite memories, so nothing is stored that was not said. In the schema the reason precedes the
- * verdict, and memories are referenced by id; entries with other ids are dropped. The context belongs to one end user or to the whole project.
+ * verdict, and memories are referenced by id; entries with other ids are dropped, as are facts, and lines of the page, with names and numbers
+ * that no memory contains. The context belongs to one end user or to the whole project.
  */
 import { asArray, asString, isObject } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
@@ -10,6 +11,7 @@ import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { foldName, foldRelation } from '../text/lexemes.ts';
 import { parseResponse, type StructuredPrompt } from './extraction.ts';
+import { createNameCheck } from './support.ts';
 
 export interface ContextItem {
   readonly id: string;
@@ -105,7 +107,7 @@ const maxFacts = 500;
 export function parseConsolidation(response: string, context: ConsolidationContext): Consolidation | null {
   const parsed = parseResponse(response);
   if (!isObject(parsed) || !Array.isArray(parsed['merges']) || !Array.isArray(parsed['facts'])) return null;
-  const page = sanitizeText(parsed['page'], maxPageLength);
+  const page = keepSupportedLines(sanitizeText(parsed['page'], maxPageLength), context);
   return {
     merges: parseMerges(parsed['merges'], context),
     facts: parsed['facts'].slice(0, maxFacts).flatMap((fact) => parseFact(fact, context) ?? []),
@@ -132,16 +134,28 @@ function parseMerges(merges: readonly unknown[], { added, known }: Consolidation
 
 function parseFact(fact: unknown, { added, facts }: ConsolidationContext): NewFact | null {
   if (!isObject(fact)) return null;
-  const itemId = added.find(({ id }) => id === fact['item_id'])?.id;
+  const item = added.find(({ id }) => id === fact['item_id']);
   const source = sanitizeText(fact['source'], maxNameLength);
   const target = sanitizeText(fact['target'], maxNameLength);
   const sentence = sanitizeText(fact['fact'], maxFactLength);
   const relation = toRelation(fact['relation']);
-  if (itemId === undefined || source === '' || target === '' || sentence === '' || relation === '') return null;
+  if (item === undefined || source === '' || target === '' || sentence === '' || relation === '') return null;
+  const names = facts.flatMap((known) => [known.source, known.target]);
+  const isSaid = createNameCheck([item.text, ...names]);
+  if (!isSaid(source, 'name') || !isSaid(target, 'name') || !isSaid(sentence, 'sentence')) return null;
   const old = facts.find(({ id }) => id === fact['replaces']);
   // A fact ends only by one with the same source and relation; facts with another relation stay valid.
   const isSame = old !== undefined && isSameName(old.source, source) && old.relation === relation && !isSameName(old.target, target);
-  return { itemId, source, relation, target, fact: sentence, replaces: isSame ? old.id : null };
+  return { itemId: item.id, source, relation, target, fact: sentence, replaces: isSame ? old.id : null };
+}
+
+function keepSupportedLines(page: string, { added, known }: ConsolidationContext): string {
+  const isSaid = createNameCheck([...added, ...known].map((item) => item.text));
+  return page
+    .split('\n')
+    .filter((line) => isSaid(line, 'sentence'))
+    .join('\n')
+    .trim();
 }
 
 /** The text as it may be stored. Empty when it is rejected. */

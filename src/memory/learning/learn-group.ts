@@ -62,9 +62,9 @@ export function createLearnGroup(options: LearnGroupOptions) {
       signal,
       prompt: buildExtractionPrompt(messages, group.focus),
       parse: (response) => parseExtraction(response, messages, recalled),
-      async store(tx, { statements, dropped }) {
+      async store(tx, { statements, refusals }) {
         const { written, repeated } = await storeStatements(tx, { group, statements, clock });
-        return { state: written > 0 ? 'learned' : 'done', written, repeated, dropped };
+        return { state: written > 0 ? 'learned' : 'done', written, repeated, dropped: refusals.length };
       },
     });
   };

@@ -28,18 +28,18 @@ describeDatabases('pages', (database) => {
         .join(' ');
     learner.respond = (call) =>
       call.job === 'extract' ? learnEveryMessage(call) : { merges: [], facts: [], page: pageOf(JSON.parse(call.text) as Question) };
-    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['A ann.', 'B ann.', 'C ann.'] });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Alpha ann.', 'Bravo ann.', 'Charlie ann.'] });
     await check(projectId);
     await learner.runBatches(projectId);
-    expect(await pagesOf(projectId)).toMatchObject([{ text: 'A ann. B ann. C ann.' }]);
+    expect(await pagesOf(projectId)).toMatchObject([{ text: 'Alpha ann. Bravo ann. Charlie ann.' }]);
     const asked = learner.requests.length;
     const [a, b, c] = await listItems(database(), projectId);
     const items = createItems({ database: database(), clock: systemClock });
     await items.remove(projectId, a?.id ?? '', { origin: 'agent', author: 'key:x' });
-    await items.correct(projectId, b?.id ?? '', 'D ann.', { origin: 'agent', author: 'key:x' });
+    await items.correct(projectId, b?.id ?? '', 'Delta ann.', { origin: 'agent', author: 'key:x' });
     expect(await pagesOf(projectId)).toEqual([]);
     await learner.runBatches(projectId);
-    expect(await pagesOf(projectId)).toMatchObject([{ text: 'C ann. D ann.' }]);
+    expect(await pagesOf(projectId)).toMatchObject([{ text: 'Charlie ann. Delta ann.' }]);
     expect(learner.requests.slice(asked).map(({ job }) => job)).toEqual(['consolidate']);
     expect(await listGroups(database(), projectId)).toMatchObject([
       { written: 3 },
@@ -47,7 +47,7 @@ describeDatabases('pages', (database) => {
     ]);
 
     // Without memories there is no page and no model call.
-    for (const item of [c, ...(await listItems(database(), projectId)).filter(({ text }) => text === 'D ann.')])
+    for (const item of [c, ...(await listItems(database(), projectId)).filter(({ text }) => text === 'Delta ann.')])
       await items.remove(projectId, item?.id ?? '', { origin: 'agent', author: 'key:x' });
     await learner.runBatches(projectId);
     expect([await pagesOf(projectId), learner.requests.length]).toEqual([[], asked + 1]);
@@ -63,7 +63,7 @@ describeDatabases('pages', (database) => {
       if (call.job === 'extract') return learnEveryMessage(call);
       const { new: added, known } = JSON.parse(call.text) as Question;
       const page = [...added, ...known].map(({ text }) => text).join(' ');
-      const wrong = added.find(({ text }) => text === 'Wrong.');
+      const wrong = added.find(({ text }) => text === 'Mistaken.');
       // Including a page that was being written at that time.
       if (wrong && mustRate) {
         await items.rate(projectId, wrong.id, 'wrong');
@@ -72,24 +72,24 @@ describeDatabases('pages', (database) => {
       }
       return { merges: [], facts: [], page };
     };
-    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Right.', 'Wrong.', 'Odd.'] });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Correct.', 'Mistaken.', 'Strange.'] });
     await check(projectId);
     await learner.runBatches(projectId);
     expect(await pagesOf(projectId)).toEqual([]);
     await learner.runBatches(projectId);
-    expect((await pagesOf(projectId))[0]?.text.split(' ').toSorted()).toEqual(['Odd.', 'Right.']);
+    expect((await pagesOf(projectId))[0]?.text.split(' ').toSorted()).toEqual(['Correct.', 'Strange.']);
 
-    const odd = (await listItems(database(), projectId)).find(({ text }) => text === 'Odd.');
+    const odd = (await listItems(database(), projectId)).find(({ text }) => text === 'Strange.');
     await items.rate(projectId, odd?.id ?? '', 'wrong');
     expect(await pagesOf(projectId)).toHaveLength(1);
     await items.rate(projectId, odd?.id ?? '', 'wrong');
     expect(await pagesOf(projectId)).toEqual([]);
     await learner.runBatches(projectId);
-    expect(await pagesOf(projectId)).toEqual([{ text: 'Right.' }]);
+    expect(await pagesOf(projectId)).toEqual([{ text: 'Correct.' }]);
     const asked = learner.requests.length;
     await items.rate(projectId, odd?.id ?? '', 'wrong');
     await learner.runBatches(projectId);
-    expect([await pagesOf(projectId), learner.requests.length]).toEqual([[{ text: 'Right.' }], asked]);
+    expect([await pagesOf(projectId), learner.requests.length]).toEqual([[{ text: 'Correct.' }], asked]);
   });
 
   test('a page requested before a memory was removed is not stored; another is built', async () => {
@@ -105,16 +105,16 @@ describeDatabases('pages', (database) => {
       if (secret) await items.remove(projectId, secret.id, { origin: 'agent', author: 'key:x' });
       return { merges: [], facts: [], page };
     };
-    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Open.'] });
+    await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Opened.'] });
     await check(projectId);
     await learner.runBatches(projectId);
-    expect(await pagesOf(projectId)).toMatchObject([{ text: 'Open.' }]);
+    expect(await pagesOf(projectId)).toMatchObject([{ text: 'Opened.' }]);
     await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Secret.'] });
     await check(projectId);
     await learner.runBatches(projectId);
     expect(await pagesOf(projectId)).toEqual([]);
     await learner.runBatches(projectId);
-    expect(await pagesOf(projectId)).toMatchObject([{ text: 'Open.' }]);
+    expect(await pagesOf(projectId)).toMatchObject([{ text: 'Opened.' }]);
     // The page is deleted with the memory and requested once.
     expect((await listGroups(database(), projectId)).map(({ messages }) => messages)).toEqual([2, 2, 0]);
   });

@@ -18,14 +18,14 @@ describeDatabases('repeats', (database) => {
     await storeReadConversation(database(), {
       projectId,
       subject: 'ann',
-      texts: ['Öl und Übermut', 'МОСКВА зимой', 'Café au lait', 'Ｔｅａ'],
+      texts: ['Öl und Übermut', 'МОСКВА зимой', 'Café au lait', 'Ｔｅａ ｔｉｍｅ'],
     });
     await check(projectId);
     await learner.runBatches(projectId);
     await storeReadConversation(database(), {
       projectId,
       subject: 'ann',
-      texts: ['öl UND übermut.', 'Москва Зимой', 'CAFE\u0301 au lait', 'tea', 'Zug'],
+      texts: ['öl UND übermut.', 'Москва Зимой', 'CAFE\u0301 au lait', 'tea time', 'Bahnhof'],
     });
     await check(projectId);
     await learner.runBatches(projectId);

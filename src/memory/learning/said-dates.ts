@@ -1,0 +1,77 @@
+/**
+ * Which numbers, months and weekdays of a statement follow from the date of a message: `next Friday` in a message of 2026-11-20 makes
+ * 27 November 2026 a date that follows.
+ */
+import { findTerms, type TimeTerms } from './time-terms.ts';
+
+/** What a statement says about a date, as far as its message does not say it in the same terms. */
+export interface DateParts {
+  readonly numbers: readonly number[];
+  /** 1 to 12. */
+  readonly months: readonly number[];
+  /** 0 is Sunday. */
+  readonly weekdays: readonly number[];
+}
+
+const dayMs = 86_400_000;
+/** A named weekday is at most so many days away. */
+const weekdayReachDays = 14;
+
+/**
+ * Returns a predicate: whether the parts belong to one date that follows from the text. A text refers to the date of its message and to the
+ * dates that stand in it as `2026-11-20`. `counts` are the numbers of the text: `3` of `in three weeks`.
+ */
+export function createDateCheck(text: string, saidAt: Date, counts: readonly number[]): (parts: DateParts) => boolean {
+  const terms = findTerms(text);
+  const origins = [saidAt, ...Array.from(text.matchAll(/\b\d{4}-\d{2}-\d{2}\b/g), ([date]) => new Date(date))];
+  const days = origins
+    .filter((date) => !Number.isNaN(date.getTime()))
+    .flatMap((date) => findDays(Math.floor(date.getTime() / dayMs), terms, counts));
+  return ({ numbers, months, weekdays }) =>
+    days.some(({ year, month, day, weekday }) => {
+      const possible = [year, month, day, year === null ? null : year % 100];
+      return (
+        numbers.every((number) => possible.includes(number)) &&
+        months.every((named) => named === month || terms.months.has(named)) &&
+        weekdays.every((named) => named === weekday || terms.weekdays.has(named))
+      );
+    });
+}
+
+/** A day, or as much of it as the text determines. */
+interface Day {
+  readonly year: number | null;
+  readonly month: number | null;
+  readonly day: number | null;
+  readonly weekday: number | null;
+}
+
+function findDays(origin: number, { weekdays, months, units }: TimeTerms, counts: readonly number[]): Day[] {
+  const steps = [0, 1, 2, ...counts.filter((count) => count <= 100)].flatMap((count) => [count, -count]);
+  const offsets = new Set([0]);
+  for (let offset = -weekdayReachDays; offset <= weekdayReachDays; offset += 1)
+    if (weekdays.has(weekdayOf(origin + offset))) offsets.add(offset);
+  if (units.has('day')) for (const step of steps) offsets.add(step);
+  if (units.has('week')) for (const step of steps) for (let day = -6; day <= 6; day += 1) offsets.add(7 * step + day);
+  const days = Array.from(offsets, (offset) => toDay(origin + offset));
+  const { year, month, day } = toDay(origin);
+  const years = [0, 1, -1].map((step) => (year ?? 0) + step);
+  for (const named of months) for (const nearest of years) days.push({ year: nearest, month: named, day: null, weekday: null });
+  if (units.has('month'))
+    for (const step of steps) {
+      const date = new Date(Date.UTC(year ?? 0, (month ?? 1) - 1 + step, 1));
+      days.push({ year: date.getUTCFullYear(), month: date.getUTCMonth() + 1, day, weekday: null });
+    }
+  if (units.has('year')) for (const step of steps) days.push({ year: (year ?? 0) + step, month, day, weekday: null });
+  return days;
+}
+
+function toDay(days: number): Day {
+  const date = new Date(days * dayMs);
+  return { year: date.getUTCFullYear(), month: date.getUTCMonth() + 1, day: date.getUTCDate(), weekday: date.getUTCDay() };
+}
+
+/** 1970-01-01 was a Thursday. */
+function weekdayOf(days: number): number {
+  return (((days + 4) % 7) + 7) % 7;
+}

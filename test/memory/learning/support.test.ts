@@ -1,0 +1,152 @@
+/** Which statements their evidence supports. */
+import { describe, expect, test } from '@jest/globals';
+import { parseExtraction } from '../../../src/memory/learning/extraction.ts';
+import type { GroupMessage } from '../../../src/memory/learning/group-messages.ts';
+
+/** A Friday. */
+const createdAt = new Date('2026-11-20T10:00:00Z');
+
+/** Messages of one conversation; those that begin with `> ` are the assistant's. */
+function say(...lines: readonly string[]): GroupMessage[] {
+  return lines.map((line) => ({
+    conversationId: 'c1',
+    role: line.startsWith('> ') ? 'assistant' : 'user',
+    text: line.replace(/^> /, ''),
+    createdAt,
+  }));
+}
+
+/** The refusal of a statement, or null. `names` undefined: the model lists none. */
+function judge(messages: readonly GroupMessage[], text: string, evidence: string, names?: readonly string[]): string | null {
+  const memories = [{ text, evidence, kind: 'fact', importance: 3, ...(names && { names }) }];
+  const { statements = [], refusals = [] } = parseExtraction(JSON.stringify({ memories }), messages) ?? {};
+  expect(statements.length + refusals.length).toBe(1);
+  return refusals[0] ?? null;
+}
+
+/** Statement, names, message (which is the evidence) and refusal. */
+type Case = readonly [text: string, names: readonly string[], said: string, refusal: string | null];
+
+const judgeCase = ([text, names, said]: Case): string | null => judge(say(said), text, said, names);
+
+describe('the length of evidence', () => {
+  const messages = say(
+    'The cat is called Momo.',
+    '> Do you live in Oslo? Are you a vegetarian?',
+    'Yes, the whole family.',
+    'はい、猫が好きです。',
+  );
+  test.each([
+    ['User is a vegetarian.', 'Yes', null],
+    ['User is a vegetarian.', 'the', 'evidence'],
+    ['The cat is called Momo.', 'The', 'evidence'],
+    ['The cat is called Momo.', 'is', 'evidence'],
+    ['ユーザーは猫が好き。', 'はい', 'evidence'],
+    ['ユーザーは猫が好き。', '猫が好き', null],
+  ])('%j by %j: %s', (text, evidence, refusal) => {
+    expect(judge(messages, text, evidence, [])).toBe(refusal);
+  });
+
+  test('a short answer is stored after its question', () => {
+    const memories = [{ text: 'User is a vegetarian.', names: [], evidence: 'Yes', kind: 'fact', importance: 3 }];
+    expect(parseExtraction(JSON.stringify({ memories }), messages)?.statements).toMatchObject([{ evidence: 'Are you a vegetarian? Yes' }]);
+  });
+
+  test('what the assistant says counts after a reply only', () => {
+    const guess = '> You are probably a vegetarian.';
+    expect(judge(say(guess), 'User is a vegetarian.', 'probably a vegetarian', [])).toBe('evidence');
+    expect(judge(say(guess, 'I am indeed.'), 'User is a vegetarian.', 'probably a vegetarian', [])).toBeNull();
+  });
+});
+
+describe('names', () => {
+  const cases: readonly Case[] = [
+    ['Bob likes tea.', ['Bob'], 'I like tea.', 'names'],
+    ['User likes tea from Ceylon.', [], 'I like tea.', 'names'],
+    ['User works at Acme Corp.', ['Acme Corp'], 'I work at a startup.', 'names'],
+    ['User works at Acme Corp.', ['Acme Corp'], 'I work at acme.', 'names'],
+    ['User works at Acme.', ['Acme'], 'I work at acme, in sales.', null],
+    ["User's sister is called Annas.", ['Annas'], "That is Anna's book, my sister's.", null],
+    ['User is called Mario.', ['Mario'], 'Call me Marie.', 'names'],
+    ['Der Nutzer wohnt mit seiner Familie in Köln.', ['Köln'], 'Ich wohne mit der Familie in Köln.', null],
+    ['Der Nutzer wohnt in Hamburg.', ['Hamburg'], 'Ich wohne in Köln.', 'names'],
+    ['Пользователь живёт в Москве.', ['Москва', 'Москве'], 'Моя Москва! Я живу в центре, и живу хорошо.', null],
+    ['المستخدم يعيش في أوسلو', ['أوسلو'], 'أنا أعيش في أوسلو منذ سنتين', null],
+    ['المستخدم يعيش في برلين', ['برلين'], 'أنا أعيش في أوسلو منذ سنتين', 'names'],
+    ['用户住在上海。', ['上海'], '我住在上海。', null],
+    ['用户住在北京。', ['北京'], '我住在上海。', 'names'],
+    ['ユーザーは田中さんと東京に住んでいる。', ['田中', '東京'], '東京に住んでいます。', 'names'],
+  ];
+  test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+
+  test('may stand in a message nearby, of the user or directly before, in the same conversation', () => {
+    const near = say('My sister Ana called.', '> How is she?', 'She lives in Porto now.');
+    expect(judge(near, "Ana, the user's sister, lives in Porto.", 'She lives in Porto now.', ['Ana', 'Porto'])).toBeNull();
+    const offered = say('> There are the Astoria and the Lutetia.', 'I book the first hotel, the Astoria is fine.');
+    expect(judge(offered, 'User books the hotel Astoria.', 'I book the first hotel', ['Astoria'])).toBeNull();
+    const earlier = say('> Ana said so.', 'Fine.', 'She lives in Porto now.');
+    expect(judge(earlier, 'Ana lives in Porto.', 'She lives in Porto now.', ['Ana', 'Porto'])).toBe('names');
+    const elsewhere = [{ ...say('My sister Ana called.')[0], conversationId: 'c2' } as GroupMessage, ...say('She lives in Porto now.')];
+    expect(judge(elsewhere, 'Ana lives in Porto.', 'She lives in Porto now.', ['Ana', 'Porto'])).toBe('names');
+  });
+
+  test('without the list of the model, the first word may be one', () => {
+    expect(judge(say('I like tea.'), 'Bob likes tea.', 'I like tea.')).toBe('names');
+    expect(judge(say('I like tea.'), 'Likes tea.', 'I like tea.')).toBeNull();
+  });
+});
+
+describe('numbers and dates', () => {
+  const cases: readonly Case[] = [
+    ['User runs 12 km a day.', [], 'I run 10 km a day.', 'numbers'],
+    ['User runs 10 km a day.', [], 'I run ten km a day.', null],
+    ['User has three cats.', [], 'I have two cats.', 'numbers'],
+    ['User has 3 cats.', [], 'J’ai trois cats.', null],
+    ['User earns 1500 euros.', [], 'I earn 1,500 euros.', null],
+    ['User earns 2500 euros.', [], 'I earn 1,500 euros.', 'numbers'],
+    ['المستخدم لديه 3 قطط', [], 'لدي ٣ قطط', null],
+    ['用户有3只猫。', [], '我有三只猫。', null],
+    ['用户有五只猫。', [], '我有三只猫。', 'numbers'],
+    ['User flies on 2026-11-27.', [], 'I fly next Friday.', null],
+    ['User flies on Friday, 27 November 2026.', [], 'I fly next Friday.', null],
+    ['User flies on 2026-11-28.', [], 'I fly next Friday.', 'numbers'],
+    ['User flies in January 2027.', [], 'I fly next Friday.', 'numbers'],
+    ['User flies on 2026-11-27.', [], 'I fly soon.', 'numbers'],
+    ['User flew on 2026-11-19.', [], 'I flew yesterday.', null],
+    ['User flies on 2026-12-11.', [], 'I fly in three weeks.', null],
+    ['User flies on 2027-01-20.', [], 'I fly in three weeks.', 'numbers'],
+    ['User flies in December 2026.', [], 'I fly next month.', null],
+    ['User moved to Oslo in 2023.', ['Oslo'], 'I moved to Oslo three years ago.', null],
+    ['User moved to Oslo in 2019.', ['Oslo'], 'I moved to Oslo three years ago.', 'numbers'],
+    ['User was born on 3 May 1990.', [], 'I was born on 1990-05-03.', null],
+    ['Der Nutzer fliegt am 27.11.2026.', [], 'Ich fliege am kommenden Freitag.', null],
+    ['El usuario vuela el 21 de noviembre de 2026.', [], 'Vuelo mañana por la tarde.', null],
+    ['L’utilisateur part le 4 décembre 2026.', [], 'Je pars dans deux semaines, vendredi.', null],
+    ['ユーザーは2026年11月27日に出発する。', [], '来週の金曜日に出発します。', null],
+    ['用户2026年11月21日出发。', [], '我明天出发。', null],
+    ['المستخدم يسافر في 2026-11-27', [], 'سوف أسافر يوم الجمعة القادم', null],
+    ['User attended a parade on 2023-05-07.', [], '[2023-05-08] Caroline: I attended a parade yesterday.', null],
+  ];
+  test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+});
+
+describe('content', () => {
+  const cases: readonly Case[] = [
+    ['User prefers tea.', [], 'Tea, never coffee!', null],
+    ['User drinks tea rather than coffee.', [], 'Tea, never coffee!', null],
+    ['User is married and works as a dentist.', [], 'Tea, never coffee!', 'content'],
+    ['User likes tea, sailing, chess, opera and mountain climbing.', [], 'Tea, never coffee!', 'content'],
+    ['User has studied medicine.', [], 'I am studying medicine.', null],
+    ['Der Nutzer reist am liebsten mit dem Zug.', [], 'Ich fahre am liebsten Zug.', null],
+    ['L’utilisateur est allergique aux arachides.', [], 'J’ai une allergie aux arachides.', null],
+    ['ユーザーは毎朝コーヒーを飲む。', [], '私は毎朝コーヒーを飲みます。', null],
+    ['用户喜欢喝茶。', [], '我很喜欢茶。', null],
+    ['المستخدم يحب القهوة', [], 'أحب قهوة الصباح', null],
+  ];
+  test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
+
+  test('must stand in the evidence itself, not only near it', () => {
+    const messages = say('I live in Oslo and drink tea.', 'What is the weather like?');
+    expect(judge(messages, 'User lives in Oslo.', 'What is the weather like?', ['Oslo'])).toBe('content');
+  });
+});
