@@ -84,7 +84,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         if ((await import('./cli/help.ts')).isCommandGroup(command)) {
           prepareOutput();
           const { runCommand } = await import('./cli/commands.ts');
-          return await runCommand([command, ...rest], process.env, { write, writeError });
+          return await runCommand([command, ...rest], process.env, { write, writeError, stream: process.stdout });
         }
         process.stderr.write(`gateway: unknown command ${command}\n\n${await usage()}`);
         return 1;

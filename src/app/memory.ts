@@ -11,6 +11,7 @@ import { createErase, type EraseRequest, type Erasure } from '../memory/erasure/
 import { createReceipt, type ErasureSummary, type LocalPurge } from '../memory/erasure/erasure-report.ts';
 import { createPassageEmbedder } from '../memory/indexing/embed-passages.ts';
 import { createItems, type Writer } from '../memory/items/items.ts';
+import { createImportMemory } from '../memory/portability/import-memory.ts';
 import { createRecall } from '../memory/recall/recall.ts';
 import { createWakeUp } from '../memory/recall/wake-up.ts';
 import { createMemorySettings } from '../memory/records/settings.ts';
@@ -84,6 +85,7 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
       isTextRejected,
     }),
     episodes: createEpisodes({ database }),
+    importMemory: createImportMemory({ database, clock }),
     items: createItems({ database, clock }),
     searchAs,
     wakeUp: createWakeUp({ database }),

@@ -8,7 +8,7 @@ import type { Environment } from '../config/environment.ts';
 import { loadConfig, readConfigSource } from '../config/load.ts';
 import { parseOptions } from '../config/parse-options.ts';
 import { readTemporalConnection } from '../config/temporal-settings.ts';
-import type { CommandOutput } from './commands.ts';
+import type { CommandOutput } from './command.ts';
 import { formatFacts } from './table.ts';
 
 const usage = `Usage:

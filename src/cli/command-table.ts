@@ -16,6 +16,7 @@ import {
   formatQuarantine,
   formatRules,
 } from './format-reports.ts';
+import { formatMemoryImport, importMemory } from './memory-commands.ts';
 import { createKey, createPerson, createProject, replayBatches, setProject } from './special-commands.ts';
 import { formatRecord } from './table.ts';
 import { formatReprice, formatUsage, repriceUsage } from './usage-commands.ts';
@@ -143,6 +144,14 @@ export const commands: Readonly<Record<string, Command>> = {
     options: ['project', 'memory', 'only-senders', 'delete-after-days', 'batch-of', 'at-least-every', 'file'],
     operations: [`put ${team}/memory`],
     format: record,
+  },
+
+  'memory import': {
+    summary: 'import memories, conversations and pages from a file; what exists stays as it is',
+    options: ['project', 'input', 'format', 'restore-erased', 'dry-run'],
+    operations: [`post ${team}/memory/import`],
+    run: importMemory,
+    format: formatMemoryImport,
   },
 
   calls: {

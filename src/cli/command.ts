@@ -3,6 +3,13 @@ import type { JsonObject } from '../core/json/narrow.ts';
 import type { OptionName, OptionValues } from './options.ts';
 import type { ServiceClient } from './service-client.ts';
 
+export interface CommandOutput {
+  write(text: string): void;
+  writeError(text: string): void;
+  /** Standard output for what is too long to be held; absent where none is written. */
+  readonly stream?: NodeJS.WritableStream;
+}
+
 /** A command as it was given. */
 export interface Invocation {
   readonly client: ServiceClient;
@@ -13,7 +20,12 @@ export interface Invocation {
   readonly members: JsonObject;
   /** Sends an operation of the command, with the parameters of its path filled in. Throws CommandError when one is missing. */
   send(operation: string, body?: JsonObject, timeoutMs?: number): Promise<JsonObject>;
+  /** As `send`, with a body of any length. */
+  upload(operation: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject>;
+  /** As `send`, for a response of any length. */
+  download(operation: string): AsyncIterable<Uint8Array>;
   readonly warn: (text: string) => void;
+  readonly output: CommandOutput;
 }
 
 export interface Command {

@@ -6,17 +6,12 @@ import { parseArgs } from 'node:util';
 import type { Environment } from '../config/environment.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import { asString, type JsonObject } from '../core/json/narrow.ts';
-import type { Command, Invocation } from './command.ts';
+import type { Command, CommandOutput, Invocation } from './command.ts';
 import { commands } from './command-table.ts';
 import { usageFor } from './help.ts';
-import { isOption, type OptionValues, options, readMembers, textOf } from './options.ts';
+import { isOption, type OptionValues, options, readMembers, textOf, toQuery } from './options.ts';
 import { CommandError, connectService, type Method, type ServiceClient } from './service-client.ts';
 import { requireChange } from './special-commands.ts';
-
-export interface CommandOutput {
-  write(text: string): void;
-  writeError(text: string): void;
-}
 
 /** Runs a command; returns the exit status. */
 export async function runCommand(argv: readonly string[], environment: Environment, output: CommandOutput): Promise<number> {
@@ -35,7 +30,7 @@ export async function runCommand(argv: readonly string[], environment: Environme
     const args = readArguments(command, positionals.slice(name.split(' ').length));
     const client = await connectService(environment, textOf(values, 'url'));
     const warn = (text: string): void => output.writeError(`${text}\n`);
-    const invocation = await createInvocation({ command, client, values, args, warn });
+    const invocation = await createInvocation({ command, client, values, args, warn, output });
     const response = await (command.run ? command.run(invocation) : sendFirst(name, command, invocation));
     output.write(values.json === true ? `${JSON.stringify(response, null, 2)}\n` : command.format(response, invocation));
     return 0;
@@ -88,24 +83,31 @@ interface Given {
   readonly values: OptionValues;
   readonly args: Invocation['args'];
   readonly warn: (text: string) => void;
+  readonly output: CommandOutput;
 }
 
-async function createInvocation({ command, client, values, args, warn }: Given): Promise<Invocation> {
+async function createInvocation({ command, client, values, args, warn, output }: Given): Promise<Invocation> {
   const inPath = parametersOf(command.operations.join(' '));
   const given = Object.entries(args).filter(([name, value]) => value !== undefined && !inPath.includes(name));
   const members = { ...(await readMembers(values, command.options ?? [], inPath)), ...Object.fromEntries(given) };
   const findValue = (parameter: string): string | undefined => args[parameter] ?? textOf(values, parameter);
+  const resolve = (operation: string): readonly [Method, string] => {
+    const [method = '', template = ''] = operation.split(' ');
+    const path = template.replaceAll(/\{(\w+)\}/g, (_, parameter: string) => {
+      const value = findValue(parameter);
+      if (value === undefined || value === '') throw new CommandError(questionFor(parameter, command));
+      return encodeURIComponent(value);
+    });
+    return [toMethod(method), path];
+  };
   return {
-    ...{ client, values, args, members, warn },
+    ...{ client, values, args, members, warn, output },
     send(operation, body, timeoutMs) {
-      const [method = '', template = ''] = operation.split(' ');
-      const path = template.replaceAll(/\{(\w+)\}/g, (_, parameter: string) => {
-        const value = findValue(parameter);
-        if (value === undefined || value === '') throw new CommandError(questionFor(parameter, command));
-        return encodeURIComponent(value);
-      });
-      return client.send(toMethod(method), path, body, timeoutMs);
+      const [method, path] = resolve(operation);
+      return client.send(method, path, body, timeoutMs);
     },
+    upload: (operation, chunks) => client.upload(resolve(operation)[1], chunks),
+    download: (operation) => client.download(resolve(operation)[1]),
   };
 }
 
@@ -125,11 +127,6 @@ function sendFirst(
 
 function parametersOf(operation: string): string[] {
   return [...operation.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
-}
-
-function toQuery(members: JsonObject): string {
-  const entries = Object.entries(members).map(([name, value]): [string, string] => [name, String(value)]);
-  return entries.length === 0 ? '' : `?${new URLSearchParams(entries)}`;
 }
 
 function toMethod(text: string): Method {

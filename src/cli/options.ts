@@ -80,6 +80,10 @@ const table = {
     ...{ value: '<minutes>', help: 'longest wait of a message for its batch', member: 'at_least_every_minutes' },
     parse: (text) => parseNumber(text, 'at-least-every'),
   },
+  input: { value: '<file>', help: 'the file to import; default: standard input' },
+  format: { value: 'gateway|mem0|list', help: 'default: gateway, the format of memory export', member: 'format' },
+  'restore-erased': { help: 'import also what was erased after the export', member: 'restore_erased' },
+  'dry-run': { help: 'count what an import would do', member: 'dry_run' },
   limit: { value: '<n>', help: 'number of rows', member: 'limit' },
   before: { value: '<id>', help: 'only rows older than this one', member: 'before' },
   task: { value: '<id>', help: 'only calls of this task', member: 'task_id' },
@@ -145,6 +149,12 @@ export async function readInput(file: string): Promise<string> {
   return readFile(file === '-' ? '/dev/stdin' : file, 'utf8').catch((cause: unknown) => {
     throw new CommandError(`${file} cannot be read: ${errorMessage(cause)}`, null, cause);
   });
+}
+
+/** The members as a query with its question mark; empty without any. */
+export function toQuery(members: JsonObject): string {
+  const entries = Object.entries(members).map(([name, value]): [string, string] => [name, String(value)]);
+  return entries.length === 0 ? '' : `?${new URLSearchParams(entries)}`;
 }
 
 async function readBodyFile(file: string | undefined): Promise<JsonObject> {

@@ -12,7 +12,7 @@ import { errorSummary } from '../core/error-messages.ts';
 import { type PayloadKeyUsage, readPayloadKeyUsage } from '../jobs/client/payload-key-usage.ts';
 import { readRecord } from '../jobs/dev-server/dev-server-files.ts';
 import { keyFingerprint } from '../jobs/payloads/encryption.ts';
-import type { CommandOutput } from './commands.ts';
+import type { CommandOutput } from './command.ts';
 import { describeKeyUsage, formatKeyUsage } from './format-key-usage.ts';
 import { CommandError } from './service-client.ts';
 

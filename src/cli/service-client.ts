@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { findAdminTokens } from '../config/admin-token.ts';
 import { type Environment, parseEnvironment } from '../config/environment.ts';
 import { withSecretFiles } from '../config/secret-files.ts';
-import { asString, isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
+import { errorCode } from '../core/error-messages.ts';
+import { asObject, asString, isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
 import { findAddress } from './addresses.ts';
 
 /** Why a command failed, as one line for the operator. */
@@ -26,6 +27,10 @@ export type Method = 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE';
 export interface ServiceClient {
   /** Resolves to the response's JSON. Throws CommandError with the service's error message. */
   send(method: Method, path: string, body?: unknown, timeoutMs?: number): Promise<JsonObject>;
+  /** Sends a body of any length, without a timeout; resolves and throws as `send`. */
+  upload(path: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject>;
+  /** The chunks of a response of any length. Throws as `send`, also while it is read. */
+  download(path: string): AsyncIterable<Uint8Array>;
 }
 
 const defaultTimeoutMs = 15_000;
@@ -47,30 +52,52 @@ export async function connectService(variables: Environment, url: string | undef
   if (token === undefined)
     throw new CommandError(`no admin token: set GATEWAY_ADMIN_TOKEN, or run this where the service's ${tokenFile} is`);
   const origin = baseUrl.replace(/\/+$/, '');
-  return { send: (method, path, body, timeoutMs = defaultTimeoutMs) => send({ origin, token, timeoutMs }, method, path, body) };
+  const target = { origin, token };
+  return {
+    async send(method, path, body, timeoutMs = defaultTimeoutMs) {
+      const content = body === undefined ? {} : { body: JSON.stringify(body), contentType: 'application/json' };
+      return readResponse(target, await request(target, path, { method, signal: AbortSignal.timeout(timeoutMs), ...content }));
+    },
+    async upload(path, chunks) {
+      const content = { body: ReadableStream.from(chunks), contentType: 'application/x-ndjson' };
+      return readResponse(target, await request(target, path, { method: 'POST', ...content }));
+    },
+    async *download(path) {
+      const response = await request(target, path, { method: 'GET' });
+      if (!response.ok || !response.body) throw await readResponse(target, response).then(() => new CommandError('the response is empty'));
+      try {
+        for await (const chunk of response.body) yield chunk;
+      } catch (cause) {
+        throw new CommandError('the response ended early', null, cause);
+      }
+    },
+  };
 }
 
 interface Target {
   readonly origin: string;
   readonly token: string;
-  readonly timeoutMs: number;
 }
 
-async function send(target: Target, method: string, path: string, body: unknown): Promise<JsonObject> {
-  const headers = { authorization: `Bearer ${target.token}`, ...(body !== undefined && { 'content-type': 'application/json' }) };
-  const request = {
-    method,
-    headers,
-    signal: AbortSignal.timeout(target.timeoutMs),
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  };
-  const response = await fetch(target.origin + path, request).catch((cause: unknown) => {
-    throw new CommandError(
-      `no gateway responds at ${target.origin}; start one with npm start, or give its address with --url`,
-      null,
-      cause,
-    );
+interface ServiceRequest {
+  readonly method: Method;
+  readonly body?: string | ReadableStream<Uint8Array>;
+  readonly contentType?: string;
+  readonly signal?: AbortSignal;
+}
+
+function request({ origin, token }: Target, path: string, { contentType, ...init }: ServiceRequest): Promise<Response> {
+  const headers = { authorization: `Bearer ${token}`, ...(contentType !== undefined && { 'content-type': contentType }) };
+  return fetch(origin + path, { ...init, headers, duplex: 'half' }).catch((cause: unknown) => {
+    const reason: unknown = asObject(cause).cause;
+    if (reason instanceof CommandError) throw reason; // Of the body.
+    if (init.body instanceof ReadableStream && errorCode(reason) !== 'ECONNREFUSED')
+      throw new CommandError(`the connection to ${origin} was lost; run the command again`, null, cause);
+    throw new CommandError(`no gateway responds at ${origin}; start one with npm start, or give its address with --url`, null, cause);
   });
+}
+
+async function readResponse(target: Target, response: Response): Promise<JsonObject> {
   const text = await response.text().catch(() => ''); // Cut off, so not JSON either.
   const responseBody = parseJson(text);
   if (isPlainTextError(response)) throw new CommandError(text.trim(), response.status);

@@ -28,13 +28,18 @@ function parseToken(request: Request): string {
   }
 }
 
+/** PostgreSQL cannot store U+0000. */
+export function rejectNullCharacters(request: Request, _response: Response, next: NextFunction): void {
+  if (request.originalUrl.includes('%00')) throw gatewayError('bad_request', { message: 'url: must not contain U+0000' });
+  next();
+}
+
 /**
- * Sets `request.body` to the parsed body, undefined when there is none. Rejects text that PostgreSQL cannot store, also in the URL. Content type,
- * size and syntax errors are plain text (docs/api/reference.md#plain-text-errors).
+ * Sets `request.body` to the parsed body, undefined when there is none. Rejects text that PostgreSQL cannot store. Content type, size and
+ * syntax errors are plain text (docs/api/reference.md#plain-text-errors).
  */
 export function readJson(limitBytes: number) {
   return async (request: Request, _response: Response, next: NextFunction): Promise<void> => {
-    if (request.originalUrl.includes('%00')) throw gatewayError('bad_request', { message: 'url: must not contain U+0000' });
     const json = await readJsonText(request, limitBytes);
     // In valid UTF-8 JSON such characters occur only as escapes; most bodies have none and skip the second check.
     if (json && /\\u(?:0000|d[89a-f])/i.test(json.text) && !isStorable(json.value))

@@ -18,6 +18,7 @@ import { createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import type { listQuarantined } from '../../src/journal/quarantine.ts';
 import { createKeyring, type Keyring } from '../../src/keys/keyring.ts';
 import { createBatches } from '../../src/memory/learning/batches.ts';
+import { createImportMemory } from '../../src/memory/portability/import-memory.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
 import { createAudit } from '../../src/people/audit.ts';
 import { createPeople } from '../../src/people/people.ts';
@@ -72,6 +73,7 @@ beforeAll(async () => {
         projects,
         keyring,
         memorySettings,
+        importMemory: createImportMemory({ database, clock }),
         batches,
         listCalls,
         leases,

@@ -110,6 +110,7 @@ export const SUBMODULES: Record<string, Record<string, readonly string[]>> = {
     indexing: ['text', 'triggers', 'records', 'items', 'conversations'],
     erasure: ['text', 'triggers', 'records', 'items', 'conversations'],
     learning: ['text', 'triggers', 'records', 'items', 'conversations'],
+    portability: ['text', 'triggers', 'records', 'items', 'conversations', 'erasure'],
   },
   'src/dialects': {
     contract: [],

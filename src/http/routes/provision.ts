@@ -10,20 +10,26 @@ import type { Keyring } from '../../keys/keyring.ts';
 import type { Batches } from '../../memory/learning/batches.ts';
 import type { Audit } from '../../people/audit.ts';
 import type { ChangeRecorder } from '../../people/record-change.ts';
-import { readJson, requireToken } from '../admin.ts';
+import { readJson, rejectNullCharacters, requireToken } from '../admin.ts';
 import { PlainTextError } from '../plain-text-error.ts';
 import { addAuditRoutes } from './provision/audit-routes.ts';
 import { addBatchRoutes } from './provision/batch-routes.ts';
 import { addCatalogRoutes, type CatalogRouteDeps } from './provision/catalog-routes.ts';
 import { addKeyRoutes } from './provision/key-routes.ts';
 import { addLeaseRoutes, type LeaseRouteDeps } from './provision/lease-routes.ts';
+import { addMemoryTransferRoutes, type MemoryTransferRouteDeps } from './provision/memory-routes.ts';
 import { addPeopleRoutes, type PeopleRouteDeps } from './provision/people-routes.ts';
 import { addQuarantineRoutes, type QuarantineRouteDeps } from './provision/quarantine-routes.ts';
 import { addReportRoutes, type ReportRouteDeps } from './provision/report-routes.ts';
 import { createResponders } from './provision/responders.ts';
 import { addSettingsRoutes, type SettingsRouteDeps } from './provision/settings-routes.ts';
 
-export interface ProvisionRouteDeps extends SettingsRouteDeps, ReportRouteDeps, PeopleRouteDeps, Omit<QuarantineRouteDeps, 'projects'> {
+export interface ProvisionRouteDeps
+  extends SettingsRouteDeps,
+    ReportRouteDeps,
+    PeopleRouteDeps,
+    MemoryTransferRouteDeps,
+    Omit<QuarantineRouteDeps, 'projects'> {
   readonly keyring: Keyring;
   readonly batches: Batches;
   readonly leases: LeaseRouteDeps;
@@ -46,8 +52,10 @@ export function createProvisionRoutes(deps: ProvisionRouteDeps): Router {
   const responders = createResponders({ projects: deps.projects, audit: deps.audit, logger: deps.logger });
   router.use(requireToken(deps.adminTokens));
   for (const name of ['id', 'process']) router.param(name, requireUuid);
-  // Before the limit of the other routes: its bodies are larger.
+  router.use(rejectNullCharacters);
+  // Before the limit of the other routes: their bodies are larger.
   addCatalogRoutes(router, responders, deps.catalog);
+  addMemoryTransferRoutes(router, responders, deps);
   router.use(readJson(maxBodyBytes));
   addSettingsRoutes(router, responders, deps);
   addKeyRoutes(router, responders, deps.keyring);

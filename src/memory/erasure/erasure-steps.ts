@@ -69,7 +69,7 @@ export function createErasureSteps({ database, listLive, deleteRuns }: ErasureSt
       return { kind: rows.length === runsPerStep ? 'more' : 'done' };
     },
 
-    /** Throws when data of the subject is left. */
+    /** Throws when data of the subject is left that no import has restored. */
     async finish(erasureId: string): Promise<void> {
       const residue = await findResidue(database, erasureId);
       if (residue.length > 0) throw new Error(`data of the erased subject is left in ${residue.join(', ')}`);
@@ -88,10 +88,10 @@ export async function reenqueueErasures(database: Database): Promise<void> {
 
 type ErasedSubject = Pick<Tombstone, 'id' | 'projectId' | 'sha256'>;
 
-/** Tables that still hold rows of the subject from before the tombstone. */
+/** Tables that still hold rows of the subject from before the tombstone. None once an import has restored such rows. */
 async function findResidue(queries: Queries, erasureId: string): Promise<string[]> {
   const [erasure] = await queries.query<ErasedSubject>(
-    `select id, project_id as "projectId", subject_sha256 as sha256 from erasures where id = $1::uuid`,
+    `select id, project_id as "projectId", subject_sha256 as sha256 from erasures where id = $1::uuid and restored_at is null`,
     [erasureId],
   );
   if (!erasure) return [];

@@ -36,6 +36,32 @@ export async function isAnyErased(queries: Queries, calls: readonly (ProjectSubj
   return calls.some((call) => call.startedAt <= (tombstones.get(subjectKey(call))?.erasedAt.getTime() ?? -1));
 }
 
+/** When each of the subjects was erased last; those that were never erased are absent. */
+export async function findErasureTimes(tx: Queries, projectId: string, subjects: readonly string[]): Promise<ReadonlyMap<string, Date>> {
+  const tombstones = await findTombstones(
+    tx,
+    subjects.map((subject) => ({ projectId, subject })),
+  );
+  return new Map(
+    subjects.flatMap((subject) => {
+      const tombstone = tombstones.get(subjectKey({ projectId, subject }));
+      return tombstone ? [[subject, tombstone.erasedAt] as const] : [];
+    }),
+  );
+}
+
+/**
+ * Records that an import restored data of these subjects, which may be older than their erasures: an erasure that has not ended would find that
+ * data at its end and never end. Calls from before the erasures are rejected as before.
+ */
+export async function markRestored(tx: Queries, projectId: string, subjects: readonly string[]): Promise<void> {
+  await tx.query(
+    `update erasures set restored_at = clock_timestamp()
+      where project_id = $1::uuid and subject_sha256 = any($2::bytea[]) and restored_at is null`,
+    [projectId, subjects.map(hashSubject)],
+  );
+}
+
 export interface Tombstone {
   readonly id: string;
   readonly projectId: string;

@@ -17,12 +17,13 @@ export function hasAtMost(text: string, maxLength: number): boolean {
   return text.length <= maxLength || [...text].length <= maxLength;
 }
 
-const text = storableText
+/** Text of a memory. */
+export const itemText = storableText
   .refine((stored) => visibleCharacter.test(stored), 'must not be empty')
   .refine((stored) => hasAtMost(stored, maxTextLength), `must have at most ${maxTextLength} characters`);
 
 const importanceLevels = { low: 2, normal: 3, high: 4 } as const;
-const importance = z.union(
+export const importance = z.union(
   [z.int().min(1).max(5), z.enum(['low', 'normal', 'high']).transform((level) => importanceLevels[level])],
   'must be a whole number from 1 to 5, or low, normal or high',
 );
@@ -35,7 +36,7 @@ export const optionalSubject = z
   .transform((value) => value ?? null);
 
 export const itemBody = z.object({
-  text,
+  text: itemText,
   kind: z.enum(itemKinds).default('fact'),
   importance: importance.default(3),
   subject: optionalSubject,
@@ -44,7 +45,7 @@ export const itemBody = z.object({
 
 export type NewItem = z.output<typeof itemBody>;
 
-export const correctionBody = z.object({ text });
+export const correctionBody = z.object({ text: itemText });
 
 export const ratingBody = z.object({ rating: z.enum(['useful', 'wrong']) });
 

@@ -18,7 +18,7 @@ export interface OperationSpec {
   readonly body?: {
     readonly name: string;
     readonly optional?: true;
-    readonly mediaType?: 'multipart/form-data';
+    readonly mediaType?: 'multipart/form-data' | 'application/x-ndjson';
     /** A body that `npm start` accepts. */
     readonly example?: unknown;
   };

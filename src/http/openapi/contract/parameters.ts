@@ -79,6 +79,17 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
     'only batches in this state; `waiting`: for a model or for memory to be enabled; `retrying`: after a failure; `stopped`: an operator ended its run in Temporal',
   ),
   limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'maximum number of rows'),
+  import_format: queryParameter(
+    'format',
+    { type: 'string', enum: ['gateway', 'mem0', 'list'], default: 'gateway' },
+    '`gateway`: an export of a gateway; `mem0`: the response of its `get_all`; `list`: texts, or objects with `text`',
+  ),
+  dry_run: queryParameter('dry_run', { type: 'boolean', default: false }, 'count what an import would do, and write nothing'),
+  restore_erased: queryParameter(
+    'restore_erased',
+    { type: 'boolean', default: false },
+    'import also what was erased after the records, or the export, were made',
+  ),
   model: pathParameter('id', { type: 'string', minLength: 1 }, 'id of the model; a slash in it may be written `%2F`'),
   model_limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000 }, 'maximum number of models; default: all'),
   after_id: queryParameter('after_id', { type: 'string', minLength: 1 }, 'only the models after this one'),

@@ -148,6 +148,14 @@ export const provisionResponses = {
     data: z.array(catalogModel),
     providers: z.array(z.looseObject({ name: z.string(), host: z.string(), dialect: z.string(), serves: z.array(z.string()) })),
   }),
+  MemoryImport: z.looseObject({
+    object: z.literal('memory.import'),
+    dry_run: z.boolean(),
+    records: z.record(z.string(), z.looseObject({ added: count, present: count, refused: count })).describe('by type of record'),
+    refusals: z
+      .array(z.looseObject({ line: z.int().describe('or number of the element of an array'), type: z.string(), reason: z.string() }))
+      .describe('the first thousand'),
+  }),
   CatalogImport: z.looseObject({
     object: z.literal('catalog_import'),
     added: ids,

@@ -1,0 +1,85 @@
+/**
+ * Memories of other programs: mem0's `get_all()`, and plain lists (docs/memory-export.md#other-formats). They have no ids of this gateway: an
+ * entry is already present when the project has a memory with the same text and subject, and with the same time if the entry has one.
+ */
+import { z } from 'zod';
+import { formatIssues } from '../../core/error-messages.ts';
+import { isObject, parseJson } from '../../core/json/narrow.ts';
+import { importance, itemText } from '../items/item-schemas.ts';
+import { type ItemKind, itemKinds } from '../records/item-record.ts';
+import { subject } from './format.ts';
+import { type Entry, lineError, peekStart, readElements, readLines } from './read-entries.ts';
+
+export type ForeignFormat = 'mem0' | 'list';
+
+export interface ForeignItem {
+  readonly line: number;
+  readonly text: string;
+  readonly subject: string | null;
+  readonly kind: ItemKind;
+  readonly importance: number;
+  readonly pinned: boolean;
+  /** RFC 3339; null: the time of the import. */
+  readonly createdAt: string | null;
+  readonly updatedAt: string | null;
+}
+
+/** With or without an offset (then UTC), or a date, which is its midnight in UTC. */
+const time = z
+  .union([z.iso.datetime({ offset: true, local: true }), z.iso.date()], {
+    error: 'must be a date, or a time in RFC 3339, for example 2027-01-01T00:00:00Z',
+  })
+  .transform((text) =>
+    text.includes('T') ? text.replace(/(?<=\.\d{6})\d+/, '').replace(/(?<![Zz]|[+-]\d\d:\d\d)$/, 'Z') : `${text}T00:00:00Z`,
+  )
+  .refine((text) => Date.parse(text) >= 0, 'must be after 1970-01-01')
+  .nullish()
+  .transform((value) => value ?? null);
+
+const listEntry = z.object({
+  text: itemText,
+  subject,
+  kind: z.enum(itemKinds).default('fact'),
+  importance: importance.default(3),
+  pinned: z.boolean().default(false),
+  created_at: time,
+});
+
+/** Agent and run ids are ignored: what has no user is about the whole project. */
+const mem0Entry = z.object({ memory: itemText, user_id: subject, created_at: time, updated_at: time });
+
+/** Throws `bad_request` with the number of the line or element. */
+export async function* readForeignItems(format: ForeignFormat, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ForeignItem, void> {
+  const { start, chunks } = await peekStart(bytes);
+  const isArray = start.startsWith('[') || /^\{\s*"results"\s*:\s*\[/.test(start);
+  const isPlainText = format === 'list' && !isArray && !start.startsWith('{');
+  for await (const entry of isArray ? readElements(chunks) : readLines(chunks)) {
+    const value = isPlainText ? entry.text : parseEntry(entry);
+    yield format === 'mem0' ? readMem0Item(value, entry) : readListItem(value, entry);
+  }
+}
+
+export function parseEntry({ line, text }: Entry): unknown {
+  const value = parseJson(text);
+  if (value === undefined) throw lineError(line, 'not valid JSON');
+  return value;
+}
+
+/** Throws `bad_request` with all issues. */
+export function parseRecord<Schema extends z.ZodType>(schema: Schema, value: unknown, { line }: Entry): z.output<Schema> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw lineError(line, formatIssues(parsed.error).join('; '));
+}
+
+function readListItem(value: unknown, entry: Entry): ForeignItem {
+  const { created_at: createdAt, ...item } = parseRecord(listEntry, typeof value === 'string' ? { text: value } : value, entry);
+  return { ...item, line: entry.line, createdAt, updatedAt: createdAt };
+}
+
+function readMem0Item(value: unknown, entry: Entry): ForeignItem {
+  if (isObject(value) && 'results' in value) throw lineError(entry.line, 'results: must be the first member of the object, with an array');
+  const { memory: text, user_id, created_at: createdAt, updated_at } = parseRecord(mem0Entry, value, entry);
+  const own = { kind: 'fact', importance: 3, pinned: false } as const;
+  return { ...own, line: entry.line, text, subject: user_id, createdAt, updatedAt: updated_at ?? createdAt };
+}

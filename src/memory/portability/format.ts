@@ -1,0 +1,137 @@
+/**
+ * The file format of an export (docs/memory-export.md): JSON Lines, a header, records, and a last line with their number. Members that are
+ * null are left out. Import ignores members that it does not know, so that a version may add some.
+ */
+import { z } from 'zod';
+import { toPostgresText } from '../../core/postgres-text.ts';
+import { isSubject } from '../../core/subject.ts';
+import { itemText } from '../items/item-schemas.ts';
+import { itemKinds } from '../records/item-record.ts';
+
+export const formatName = 'model-gateway-memory';
+/** Rises when an older gateway could not import a file correctly. */
+export const formatVersion = 1;
+
+/** SQL: a time in UTC with microseconds, so that an imported row has exactly the time of the exported one. */
+export function timeSql(expression: string): string {
+  return `to_char(${expression} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+}
+
+/** Ids contain times since 1970, and PostgreSQL has no year 0. */
+const earliest = 0;
+const time = z.iso
+  .datetime({ offset: true, error: 'must be a time in RFC 3339, for example 2027-01-01T00:00:00Z' })
+  .refine((text) => Date.parse(text) >= earliest, 'must be after 1970-01-01');
+const optional = <Schema extends z.ZodType>(schema: Schema) =>
+  schema.nullish().transform((value): z.output<Schema> | null => value ?? null);
+
+export const subject = optional(z.string().refine(isSubject, 'must be 1 to 256 characters without control characters'));
+const storedText = z.string().transform((text) => toPostgresText(text));
+const name = storedText.pipe(z.string().min(1).max(1_000));
+const id = z.uuid().transform((text) => text.toLowerCase());
+const count = z.int().min(0).max(2_147_483_647);
+
+export const header = z.object({
+  type: z.literal('header'),
+  format: z.literal(formatName),
+  version: z.int(),
+  project: z.string(),
+  subject: optional(z.string()),
+  exported_at: time,
+});
+
+const conversation = z.object({
+  type: z.literal('conversation'),
+  id,
+  source: name,
+  subject,
+  calls: count,
+  learnable: z.boolean().default(false),
+  learned_messages: count.default(0),
+  started_at: time,
+  last_turn_at: time,
+});
+
+const message = z.object({
+  type: z.literal('message'),
+  conversation: id,
+  position: count,
+  role: z.enum(['user', 'assistant']),
+  text: storedText,
+  tool_calls: z.array(z.object({ name: storedText, arguments: storedText })).default([]),
+  starts: z.boolean().default(false),
+  call: optional(id),
+  created_at: time,
+});
+
+const item = z
+  .object({
+    type: z.literal('item'),
+    id,
+    subject,
+    text: itemText,
+    kind: z.enum(itemKinds),
+    importance: z.int().min(1).max(5),
+    pinned: z.boolean().default(false),
+    origin: z.enum(['agent', 'observed', 'person']),
+    author: name,
+    state: z.enum(['live', 'closed']),
+    useful: count.default(0),
+    wrong: count.default(0),
+    wrong_overruled: count.default(0),
+    conversation: optional(id),
+    evidence: optional(storedText),
+    created_at: time,
+    updated_at: time,
+    closed_at: optional(time),
+  })
+  .refine(
+    ({ state, closed_at }) => (state === 'closed') === (closed_at !== null),
+    'closed_at: is for closed memories, and required for them',
+  );
+
+const succession = z.object({
+  type: z.literal('succession'),
+  item: optional(id),
+  supersedes: optional(id),
+  fact: optional(id),
+  superseded_by: optional(id),
+});
+
+const entity = z.object({ type: z.literal('entity'), id, subject, name, created_at: time });
+
+const fact = z.object({
+  type: z.literal('fact'),
+  id,
+  subject,
+  source: name,
+  relation: name,
+  target: name,
+  fact: storedText.pipe(z.string().max(10_000)),
+  evidence: optional(storedText),
+  items: z.array(id).default([]),
+  valid_from: time,
+  valid_to: optional(time),
+  created_at: time,
+});
+
+const page = z.object({ type: z.literal('page'), subject, text: storedText, updated_at: time });
+
+/** Only in the export of a subject; not imported (docs/memory-export.md). */
+const prompt = z.looseObject({ type: z.literal('prompt'), call: id });
+
+export const end = z.object({ type: z.literal('end'), records: z.record(z.string(), count) });
+
+export const recordTypes = ['conversation', 'message', 'item', 'succession', 'entity', 'fact', 'page', 'prompt'] as const;
+export type RecordType = (typeof recordTypes)[number];
+
+/** A line after the header. */
+export const line = z.discriminatedUnion('type', [conversation, message, item, succession, entity, fact, page, prompt, end]);
+
+export type ConversationRecord = z.output<typeof conversation>;
+export type MessageRecord = z.output<typeof message>;
+export type ItemRecord = z.output<typeof item>;
+export type SuccessionRecord = z.output<typeof succession>;
+export type EntityRecord = z.output<typeof entity>;
+export type FactRecord = z.output<typeof fact>;
+export type PageRecord = z.output<typeof page>;

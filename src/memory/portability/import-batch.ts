@@ -1,0 +1,125 @@
+/** What the parts of an import share: the transaction of a batch, the counts, and the rules for ids and erased subjects. */
+import { v7 } from 'uuid';
+import { timeOf } from '../../core/ids.ts';
+import { sha256 } from '../../core/sha256.ts';
+import type { Clock } from '../../core/time.ts';
+import type { Queries } from '../../db/database.ts';
+import { lockConversations, lockMemories, lockProject } from '../../db/locks.ts';
+import { findInjection } from '../../guardrails/injection.ts';
+import { findErasureTimes, markRestored } from '../erasure/tombstones.ts';
+import type { RecordType } from './format.ts';
+
+export type ImportCount = 'added' | 'present' | 'refused';
+
+export interface Refusal {
+  readonly line: number;
+  readonly type: RecordType;
+  readonly reason: string;
+}
+
+/** Refusals that a report names; the others are counted. */
+const maxRefusals = 1_000;
+
+export type Tally = ReturnType<typeof createTally>;
+
+export function createTally() {
+  const counts = new Map<RecordType, Record<ImportCount, number>>();
+  const refusals: Refusal[] = [];
+  const count = (type: RecordType, outcome: ImportCount, by = 1): void => {
+    const row = counts.get(type) ?? { added: 0, present: 0, refused: 0 };
+    row[outcome] += by;
+    counts.set(type, row);
+  };
+  return {
+    counts,
+    refusals: refusals as readonly Refusal[],
+    count,
+    refuse(type: RecordType, line: number, reason: string): void {
+      count(type, 'refused');
+      if (refusals.length < maxRefusals) refusals.push({ line, type, reason });
+    },
+  };
+}
+
+export interface ImportBatch {
+  readonly tx: Queries;
+  readonly projectId: string;
+  readonly clock: Clock;
+  readonly tally: Tally;
+  /** False: counts what an import would do, and writes nothing. */
+  readonly writes: boolean;
+  /** Whether ids of the file are kept: it is an export of this project. */
+  readonly keepsIds: boolean;
+  /** Why a record about this subject, with this time (RFC 3339; null: now), is not imported. Null when it is. */
+  readonly refusalOf: (subject: string | null, createdAt: string | null) => string | null;
+}
+
+export interface BatchOptions extends Omit<ImportBatch, 'refusalOf'> {
+  /** Subjects of the records of the batch. */
+  readonly subjects: Iterable<string | null>;
+  readonly startedAt: Date;
+  /** When the file was made; null: each record says so itself. */
+  readonly exportedAt: Date | null;
+  readonly restoreErased: boolean;
+}
+
+/**
+ * Runs `work` under the shared lock of the project. Data from before an erasure of its subject is refused unless it is to be restored; an erasure
+ * after the start of the import always applies.
+ */
+export async function runBatch(options: BatchOptions, work: (batch: ImportBatch) => Promise<void>): Promise<void> {
+  const { tx, projectId, subjects, startedAt, exportedAt, restoreErased, writes } = options;
+  await lockProject(tx, projectId, 'shared');
+  await lockConversations(tx, projectId);
+  await lockMemories(tx, projectId);
+  const distinct = new Set([...subjects].filter((subject) => subject !== null));
+  const erasures = await findErasureTimes(tx, projectId, [...distinct]);
+  const restored = new Set<string>();
+  await work({
+    ...options,
+    refusalOf(subject, createdAt) {
+      const erasedAt = subject === null ? undefined : erasures.get(subject);
+      if (subject === null || !erasedAt) return null;
+      const created = createdAt === null ? startedAt : new Date(createdAt);
+      const isErased = erasedAt >= (exportedAt ?? created);
+      if (isErased && !(restoreErased && erasedAt < startedAt)) return 'the subject was erased';
+      if (created <= erasedAt) restored.add(subject);
+      return null;
+    },
+  });
+  if (writes && restored.size > 0) await markRestored(tx, projectId, [...restored]);
+}
+
+/** Reason of a text that memory does not store. Null when it stores it. */
+export function injectionIn(text: string): string | null {
+  const kind = findInjection(text);
+  return kind === null ? null : `prompt_injection (${kind})`;
+}
+
+/** The id of a row whose own id belongs to another project: the same at each import, and with the same time. */
+export function deriveId(projectId: string, id: string): string {
+  return v7({ msecs: timeOf(id), random: sha256(`import 1\n${projectId}\n${id}`).subarray(0, 16) });
+}
+
+type IdTable = 'conversations' | 'memory_items' | 'memory_facts' | 'memory_entities';
+
+export interface IdMap {
+  /** The row of the project that an id of the file means; null when there is none. */
+  find(id: string): string | null;
+  /** The id of a new row for an id of the file. */
+  newIdFor(id: string): string;
+}
+
+export async function mapIds({ tx, projectId, keepsIds }: ImportBatch, table: IdTable, ids: readonly string[]): Promise<IdMap> {
+  const derived = new Map(ids.map((id) => [id, deriveId(projectId, id)]));
+  const rows = await tx.query<{ id: string; isOwn: boolean }>(
+    `select id, project_id = $2::uuid as "isOwn" from ${table} where id = any($1::uuid[])`,
+    [[...derived].flat(), projectId],
+  );
+  const isOwn = new Map(rows.map((row) => [row.id, row.isOwn]));
+  const derivedOf = (id: string): string => derived.get(id) ?? deriveId(projectId, id);
+  return {
+    find: (id) => [...(keepsIds ? [id] : []), derivedOf(id)].find((candidate) => isOwn.get(candidate) === true) ?? null,
+    newIdFor: (id) => (keepsIds && !isOwn.has(id) ? id : derivedOf(id)),
+  };
+}

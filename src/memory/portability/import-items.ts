@@ -1,0 +1,119 @@
+/** Imports memories as `items/items.ts` writes them: credentials are masked, forbidden texts refused, live ones can be searched at once. */
+import { newId } from '../../core/ids.ts';
+import { maskCredentials } from '../../guardrails/credentials.ts';
+import type { ItemKind, ItemOrigin } from '../records/item-record.ts';
+import { addItemPassages } from '../records/passages.ts';
+import { hashNormalizedText } from '../text/normalized-text.ts';
+import { requestEmbedding } from '../triggers/embedding-runs.ts';
+import type { ForeignFormat, ForeignItem } from './foreign-formats.ts';
+import type { ItemRecord } from './format.ts';
+import { type ImportBatch, injectionIn, mapIds } from './import-batch.ts';
+
+/** A row to insert; times are RFC 3339, null for now. */
+interface NewRow {
+  readonly id: string;
+  readonly subject: string | null;
+  readonly text: string;
+  readonly kind: ItemKind;
+  readonly importance: number;
+  readonly pinned: boolean;
+  readonly origin: ItemOrigin;
+  readonly author: string;
+  readonly state: 'live' | 'closed';
+  readonly useful: number;
+  readonly wrong: number;
+  readonly wrong_overruled: number;
+  readonly conversation: string | null;
+  readonly evidence: string | null;
+  readonly created_at: string | null;
+  readonly updated_at: string | null;
+  readonly closed_at: string | null;
+}
+
+export type Lined<Value> = Value & { readonly line: number };
+
+export async function importItems(batch: ImportBatch, records: readonly Lined<ItemRecord>[]): Promise<void> {
+  const { tally } = batch;
+  const ids = await mapIds(
+    batch,
+    'memory_items',
+    records.map(({ id }) => id),
+  );
+  const conversations = await mapIds(
+    batch,
+    'conversations',
+    records.flatMap(({ conversation }) => conversation ?? []),
+  );
+  const rows = new Map<string, NewRow>();
+  for (const { line, type: _, ...record } of records) {
+    const refusal = batch.refusalOf(record.subject, record.created_at) ?? injectionIn(record.text);
+    const id = ids.newIdFor(record.id);
+    if (refusal !== null) tally.refuse('item', line, refusal);
+    else if (ids.find(record.id) !== null || rows.has(id)) tally.count('item', 'present');
+    else {
+      rows.set(id, {
+        ...record,
+        id,
+        text: maskCredentials(record.text),
+        evidence: record.evidence === null ? null : maskCredentials(record.evidence),
+        conversation: record.conversation === null ? null : conversations.find(record.conversation),
+      });
+    }
+  }
+  await insertRows(batch, [...rows.values()]);
+}
+
+export async function importForeignItems(batch: ImportBatch, format: ForeignFormat, items: readonly ForeignItem[]): Promise<void> {
+  const { tx, projectId, tally, clock } = batch;
+  const masked = items.map((item) => ({ ...item, text: maskCredentials(item.text) }));
+  const known = await tx.query<{ position: number }>(
+    `select (entry.position - 1)::integer as position
+       from unnest($2::bytea[], $3::text[], $4::timestamptz[]) with ordinality as entry (text_sha256, subject, created_at, position)
+      where exists (
+        select 1 from memory_items item
+         where item.project_id = $1::uuid and item.words_sha256 = entry.text_sha256 and item.subject is not distinct from entry.subject
+           and (entry.created_at is null or item.created_at = entry.created_at))`,
+    [
+      projectId,
+      masked.map(({ text }) => hashNormalizedText(text)),
+      masked.map(({ subject }) => subject),
+      masked.map(({ createdAt }) => createdAt),
+    ],
+  );
+  const present = new Set(known.map(({ position }) => position));
+  const rows = new Map<string, NewRow>();
+  for (const [position, { line, createdAt, updatedAt, ...item }] of masked.entries()) {
+    const refusal = batch.refusalOf(item.subject, createdAt) ?? injectionIn(item.text);
+    const key = JSON.stringify([hashNormalizedText(item.text).toString('hex'), item.subject, createdAt]);
+    if (refusal !== null) tally.refuse('item', line, refusal);
+    else if (present.has(position) || rows.has(key)) tally.count('item', 'present');
+    else
+      rows.set(key, {
+        ...item,
+        ...{ id: newId(createdAt === null ? clock.now() : Date.parse(createdAt)), origin: 'agent', author: `import:${format}` },
+        ...{ state: 'live', useful: 0, wrong: 0, wrong_overruled: 0, conversation: null, evidence: null },
+        ...{ created_at: createdAt, updated_at: updatedAt, closed_at: null },
+      });
+  }
+  await insertRows(batch, [...rows.values()]);
+}
+
+async function insertRows({ tx, projectId, tally, writes }: ImportBatch, rows: readonly NewRow[]): Promise<void> {
+  tally.count('item', 'added', rows.length);
+  if (!writes || rows.length === 0) return;
+  await tx.query(
+    `insert into memory_items (id, project_id, subject, text, kind, importance, pinned, origin, author, state, ratings_useful, ratings_wrong,
+                               wrong_overruled, conversation_id, evidence, words_sha256, created_at, updated_at, closed_at)
+     select id, $1::uuid, subject, text, kind, importance, pinned, origin, author, state, useful, wrong, wrong_overruled, conversation, evidence,
+            decode(text_sha256, 'hex'), coalesce(created_at, clock_timestamp()), coalesce(updated_at, clock_timestamp()), closed_at
+       from jsonb_to_recordset($2::jsonb)
+         as new (id uuid, subject text, text text, kind text, importance smallint, pinned boolean, origin text, author text, state text,
+                 useful integer, wrong integer, wrong_overruled integer, conversation uuid, evidence text, text_sha256 text, created_at timestamptz,
+                 updated_at timestamptz, closed_at timestamptz)`,
+    [projectId, JSON.stringify(rows.map((row) => ({ ...row, text_sha256: hashNormalizedText(row.text).toString('hex') })))],
+  );
+  const live = rows.filter(({ state }) => state === 'live');
+  if (live.length === 0) return;
+  await addItemPassages(tx, projectId, live);
+  await requestEmbedding(tx, projectId);
+}

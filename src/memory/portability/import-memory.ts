@@ -1,0 +1,94 @@
+/**
+ * Imports memory from a stream: an export of a gateway, mem0's `get_all()`, or a plain list (docs/memory-export.md).
+ *
+ * Adds what the project does not have, and changes nothing that it has, so an import that was interrupted is repeated. Each batch is one
+ * transaction under the project's shared lock. A line that cannot be read ends the import with `bad_request`; what precedes it is imported. A
+ * record that memory may not store, and one of a subject that was erased since, is refused and reported; the others are imported.
+ */
+import { gatewayError } from '../../core/errors.ts';
+import type { Clock } from '../../core/time.ts';
+import type { Database } from '../../db/database.ts';
+import { readProjectMemorySettings } from '../records/settings.ts';
+import { readForeignItems } from './foreign-formats.ts';
+import type { RecordType } from './format.ts';
+import { createTally, type ImportCount, type Refusal, runBatch } from './import-batch.ts';
+import { importForeignItems } from './import-items.ts';
+
+export const importFormats = ['gateway', 'mem0', 'list'] as const;
+
+export interface ImportRequest {
+  readonly projectId: string;
+  readonly format: (typeof importFormats)[number];
+  readonly chunks: AsyncIterable<Uint8Array>;
+  /** Counts what an import would do, and writes nothing. */
+  readonly dryRun: boolean;
+  /** Imports also records of subjects that were erased after the records were made, or after the export. */
+  readonly restoreErased: boolean;
+}
+
+export interface ImportReport {
+  readonly dryRun: boolean;
+  readonly counts: ReadonlyMap<RecordType, Readonly<Record<ImportCount, number>>>;
+  /** The first thousand. */
+  readonly refusals: readonly Refusal[];
+}
+
+export type ImportMemory = ReturnType<typeof createImportMemory>;
+
+/** Of a batch. A conversation keeps at most 400 passages of a batch (`records/passages.ts`), so a batch must have fewer. */
+const maxRecords = 500;
+const maxCharacters = 200_000;
+
+export function createImportMemory({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
+  /** Throws `bad_request`, `memory_off`. */
+  return async (request: ImportRequest): Promise<ImportReport> => {
+    const tally = createTally();
+    const startedAt = await begin(database, request.projectId);
+    if (request.format === 'gateway') throw gatewayError('bad_request', { message: 'format: must be mem0 or list' });
+    const { format, projectId, chunks, dryRun, restoreErased } = request;
+    await inBatches(
+      readForeignItems(format, chunks),
+      ({ text }) => text.length,
+      (items) =>
+        database.transaction((tx) => {
+          const options = { tx, projectId, clock, tally, writes: !dryRun, keepsIds: false, startedAt, exportedAt: null, restoreErased };
+          const subjects = items.map(({ subject }) => subject);
+          return runBatch({ ...options, subjects }, (batch) => importForeignItems(batch, format, items));
+        }),
+    );
+    return { dryRun: request.dryRun, counts: tally.counts, refusals: tally.refusals };
+  };
+}
+
+/** The time of the database. */
+async function begin(database: Database, projectId: string): Promise<Date> {
+  if (!(await readProjectMemorySettings(database, projectId)).enabled) throw gatewayError('memory_off');
+  const [row] = await database.query<{ now: Date }>('select clock_timestamp() as now');
+  if (!row) throw new Error('the database has no time');
+  return row.now;
+}
+
+/** Stores what was read also when the next record cannot be read. */
+async function inBatches<Value>(
+  values: AsyncIterable<Value>,
+  lengthOf: (value: Value) => number,
+  store: (batch: readonly Value[]) => Promise<void>,
+): Promise<void> {
+  let batch: Value[] = [];
+  let characters = 0;
+  const flush = async (): Promise<void> => {
+    const full = batch;
+    batch = [];
+    characters = 0;
+    if (full.length > 0) await store(full);
+  };
+  try {
+    for await (const value of values) {
+      if (batch.length > 0 && (batch.length >= maxRecords || characters + lengthOf(value) > maxCharacters)) await flush();
+      batch.push(value);
+      characters += lengthOf(value);
+    }
+  } finally {
+    await flush();
+  }
+}

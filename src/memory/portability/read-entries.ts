@@ -1,0 +1,141 @@
+/**
+ * Splits a stream of bytes into lines, or into the elements of a JSON array, and holds no more than one of them. Throws `bad_request` with the
+ * number of the line or element: for invalid UTF-8, for one that is larger than the limit, and for an array that does not end.
+ */
+import { gatewayError } from '../../core/errors.ts';
+
+export interface Entry {
+  /** Number of the line, or of the element of an array, from 1. */
+  readonly line: number;
+  readonly text: string;
+}
+
+/** A message of 4 Mi characters, each of them escaped, fits. */
+export const maxEntryBytes = 32 * 1024 * 1024;
+
+const lineFeed = 0x0a;
+
+/** Lines that are not blank. */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
+  let line = 1;
+  let held: Uint8Array[] = [];
+  let heldBytes = 0;
+  const take = (rest: Uint8Array): Entry | null => {
+    const text = decode([...held, rest], line);
+    held = [];
+    heldBytes = 0;
+    return text.trim() === '' ? null : { line, text };
+  };
+  for await (const chunk of chunks) {
+    let start = 0;
+    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
+      checkSize(heldBytes + end - start, line);
+      const entry = take(chunk.subarray(start, end));
+      if (entry) yield entry;
+      line += 1;
+      start = end + 1;
+    }
+    if (start === chunk.length) continue;
+    held.push(chunk.subarray(start));
+    heldBytes += chunk.length - start;
+    checkSize(heldBytes, line);
+  }
+  const last = take(new Uint8Array());
+  if (last) yield last;
+}
+
+const code = { quote: 0x22, comma: 0x2c, backslash: 0x5c, openList: 0x5b, closeList: 0x5d, openObject: 0x7b, closeObject: 0x7d };
+
+/**
+ * The elements of the first array of a JSON text, such as `[…]` or `{"results": […]}`; what follows the array is ignored. Their syntax is not
+ * checked: the caller parses each.
+ */
+export async function* readElements(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Entry, void> {
+  let element = 0;
+  let depth = 0;
+  let isInside = false;
+  let isString = false;
+  let isEscaped = false;
+  let held: Uint8Array[] = [];
+  let heldBytes = 0;
+  const take = (rest: Uint8Array): Entry | null => {
+    const text = decode([...held, rest], element + 1);
+    held = [];
+    heldBytes = 0;
+    if (text.trim() === '') return null;
+    element += 1;
+    return { line: element, text };
+  };
+  for await (const chunk of chunks) {
+    let start = 0;
+    for (let at = 0; at < chunk.length; at += 1) {
+      const byte = chunk[at];
+      if (isString) {
+        if (isEscaped) isEscaped = false;
+        else if (byte === code.backslash) isEscaped = true;
+        else if (byte === code.quote) isString = false;
+        continue;
+      }
+      if (byte === code.quote) isString = true;
+      else if (!isInside) {
+        if (byte !== code.openList) continue;
+        isInside = true;
+        start = at + 1;
+      } else if (byte === code.openList || byte === code.openObject) depth += 1;
+      else if (depth === 0 && (byte === code.comma || byte === code.closeList)) {
+        checkSize(heldBytes + at - start, element + 1);
+        const entry = take(chunk.subarray(start, at));
+        if (entry) yield entry;
+        if (byte === code.closeList) return;
+        start = at + 1;
+      } else if (byte === code.closeList || byte === code.closeObject) depth -= 1;
+    }
+    if (!isInside) continue;
+    held.push(chunk.subarray(start));
+    heldBytes += chunk.length - start;
+    checkSize(heldBytes, element + 1);
+  }
+  throw lineError(element + 1, isInside ? 'the array does not end' : 'there is no array');
+}
+
+const peekedBytes = 256;
+
+/** The beginning of the stream without white space, as Latin-1, and the whole stream again. */
+export async function peekStart(
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<{ readonly start: string; readonly chunks: AsyncIterable<Uint8Array> }> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  const read: Uint8Array[] = [];
+  let bytes = 0;
+  while (bytes < peekedBytes) {
+    const next = await iterator.next();
+    if (next.done === true) break;
+    read.push(next.value);
+    bytes += next.value.length;
+  }
+  async function* again(): AsyncGenerator<Uint8Array, void> {
+    yield* read;
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
+  }
+  const text = Buffer.concat(read).toString('latin1', 0, peekedBytes);
+  // The three characters of a byte-order mark.
+  return { start: text.replace(/^\u00ef\u00bb\u00bf/, '').trimStart(), chunks: again() };
+}
+
+/** `bad_request` for a line, or an element of an array. */
+export function lineError(line: number, message: string): Error {
+  return gatewayError('bad_request', { message: `line ${line}: ${message}` });
+}
+
+function checkSize(bytes: number, line: number): void {
+  if (bytes > maxEntryBytes) throw lineError(line, `longer than ${maxEntryBytes} bytes`);
+}
+
+function decode(parts: readonly Uint8Array[], line: number): string {
+  try {
+    // Without `ignoreBOM` the decoder drops a byte-order mark, which editors write at the beginning of a file.
+    return new TextDecoder('utf-8', { fatal: true }).decode(parts.length === 1 ? parts[0] : Buffer.concat(parts));
+  } catch {
+    throw lineError(line, 'not valid UTF-8');
+  }
+}
