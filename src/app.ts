@@ -40,6 +40,7 @@ import type { ResponseCache } from './pipeline/cache/response-cache.ts';
 import { createResponseCache } from './pipeline/cache/response-cache.ts';
 import { createEmbedder } from './pipeline/internal/embedder.ts';
 import { createMemoryModel } from './pipeline/internal/memory-model.ts';
+import { createReranker } from './pipeline/internal/reranker.ts';
 import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
 import { type Catalog, toPrice } from './routing/catalog.ts';
@@ -173,6 +174,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     logger,
     recallDeadlineMs: () => current.config.memory.recallDeadlineMs,
     embedder,
+    reranker: createReranker({ handleCall, catalog, clock }),
     findProject: projects.get,
   });
   const learning = createLearning({

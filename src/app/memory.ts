@@ -20,6 +20,7 @@ import { createSearch, type EmbedText, type SearchRequest, type SearchResult } f
 import type { Logger } from '../observability/logger.ts';
 import { backgroundCaller, type MemoryProject } from '../pipeline/call/internal-call.ts';
 import { type Embedder, isTextRejected } from '../pipeline/internal/embedder.ts';
+import type { Reranker } from '../pipeline/internal/reranker.ts';
 import type { Learning } from './learning.ts';
 
 export type Memory = ReturnType<typeof createMemory>;
@@ -29,6 +30,7 @@ interface MemoryDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly embedder: Embedder;
+  readonly reranker: Reranker;
   readonly findProject: (projectId: string) => MemoryProject | Promise<MemoryProject>;
   readonly recallDeadlineMs: () => number;
 }
@@ -39,7 +41,7 @@ const backgroundTimeoutMs = 60_000;
 /** What a person or caller who searches waits for at most: a vendor for the vector, the database for the rest. */
 const searchTimeouts = { embedTimeoutMs: 5_000, queryTimeoutMs: 15_000 };
 
-export function createMemory({ database, clock, logger, embedder, findProject, recallDeadlineMs }: MemoryDeps) {
+export function createMemory({ database, clock, logger, embedder, reranker, findProject, recallDeadlineMs }: MemoryDeps) {
   const search = createSearch({ database });
   const settings = createMemorySettings({ database, clock, logger });
   /** Embeds a text on behalf of a caller; `forCall`: as a part of its call. Null when the project has no route for embeddings. */
@@ -55,21 +57,29 @@ export function createMemory({ database, clock, logger, embedder, findProject, r
   const searchAs = (caller: Caller, request: SearchRequest): Promise<SearchResult> =>
     search(request, { projectId: caller.projectId, embed: embedFor(caller, searchTimeouts.embedTimeoutMs), ...searchTimeouts });
   const embeddingModelOf = async (projectId: string): Promise<string | null> => embedder.getModel((await findProject(projectId)).settings);
+  const { recall, explain: explainRecall } = createRecall({
+    isEnabled: async (projectId) => (await settings.get(projectId)).enabled,
+    embed: (text, { caller, timeoutMs, isPartOfCall }) => embedFor(caller, timeoutMs, isPartOfCall ? { takesNoSlot: true } : {})(text),
+    findReranker: async (projectId) => {
+      const project = await findProject(projectId);
+      if (!reranker.hasRoute(project.settings)) return null;
+      return (query, texts, { caller, timeoutMs, isPartOfCall }) =>
+        reranker.rerank({ caller, project, query, texts, timeoutMs, ...(isPartOfCall && { takesNoSlot: true }) });
+    },
+    findMemories: async ({ projectId, subject, text, vector, limit, includesRatedWrong, timeoutMs: limitMs }) => {
+      const request = { query: text, subject, limit, kinds: [], include: ['memories' as const], min_score: 0 };
+      const limits = { embedTimeoutMs: limitMs, queryTimeoutMs: limitMs, recalledOnly: !includesRatedWrong };
+      const { memories } = await search(request, { projectId, embed: async () => vector, ...limits });
+      return memories;
+    },
+    deadlineMs: recallDeadlineMs,
+    logger,
+  });
   return {
     embedFor,
     embeddingModelOf,
-    recall: createRecall({
-      isEnabled: async (projectId) => (await settings.get(projectId)).enabled,
-      embedFor: (caller, limitMs) => embedFor(caller, limitMs, { takesNoSlot: true }),
-      findMemories: async ({ projectId, subject, text, vector, limit, timeoutMs: limitMs }) => {
-        const request = { query: text, subject, limit, kinds: [], include: ['memories' as const], min_score: 0 };
-        const limits = { embedTimeoutMs: limitMs, queryTimeoutMs: limitMs };
-        const { memories } = await search(request, { projectId, embed: async () => vector, ...limits, recalledOnly: true });
-        return memories.map(({ item }) => item);
-      },
-      deadlineMs: recallDeadlineMs,
-      logger,
-    }),
+    recall,
+    explainRecall,
     embedPassages: createPassageEmbedder({
       database,
       clock,

@@ -14,7 +14,7 @@ import type { Queries } from './database.ts';
 export type DatabaseLogger = Pick<Logger, 'warn'>;
 
 export interface Connections extends Queries {
-  transaction<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result>;
+  transaction<Result>(work: (tx: Queries) => Promise<Result>, settings?: string): Promise<Result>;
   /** Runs `work` with one connection, on which nothing else runs until `work` ends. */
   withClient<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
 }
@@ -44,10 +44,11 @@ export function createConnections(pool: pg.Pool, onStatementDone?: () => Promise
   return {
     withClient,
     query: (text, values) => withClient((client) => run(client, text, values)),
-    transaction: (work) =>
+    transaction: (work, settings) =>
       withClient(async (client) => {
-        await client.query('begin');
+        if (settings === undefined) await client.query('begin');
         try {
+          if (settings !== undefined) await client.query(`begin; ${settings}`);
           const result = await work({ query: (text, values) => run(client, text, values) });
           await client.query('commit');
           return result;

@@ -12,8 +12,11 @@ export interface Queries {
 
 export interface Database extends Queries {
   readonly kind: 'embedded' | 'server';
-  /** Commits after `work`, or rolls back and throws what it threw. */
-  transaction<Result>(work: (tx: Queries) => Promise<Result>): Promise<Result>;
+  /**
+   * Commits after `work`, or rolls back and throws what it threw. `settings` are statements (`set local ...`) that are sent with `begin`, in
+   * one round trip.
+   */
+  transaction<Result>(work: (tx: Queries) => Promise<Result>, settings?: string): Promise<Result>;
   /**
    * Runs a statement that may take hours and cannot run in a transaction, such as `create index concurrently`, on a separate connection.
    * An abort cancels it. On the embedded database it runs as an ordinary statement.

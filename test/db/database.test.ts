@@ -93,6 +93,19 @@ describeDatabases('a database', (database) => {
     expect(await database().query('select n from kept')).toEqual([{ n: 1 }]);
   });
 
+  test('applies the settings of a transaction to it alone, and remains usable after invalid ones', async () => {
+    const read = 'select current_setting($1::text) as value';
+    const [before] = await database().query(read, ['work_mem']);
+    const inside = await database().transaction(
+      (tx) => tx.query(read, ['work_mem']),
+      "set local work_mem = '77kB'; set local enable_sort = off",
+    );
+    expect([inside, await database().query(read, ['work_mem'])]).toEqual([[{ value: '77kB' }], [before]]);
+    const invalid = database().transaction((tx) => tx.query('select 1'), 'set local work_mem = broken');
+    await expect(invalid).rejects.toThrow(/work_mem/);
+    expect(await database().query('select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
   test('remains usable after a failed statement', async () => {
     for (let round = 0; round < 3; round += 1) {
       await expect(database().query('select $1::integer', ['no number'])).rejects.toMatchObject({ code: '22P02' });

@@ -17,6 +17,7 @@ ${providersYaml(vendorUrl, deadUrl)}
 models:
   one/echo: { input: 1, output: 2 }
   one/embedder: { input: 1, kind: embeddings }
+  one/ranker: { per_search: 0.001 }
 tiers: { standard: [one/echo], ${tier} }
 memory: { recall_deadline_ms: ${deadlineMs}, idle_minutes: 0.02 }
 `;
@@ -263,6 +264,31 @@ test('200: the embedding of the query is a separate call, charged to gateway-mem
     expect.arrayContaining([
       ['gateway-memory', 'embeddings', 'ok', true],
       ['shop', 'chat', 'ok', true],
+    ]),
+  );
+});
+
+test('200: a model of the tier memory-rerank orders the memories; when it fails, the order of the search is kept', async () => {
+  const gateway = await lend();
+  const long = await remember(
+    gateway,
+    'People who drink tea in the morning read one or two newspapers before they leave for work at eight',
+  );
+  const short = await remember(gateway, 'Tea in the morning');
+  const ask = async (tiers: object, more: object): Promise<string | null> => {
+    expect((await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers })).status).toBe(200);
+    const response = await gateway.call(paths.chat, bodyOf('chat', 'chat', more), recall);
+    await response.text();
+    return response.headers.get(recalledHeader);
+  };
+  const order = [await ask({}, {}), await ask({ 'memory-rerank': ['one/fail-500'] }, { top_p: 0.9 })];
+  expect(order).toEqual([`${long},${short}`, `${long},${short}`]);
+  await eventually(async () => expect(await ask({ 'memory-rerank': ['one/ranker'] }, { top_p: 0.8 })).toBe(`${short},${long}`));
+  const calls = (await callsOf(gateway)) as readonly { source?: string; route?: string; outcome: string; cost: number }[];
+  expect(calls.filter(({ route }) => route === 'rerank').map(({ source, outcome, cost }) => [source, outcome, cost])).toEqual(
+    expect.arrayContaining([
+      ['gateway-memory', 'ok', 0.001],
+      ['gateway-memory', 'failed', 0],
     ]),
   );
 });

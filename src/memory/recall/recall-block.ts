@@ -10,27 +10,41 @@ const origins = { agent: 'saved by an application', observed: 'read in a convers
 const maxLineLength = 500;
 const maxBlockLength = 4_000;
 
-/** `memories` is sorted best first; `used` are the memories that became lines. */
-export function formatRecallBlock(
-  memories: readonly RecalledMemory[],
-  maxMemories: number,
-): { block: string; used: readonly RecalledMemory[] } {
+/** Why a memory became no line: it reads like an instruction or has no text but markup, it repeats a better one, or the block is full. */
+export type OmissionReason = 'unsafe' | 'near_duplicate' | 'limit';
+
+export interface RecallBlock {
+  readonly block: string;
+  /** The memories that became lines, best first. */
+  readonly used: readonly RecalledMemory[];
+  /** The others, by id. */
+  readonly omitted: ReadonlyMap<string, OmissionReason>;
+}
+
+/** `memories` is sorted best first. */
+export function formatRecallBlock(memories: readonly RecalledMemory[], maxMemories: number): RecallBlock {
   const used: RecalledMemory[] = [];
+  const omitted = new Map<string, OmissionReason>();
   const lines: string[] = [];
   const seen: ReadonlySet<string>[] = [];
   let length = 0;
-  for (const memory of memories) {
+  for (const [position, memory] of memories.entries()) {
     const text = sanitizeLine(memory.text, maxLineLength);
     const terms = toTermSet(text);
-    if (text === '' || seen.some((other) => isNearDuplicate(terms, other))) continue;
     const line = `- ${text} (${origins[memory.origin]}, ${memory.createdAt.toISOString().slice(0, 10)})`;
-    if (used.length === maxMemories || length + line.length > maxBlockLength) break;
-    length += line.length;
-    lines.push(line);
-    used.push(memory);
-    seen.push(terms);
+    if (text === '') omitted.set(memory.id, 'unsafe');
+    else if (seen.some((other) => isNearDuplicate(terms, other))) omitted.set(memory.id, 'near_duplicate');
+    else if (used.length === maxMemories || length + line.length > maxBlockLength) {
+      for (const { id } of memories.slice(position)) omitted.set(id, 'limit');
+      break;
+    } else {
+      length += line.length;
+      lines.push(line);
+      used.push(memory);
+      seen.push(terms);
+    }
   }
-  return { block: wrapRecalled('recall', lines), used };
+  return { block: wrapRecalled('recall', lines), used, omitted };
 }
 
 /** Except the joiners that some scripts need inside a word. */

@@ -1,47 +1,23 @@
-/**
- * Finds memories relevant to a user message and formats them as one block for the prompt (docs/api/reference.md#memory-rules).
- *
- * Never fails and never exceeds the deadline. The text search runs while the embedding is computed: its result is used when the vector is
- * late or fails; when the database is late too, the call continues without memories.
- */
-
-import type { Caller } from '../../core/call.ts';
-import { withTimeout } from '../../core/time-limit.ts';
+/** Recalls memories for a call: finds those relevant to the user's message and formats them as one block for the prompt (docs/api/reference.md#memory-rules). */
 import type { Logger } from '../../observability/logger.ts';
-import type { TextVector } from '../text/vectors.ts';
-import { formatRecallBlock, type RecalledMemory } from './recall-block.ts';
+import {
+  type FinderDeps,
+  type FindRequest,
+  type Found,
+  type FoundMemory,
+  findBeforeDeadline,
+  maxRerankedCandidates,
+  toMemoryQuery,
+} from './find-memories.ts';
+import { formatRecallBlock, type OmissionReason, type RecallBlock } from './recall-block.ts';
 
-export interface MemoryQuery {
-  readonly projectId: string;
-  /** Null searches the whole project. */
-  readonly subject: string | null;
-  readonly text: string;
-  /** Null searches by text only. */
-  readonly vector: TextVector | null;
-  readonly limit: number;
-  /** Statement timeout. */
-  readonly timeoutMs: number;
-}
-
-export interface RecallDeps {
-  readonly isEnabled: (projectId: string) => boolean | Promise<boolean>;
-  /** Resolves to null without a route for embeddings. May reject (a ceiling of the key is reached) or never settle. */
-  readonly embedFor: (caller: Caller, timeoutMs: number) => (text: string) => Promise<TextVector | null>;
-  /** Best first, without memories excluded from recall. */
-  readonly findMemories: (query: MemoryQuery) => Promise<readonly RecalledMemory[]>;
-  readonly deadlineMs: () => number;
+export interface RecallDeps extends FinderDeps {
   readonly logger: Pick<Logger, 'warn'>;
 }
 
-export interface RecallRequest {
+export interface RecallRequest extends Omit<FindRequest, 'isPartOfCall'> {
   readonly callId: string;
-  readonly caller: Caller;
   readonly projectSlug: string;
-  readonly subject: string | null;
-  /** The last user message. */
-  readonly text: string;
-  /** False when the caller's ceilings leave no budget for an embedding. */
-  readonly mayEmbed: boolean;
 }
 
 export interface Recalled {
@@ -51,43 +27,81 @@ export interface Recalled {
   readonly subjects: readonly string[];
 }
 
+/** Resolves to null when nothing is recalled. Never rejects, and never exceeds the deadline. */
 export type Recall = (request: RecallRequest) => Promise<Recalled | null>;
 
-/** Limit of a search query. The end of a long message is kept, because that is where users put the question. */
-const maxQueryLength = 2_000;
-const maxMemories = 10;
+/** What recall would insert, and why. */
+export interface RecallExplanation extends Omit<Found, 'memories'> {
+  readonly durationMs: number;
+  /** Null when nothing would be inserted. */
+  readonly block: string | null;
+  /** In the order of the block. */
+  readonly used: readonly FoundMemory[];
+  readonly omitted: readonly OmittedMemory[];
+}
 
-export function createRecall({ isEnabled, embedFor, findMemories, deadlineMs, logger }: RecallDeps): Recall {
-  return async ({ callId, caller, projectSlug, subject, text, mayEmbed }) => {
-    const { projectId } = caller;
-    const timeoutMs = deadlineMs();
-    const query = text.slice(-maxQueryLength).toWellFormed();
-    let textMatches: readonly RecalledMemory[] = [];
+/** `rated_wrong`: its ratings exclude it from recall. */
+export type OmittedMemory = FoundMemory & { readonly reason: OmissionReason | 'rated_wrong' };
 
-    const find = (vector: TextVector | null): Promise<readonly RecalledMemory[]> =>
-      findMemories({ projectId, subject, text: query, vector, limit: 2 * maxMemories, timeoutMs });
-    const search = async (): Promise<readonly RecalledMemory[]> => {
-      if (!(await isEnabled(projectId))) return [];
-      const textSearch = find(null).then((memories) => {
-        textMatches = memories;
-        return memories;
-      });
-      textSearch.catch(() => undefined); // Awaited below unless the vector search succeeds.
-      // The embedding call records its own error.
-      const vector = mayEmbed ? await embedFor(caller, timeoutMs)(query).catch(() => null) : null;
-      return vector ? find(vector).catch(() => textSearch) : textSearch;
+export function createRecall({ logger, ...deps }: RecallDeps) {
+  const findRatedWrong = async (request: FindRequest, { vector }: Found): Promise<OmittedMemory[]> => {
+    const query = {
+      ...toMemoryQuery(request),
+      vector,
+      limit: maxRerankedCandidates,
+      includesRatedWrong: true,
+      timeoutMs: deps.deadlineMs(),
     };
-    try {
-      return toRecalled(await withTimeout(search(), timeoutMs, () => textMatches));
-    } catch (err) {
-      logger.warn({ call: callId, project: projectSlug, err }, 'recall failed; continuing without memories');
-      return null;
-    }
+    const memories = await deps.findMemories(query);
+    return memories.filter(({ item }) => !item.inRecall).map((memory) => ({ ...memory, reason: 'rated_wrong' }));
+  };
+
+  return {
+    async recall({ callId, projectSlug, ...request }: RecallRequest): Promise<Recalled | null> {
+      try {
+        return toRecalled(toBlock(await findBeforeDeadline(deps, { ...request, isPartOfCall: true })));
+      } catch (err) {
+        logger.warn({ call: callId, project: projectSlug, err }, 'recall failed; continuing without memories');
+        return null;
+      }
+    },
+
+    /** Does what recall does for a call with this text, but inserts nothing. Rejects when the database fails. */
+    async explain(query: Pick<FindRequest, 'caller' | 'subject' | 'text'>): Promise<RecallExplanation> {
+      const request = { ...query, isPartOfCall: false, mayCallModels: true };
+      const startedAt = performance.now();
+      const { memories, ...found } = await findBeforeDeadline(deps, request);
+      const { block, used, omitted } = toBlock({ memories });
+      const durationMs = performance.now() - startedAt;
+      const usedIds = new Set(used.map(({ id }) => id));
+      const ratedWrong = found.isEnabled && !found.isLate ? await findRatedWrong(request, { memories, ...found }) : [];
+      return {
+        ...found,
+        durationMs,
+        block: used.length === 0 ? null : block,
+        used: memories.filter(({ item }) => usedIds.has(item.id)),
+        omitted: [
+          ...memories.flatMap((memory) => {
+            const reason = omitted.get(memory.item.id);
+            return reason === undefined ? [] : [{ ...memory, reason }];
+          }),
+          ...ratedWrong,
+        ],
+      };
+    },
   };
 }
 
-function toRecalled(memories: readonly RecalledMemory[]): Recalled | null {
-  const { block, used } = formatRecallBlock(memories, maxMemories);
+const maxMemories = 10;
+
+function toBlock({ memories }: Pick<Found, 'memories'>): RecallBlock {
+  return formatRecallBlock(
+    memories.map(({ item }) => item),
+    maxMemories,
+  );
+}
+
+function toRecalled({ block, used }: RecallBlock): Recalled | null {
   if (used.length === 0) return null;
   const subjects = used.flatMap(({ subject }) => (subject === null ? [] : [subject]));
   return { block, itemIds: used.map(({ id }) => id), subjects: [...new Set(subjects)] };

@@ -135,7 +135,7 @@ function fusedSql(dims: number | null): string {
 
 function memoriesSql(recalledOnly: boolean): string {
   return `
-  select ${itemColumns}, fused.score, fused.is_near as "isNear", fused.text_score > 0 as "hasTerms"
+  select ${itemColumns}, fused.score, fused.is_near as "isNear", fused.cosine as similarity, fused.text_score as terms
     from fused
     join memory_items item on item.id = fused.item_id and item.state = 'live'
    where fused.score > 0 and fused.score >= $5::float8 ${recalledOnly ? `and ${inRecallSql}` : ''}

@@ -3,6 +3,7 @@
  *
  * When `embed` fails or exceeds its timeout, the search continues by text only.
  */
+import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -50,6 +51,8 @@ export interface MemoryMatch {
   /** 0 to 1. */
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
+  /** What the score consists of: the cosine of the vectors, null without, and the share of the query's terms, weighted by rarity. */
+  readonly parts: { readonly similarity: number | null; readonly terms: number };
 }
 
 export interface EpisodeMatch {
@@ -70,6 +73,8 @@ export interface SearchResult {
 }
 
 export function createSearch({ database }: { readonly database: Database }) {
+  /** By project: the model of which a search has checked lately that the stored vectors are of it. */
+  const checkedModels = new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
   return async (request: SearchRequest, options: SearchOptions): Promise<SearchResult> => {
     const { query, subject, limit, kinds, include, min_score: minScore } = request;
     const isIncluded = (part: 'memories' | 'episodes'): boolean => include.length === 0 || include.includes(part);
@@ -88,16 +93,18 @@ export function createSearch({ database }: { readonly database: Database }) {
         ...(vector ? [toVectorParameter(vector.values), vector.model] : []),
       ]);
     return database.transaction(async (tx) => {
-      await tx.query(sessionSettings, [String(options.queryTimeoutMs)]);
       const memories = isIncluded('memories') ? await find<MemoryRow>(tx, 'memories') : [];
       const episodes = isIncluded('episodes') ? await find<EpisodeRow>(tx, 'episodes') : [];
-      if (vector) await reembedOnModelChange(tx, options.projectId, vector.model);
+      if (vector && checkedModels.get(options.projectId) !== vector.model) {
+        await reembedOnModelChange(tx, options.projectId, vector.model);
+        checkedModels.set(options.projectId, vector.model);
+      }
       return {
         vector: vector !== null,
         memories: memories.map(toMemory),
         episodes: episodes.map(({ text, ...row }) => ({ ...row, snippet: cutSnippet(text, query) })),
       };
-    });
+    }, sessionSettings(options.queryTimeoutMs));
   };
 }
 
@@ -105,19 +112,23 @@ export function createSearch({ database }: { readonly database: Database }) {
  * JIT compilation costs more than the query. The vector index is scanned on until enough rows match. With `ef_search` of 100 it found 87 % of the
  * nearest ten among a million vectors, with 400 94 % (docs/benchmarks-scale.md).
  */
-const sessionSettings = `select set_config('jit', 'off', true), set_config('statement_timeout', $1::text, true),
-  set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '400', true)`;
+function sessionSettings(timeoutMs: number): string {
+  return `set local jit = off; set local statement_timeout = ${Math.ceil(timeoutMs)};
+    set local hnsw.iterative_scan = relaxed_order; set local hnsw.ef_search = 400`;
+}
 
 interface MemoryRow extends Item {
   readonly score: number;
   readonly isNear: boolean;
-  readonly hasTerms: boolean;
+  readonly similarity: number | null;
+  readonly terms: number;
 }
 
 interface EpisodeRow extends Omit<EpisodeMatch, 'snippet'> {
   readonly text: string;
 }
 
-function toMemory({ score, isNear, hasTerms, ...item }: MemoryRow): MemoryMatch {
-  return { item, score, matchedBy: [...(isNear ? (['vector'] as const) : []), ...(hasTerms ? (['text'] as const) : [])] };
+function toMemory({ score, isNear, similarity, terms, ...item }: MemoryRow): MemoryMatch {
+  const matchedBy = [...(isNear ? (['vector'] as const) : []), ...(terms > 0 ? (['text'] as const) : [])];
+  return { item, score, matchedBy, parts: { similarity, terms } };
 }

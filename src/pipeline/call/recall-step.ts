@@ -33,9 +33,9 @@ export async function recallIntoCall({ call, recall, budget, candidates }: Recal
   if (!isDialect(route)) return null;
   const insertion = findRecallInsertion(route, body, spans);
   if (!insertion) return null;
-  const mayEmbed = await budget.reserveEarly(call, candidates);
+  const mayCallModels = await budget.reserveEarly(call, candidates);
   const subject = memory.isSubjectInvalid ? projectWideOnly : memory.subject;
-  const request = { callId, caller, projectSlug, subject, text: insertion.userText, mayEmbed };
+  const request = { callId, caller, projectSlug, subject, text: insertion.userText, mayCallModels };
   const recalled = await inSpan(spanNames.recall, { attributes: { [attributes.operation]: spanNames.recall } }, () => recall(request));
   if (!recalled) return null;
   const changed = splice(body, insertion.insert(recalled.block));
