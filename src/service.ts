@@ -22,7 +22,13 @@ import { createLogger } from './observability/logger.ts';
 import { startTracing } from './observability/tracing-sdk.ts';
 import { runCluster } from './service/cluster.ts';
 import { createSharedDemoVendor, withDemoVendor } from './service/demo-vendor-config.ts';
-import { createSharedLocalEmbedder, type Endpoint } from './service/local-embedder-config.ts';
+import {
+  createSharedLocalEmbedder,
+  describeMemorySearch,
+  type Endpoint,
+  formatNews,
+  type SharedLocalEmbedder,
+} from './service/local-embedder-config.ts';
 import { startMetricsServer } from './service/metrics-server.ts';
 import { migrateSchema, openDatabase, startSchemaCheck, withoutConnectionErrors } from './service/open-database.ts';
 import type { ServiceHost } from './service/service-host.ts';
@@ -91,7 +97,10 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     isEmbedderReady = isReady;
     if (isReady) takeUpEmbeddings();
   };
-  const completeVendors = createConfigCompleter({ role, host, logger, started, onEmbedderChange });
+  // A cluster's parent has the embedder and its news.
+  const embedder = clusterWorker ? null : createSharedLocalEmbedder({ env: host.env, logger, onChange: onEmbedderChange });
+  clusterWorker?.onEmbedderChange(onEmbedderChange);
+  const completeVendors = createConfigCompleter({ role, host, started, embedder });
   const completeConfig = async (next: Config): Promise<Config> => {
     const reading = readOrCreateAdminTokens(next.adminTokens, dataDir);
     const adminTokens = await wrapStartError(`the admin token of ${dataDir} cannot be read`, reading);
@@ -127,7 +136,9 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     const firstKey = await app.issueFirstKey();
     const origin = loaded.publicUrl ?? url;
     const firstSignIn = await app.prepareFirstSignIn({ origin, mayShowLink: host.isTerminal });
-    host.write(formatBanner({ url, origin, firstKey, firstSignIn, dataDir: loaded.server.dataDir, demo: loaded.demo }));
+    const memorySearch = describeMemorySearch(config, embedder?.takeNews() ?? null);
+    host.write(formatBanner({ url, origin, firstKey, firstSignIn, memorySearch, dataDir: loaded.server.dataDir, demo: loaded.demo }));
+    embedder?.onNews((news) => host.write(formatNews(news)));
   }
   if (isFirstProcess) {
     app.startDurable((uiUrl) => {
@@ -188,26 +199,27 @@ function readSource(role: Role, { env, clusterWorker }: ServiceHost): ConfigSour
   return clusterWorker ? { ...clusterWorker.configFile(), env, command: role } : readConfigSource(env, role);
 }
 
-interface CompleterOptions extends Pick<ServiceStart, 'role' | 'host' | 'logger' | 'started'> {
-  readonly onEmbedderChange: (isReady: boolean) => void;
+interface CompleterOptions extends Pick<ServiceStart, 'role' | 'host' | 'started'> {
+  readonly embedder: SharedLocalEmbedder | null;
 }
 
 /** Returns a function that adds to configurations what the service itself runs: embedder and demo vendor, the cluster's or its own. */
-function createConfigCompleter({ role, host, logger, started, onEmbedderChange }: CompleterOptions): (config: Config) => Promise<Config> {
-  const { clusterWorker } = host;
+function createConfigCompleter({
+  role,
+  host: { clusterWorker },
+  started,
+  embedder,
+}: CompleterOptions): (config: Config) => Promise<Config> {
   const complete = (config: Config, endpoint: Endpoint | null, demoUrl: string | null): Config =>
     withDemoVendor(withLocalEmbedder(config, endpoint), demoUrl);
-  if (clusterWorker) {
-    clusterWorker.onEmbedderChange(onEmbedderChange);
+  if (clusterWorker)
     return async (config) => complete(config, clusterWorker.localEmbedder(), role === 'start' ? clusterWorker.demoUrl() : null);
-  }
   const vendor = createSharedDemoVendor();
-  const write = role === 'start' ? host.write : null;
-  const embedder = createSharedLocalEmbedder({ env: host.env, logger, onChange: onEmbedderChange, write });
   // First in the list, so that they stop last: running calls may use them.
   started.unshift({ name: 'demo vendor', timeoutMs: 2_000, stop: vendor.stop });
-  started.unshift({ name: 'local embedder', timeoutMs: 5_000, stop: embedder.stop });
-  return async (config) => complete(config, await embedder.endpointFor(config), role === 'start' ? await vendor.urlFor(config) : null);
+  if (embedder) started.unshift({ name: 'local embedder', timeoutMs: 5_000, stop: embedder.stop });
+  return async (config) =>
+    complete(config, (await embedder?.endpointFor(config)) ?? null, role === 'start' ? await vendor.urlFor(config) : null);
 }
 
 /** Publishes the address for the commands that call a running service. */

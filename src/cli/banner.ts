@@ -12,17 +12,19 @@ export interface BannerFacts {
   /** How the first person signs in. Null when a person exists. */
   readonly firstSignIn: FirstSignIn | null;
   readonly dataDir: string;
+  /** How memory is searched now. */
+  readonly memorySearch: string;
   readonly demo: boolean;
 }
 
-export function formatBanner({ url, origin, firstKey, firstSignIn, dataDir, demo }: BannerFacts): string {
+export function formatBanner({ url, origin, firstKey, firstSignIn, dataDir, memorySearch, demo }: BannerFacts): string {
   const lines = ['', 'The gateway is ready.', '', `  Address         ${url}`];
   lines.push(`  Console         ${origin}/console`);
   if (firstSignIn?.kind === 'link') {
     lines.push(`  First sign-in   ${firstSignIn.url}`, '                  (creates your admin account; works once, within 24 hours)');
   } else if (firstSignIn) lines.push('  First sign-in   npx gateway sign-in-link --admin');
   if (firstKey !== null) lines.push(`  Virtual key     ${firstKey}`, '                  (project "default"; shown this once)');
-  lines.push(`  Data directory  ${dataDir}`);
+  lines.push(`  Data directory  ${dataDir}`, `  Memory search   ${memorySearch}`);
   if (demo) {
     lines.push('', '  No vendor key is set, so the DEMO VENDOR responds: an echo on this machine, not a model.');
     lines.push('  Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or write gateway.yaml, and start again.');

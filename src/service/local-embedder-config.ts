@@ -10,8 +10,6 @@ interface SharedEmbedderOptions {
   readonly env: Environment;
   readonly logger: Logger;
   readonly onChange: (isReady: boolean) => void;
-  /** Tells the person who has started the service what memory is searched by; null where nobody reads it. */
-  readonly write: ((text: string) => void) | null;
 }
 
 export interface Endpoint {
@@ -19,20 +17,28 @@ export interface Endpoint {
   readonly token: string;
 }
 
-export function createSharedLocalEmbedder({ env, logger, onChange, write }: SharedEmbedderOptions) {
+export type SharedLocalEmbedder = ReturnType<typeof createSharedLocalEmbedder>;
+
+export function createSharedLocalEmbedder({ env, logger, onChange }: SharedEmbedderOptions) {
   let embedder: Promise<LocalEmbedder> | null = null;
-  let isAnnounced = false;
+  /** What has not been announced yet. */
+  let news: string | null = null;
+  let announce: ((news: string) => void) | null = null;
+  const tell = (text: string): void => {
+    if (announce) announce(text);
+    else news = text;
+  };
+  let isKnownReady = false;
   const start = async ({ localEmbedder: { folder } }: Config): Promise<LocalEmbedder> => {
     const { startLocalEmbedder } = await import('../embedder/supervisor.ts');
     return startLocalEmbedder({
       ...{ folder, cacheDir: cacheDirectory(env), variables: env, logger },
       onChange(isReady) {
         onChange(isReady);
-        if (!isReady || isAnnounced) return;
-        isAnnounced = true;
-        write?.(`\n  Memory search   by meaning, with ${localModelId}\n\n`);
+        if (isReady && !isKnownReady) tell(`by meaning, with ${localModelId}`);
+        isKnownReady ||= isReady;
       },
-      onUnavailable: (reason) => write?.(`\n  Memory search   by text only: ${localModelId} is not available (${reason})\n\n`),
+      onUnavailable: (reason) => tell(`by text only: ${localModelId} is not available (${reason})`),
     });
   };
   return {
@@ -43,8 +49,33 @@ export function createSharedLocalEmbedder({ env, logger, onChange, write }: Shar
       const { url, token } = await embedder;
       return { url, token };
     },
+    /** The state in one line, for a person who has started the service; null when it is not known yet. */
+    takeNews(): string | null {
+      const taken = news;
+      news = null;
+      return taken;
+    },
+    /** Calls `listener` with each state that `takeNews` has not returned. */
+    onNews(listener: (news: string) => void): void {
+      announce = listener;
+      if (news !== null) listener(news);
+      news = null;
+    },
     async stop(): Promise<void> {
       await (await embedder)?.stop();
     },
   };
+}
+
+/** For `onNews`, after the banner. */
+export function formatNews(news: string): string {
+  return `\n  Memory search   ${news}\n\n`;
+}
+
+/** How memory is searched with a configuration, for the banner. `news`: see `takeNews`. */
+export function describeMemorySearch({ localEmbedder, tiers }: Config, news: string | null): string {
+  const [model] = tiers['memory-embed'] ?? tiers.embed ?? [];
+  if (model === undefined) return 'by text only: no embeddings are configured';
+  if (model !== localModelId || !localEmbedder.isUsed) return `by meaning, with ${model}`;
+  return news ?? `by text until ${model} is loaded (the first time it is fetched, 150 MB)`;
 }
