@@ -50,7 +50,8 @@ export async function provideFiles({ folder, cacheDir, variables, logger, signal
   }
 }
 
-const temporaryPrefix = '.fetching-embedder-';
+/** Not `.fetching-`, whose folders the installer of Temporal deletes. */
+const temporaryPrefix = '.embedder-';
 
 async function waitForLock(file: string, logger: Logger, signal: AbortSignal): Promise<FileLock> {
   for (let waits = 0; ; waits += 1) {

@@ -1,7 +1,7 @@
 /** Runs a package manager, which may need minutes and must not get the gateway's secrets. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { errorCode } from '../core/error-messages.ts';
+import { errorCode, errorSummary } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
 
 const run = promisify(execFile);
@@ -35,11 +35,11 @@ export async function runProgram(
   }
 }
 
-/** The most telling line of its output: the first that names an error. */
+/** The most telling lines of its output: the first that name an error. */
 function describe(error: unknown): string {
   const output = isObject(error) ? `${String(error['stderr'] ?? '')}\n${String(error['stdout'] ?? '')}` : '';
   const lines = output.split('\n').map((line) => line.trim());
-  const telling = lines.find((line) => /\berror\b/i.test(line)) ?? lines.find((line) => line !== '');
+  const telling = lines.filter((line) => /\berror\b/i.test(line)).slice(0, 3);
   if (isObject(error) && error['killed'] === true) return 'it took too long';
-  return (telling ?? (error instanceof Error ? error.message : '')).slice(0, 300);
+  return (telling.join(', ') || errorSummary(error)).slice(0, 300);
 }
