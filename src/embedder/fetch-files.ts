@@ -131,7 +131,9 @@ async function unpackPackage(
   const unpacked = join(folder, 'node_modules', name);
   await mkdir(unpacked, { recursive: true });
   const timeoutMs = downloadTimeoutMs;
-  await runProgram('npm', { arguments: ['pack', `${name}@${version}`, '--ignore-scripts'], folder, variables, timeoutMs, signal });
+  // Without its own retries, which delay the report of a missing network by a minute: the service tries again.
+  const pack = ['pack', `${name}@${version}`, '--ignore-scripts', '--prefer-offline', '--fetch-retries=0'];
+  await runProgram('npm', { arguments: pack, folder, variables, timeoutMs, signal });
   const archive = join(folder, `${name}-${version}.tgz`);
   if (`sha512-${await hashFile(archive, 'sha512', 'base64')}` !== integrity)
     throw new Error(`npm: ${name} has another hash than the pinned one`);
