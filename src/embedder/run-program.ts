@@ -38,8 +38,8 @@ export async function runProgram(
 /** The most telling lines of its output: the first that name an error. */
 function describe(error: unknown): string {
   const output = isObject(error) ? `${String(error['stderr'] ?? '')}\n${String(error['stdout'] ?? '')}` : '';
-  const lines = output.split('\n').map((line) => line.trim());
-  const telling = lines.filter((line) => /\berror\b/i.test(line)).slice(0, 3);
+  const lines = output.split('\n').map((line) => line.replace('npm error', '').trim());
+  const telling = lines.filter((line) => /\berror\b|^code\b|^syscall\b/i.test(line)).slice(0, 3);
   if (isObject(error) && error['killed'] === true) return 'it took too long';
   return (telling.join(', ') || errorSummary(error)).slice(0, 300);
 }
