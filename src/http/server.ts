@@ -83,6 +83,7 @@ export function createHttpServer(deps: ServerDeps): Server {
   app.delete('/v1/memory/items/:id', memory.removeItem);
   app.post('/v1/memory/items/:id/rating', memory.rateItem);
   app.post('/v1/memory/search', memory.search);
+  app.post('/v1/memory/recall', memory.explainRecall);
   app.post('/v1/memory/wake-up', memory.wakeUp);
   app.post('/v1/memory/graph', memory.findFacts);
   app.get('/v1/memory/episodes/:id', memory.getEpisode);

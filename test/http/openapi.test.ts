@@ -15,6 +15,7 @@ import { memoryRequests } from '../../src/http/routes/memory/request-schemas.ts'
 import { provisionRequests } from '../../src/http/routes/provision/request-schemas.ts';
 import { parseGraceSeconds, parseKeyInput } from '../../src/keys/key-input.ts';
 import { correctionBody, itemBody, ratingBody, rememberBody, wakeUpBody } from '../../src/memory/items/item-schemas.ts';
+import { dryRunRequestSchema } from '../../src/memory/recall/dry-run.ts';
 import { defaultMemorySettings, parseMemorySettingsChange } from '../../src/memory/records/settings.ts';
 import { graphQuerySchema } from '../../src/memory/search/graph.ts';
 import { searchRequestSchema } from '../../src/memory/search/search.ts';
@@ -142,6 +143,7 @@ describe('the schema of a body accepts what its module accepts', () => {
     ['MemoryRememberBody', memoryRequests.MemoryRememberBody, (body) => rememberBody.parse(body)],
     ['MemoryWakeUpBody', memoryRequests.MemoryWakeUpBody, (body) => wakeUpBody.parse(body)],
     ['MemorySearchBody', memoryRequests.MemorySearchBody, (body) => searchRequestSchema.parse(body)],
+    ['MemoryRecallBody', memoryRequests.MemoryRecallBody, (body) => dryRunRequestSchema.parse(body)],
     ['MemoryGraphBody', memoryRequests.MemoryGraphBody, (body) => graphQuerySchema.parse(body)],
   ])('%s', (name, schema, read) => {
     const refusal = (body: unknown): string | null => {

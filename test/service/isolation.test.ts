@@ -241,6 +241,7 @@ describe('the API', () => {
       const { url, key } = lent();
       const bodies: Record<string, object> = {
         'POST /v1/memory/search': { query: `${planted} tea` },
+        'POST /v1/memory/recall': { text: 'Which tea?', dry_run: true },
         'POST /v1/memory/items': { text: 'Likes coffee' },
         'PATCH /v1/memory/items/{id}': { text: 'Likes coffee' },
         'POST /v1/memory/items/{id}/rating': { rating: 'wrong' },

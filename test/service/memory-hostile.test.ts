@@ -61,7 +61,7 @@ const attacks: readonly Attack[] = [
     echoes: true, // The subject, which is the caller's.
     send: (g, text) => send(g, 'POST', '/items', { text: 'x', kind: text.length % 3 === 0 ? text : 'fact', subject: text, [text]: text }),
   },
-  { title: 'searching', runs: 300, statuses: [200, 422], send: (g, text) => send(g, 'POST', '/search', { query: text, subject: 'ann' }) },
+  { title: 'searching', runs: 200, statuses: [200, 422], send: (g, text) => send(g, 'POST', '/search', { query: text, subject: 'ann' }) },
   {
     title: 'the subject of a search, a graph query and a wake-up',
     runs: 200,
@@ -99,6 +99,13 @@ const attacks: readonly Attack[] = [
     runs: 100,
     statuses: [200, 400, 404],
     send: (g, text) => send(g, 'DELETE', `/subjects/${encodeURIComponent(text.toWellFormed()).slice(0, 4_000) || '%00'}`),
+  },
+  {
+    title: 'a dry run of recall',
+    runs: 100,
+    statuses: [200],
+    send: (g, text) => send(g, 'POST', '/recall', { messages: [{ role: 'user', content: text }], dry_run: true }),
+    echoes: true,
   },
   { title: 'bodies that are no JSON', runs: 100, statuses: [400, 422], send: (g, text) => send(g, 'POST', '/search', `{"query": ${text}`) },
   {

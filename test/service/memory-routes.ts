@@ -48,6 +48,7 @@ export const memoryRoutes: readonly {
 }[] = [
   { method: 'POST', path: '/wake-up', good: {}, needsBody: false, mismatch: 'bad_request' },
   { method: 'POST', path: '/search', good: { query: 'x' }, needsBody: true, mismatch: 'plain' },
+  { method: 'POST', path: '/recall', good: { text: 'x', dry_run: true }, needsBody: true, mismatch: 'plain' },
   { method: 'GET', path: `/episodes/${unknownId}`, needsBody: false },
   { method: 'POST', path: `/episodes/${unknownId}/remember`, good: { focus: 'names' }, needsBody: false, mismatch: 'bad_request' },
   { method: 'POST', path: '/items', good: { text: 'x' }, needsBody: true, mismatch: 'bad_request' },

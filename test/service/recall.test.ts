@@ -6,7 +6,7 @@ import { callsOf, eventually, jsonOf, shareGateway, withGateway } from '../suppo
 import { createSlowClock } from '../support/slow-clock.ts';
 import { type Dialect, lastRequest, paths, providersYaml, vendors, ways } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
-import { send } from './memory-routes.ts';
+import { expectJson, expectPlain, send } from './memory-routes.ts';
 
 /** Long, so that a slow machine does not exceed it in cases where nothing hangs. */
 const yaml =
@@ -265,6 +265,66 @@ test('200: the embedding of the query is a separate call, charged to gateway-mem
       ['gateway-memory', 'embeddings', 'ok', true],
       ['shop', 'chat', 'ok', true],
     ]),
+  );
+});
+
+interface DryRun {
+  readonly enabled: boolean;
+  readonly query: string | null;
+  readonly block: string | null;
+  readonly memories: { item: { id: string }; score: number; matched_by: string[]; why: object }[];
+  readonly left_out: { item: { id: string }; reason: string }[];
+  readonly vector: boolean;
+  readonly late: boolean;
+}
+
+test('200: a dry run shows what a call with the same messages gets, and why; it makes no call', async () => {
+  const gateway = await lend();
+  const dryRun = (body: object): Promise<DryRun> =>
+    expectJson(send(gateway, 'POST', '/recall', { dry_run: true, subject: 'ada', ...body }), 200);
+  const sencha = await remember(gateway, 'Ada drinks sencha tea', { subject: 'ada' });
+  const same = [await remember(gateway), await remember(gateway, 'Drinks Oolong tea in the morning!')];
+  const wrong = await remember(gateway, 'Drinks coffee in the morning');
+  for (let count = 0; count < 2; count += 1) await send(gateway, 'POST', `/items/${wrong}/rating`, { rating: 'wrong' });
+  await remember(gateway, 'Bob drinks tea in the morning', { subject: 'bob' });
+
+  const messages = [
+    { role: 'assistant', content: 'Good morning!' },
+    { role: 'user', content: [{ type: 'text', text: userMessage }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'x', content: 'no text' }] },
+  ];
+  const shown = await dryRun({ messages });
+  expect(shown).toMatchObject({ dry_run: true, enabled: true, query: userMessage, vector: true, reranked: false, late: false });
+  expect(shown.memories[0]).toMatchObject({ matched_by: ['text'], why: { similarity: null, terms: expect.any(Number) } });
+  const shownIds = shown.memories.map(({ item }) => item.id);
+  const [repeated] = same.filter((id) => !shownIds.includes(id));
+  expect(shownIds.toSorted()).toEqual([sencha, ...same.filter((id) => id !== repeated)].toSorted());
+  expect(shown.left_out.map(({ item, reason }) => [item.id, reason])).toEqual([
+    [repeated, 'near_duplicate'],
+    [wrong, 'rated_wrong'],
+  ]);
+  expect((await callsOf(gateway)).map((call) => (call as { route?: string }).route)).toEqual(['embeddings']);
+  expect({ ...(await dryRun({ text: userMessage })), duration_ms: 0 }).toEqual({ ...shown, duration_ms: 0 });
+
+  const response = await gateway.call(paths.chat, bodyOf('chat', 'chat', { user: 'ada' }), recall);
+  await response.text();
+  expect(response.headers.get(recalledHeader)).toBe(shownIds.join());
+  expect(JSON.parse(systemOf(gateway))[1]).toEqual([{ role: 'system', content: shown.block }]);
+});
+
+test('200 for a dry run without anything to recall; 422 without dry_run, or without one text', async () => {
+  const gateway = await lend();
+  const nothing = { block: null, memories: [], left_out: [] };
+  const body = { text: userMessage, dry_run: true };
+  expect(await expectJson(send(gateway, 'POST', '/recall', body), 200)).toMatchObject({ enabled: true, ...nothing });
+  await remember(gateway);
+  const silent = { messages: [{ role: 'system', content: userMessage }], dry_run: true };
+  expect(await expectJson(send(gateway, 'POST', '/recall', silent), 200)).toMatchObject({ query: null, ...nothing });
+  for (const wrong of [{ text: 'x' }, { text: 'x', dry_run: false }, { dry_run: true }, { ...body, messages: [] }])
+    await expectPlain(send(gateway, 'POST', '/recall', wrong), 422);
+  expect((await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { enabled: false })).status).toBe(200);
+  await eventually(async () =>
+    expect(await expectJson(send(gateway, 'POST', '/recall', body), 200)).toMatchObject({ enabled: false, ...nothing }),
   );
 });
 

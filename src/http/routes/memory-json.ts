@@ -5,6 +5,8 @@ import type { Episode } from '../../memory/conversations/episodes.ts';
 import type { ErasureReport, ErasureSummary } from '../../memory/erasure/erasure-report.ts';
 import type { Batch, BatchGroup, BatchProgress, BatchWithGroups } from '../../memory/learning/batches.ts';
 import type { RememberReceipt } from '../../memory/learning/begin-batch.ts';
+import type { FoundMemory } from '../../memory/recall/find-memories.ts';
+import type { RecallExplanation } from '../../memory/recall/recall.ts';
 import type { Page, WakeUp } from '../../memory/recall/wake-up.ts';
 import type { StoredMessage } from '../../memory/records/conversation-messages.ts';
 import type { Item } from '../../memory/records/item-record.ts';
@@ -54,6 +56,27 @@ export function toSearchJson({ vector, memories, episodes }: SearchResult): Json
       last_turn_at: formatTime(lastTurnAt),
     })),
   };
+}
+
+export function toRecallJson({ query, block, used, omitted, ...found }: RecallExplanation): Json {
+  return {
+    object: 'memory.recall',
+    dry_run: true,
+    enabled: found.isEnabled,
+    query,
+    block,
+    memories: used.map(toFoundJson),
+    left_out: omitted.map((memory) => ({ ...toFoundJson(memory), reason: memory.reason })),
+    vector: found.vector !== null,
+    reranked: found.isReranked,
+    late: found.isLate,
+    duration_ms: Math.round(found.durationMs * 10) / 10,
+  };
+}
+
+function toFoundJson({ item, score, matchedBy, parts }: FoundMemory): Json {
+  const why = Object.entries(parts).map(([name, value]) => [name, value === null ? null : roundScore(value)]);
+  return { item: toItemJson(item), score: roundScore(score), matched_by: matchedBy, why: Object.fromEntries(why) };
 }
 
 export function toFactsJson(facts: readonly Fact[]): Json {

@@ -1,7 +1,7 @@
 /**
  * The memory routes (docs/api/reference.md#memory); the key determines the project.
  *
- * Content type, size and syntax errors are plain text. A body that does not match the schema is a plain-text 422 on search and graph,
+ * Content type, size and syntax errors are plain text. A body that does not match the schema is a plain-text 422 on search, recall and graph,
  * `bad_request` on the others.
  */
 import type { NextFunction, Request, Response } from 'express';
@@ -24,6 +24,8 @@ import {
   wakeUpBody,
 } from '../../memory/items/item-schemas.ts';
 import type { RememberReceipt } from '../../memory/learning/begin-batch.ts';
+import { type DryRunRequest, dryRunRequestSchema } from '../../memory/recall/dry-run.ts';
+import type { RecallExplanation } from '../../memory/recall/recall.ts';
 import type { WakeUp } from '../../memory/recall/wake-up.ts';
 import type { Item } from '../../memory/records/item-record.ts';
 import { type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
@@ -37,6 +39,7 @@ import {
   toErasureJson,
   toFactsJson,
   toItemJson,
+  toRecallJson,
   toRememberJson,
   toRemovalJson,
   toSearchJson,
@@ -56,6 +59,7 @@ export interface MemoryRouteDeps {
   readonly removeItem: (caller: Caller, id: string) => Promise<Item>;
   readonly rateItem: (caller: Caller, id: string, rating: Rating) => Promise<Item>;
   readonly search: (caller: Caller, request: SearchRequest) => Promise<SearchResult>;
+  readonly explainRecall: (caller: Caller, request: DryRunRequest) => Promise<RecallExplanation>;
   readonly wakeUp: (caller: Caller, subject: string | null) => Promise<WakeUp>;
   readonly findFacts: (caller: Caller, query: GraphQuery) => Promise<readonly Fact[]>;
   readonly eraseSubject: (caller: Caller, subject: string) => Promise<ErasureSummary>;
@@ -105,6 +109,10 @@ export function createMemoryRoutes(deps: MemoryRouteDeps) {
     search: createCallerRoute(findCaller, async (caller, request) => {
       const body = parseOrMismatch(searchRequestSchema, await readRequired(request, caller));
       return toSearchJson(await deps.search(caller, body));
+    }),
+    explainRecall: createCallerRoute(findCaller, async (caller, request) => {
+      const body = parseOrMismatch(dryRunRequestSchema, await readRequired(request, caller));
+      return toRecallJson(await deps.explainRecall(caller, body));
     }),
     wakeUp: createCallerRoute(findCaller, async (caller, request) => {
       const { subject } = parseOrBadRequest(wakeUpBody, await readOptional(request, caller));

@@ -88,7 +88,8 @@ export const maxRerankedCandidates = 30;
 /** Part of the deadline. A local model embeds a query in a tenth of this. */
 const textSearchDelay = 0.25;
 
-const nothing: Found = { memories: [], vector: null, isReranked: false, isEnabled: true, isLate: false };
+/** The result when nothing is found. */
+export const nothing: Found = { memories: [], vector: null, isReranked: false, isEnabled: true, isLate: false };
 
 /** The part of a query that `request` decides. */
 export function toMemoryQuery({ caller, subject, text }: FindRequest): Pick<MemoryQuery, 'projectId' | 'subject' | 'text'> {

@@ -7,6 +7,7 @@ import {
   type FoundMemory,
   findBeforeDeadline,
   maxRerankedCandidates,
+  nothing,
   toMemoryQuery,
 } from './find-memories.ts';
 import { formatRecallBlock, type OmissionReason, type RecallBlock } from './recall-block.ts';
@@ -32,6 +33,8 @@ export type Recall = (request: RecallRequest) => Promise<Recalled | null>;
 
 /** What recall would insert, and why. */
 export interface RecallExplanation extends Omit<Found, 'memories'> {
+  /** What was searched for; null: the user said nothing. */
+  readonly query: string | null;
   readonly durationMs: number;
   /** Null when nothing would be inserted. */
   readonly block: string | null;
@@ -42,6 +45,11 @@ export interface RecallExplanation extends Omit<Found, 'memories'> {
 
 /** `rated_wrong`: its ratings exclude it from recall. */
 export type OmittedMemory = FoundMemory & { readonly reason: OmissionReason | 'rated_wrong' };
+
+interface ExplainRequest extends Pick<FindRequest, 'caller' | 'subject'> {
+  /** The last user message; null: there is none. */
+  readonly text: string | null;
+}
 
 export function createRecall({ logger, ...deps }: RecallDeps) {
   const findRatedWrong = async (request: FindRequest, { vector }: Found): Promise<OmittedMemory[]> => {
@@ -67,8 +75,9 @@ export function createRecall({ logger, ...deps }: RecallDeps) {
     },
 
     /** Does what recall does for a call with this text, but inserts nothing. Rejects when the database fails. */
-    async explain(query: Pick<FindRequest, 'caller' | 'subject' | 'text'>): Promise<RecallExplanation> {
-      const request = { ...query, isPartOfCall: false, mayCallModels: true };
+    async explain({ text, ...scope }: ExplainRequest): Promise<RecallExplanation> {
+      if (text === null) return { ...nothing, query: null, durationMs: 0, block: null, used: [], omitted: [] };
+      const request = { ...scope, text, isPartOfCall: false, mayCallModels: true };
       const startedAt = performance.now();
       const { memories, ...found } = await findBeforeDeadline(deps, request);
       const { block, used, omitted } = toBlock({ memories });
@@ -77,6 +86,7 @@ export function createRecall({ logger, ...deps }: RecallDeps) {
       const ratedWrong = found.isEnabled && !found.isLate ? await findRatedWrong(request, { memories, ...found }) : [];
       return {
         ...found,
+        query: toMemoryQuery(request).text,
         durationMs,
         block: used.length === 0 ? null : block,
         used: memories.filter(({ item }) => usedIds.has(item.id)),

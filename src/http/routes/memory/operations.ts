@@ -56,6 +56,16 @@ export const memoryOperations: OperationSpecs = {
     codes: [...bodyCodes, 'bad_request'],
     plain: withSchema,
   },
+  'post /v1/memory/recall': {
+    ...base,
+    summary: 'Shows what recall would insert into a call',
+    details:
+      'Does what recall does for a call with this text or these messages, within the same deadline, but makes no call. The embedding is charged as that of a search.',
+    body: { name: 'MemoryRecallBody', example: { text: 'Which units do I use?', subject: 'user-42', dry_run: true } },
+    responses: { 200: 'MemoryRecall' },
+    codes: [...bodyCodes, 'bad_request'],
+    plain: withSchema,
+  },
   'post /v1/memory/wake-up': {
     ...base,
     summary: 'Gets the context for the start of an agent',

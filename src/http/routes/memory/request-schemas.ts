@@ -19,6 +19,7 @@ const text = nonBlankText.max(4_000).describe('1 to 4,000 characters after trimm
 const kind = z.enum(['fact', 'preference', 'decision', 'event', 'procedure']);
 
 const name = z.string().max(2_000).nullish();
+const dryRun = { subject, dry_run: z.literal(true) };
 
 export const memoryRequests = {
   MemoryItemBody: z
@@ -55,6 +56,12 @@ export const memoryRequests = {
       .describe('default: both'),
     min_score: z.number().min(0).max(1).optional(),
   }),
+  MemoryRecallBody: z
+    .union([
+      z.looseObject({ text: z.string().describe('the last message of the user'), messages: z.never().optional(), ...dryRun }),
+      z.looseObject({ messages: z.array(z.unknown()).describe('as in a call of chat or messages'), text: z.never().optional(), ...dryRun }),
+    ])
+    .describe('Either `text` or `messages`.'),
   MemoryGraphBody: z
     .looseObject({
       query: name.describe('text of the fact'),

@@ -25,6 +25,19 @@ const item = z.looseObject({
   closed_at: time.nullable(),
 });
 
+const found = z.looseObject({
+  item,
+  score,
+  matched_by: z.array(z.enum(['vector', 'text'])),
+  why: z
+    .looseObject({
+      similarity: z.number().nullable().describe('cosine of the vectors; null: not compared'),
+      terms: z.number().describe('share of the terms of the query, weighted by their rarity'),
+      relevance: z.number().nullable().optional().describe('by the model of `memory-rerank`, which then decides the order'),
+    })
+    .describe('what decided its place'),
+});
+
 const page = z.looseObject({ text: z.string(), updated_at: time }).nullable();
 
 const entity = z.looseObject({ id, name: z.string() });
@@ -125,6 +138,25 @@ export const memoryResponses = {
     vector: z.boolean().describe('vectors were used: the project has an embeddings route, which responded in time'),
     memories: z.array(z.looseObject({ item, score, matched_by: z.array(z.enum(['vector', 'text'])) })),
     episodes: z.array(z.looseObject({ id, title: text, subject: text, snippet: z.string(), score, started_at: time, last_turn_at: time })),
+  }),
+  MemoryRecall: z.looseObject({
+    object: z.literal('memory.recall'),
+    dry_run: z.literal(true),
+    enabled: z.boolean().describe('false: memory is off and nothing is recalled'),
+    query: text.describe('what was searched for: the end of the last user message; null: there is none'),
+    block: text.describe('the message that recall would insert; null: none'),
+    memories: z.array(found).describe('in the order of the block'),
+    left_out: z.array(
+      found.extend({
+        reason: z
+          .enum(['near_duplicate', 'unsafe', 'limit', 'rated_wrong'])
+          .describe('`unsafe`: reads like an instruction, or has no text but markup; `limit`: the block is full'),
+      }),
+    ),
+    vector: z.boolean().describe('a vector was used'),
+    reranked: z.boolean(),
+    late: z.boolean().describe('the deadline ended the search; what had been found by then is used'),
+    duration_ms: z.number().min(0),
   }),
   MemoryWakeUp: z.looseObject({
     pinned: z.array(item),
