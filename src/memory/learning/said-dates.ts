@@ -4,8 +4,13 @@
  */
 import { findTerms, type TimeTerms } from './time-terms.ts';
 
-/** What a statement says about a date, as far as its message does not say it in the same terms. */
+const isoDate = /\b\d{4}-\d{2}-\d{2}\b/g;
+
+/** What a statement says about a date. */
 export interface DateParts {
+  /** Those in the form `2026-11-27`. */
+  readonly dates: readonly string[];
+  /** Numbers next to them that the text does not contain. */
   readonly numbers: readonly number[];
   /** 1 to 12. */
   readonly months: readonly number[];
@@ -17,22 +22,36 @@ const dayMs = 86_400_000;
 /** A named weekday is at most so many days away. */
 const weekdayReachDays = 14;
 
+/** The dates of a statement in the form `2026-11-27`, and the statement without them. */
+export function takeDates(text: string): { readonly dates: readonly string[]; readonly rest: string } {
+  return { dates: text.match(isoDate) ?? [], rest: text.replace(isoDate, ' ') };
+}
+
 /**
- * Returns a predicate: whether the parts belong to one date that follows from the text. A text refers to the date of its message and to the
- * dates that stand in it as `2026-11-20`. `counts` are the numbers of the text: `3` of `in three weeks`.
+ * Returns a predicate: whether the parts belong to dates that follow from the text. A text refers to the date of its message and to the dates
+ * that stand in it as `2026-11-20`. `numbers` are those of the text: `3` of `in three weeks`.
  */
-export function createDateCheck(text: string, saidAt: Date, counts: readonly number[]): (parts: DateParts) => boolean {
+export function createDateCheck(text: string, saidAt: Date, numbers: ReadonlySet<string>): (parts: DateParts) => boolean {
   const terms = findTerms(text);
-  const origins = [saidAt, ...Array.from(text.matchAll(/\b\d{4}-\d{2}-\d{2}\b/g), ([date]) => new Date(date))];
-  const days = origins
-    .filter((date) => !Number.isNaN(date.getTime()))
-    .flatMap((date) => findDays(Math.floor(date.getTime() / dayMs), terms, counts));
-  return ({ numbers, months, weekdays }) =>
+  const counts = Array.from(numbers, Number);
+  const origins = [saidAt, ...Array.from(text.matchAll(isoDate), ([date]) => new Date(date))].filter(
+    (date) => !Number.isNaN(date.getTime()),
+  );
+  const days = origins.flatMap((date) => findDays(Math.floor(date.getTime() / dayMs), terms, counts));
+  const isSaidMonth = (month: number): boolean => terms.months.has(month) || numbers.has(String(month));
+  const isSaidDate = (date: string): boolean => {
+    const [year = 0, month = 0, day = 0] = date.split('-').map(Number);
+    if (days.some((each) => each.year === year && each.month === month && each.day === day)) return true;
+    const isSaidYear = numbers.has(String(year)) || days.some((each) => each.year === year);
+    return isSaidYear && isSaidMonth(month) && numbers.has(String(day));
+  };
+  return ({ dates, numbers: others, months, weekdays }) =>
+    dates.every(isSaidDate) &&
     days.some(({ year, month, day, weekday }) => {
       const possible = [year, month, day, year === null ? null : year % 100];
       return (
-        numbers.every((number) => possible.includes(number)) &&
-        months.every((named) => named === month || terms.months.has(named)) &&
+        others.every((number) => possible.includes(number)) &&
+        months.every((named) => named === month || isSaidMonth(named)) &&
         weekdays.every((named) => named === weekday || terms.weekdays.has(named))
       );
     });

@@ -6,7 +6,7 @@ import { tokenizeForIndex, tokenizeForQuery } from '../text/lexemes.ts';
 import { normalizeWords } from '../text/normalized-text.ts';
 import { functionTerms, userTerms } from './common-terms.ts';
 import type { GroupMessage } from './group-messages.ts';
-import { createDateCheck } from './said-dates.ts';
+import { createDateCheck, takeDates } from './said-dates.ts';
 import { findNumbers, findUnsaid, toNumberSet } from './said-numbers.ts';
 import { findTerms } from './time-terms.ts';
 
@@ -64,7 +64,7 @@ export function createNameCheck(texts: readonly string[]): (said: string, form: 
     text: normalizeWords(text),
     tokens: toTokens(text),
     numbers: toNumberSet(findNumbers(text, { strict: false })),
-    isSaidDate: ({ numbers }) => numbers.length === 0,
+    isSaidDate: ({ dates, numbers }) => numbers.length === 0 && dates.every((date) => text.includes(date)),
   };
   return (said, form) => {
     const statement = said.replace(userTerms, ' ').trim();
@@ -120,22 +120,21 @@ function readContext(messages: readonly GroupMessage[], index: number): Context 
     );
   const text = nearby.map((other) => other.text).join('\n');
   const near = `${before?.text ?? ''}\n${message?.text ?? ''}`;
-  const counts = findNumbers(near, { strict: false }).map(({ digits }) => Number(digits));
   return {
     text: normalizeWords(text),
     tokens: toTokens(text),
     numbers: toNumberSet(findNumbers(text, { strict: false })),
-    isSaidDate: createDateCheck(near, message?.createdAt ?? new Date(0), counts),
+    isSaidDate: createDateCheck(near, message?.createdAt ?? new Date(0), toNumberSet(findNumbers(near, { strict: false }))),
   };
 }
 
 /** Every number and date is said, or follows from the date of the message. */
 function hasSaidNumbers(text: string, { numbers, isSaidDate }: Context): boolean {
-  const unsaid = findUnsaid(findNumbers(text, { strict: true }), numbers).map(Number);
+  const { dates, rest } = takeDates(text);
+  const unsaid = findUnsaid(findNumbers(rest, { strict: true }), numbers).map(Number);
   // In lower case these are rather verbs, planets and sauces.
-  const { months, weekdays } = findTerms(text.replace(/\b(?:may|march|mars|mai|mayo)\b/g, ' '));
-  const unsaidMonths = [...months].filter((month) => !numbers.has(String(month)));
-  return isSaidDate({ numbers: unsaid, months: unsaidMonths, weekdays: [...weekdays] });
+  const { months, weekdays } = findTerms(rest.replace(/\b(?:may|march|mars|mai|mayo)\b/g, ' '));
+  return isSaidDate({ dates, numbers: unsaid, months: [...months], weekdays: [...weekdays] });
 }
 
 /** Every proper name is said, perhaps in another inflection. */

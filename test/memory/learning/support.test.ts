@@ -115,6 +115,7 @@ describe('numbers and dates', () => {
     ['User flew on 2026-11-19.', [], 'I flew yesterday.', null],
     ['User flies on 2026-12-11.', [], 'I fly in three weeks.', null],
     ['User flies on 2027-01-20.', [], 'I fly in three weeks.', 'numbers'],
+    ['User marries on 2027-02-01.', [], 'We marry tomorrow.', 'numbers'],
     ['User flies in December 2026.', [], 'I fly next month.', null],
     ['User moved to Oslo in 2023.', ['Oslo'], 'I moved to Oslo three years ago.', null],
     ['User moved to Oslo in 2019.', ['Oslo'], 'I moved to Oslo three years ago.', 'numbers'],

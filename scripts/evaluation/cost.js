@@ -1,0 +1,71 @@
+/** What an evaluation is going to cost, estimated before the first call, and the question whether to go on. */
+import { createInterface } from 'node:readline/promises';
+import { parseArgs } from 'node:util';
+
+/** Of English text; other languages have up to four times as many tokens. */
+const charactersPerToken = 4;
+
+/** @typedef {{ model: string, calls: number, inputCharacters: number, outputTokens: number }} PlannedCalls of one model */
+/** @typedef {{ calls: number, inputTokens: number, outputTokens: number, cost: number | null }} Estimate cost in dollars; null when a price is unknown */
+
+/**
+ * @param {readonly PlannedCalls[]} planned
+ * @param {(model: string) => import('../../src/core/pricing.ts').TokenPrice | null} priceOf
+ * @returns {Estimate}
+ */
+export function estimateCost(planned, priceOf) {
+  /** @type {Estimate} */
+  const sum = { calls: 0, inputTokens: 0, outputTokens: 0, cost: 0 };
+  for (const { model, calls, inputCharacters, outputTokens } of planned) {
+    const inputTokens = Math.ceil(inputCharacters / charactersPerToken);
+    const price = calls === 0 ? { inputNanos: 0n, outputNanos: 0n } : priceOf(model);
+    // Nano-dollars per million tokens.
+    const nanos = price && (inputTokens * Number(price.inputNanos) + outputTokens * Number(price.outputNanos)) / 1e6;
+    sum.calls += calls;
+    sum.inputTokens += inputTokens;
+    sum.outputTokens += outputTokens;
+    sum.cost = nanos === null || sum.cost === null ? null : sum.cost + nanos / 1e9;
+  }
+  return sum;
+}
+
+/** @param {number | null} dollars */
+export function formatCost(dollars) {
+  return dollars === null ? 'unknown: a model has no price' : `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`;
+}
+
+/**
+ * Prints the estimate and asks whether to go on. Without a terminal only `--yes` does.
+ * @param {Estimate} estimate
+ * @param {boolean} isAgreed
+ */
+export async function confirmCost({ calls, inputTokens, outputTokens, cost }, isAgreed) {
+  if (calls === 0) return true;
+  console.log(`${calls} calls, about ${inputTokens} input and ${outputTokens} output tokens; estimated cost: ${formatCost(cost)}`);
+  if (isAgreed) return true;
+  if (!process.stdin.isTTY) {
+    console.error('nothing was called; agree with --yes');
+    return false;
+  }
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    return /^y(es)?$/i.test((await terminal.question('Go on? [y/N] ')).trim());
+  } finally {
+    terminal.close();
+  }
+}
+
+/**
+ * The options of the command line; a wrong one prints the usage and ends the process with status 2.
+ * @template {import('node:util').ParseArgsConfig['options'] & {}} Options
+ * @param {Options} options
+ * @param {string} usage
+ */
+export function readOptions(options, usage) {
+  try {
+    return parseArgs({ options, allowPositionals: false }).values;
+  } catch (error) {
+    console.error(`${/** @type {Error} */ (error).message}\n\n${usage}`);
+    return process.exit(2);
+  }
+}

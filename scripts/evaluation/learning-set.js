@@ -1,0 +1,121 @@
+/**
+ * The set of `npm run evaluate-learning`: small conversations with what must and must not be learned from them. A file of
+ * `scripts/learning-set` is a category.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { findNumbers, toNumberSet } from '../../src/memory/learning/said-numbers.ts';
+import { findTerms } from '../../src/memory/learning/time-terms.ts';
+import { itemKinds } from '../../src/memory/records/item-record.ts';
+import { root } from '../launch.js';
+
+const pattern = z.string().refine(isPattern, 'not a regular expression').transform(toPattern);
+const day = z.iso.date();
+const defaultSubject = 'account-1';
+
+/** `date`: the day of this message and of those that follow it. A tool's result belongs to the assistant's message before it. */
+const message = z
+  .strictObject({ user: z.string(), date: day.optional() })
+  .or(z.strictObject({ assistant: z.string() }))
+  .or(z.strictObject({ tool: z.string() }));
+
+/** A statement of the scripted model; `refused`: the reason why learning must drop it. */
+const scripted = z.strictObject({
+  text: z.string(),
+  evidence: z.string(),
+  names: z.array(z.string()),
+  kind: z.enum(itemKinds).default('fact'),
+  refused: z.enum(['evidence', 'quotation', 'content', 'names', 'numbers', 'injection']).optional(),
+});
+
+/** Conversations are learned one after the other, each in its own batch. 2026-11-20 is a Friday. */
+const conversation = z.strictObject({
+  subject: z.string().default(defaultSubject),
+  date: day.default('2026-11-20'),
+  messages: z.array(message).min(2),
+  scripted: z.array(scripted),
+});
+
+/** One memory must match all patterns, be of the kind and the subject, and name the date. Patterns ignore case. */
+const expectation = z.strictObject({
+  all: z.array(pattern).min(1),
+  kind: z.enum(itemKinds).optional(),
+  subject: z.string().optional(),
+  date: day.optional(),
+});
+
+/** No memory may match; with a subject, none of this subject. */
+const exclusion = pattern.transform((text) => ({ pattern: text, subject: null })).or(z.strictObject({ pattern, subject: z.string() }));
+
+const learningCase = z.strictObject({
+  id: z.string().regex(/^[a-z0-9-]+$/),
+  conversations: z.array(conversation).min(1),
+  must: z.array(expectation).default([]),
+  must_not: z.array(exclusion).default([]),
+});
+
+/** @typedef {z.infer<typeof learningCase> & { category: string }} LearningCase */
+/** @typedef {z.infer<typeof conversation>} LearningConversation */
+/** @typedef {z.infer<typeof scripted>} ScriptedStatement */
+/** @typedef {{ text: string, kind: string, subject: string | null }} LearnedItem */
+/** @typedef {{ missed: string[], forbidden: string[] }} Judgement */
+
+/** Throws on a file that does not have the format, or an id that is used twice. @returns {Promise<LearningCase[]>} */
+export async function loadLearningSet(folder = join(root, 'scripts', 'learning-set')) {
+  /** @type {LearningCase[]} */
+  const cases = [];
+  for (const name of (await readdir(folder)).sort()) {
+    const parsed = z.array(learningCase).safeParse(parse(await readFile(join(folder, name), 'utf8')));
+    if (!parsed.success) throw new Error(`${name}: ${z.prettifyError(parsed.error)}`);
+    cases.push(...parsed.data.map((each) => ({ ...each, category: basename(name, '.yaml') })));
+  }
+  const twice = cases.find(({ id }, index) => cases.findIndex((other) => other.id === id) !== index);
+  if (twice) throw new Error(`${twice.category}: the id ${twice.id} is used twice`);
+  return cases;
+}
+
+/** @param {LearningCase} learned @param {readonly LearnedItem[]} items @returns {Judgement} what was missed and what was learned though it must not be */
+export function judge({ must, must_not }, items) {
+  const missed = must.filter(
+    ({ all, kind, subject, date }) =>
+      !items.some(
+        (item) =>
+          all.every((each) => each.test(item.text)) &&
+          (kind === undefined || item.kind === kind) &&
+          (subject === undefined || item.subject === subject) &&
+          (date === undefined || namesDay(item.text, date)),
+      ),
+  );
+  const forbidden = items.filter((item) =>
+    must_not.some((excluded) => excluded.pattern.test(item.text) && (excluded.subject === null || excluded.subject === item.subject)),
+  );
+  return {
+    missed: missed.map(({ all, kind, subject, date }) =>
+      [all.map((each) => each.source).join(' & '), kind, subject, date].filter(Boolean).join(', '),
+    ),
+    forbidden: forbidden.map(({ text }) => text),
+  };
+}
+
+/** Whether a text names the day in one of the common forms. @param {string} text @param {string} date */
+function namesDay(text, date) {
+  const [, month = 0, ofMonth = 0] = date.split('-').map(Number);
+  const numbers = toNumberSet(findNumbers(text.replaceAll('-', ' '), { strict: false }));
+  return numbers.has(String(ofMonth)) && (numbers.has(String(month)) || findTerms(text).months.has(month));
+}
+
+/** @param {string} text */
+function isPattern(text) {
+  try {
+    return Boolean(toPattern(text));
+  } catch {
+    return false;
+  }
+}
+
+/** @param {string} text */
+function toPattern(text) {
+  return new RegExp(text, 'isu');
+}

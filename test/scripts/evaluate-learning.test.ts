@@ -1,0 +1,110 @@
+/** The set of `npm run evaluate-learning`, learned from the scripted model; and how its results are judged and kept. */
+import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { confirmCost, estimateCost } from '../../scripts/evaluation/cost.js';
+import { learnCase } from '../../scripts/evaluation/learn.js';
+import { judge, loadLearningSet } from '../../scripts/evaluation/learning-set.js';
+import { openResults } from '../../scripts/evaluation/results.js';
+import { askScripted, checkScripted } from '../../scripts/evaluation/scripted-model.js';
+import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
+
+const set = await loadLearningSet();
+let folder = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'evaluate-learning-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+describe('the learning set', () => {
+  test('covers what learning is judged by', () => {
+    expect(set.length).toBeGreaterThanOrEqual(60);
+    expect(new Set(set.map(({ category }) => category)).size).toBeGreaterThanOrEqual(15);
+    // Each says what must be learned or what must not.
+    expect(set.filter(({ must, must_not }) => must.length + must_not.length === 0)).toEqual([]);
+  });
+
+  test.each([
+    [
+      'a pattern that is none',
+      '- { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }], must: [{ all: ["("] }] }',
+    ],
+    ['an unknown member', '- { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }], mus: [] }'],
+    ['an id that is used twice', '- &a { id: a, conversations: [{ messages: [{ user: a }, { assistant: b }], scripted: [] }] }\n- *a'],
+  ])('rejects %s', async (_, text) => {
+    const broken = await mkdtemp(join(folder, 'set-'));
+    await writeFile(join(broken, 'broken.yaml'), text);
+    await expect(loadLearningSet(broken)).rejects.toThrow(/^broken/);
+  });
+
+  test('learned from a model that also invents: masked secrets, refused injections, names and numbers, dates and subjects as said', async () => {
+    copyEmbeddedTemplate(folder);
+    const database = await openEmbeddedDatabase({ dataDir: folder });
+    try {
+      await migrate(database);
+      const results: Record<string, unknown> = {};
+      for (const each of set.filter(({ category }) => ['dates', 'injections', 'languages', 'other-people', 'secrets'].includes(category))) {
+        const learned = await learnCase(database, each, askScripted);
+        results[each.id] = { ...judge(each, learned.items), mistakes: checkScripted(each, learned) };
+      }
+      expect(Object.keys(results).length).toBeGreaterThan(20);
+      for (const result of Object.values(results)) expect(result).toEqual({ missed: [], forbidden: [], mistakes: [] });
+    } finally {
+      await database.close();
+    }
+  });
+
+  test('is failed by a model that learns nothing, and by one that learns what it must not', () => {
+    const failed = (id: string, text: string | null, subject = 'account-1') => {
+      const each = set.find((other) => other.id === id);
+      const judged = each && judge(each, text === null ? [] : [{ text, kind: 'event', subject }]);
+      return [judged?.missed.length, judged?.forbidden.length];
+    };
+    expect(failed('next-friday', null)).toEqual([1, 0]);
+    expect(failed('next-friday', 'The launch is on Friday, 27 November 2026.')).toEqual([0, 0]);
+    expect(failed('next-friday', 'The launch is on 28 November 2026.')).toEqual([1, 0]);
+    expect(failed('drink', 'User drinks tea, never coffee')).toEqual([1, 0]);
+    expect(failed('two-anns', 'Ann keeps bees')).toEqual([1, 0]);
+    expect(failed('two-anns', 'Ann keeps bees', 'account-2')).toEqual([2, 1]);
+    expect(failed('if-rome', 'User plans to move to Rome')).toEqual([0, 1]);
+  });
+});
+
+describe('an evaluation', () => {
+  test('continues with the results of a run that was killed while it wrote one', async () => {
+    const path = join(folder, 'kept', 'results.jsonl');
+    const first = await openResults<number>(path);
+    expect(await first.getOrRun(['a', 1], async () => 7)).toBe(7);
+    await appendFile(path, '{"key":"half');
+    const second = await openResults<number>(path);
+    expect([second.has(['a', 1]), second.has(['a', 2])]).toEqual([true, false]);
+    await expect(second.getOrRun(['a', 2], () => Promise.reject(new Error('the vendor is down')))).rejects.toThrow('the vendor is down');
+    expect(await second.getOrRun(['a', 2], async () => 8)).toBe(8);
+    const third = await openResults<number>(path);
+    const unexpected = () => Promise.reject(new Error('asked again'));
+    expect([await third.getOrRun(['a', 1], unexpected), await third.getOrRun(['a', 2], unexpected)]).toEqual([7, 8]);
+    expect((await readFile(path, 'utf8')).split('\n').filter((line) => line.startsWith('{"key":'))).toHaveLength(3);
+  });
+
+  test('estimates its cost from lengths and prices, and calls nothing without consent', async () => {
+    const price = {
+      inputNanos: 2_000_000_000n,
+      outputNanos: 10_000_000_000n,
+      cachedInputNanos: 0n,
+      cacheWriteNanos: 0n,
+      cacheWrite1hNanos: 0n,
+    };
+    const planned = { model: 'a', calls: 3, inputCharacters: 4_000_000, outputTokens: 100_000 };
+    expect(estimateCost([planned], () => price)).toEqual({ calls: 3, inputTokens: 1_000_000, outputTokens: 100_000, cost: 3 });
+    expect(estimateCost([planned, { ...planned, model: 'b' }], (model) => (model === 'a' ? price : null)).cost).toBeNull();
+    expect(
+      await confirmCost(
+        estimateCost([{ ...planned, calls: 0 }], () => null),
+        false,
+      ),
+    ).toBe(true);
+  });
+});
