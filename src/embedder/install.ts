@@ -18,15 +18,18 @@ export interface InstallOptions {
   /** Where files are fetched to. */
   readonly cacheDir: string;
   readonly variables: Variables;
+  readonly hubAddress?: string;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 
 /** Throws one sentence when a file is in no folder and cannot be fetched, and the signal's reason. */
-export async function provideFiles({ folder, cacheDir, variables, logger, signal }: InstallOptions): Promise<EmbedderFiles> {
+export async function provideFiles({ folder, cacheDir, variables, hubAddress, logger, signal }: InstallOptions): Promise<EmbedderFiles> {
   const folders = folder === null ? [cacheDir] : [folder, cacheDir];
   const found = toComplete(await findFiles(folders));
   if (found) return found;
+  if (folder !== null)
+    logger.warn({ settings: ['GATEWAY_LOCAL_EMBEDDER_DIR'] }, 'the folder of the local embedder lacks files, or has others');
   const lock = await waitForLock(join(cacheDir, 'embedder.lock'), logger, signal);
   const temporary = join(cacheDir, `${temporaryPrefix}${process.pid}`);
   try {
@@ -34,7 +37,7 @@ export async function provideFiles({ folder, cacheDir, variables, logger, signal
     const missing = await findFiles(folders);
     const files = [weights, tokenizer].filter((_, index) => [missing.weights, missing.tokenizer][index] === null);
     await mkdir(temporary, { recursive: true });
-    const options = { target: cacheDir, temporary, variables, logger, signal };
+    const options = { target: cacheDir, temporary, variables, ...(hubAddress !== undefined && { hubAddress }), logger, signal };
     // Both, so that what one can fetch is there at the next try.
     const results = await Promise.allSettled([
       ...(files.length > 0 ? [fetchModel(files, options)] : []),

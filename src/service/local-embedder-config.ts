@@ -42,11 +42,12 @@ export function createSharedLocalEmbedder({ env, logger, onChange }: SharedEmbed
     });
   };
   return {
-    /** Where the embedder responds; it starts at the first call. Null for a configuration that does not use it. */
+    /** Where the embedder responds; it starts at the first call, and each further one retries a failed start. Null where it is not used. */
     async endpointFor(config: Config): Promise<Endpoint | null> {
       if (!config.localEmbedder.isUsed) return null;
       embedder ??= start(config);
-      const { url, token } = await embedder;
+      const { url, token, retry } = await embedder;
+      retry();
       return { url, token };
     },
     /** The state in one line, for a person who has started the service; null when it is not known yet. */

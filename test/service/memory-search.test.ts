@@ -25,7 +25,8 @@ async function untilEmbedded({ database, project }: TestGateway, model: string):
 }
 
 onBothDatabases('with Temporal, stored text', (database) => {
-  const lent = shareGateway({ database, temporal: true, yaml });
+  let isLocalEmbedderReady = false;
+  const lent = shareGateway({ database, temporal: true, yaml, isLocalEmbedderReady: () => isLocalEmbedderReady });
   const lendProject = projectLender(lent, 'vectors');
 
   it('200: embeds in the background, charged to gateway-memory, again after a change of the model; search uses the vectors', async () => {
@@ -55,6 +56,26 @@ onBothDatabases('with Temporal, stored text', (database) => {
     expect((await search(gateway, { query: 'Thursday' })).memories[0]).toMatchObject({ matched_by: ['text'] });
     await untilEmbedded(gateway, 'other');
     expect((await search(gateway, { query: 'Thursday' })).memories[0]).toMatchObject({ matched_by: ['vector', 'text'] });
+  });
+
+  it('200: text only and no call while the local embedder is not ready; then stored text gets vectors, and queries a prefix', async () => {
+    const gateway = await lendProject();
+    gateway.app.startDurable();
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers: { embed: ['local/bge-small-en-v1.5'] } });
+    await saveItem(gateway, { text: 'The ferry leaves at noon' });
+    expect(await search(gateway, { query: 'ferry' })).toMatchObject({ vector: false, memories: [{ matched_by: ['text'] }] });
+    expect(await callsOf(gateway)).toEqual([]);
+
+    isLocalEmbedderReady = true;
+    gateway.app.takeUpEmbeddings();
+    await untilEmbedded(gateway, 'bge-small-en-v1.5');
+    const found = await search(gateway, { query: 'ferry' });
+    expect(found).toMatchObject({ vector: true, memories: [{ matched_by: ['vector', 'text'] }] });
+    const requests = gateway.vendor.requests().filter(({ headers }) => headers.authorization === 'Bearer key-local');
+    expect(requests.flatMap(({ body }) => JSON.parse(body.toString()).input)).toEqual([
+      'The ferry leaves at noon',
+      'Represent this sentence for searching relevant passages: ferry',
+    ]);
   });
 });
 

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll } from '@jest/globals';
 import type { App } from '../../src/app.ts';
 import { createApp } from '../../src/app.ts';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig, withLocalEmbedder } from '../../src/config/load.ts';
 import type { Clock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
@@ -70,6 +70,8 @@ export interface GatewayOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Replaces the file system of the journal. */
   readonly journalFiles?: JournalFileSystem;
+  /** The scripted vendor responds in place of the local embedder, whose readiness this is. */
+  readonly isLocalEmbedderReady?: () => boolean;
 }
 
 /** Providers `one` and `two` (chat), `three` and `four` (messages), `dead` (refuses connections); tier `standard` over both dialects. */
@@ -122,7 +124,7 @@ export function shareGateway(options: GatewayOptions): () => TestGateway {
 }
 
 export async function withGateway<Result>(options: GatewayOptions, work: (gateway: TestGateway) => Promise<Result>): Promise<Result> {
-  const { temporal = false, wrapDatabase = (given) => given, clock, graceMs, cache = false, journalFiles } = options;
+  const { temporal = false, wrapDatabase = (given) => given, clock, graceMs, cache = false, journalFiles, isLocalEmbedderReady } = options;
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gateway-test-')));
   const cleanups: (() => Promise<unknown>)[] = options.dataDir ? [] : [() => rm(dataDir, { recursive: true, force: true })];
   try {
@@ -133,8 +135,15 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
     const logs: string[] = [];
     const logger = createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } });
     const yaml = (options.yaml ?? defaultYaml)(vendor.url, await unusedUrl());
-    const env = { GATEWAY_TEMPORAL: temporal ? 'on' : 'off', GATEWAY_DATA_DIR: dataDir, GATEWAY_ADMIN_TOKEN: adminToken, ...options.env };
-    const config = loadConfig({ env, fileText: yaml, fileName: 'gateway.yaml' });
+    const env = {
+      GATEWAY_TEMPORAL: temporal ? 'on' : 'off',
+      GATEWAY_LOCAL_EMBEDDER: isLocalEmbedderReady ? 'on' : 'off',
+      GATEWAY_DATA_DIR: dataDir,
+      GATEWAY_ADMIN_TOKEN: adminToken,
+      ...options.env,
+    };
+    const embedder = isLocalEmbedderReady ? { url: `${vendor.url}/v1`, token: 'key-local' } : null;
+    const config = withLocalEmbedder(loadConfig({ env, fileText: yaml, fileName: 'gateway.yaml' }), embedder);
     if (temporal) await copyTestBundle(dataDir);
     const app = await createApp({
       role: 'start',
@@ -147,6 +156,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
       ...(clock && { clock }),
       ...(graceMs !== undefined && { graceMs }),
       ...(journalFiles && { journalFiles }),
+      ...(isLocalEmbedderReady && { isLocalEmbedderReady }),
     });
     cleanups.push(() => app.close());
     const url = await app.listen('127.0.0.1', 0);

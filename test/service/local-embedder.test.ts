@@ -1,0 +1,110 @@
+/** The local embedder of a service: the real model in its process, from its absence to its death. */
+import { mkdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import type { EmbedderFiles } from '../../src/embedder/find-files.ts';
+import { identifyProcess } from '../../src/jobs/dev-server/processes.ts';
+import { embedderFiles } from '../support/embedder-files.ts';
+import { eventually } from '../support/gateway.ts';
+import { createProcesses, firstKeyOf, type GatewayProcess } from '../support/gateway-process.ts';
+import { run } from '../support/run.ts';
+
+const processes = createProcesses();
+const model = 'local/bge-small-en-v1.5';
+let files: EmbedderFiles;
+let home = '';
+let folder = '';
+let gateway: GatewayProcess;
+let key = '';
+
+beforeAll(async () => {
+  files = await embedderFiles();
+  home = await processes.home('migrated');
+  folder = join(home, 'embedder');
+  await mkdir(folder);
+  await symlink(files.weights, join(folder, 'model.onnx'));
+  await symlink(files.tokenizer, join(folder, 'tokenizer.json'));
+  // Neither the cache nor npm has the runtime; the home in the environment identifies the processes of this test.
+  const env = { GATEWAY_LOCAL_EMBEDDER: '', GATEWAY_LOCAL_EMBEDDER_DIR: folder, XDG_CACHE_HOME: join(home, 'cache'), PATH: '/nowhere' };
+  gateway = await processes.start('start', { home, env });
+  key = firstKeyOf(gateway) ?? '';
+}, 660_000);
+afterAll(processes.stopAll);
+
+it('502 until its files are there, and the start says so; a reload of the configuration tries again', async () => {
+  expect(gateway.stdout()).toMatch(/Memory search {3}by text until local\/bge-small-en-v1\.5 is loaded/);
+  await eventually(async () => expect(gateway.stdout()).toMatch(/by text only: \S+ is not available \(npm is not on the PATH\)/));
+  expect((await embed('tea')).status).toBe(502);
+  const found = await gateway.call(key, '/v1/memory/search', { query: 'tea' });
+  expect(await found.json()).toMatchObject({ vector: false });
+
+  await symlink(files.runtime, join(folder, files.runtime.split('/').at(-1) ?? ''));
+  gateway.child.kill('SIGHUP');
+  await untilReady();
+  await eventually(async () => expect(gateway.stdout()).toContain(`Memory search   by meaning, with ${model}`));
+  const searched = await gateway.call(key, '/v1/memory/search', { query: 'tea' });
+  expect(await searched.json()).toMatchObject({ vector: true });
+});
+
+it('200: unit vectors by meaning, which do not depend on the other texts of a request; long texts are cut', async () => {
+  const texts = ['She enjoys a cup of green tea', 'The quarterly report is due on Friday', 'the end of a long text '.repeat(200)];
+  const { vectors, tokens } = await embed(texts);
+  expect(vectors.map((vector) => vector.length)).toEqual([384, 384, 384]);
+  for (const vector of vectors) expect(similarity(vector, vector)).toBeCloseTo(1, 5);
+  expect(tokens).toBe(9 + 9 + 512);
+  for (const [index, text] of texts.entries()) expect((await embed(text)).vectors).toEqual([vectors[index]]);
+  const [question] = (await embed('What beverage does she like?')).vectors;
+  expect(similarity(question, vectors[0])).toBeGreaterThan(similarity(question, vectors[1]) + 0.1);
+});
+
+it('200: floats in base64; 400: tokens, other dimensions and an empty list', async () => {
+  const response = await gateway.call(key, '/v1/embeddings', { model, input: 'tea', encoding_format: 'base64' });
+  const { data } = (await response.json()) as { data: { embedding: string }[] };
+  const bytes = Buffer.from(data[0]?.embedding ?? '', 'base64');
+  const [vector = []] = (await embed('tea')).vectors;
+  expect(bytes.readFloatLE(0)).toBeCloseTo(vector[0] ?? 0, 6);
+  expect(bytes).toHaveLength(384 * 4);
+  for (const [input, members] of [[[1, 2]], ['tea', { dimensions: 256 }], [[]]] as const)
+    expect((await embed(input, members)).status).toBe(400);
+});
+
+it('a short text does not wait for the rest of a long request', async () => {
+  const order: string[] = [];
+  const long = embed(Array.from({ length: 6 }, (_, index) => `${index} and the rest of a passage `.repeat(20))).then(() =>
+    order.push('long'),
+  );
+  // Begun before the short one: its first text has been taken up.
+  await embed('first');
+  await embed('second').then(() => order.push('short'));
+  await long;
+  expect(order).toEqual(['short', 'long']);
+});
+
+it('kill -9 of it: it is started again; kill -9 of the service ends it', async () => {
+  const first = await findEmbedder();
+  process.kill(first, 'SIGKILL');
+  await eventually(async () => expect(gateway.logs().some(({ msg }) => msg === 'local embedder died; restarting it')).toBe(true));
+  await untilReady();
+  const second = await findEmbedder();
+  expect(second).not.toBe(first);
+  await gateway.end('SIGKILL');
+  await eventually(async () => expect(await identifyProcess(second)).toBe(null));
+});
+
+async function findEmbedder(): Promise<number> {
+  const children = await run('ps', ['-A', '-o', 'ppid=,pid=,args=']);
+  const [, pid] = new RegExp(`^ *${gateway.child.pid} +(\\d+) .*main\\.ts embedder$`, 'm').exec(children) ?? [];
+  return Number(pid);
+}
+
+async function embed(input: unknown, members: object = {}): Promise<{ status: number; vectors: number[][]; tokens: number }> {
+  const response = await gateway.call(key, '/v1/embeddings', { model, input, ...members });
+  const { data = [], usage } = (await response.json()) as { data?: { embedding: number[] }[]; usage?: { prompt_tokens: number } };
+  return { status: response.status, vectors: data.map(({ embedding }) => embedding), tokens: usage?.prompt_tokens ?? 0 };
+}
+
+const untilReady = () => eventually(async () => expect((await embed('ready')).status).toBe(200), 60_000);
+
+function similarity(left: readonly number[] = [], right: readonly number[] = []): number {
+  return left.reduce((sum, value, index) => sum + value * (right[index] ?? 0), 0);
+}
