@@ -1,8 +1,9 @@
-/** Term statistics of a project: collected for many passages, and never from data that a concurrent erasure deletes. */
+/** Term statistics of a project: collected for many passages, and never from data that a concurrent erasure deletes. Vectors of passages. */
 import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';
 import { createErase } from '../../../src/memory/erasure/erase.ts';
+import { createPassageEmbedder } from '../../../src/memory/indexing/embed-passages.ts';
 import { refreshWordStatistics } from '../../../src/memory/indexing/word-statistics.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { eventually } from '../../support/gateway.ts';
@@ -67,3 +68,38 @@ async function waiting(database: Database, count: number): Promise<void> {
     expect(sessions.length).toBeGreaterThanOrEqual(count);
   });
 }
+
+describeDatabases('vectors of passages', (database) => {
+  test('are requested for a bounded number of characters', async () => {
+    const projectId = await createProject(database());
+    await database().query(
+      `with items as (
+         insert into memory_items (id, project_id, text, kind, importance, origin, author, words_sha256)
+         select gen_random_uuid(), $1::uuid, repeat('x', n * 100), 'fact', 3, 'agent', 'key:x', '' from generate_series(31, 40) n
+         returning id, text)
+       insert into memory_passages (project_id, item_id, kind, text, lexemes)
+       select $1::uuid, id, 'fact', text, to_tsvector('simple', text) from items order by length(text)`,
+      [projectId],
+    );
+    await database().query('insert into memory_embeddings (project_id, run, active) values ($1::uuid, 1, true)', [projectId]);
+    const requests: number[][] = [];
+    const embedPassages = createPassageEmbedder({
+      database: database(),
+      clock: systemClock,
+      getModel: async () => 'model',
+      embed: async (_project, texts) => {
+        requests.push(texts.map(({ length }) => length));
+        return { model: 'model', vectors: texts.map(() => [1, 0]) };
+      },
+      isTextRejected: () => false,
+    });
+    expect(await embedPassages(projectId, 1, new AbortController().signal)).toEqual({ kind: 'done', passages: 10 });
+    expect(requests).toEqual([
+      [3_100, 3_200],
+      [3_300, 3_400],
+      [3_500, 3_600],
+      [3_700, 3_800],
+      [3_900, 4_000],
+    ]);
+  });
+});
