@@ -141,6 +141,7 @@ export function createApi(deps: ApiDeps): Api {
       projects,
       keyring,
       memorySettings: memory.settings,
+      exportMemory: memory.exportMemory,
       importMemory: memory.importMemory,
       batches: learning.batches,
       leases: callRecording.leases,

@@ -11,6 +11,7 @@ import { createErase, type EraseRequest, type Erasure } from '../memory/erasure/
 import { createReceipt, type ErasureSummary, type LocalPurge } from '../memory/erasure/erasure-report.ts';
 import { createPassageEmbedder } from '../memory/indexing/embed-passages.ts';
 import { createItems, type Writer } from '../memory/items/items.ts';
+import { createExportMemory } from '../memory/portability/export-memory.ts';
 import { createImportMemory } from '../memory/portability/import-memory.ts';
 import { readUserText } from '../memory/recall/dry-run.ts';
 import { createRecall } from '../memory/recall/recall.ts';
@@ -96,6 +97,7 @@ export function createMemory({ database, clock, logger, embedder, reranker, find
       isTextRejected,
     }),
     episodes: createEpisodes({ database }),
+    exportMemory: createExportMemory({ database }),
     importMemory: createImportMemory({ database, clock }),
     items: createItems({ database, clock }),
     searchAs,

@@ -16,7 +16,7 @@ import {
   formatQuarantine,
   formatRules,
 } from './format-reports.ts';
-import { formatMemoryImport, importMemory } from './memory-commands.ts';
+import { exportMemory, formatMemoryExport, formatMemoryImport, importMemory } from './memory-commands.ts';
 import { createKey, createPerson, createProject, replayBatches, setProject } from './special-commands.ts';
 import { formatRecord } from './table.ts';
 import { formatReprice, formatUsage, repriceUsage } from './usage-commands.ts';
@@ -146,6 +146,13 @@ export const commands: Readonly<Record<string, Command>> = {
     format: record,
   },
 
+  'memory export': {
+    summary: 'write memories, conversations and pages to a file',
+    options: ['project', 'subject', 'output'],
+    operations: [`get ${team}/memory/export`],
+    run: exportMemory,
+    format: formatMemoryExport,
+  },
   'memory import': {
     summary: 'import memories, conversations and pages from a file; what exists stays as it is',
     options: ['project', 'input', 'format', 'restore-erased', 'dry-run'],

@@ -17,7 +17,7 @@ const summaries = {
   keys: 'create, list, revoke and rotate virtual keys',
   applications: 'list, show, change and reset settings of applications',
   rules: 'show and replace content rules',
-  memory: 'show and change memory settings, import memory',
+  memory: 'show and change memory settings, export and import memory',
   calls: 'list the latest calls of a project',
   batches: 'list, show and replay learning batches',
   erasures: 'list and show erasures of end users',

@@ -1,5 +1,7 @@
-/** `gateway memory import`: sends a file of any length to the service while it is read. */
-import { open } from 'node:fs/promises';
+/** `gateway memory export` and `import`: files of any length, which are never held as a whole. */
+import { open, rename, rm } from 'node:fs/promises';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { errorMessage } from '../core/error-messages.ts';
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
 import type { Invocation } from './command.ts';
@@ -8,6 +10,49 @@ import { CommandError } from './service-client.ts';
 import { formatTable } from './table.ts';
 
 const team = '/provision/teams/{project}';
+
+/**
+ * Writes the file under another name until it is complete: what was cut off never has the name that was asked for. Only its owner may read it.
+ */
+export async function exportMemory({ download, values, members, output, warn }: Invocation): Promise<JsonObject> {
+  const { project: _, ...query } = members;
+  const file = textOf(values, 'output') ?? null;
+  if (file === null && values.json === true) throw new CommandError('--json needs --output: the export is on standard output');
+  const counter = createCounter(download(`get ${team}/memory/export${toQuery(query)}`));
+  if (file === null) {
+    if (output.stream) await pipeline(Readable.from(counter.chunks), output.stream, { end: false });
+    else for await (const chunk of counter.chunks) output.write(Buffer.from(chunk).toString());
+    warn(`Exported ${counter.records()} records.`);
+    return {};
+  }
+  const partial = `${file}.partial`;
+  try {
+    const opened = await open(partial, 'w', 0o600);
+    await pipeline(Readable.from(counter.chunks), opened.createWriteStream({ flush: true }));
+    await rename(partial, file);
+  } catch (cause) {
+    await rm(partial, { force: true });
+    if (cause instanceof CommandError) throw cause;
+    throw new CommandError(`${file} cannot be written: ${errorMessage(cause)}`, null, cause);
+  }
+  return { object: 'memory.export', file, records: counter.records() };
+}
+
+export function formatMemoryExport({ file, records }: JsonObject): string {
+  return file === undefined ? '' : `Exported ${String(records)} records to ${String(file)}.\n`;
+}
+
+/** Passes chunks on and counts their lines, without the first and the last one. */
+function createCounter(chunks: AsyncIterable<Uint8Array>) {
+  let lines = 0;
+  async function* counted(): AsyncGenerator<Uint8Array, void> {
+    for await (const chunk of chunks) {
+      for (let at = chunk.indexOf(0x0a); at >= 0; at = chunk.indexOf(0x0a, at + 1)) lines += 1;
+      yield chunk;
+    }
+  }
+  return { chunks: counted(), records: (): number => Math.max(0, lines - 2) };
+}
 
 export async function importMemory({ upload, values, members }: Invocation): Promise<JsonObject> {
   const { project: _, ...query } = members;

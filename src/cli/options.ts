@@ -80,6 +80,8 @@ const table = {
     ...{ value: '<minutes>', help: 'longest wait of a message for its batch', member: 'at_least_every_minutes' },
     parse: (text) => parseNumber(text, 'at-least-every'),
   },
+  subject: { value: '<subject>', help: 'only of this end user', member: 'subject' },
+  output: { value: '<file>', help: 'the file to write; default: standard output' },
   input: { value: '<file>', help: 'the file to import; default: standard input' },
   format: { value: 'gateway|mem0|list', help: 'default: gateway, the format of memory export', member: 'format' },
   'restore-erased': { help: 'import also what was erased after the export', member: 'restore_erased' },

@@ -7,6 +7,7 @@ import type { CallsFilter } from '../../src/http/routes/provision/report-routes.
 import { createProvisionRoutes } from '../../src/http/routes/provision.ts';
 import { createKeyring } from '../../src/keys/keyring.ts';
 import { createBatches } from '../../src/memory/learning/batches.ts';
+import { createExportMemory } from '../../src/memory/portability/export-memory.ts';
 import { createImportMemory } from '../../src/memory/portability/import-memory.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
 import { createAudit } from '../../src/people/audit.ts';
@@ -46,6 +47,7 @@ describeDatabases('/provision', (database) => {
       projects,
       keyring,
       memorySettings,
+      exportMemory: createExportMemory({ database: database() }),
       importMemory: createImportMemory({ database: database(), clock }),
       batches,
       listCalls,

@@ -20,10 +20,10 @@ export interface ChainPart {
   readonly parentHash: Sha256 | null;
 }
 
-/** Builds the chain that starts with `messages`. */
-export function chainMessages(messages: readonly NormalMessage[]): ChainPart[] {
+/** Links `messages` to each other, and the first of them to the part with the hash `after`; null when it starts a chain. */
+export function chainMessages(messages: readonly NormalMessage[], after: Sha256 | null = null): ChainPart[] {
   const parts: ChainPart[] = [];
-  let parentHash: Sha256 | null = null;
+  let parentHash = after;
   for (const message of messages) {
     const messageHash = hashMessage(message);
     const hash: Sha256 = hashBytes((parentHash ?? '') + messageHash);

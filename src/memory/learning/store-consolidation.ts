@@ -106,10 +106,11 @@ async function storeFact(tx: Queries, group: Group, fact: NewFact, clock: Clock)
   const now = new Date(clock.now());
   if (!existing) {
     await tx.query(
+      // The time of the database after the lock of the project was acquired, as of memories: an export has all that is older than its lock.
       `insert into memory_facts (id, project_id, subject, source_id, relation, target_id, fact, lexemes, words_version, evidence, batch_id,
-                                 valid_from)
+                                 valid_from, created_at)
        values ($1::uuid, $2::uuid, $3::text, $4::uuid, $5::text, $6::uuid, $7::text, ${lexemesSql('$8::text')}, ${tokenizerVersion}, $9::text,
-               $10::uuid, $11::timestamptz)`,
+               $10::uuid, $11::timestamptz, clock_timestamp())`,
       [id, projectId, subject, source, fact.relation, target, fact.fact, tokenizeForIndex(fact.fact), item.evidence, batchId, now],
     );
   }

@@ -14,6 +14,8 @@ export type ForeignFormat = 'mem0' | 'list';
 
 export interface ForeignItem {
   readonly line: number;
+  /** Characters in the file. */
+  readonly length: number;
   readonly text: string;
   readonly subject: string | null;
   readonly kind: ItemKind;
@@ -74,12 +76,12 @@ export function parseRecord<Schema extends z.ZodType>(schema: Schema, value: unk
 
 function readListItem(value: unknown, entry: Entry): ForeignItem {
   const { created_at: createdAt, ...item } = parseRecord(listEntry, typeof value === 'string' ? { text: value } : value, entry);
-  return { ...item, line: entry.line, createdAt, updatedAt: createdAt };
+  return { ...item, line: entry.line, length: entry.text.length, createdAt, updatedAt: createdAt };
 }
 
 function readMem0Item(value: unknown, entry: Entry): ForeignItem {
   if (isObject(value) && 'results' in value) throw lineError(entry.line, 'results: must be the first member of the object, with an array');
   const { memory: text, user_id, created_at: createdAt, updated_at } = parseRecord(mem0Entry, value, entry);
   const own = { kind: 'fact', importance: 3, pinned: false } as const;
-  return { ...own, line: entry.line, text, subject: user_id, createdAt, updatedAt: updated_at ?? createdAt };
+  return { ...own, line: entry.line, length: entry.text.length, text, subject: user_id, createdAt, updatedAt: updated_at ?? createdAt };
 }

@@ -82,7 +82,7 @@ export async function importForeignItems(batch: ImportBatch, format: ForeignForm
   );
   const present = new Set(known.map(({ position }) => position));
   const rows = new Map<string, NewRow>();
-  for (const [position, { line, createdAt, updatedAt, ...item }] of masked.entries()) {
+  for (const [position, { line, length: _, createdAt, updatedAt, ...item }] of masked.entries()) {
     const refusal = batch.refusalOf(item.subject, createdAt) ?? injectionIn(item.text);
     const key = JSON.stringify([hashNormalizedText(item.text).toString('hex'), item.subject, createdAt]);
     if (refusal !== null) tally.refuse('item', line, refusal);

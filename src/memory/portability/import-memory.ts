@@ -13,11 +13,15 @@ import { readForeignItems } from './foreign-formats.ts';
 import type { RecordType } from './format.ts';
 import { createTally, type ImportCount, type Refusal, runBatch } from './import-batch.ts';
 import { importForeignItems } from './import-items.ts';
+import { createRecordImport, subjectOf } from './import-records.ts';
+import { openExport } from './read-export.ts';
 
 export const importFormats = ['gateway', 'mem0', 'list'] as const;
 
 export interface ImportRequest {
   readonly projectId: string;
+  /** Slug of the project. */
+  readonly project: string;
   readonly format: (typeof importFormats)[number];
   readonly chunks: AsyncIterable<Uint8Array>;
   /** Counts what an import would do, and writes nothing. */
@@ -35,28 +39,38 @@ export interface ImportReport {
 
 export type ImportMemory = ReturnType<typeof createImportMemory>;
 
-/** Of a batch. A conversation keeps at most 400 passages of a batch (`records/passages.ts`), so a batch must have fewer. */
+/** Of a batch; characters of the file. A conversation keeps at most 400 passages of a batch (`records/passages.ts`), so a batch must have fewer. */
 const maxRecords = 500;
 const maxCharacters = 200_000;
 
 export function createImportMemory({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   /** Throws `bad_request`, `memory_off`. */
   return async (request: ImportRequest): Promise<ImportReport> => {
-    const tally = createTally();
-    const startedAt = await begin(database, request.projectId);
-    if (request.format === 'gateway') throw gatewayError('bad_request', { message: 'format: must be mem0 or list' });
     const { format, projectId, chunks, dryRun, restoreErased } = request;
-    await inBatches(
-      readForeignItems(format, chunks),
-      ({ text }) => text.length,
-      (items) =>
+    const tally = createTally();
+    const startedAt = await begin(database, projectId);
+    const options = { projectId, clock, tally, writes: !dryRun, startedAt, restoreErased };
+    if (format === 'gateway') {
+      const file = await openExport(chunks);
+      const ofFile = { ...options, keepsIds: file.header.project === request.project, exportedAt: new Date(file.header.exported_at) };
+      const importRecords = createRecordImport();
+      await inBatches(file.records(), (records) =>
         database.transaction((tx) => {
-          const options = { tx, projectId, clock, tally, writes: !dryRun, keepsIds: false, startedAt, exportedAt: null, restoreErased };
-          const subjects = items.map(({ subject }) => subject);
-          return runBatch({ ...options, subjects }, (batch) => importForeignItems(batch, format, items));
+          const subjects = records.map(subjectOf);
+          return runBatch({ ...ofFile, tx, subjects }, (batch) => importRecords(batch, records));
         }),
-    );
-    return { dryRun: request.dryRun, counts: tally.counts, refusals: tally.refusals };
+      );
+    } else {
+      await inBatches(readForeignItems(format, chunks), (items) =>
+        database.transaction((tx) => {
+          const subjects = items.map(({ subject }) => subject);
+          return runBatch({ ...options, tx, subjects, keepsIds: false, exportedAt: null }, (batch) =>
+            importForeignItems(batch, format, items),
+          );
+        }),
+      );
+    }
+    return { dryRun, counts: tally.counts, refusals: tally.refusals };
   };
 }
 
@@ -69,9 +83,8 @@ async function begin(database: Database, projectId: string): Promise<Date> {
 }
 
 /** Stores what was read also when the next record cannot be read. */
-async function inBatches<Value>(
+async function inBatches<Value extends { readonly length: number }>(
   values: AsyncIterable<Value>,
-  lengthOf: (value: Value) => number,
   store: (batch: readonly Value[]) => Promise<void>,
 ): Promise<void> {
   let batch: Value[] = [];
@@ -84,9 +97,9 @@ async function inBatches<Value>(
   };
   try {
     for await (const value of values) {
-      if (batch.length > 0 && (batch.length >= maxRecords || characters + lengthOf(value) > maxCharacters)) await flush();
+      if (batch.length > 0 && (batch.length >= maxRecords || characters + value.length > maxCharacters)) await flush();
       batch.push(value);
-      characters += lengthOf(value);
+      characters += value.length;
     }
   } finally {
     await flush();

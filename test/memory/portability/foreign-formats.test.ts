@@ -16,7 +16,7 @@ const toChunks = async function* (text: string, size = 7): AsyncGenerator<Uint8A
 describeDatabases('an import', (database) => {
   const run = (projectId: string, text: string, options: Partial<ImportRequest> = {}): Promise<ImportReport> =>
     createImportMemory({ database: database(), clock: systemClock })({
-      ...{ projectId, format: 'list', chunks: toChunks(text), dryRun: false, restoreErased: false },
+      ...{ projectId, project: 'acme', format: 'list', chunks: toChunks(text), dryRun: false, restoreErased: false },
       ...options,
     });
   const counts = async (report: Promise<ImportReport>) => (await report).counts.get('item') ?? { added: 0, present: 0, refused: 0 };

@@ -1,27 +1,46 @@
-/** Import of a project's memory from a file (docs/memory-export.md). The body is read as it is stored, however long it is. */
+/**
+ * Export and import of a project's memory (docs/memory-export.md). Files have any length: an export is read as fast as it is sent, an import as fast
+ * as it is stored.
+ */
 import type { Request, Router } from 'express';
 import { z } from 'zod';
 import { gatewayError } from '../../../core/errors.ts';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
+import { hashSubjectHex, isSubject } from '../../../core/subject.ts';
+import type { ExportMemory } from '../../../memory/portability/export-memory.ts';
 import { type ImportMemory, type ImportReport, importFormats } from '../../../memory/portability/import-memory.ts';
 import { PlainTextError } from '../../plain-text-error.ts';
-import type { Responders } from './responders.ts';
+import { sendFile } from '../../send-response.ts';
+import type { Change, Responders } from './responders.ts';
 
 export interface MemoryTransferRouteDeps {
+  readonly exportMemory: ExportMemory;
   readonly importMemory: ImportMemory;
 }
 
 /** Before the JSON bodies of the other routes are read. */
-export function addMemoryTransferRoutes(router: Router, { changeProject }: Responders, { importMemory }: MemoryTransferRouteDeps): void {
+export function addMemoryTransferRoutes(router: Router, { changeProject, streamProject }: Responders, deps: MemoryTransferRouteDeps): void {
+  const { exportMemory, importMemory } = deps;
+  router.get(
+    '/teams/:project/memory/export',
+    streamProject('memory.export', async ({ id, slug }, request, response, change) => {
+      const { subject = null } = parseOrBadRequest(exportQuery, request.query);
+      if (subject !== null) change.note({ subject_sha256: hashSubjectHex(subject) });
+      const lines = exportMemory({ projectId: id, project: slug, subject });
+      // Read before the head is sent, so that a database that is down has its error.
+      const first = await lines.next();
+      await sendFile(response, { contentType: 'application/x-ndjson', lengthBytes: null, chunks: toChunks(first, lines, change) });
+    }),
+  );
   router.post(
     '/teams/:project/memory/import',
-    changeProject('memory.import', async ({ id }, request, change) => {
+    changeProject('memory.import', async ({ id, slug }, request, change) => {
       const { format, dry_run, restore_erased } = parseOrBadRequest(importQuery, request.query);
       const { 'content-encoding': encoding = 'identity' } = request.headers;
       if (encoding !== 'identity') throw new PlainTextError(415, 'a body with content-encoding is not supported');
       const flags = { dryRun: dry_run === 'true', restoreErased: restore_erased === 'true' };
       try {
-        const report = await importMemory({ projectId: id, format, chunks: readChunks(request), ...flags });
+        const report = await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), ...flags });
         const json = toReportJson(report);
         change.note({ format, dry_run: flags.dryRun, restore_erased: flags.restoreErased, records: json.records });
         return json;
@@ -32,6 +51,28 @@ export function addMemoryTransferRoutes(router: Router, { changeProject }: Respo
     }),
   );
 }
+
+type Lines = ReturnType<ExportMemory>;
+
+/** Notes the counts when all is sent. */
+async function* toChunks(
+  first: Awaited<ReturnType<Lines['next']>>,
+  lines: Lines,
+  change: Pick<Change, 'note'>,
+): AsyncGenerator<Buffer, void> {
+  try {
+    for (let next = first; ; next = await lines.next()) {
+      if (next.done === true) return change.note({ records: next.value });
+      yield Buffer.from(next.value);
+    }
+  } finally {
+    await lines.return({});
+  }
+}
+
+const exportQuery = z.object({
+  subject: z.string().refine(isSubject, 'must be 1 to 256 characters without control characters').optional(),
+});
 
 const flag = z.enum(['true', 'false']).default('false');
 const importQuery = z.object({ format: z.enum(importFormats).default('gateway'), dry_run: flag, restore_erased: flag });

@@ -120,13 +120,20 @@ export const provisionOperations: OperationSpecs = {
     body: { name: 'MemorySettingsBody', optional: true, example: { delete_conversations_after_days: 90 } },
     responses: { 200: 'MemorySettings' },
   },
+  [`get ${team}/memory/export`]: {
+    ...projectRead,
+    summary: 'Exports the memory of a project',
+    details: 'Without vectors, which an import computes again. A complete file ends with a line that counts its records.',
+    parameters: ['project', 'export_subject'],
+    responses: { 200: { 'application/x-ndjson': { schema: { $ref: '#/components/schemas/MemoryFile' } } } },
+  },
   [`post ${team}/memory/import`]: {
     ...projectWrite,
     summary: 'Imports memory from a file',
     details:
       'Adds what the project does not have, and changes nothing that it has, so an interrupted import is repeated. What precedes a line that cannot be read is imported.',
     parameters: ['project', 'import_format', 'dry_run', 'restore_erased'],
-    body: { name: 'MemoryImportBody', mediaType: 'application/x-ndjson' },
+    body: { name: 'MemoryFile', mediaType: 'application/x-ndjson' },
     responses: { 200: 'MemoryImport' },
     codes: [...projectWrite.codes, 'memory_off'],
   },

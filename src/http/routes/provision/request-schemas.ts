@@ -25,7 +25,7 @@ export const provisionRequests = {
   BatchReplayBody: z
     .strictObject({ project: z.string().describe('slug'), state: z.enum(endedStates) })
     .describe('The batches to replay: all of the project in this state.'),
-  MemoryImportBody: z.string().describe('A file of any length, as docs/memory-export.md describes it.'),
+  MemoryFile: z.string().describe('Lines of JSON, as docs/memory-export.md describes them; of any length.'),
   RulesBody: z
     .strictObject({
       rules: z

@@ -3,7 +3,7 @@
  *
  * A change runs only after its row is written. The row is completed before the response is sent.
  */
-import type { Request, RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import { gatewayError } from '../../../core/errors.ts';
 import { asObject, asString } from '../../../core/json/narrow.ts';
 import type { AuditDetail } from '../../../people/audit.ts';
@@ -34,6 +34,11 @@ export interface Responders {
   ): RequestHandler;
   /** As `change`, for the project in the URL. */
   changeProject(action: string, respond: (project: Project, request: Request, change: Change) => Promise<unknown>): RequestHandler;
+  /** As `changeProject`, for a read that is in the audit log, and whose response `respond` sends itself. */
+  streamProject(
+    action: string,
+    respond: (project: Project, request: Request, response: Response, change: Pick<Change, 'note'>) => Promise<void>,
+  ): RequestHandler;
 }
 
 export interface ResponderDeps extends ChangeRecorder {
@@ -70,8 +75,19 @@ export function createResponders({ projects, ...recorder }: ResponderDeps): Resp
       sendJson(response, status, json);
     };
 
+  const streamProject: Responders['streamProject'] = (action, respond) => async (request, response) => {
+    // It would read all that a response to GET has.
+    if (request.method !== 'GET') throw gatewayError('not_found');
+    await mapDatabaseErrors(async () => {
+      const project = await findProject(param(request, 'project'));
+      const start = { actor: 'admin_token', personId: null, projectId: project.id, action, target: findTarget(request) } as const;
+      await recordChange(recorder, start, (note) => respond(project, request, response, { note }));
+    });
+  };
+
   return {
     findProject,
+    streamProject,
     read,
     readProject: (respond) => read(async (request) => respond(await findProject(param(request, 'project')), request)),
     change: (action, respond) => audited(action, (_project, request, change) => respond(request, change)),

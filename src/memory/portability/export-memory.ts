@@ -1,0 +1,280 @@
+/**
+ * Exports the memory of a project, or of one subject, as lines of text (docs/memory-export.md), in pages, so that it takes as much memory as a
+ * page and as long as its reader.
+ *
+ * No transaction spans the pages. Memories and facts are exported as of one moment, which is taken under the project's exclusive lock: by then
+ * every earlier change is committed. What was written later is left out, and what it supersedes is exported as it was before.
+ */
+import type { Database, Queries } from '../../db/database.ts';
+import { lockProject } from '../../db/locks.ts';
+import { toBatches } from '../../db/row-batches.ts';
+import { readCallText } from '../conversations/read-call-text.ts';
+import { formatName, formatVersion, type RecordType, timeSql } from './format.ts';
+
+export interface ExportRequest {
+  readonly projectId: string;
+  /** Slug of the project. */
+  readonly project: string;
+  /** Null for the whole project. */
+  readonly subject: string | null;
+}
+
+export type ExportMemory = (request: ExportRequest) => AsyncGenerator<string, ExportCounts>;
+
+export type ExportCounts = Readonly<Partial<Record<RecordType, number>>>;
+
+/** Yields whole lines, many at a time; the last one has the number of records. Returns these. */
+export function createExportMemory({ database }: { readonly database: Database }): ExportMemory {
+  return async function* ({ projectId, project, subject }) {
+    const exportedAt = await takeCut(database, projectId);
+    const scope = { queries: database, projectId, subject, exportedAt };
+    yield toLines([{ type: 'header', format: formatName, version: formatVersion, project, subject, exported_at: exportedAt }]);
+    const counts: Partial<Record<RecordType, number>> = {};
+    for await (const page of readRecords(scope)) {
+      for (const { type } of page) counts[type] = (counts[type] ?? 0) + 1;
+      yield toLines(page);
+    }
+    yield toLines([{ type: 'end', records: counts }]);
+    return counts;
+  };
+}
+
+interface Scope {
+  readonly queries: Queries;
+  readonly projectId: string;
+  readonly subject: string | null;
+  readonly exportedAt: string;
+}
+
+interface ExportedRecord {
+  readonly type: RecordType;
+}
+
+type Page = readonly ExportedRecord[];
+
+const pageSize = 500;
+const firstId = '00000000-0000-0000-0000-000000000000';
+
+async function takeCut(database: Database, projectId: string): Promise<string> {
+  return database.transaction(async (tx) => {
+    await lockProject(tx, projectId, 'exclusive');
+    const [row] = await tx.query<{ now: string }>(`select ${timeSql('clock_timestamp()')} as now`);
+    if (!row) throw new Error('the database has no time');
+    return row.now;
+  });
+}
+
+function toLines(records: readonly object[]): string {
+  return records.map((record) => `${JSON.stringify(record, (_, value: unknown) => (value === null ? undefined : value))}\n`).join('');
+}
+
+/** In the order in which an import needs them: each after what it refers to. */
+async function* readRecords(scope: Scope): AsyncGenerator<Page, void> {
+  yield* readConversations(scope);
+  yield* readById(scope, itemsSql);
+  yield* readById(scope, successionsSql);
+  yield* readById(scope, entitiesSql);
+  yield* readById(scope, factsSql);
+  yield* readById(scope, factSuccessionsSql);
+  yield* readPages(scope);
+  if (scope.subject !== null) yield* readPrompts(scope, scope.subject);
+}
+
+/** Runs `text` for each page, with the last id of the page before it. */
+async function* readById<Row extends ExportedRecord & { readonly key: string }>(
+  { queries, projectId, subject, exportedAt }: Scope,
+  text: string,
+): AsyncGenerator<readonly ExportedRecord[], void> {
+  for (let after = firstId; ; ) {
+    const rows = await queries.query<Row>(text, [projectId, subject, exportedAt, after, pageSize]);
+    yield rows.map(({ key: _, ...record }) => record);
+    const last = rows.at(-1);
+    if (!last || rows.length < pageSize) return;
+    after = last.key;
+  }
+}
+
+const ofScope = (row: string): string =>
+  `${row}.project_id = $1::uuid and ($2::text is null or ${row}.subject = $2::text) and ${row}.created_at <= $3::timestamptz
+     and ${row}.id > $4::uuid`;
+
+/** Whether the row's successor is part of the export. */
+const isSuperseded = `successor.created_at <= $3::timestamptz`;
+const isReopened = `successor.created_at > $3::timestamptz`;
+
+const itemsSql = `
+  select 'item' as type, item.id as key, item.id, item.subject, item.text, item.kind, item.importance::integer as importance, item.pinned,
+         item.origin, item.author, case when ${isReopened} then 'live' else item.state end as state, item.ratings_useful as useful,
+         item.ratings_wrong as wrong, item.wrong_overruled, item.conversation_id as conversation, item.evidence,
+         ${timeSql('item.created_at')} as created_at, ${timeSql('item.updated_at')} as updated_at,
+         case when ${isReopened} then null else ${timeSql('item.closed_at')} end as closed_at
+    from memory_items item
+    left join memory_items successor on successor.id = item.superseded_by
+   where ${ofScope('item')}
+   order by item.id limit $5::integer`;
+
+const successionsSql = `
+  select 'succession' as type, item.id as key, item.id as item, item.supersedes,
+         case when ${isSuperseded} then item.superseded_by end as superseded_by
+    from memory_items item
+    left join memory_items successor on successor.id = item.superseded_by
+   where ${ofScope('item')} and (item.supersedes is not null or ${isSuperseded})
+   order by item.id limit $5::integer`;
+
+const entitiesSql = `
+  select 'entity' as type, entity.id as key, entity.id, entity.subject, entity.name, ${timeSql('entity.created_at')} as created_at
+    from memory_entities entity
+   where ${ofScope('entity')}
+   order by entity.id limit $5::integer`;
+
+const factsSql = `
+  select 'fact' as type, fact.id as key, fact.id, fact.subject, source.name as source, fact.relation, target.name as target, fact.fact,
+         fact.evidence,
+         (select jsonb_agg(item.id order by item.id) from memory_fact_items link join memory_items item on item.id = link.item_id
+           where link.fact_id = fact.id and item.created_at <= $3::timestamptz) as items,
+         ${timeSql('fact.valid_from')} as valid_from, case when ${isReopened} then null else ${timeSql('fact.valid_to')} end as valid_to,
+         ${timeSql('fact.created_at')} as created_at
+    from memory_facts fact
+    join memory_entities source on source.id = fact.source_id
+    join memory_entities target on target.id = fact.target_id
+    left join memory_facts successor on successor.id = fact.superseded_by
+   where ${ofScope('fact')}
+   order by fact.id limit $5::integer`;
+
+const factSuccessionsSql = `
+  select 'succession' as type, fact.id as key, fact.id as fact, fact.superseded_by
+    from memory_facts fact
+    join memory_facts successor on successor.id = fact.superseded_by
+   where ${ofScope('fact')} and ${isSuperseded}
+   order by fact.id limit $5::integer`;
+
+/** The knowledge page first. */
+async function* readPages({ queries, projectId, subject }: Scope): AsyncGenerator<Page, void> {
+  for (let after: string | null = null; ; ) {
+    const rows: readonly (ExportedRecord & { readonly subject: string | null })[] = await queries.query(
+      `select 'page' as type, subject, text, ${timeSql('updated_at')} as updated_at
+         from memory_pages
+        where project_id = $1::uuid and ($2::text is null or subject = $2::text) and ($3::text is null or coalesce(subject, '') > $3::text)
+        order by coalesce(subject, '') limit $4::integer`,
+      [projectId, subject, after, pageSize],
+    );
+    yield rows;
+    const last = rows.at(-1);
+    if (!last || rows.length < pageSize) return;
+    after = last.subject ?? '';
+  }
+}
+
+interface ConversationRow extends ExportedRecord {
+  readonly id: string;
+  /** Number of its messages; not exported. */
+  readonly messages: number;
+}
+
+interface MessageRow extends ExportedRecord {
+  readonly conversation: string;
+  readonly position: number;
+}
+
+/** Each conversation is followed by its messages. */
+async function* readConversations(scope: Scope): AsyncGenerator<Page, void> {
+  for (let after = firstId; ; ) {
+    const conversations = await scope.queries.query<ConversationRow>(
+      `select 'conversation' as type, id, source, subject, calls, learnable, batched_messages as learned_messages, messages,
+              ${timeSql('started_at')} as started_at, ${timeSql('last_turn_at')} as last_turn_at
+         from conversations
+        where project_id = $1::uuid and ($2::text is null or subject = $2::text) and id > $3::uuid
+        order by id limit $4::integer`,
+      [scope.projectId, scope.subject, after, pageSize],
+    );
+    for (const group of toBatches(conversations, ({ messages }) => messages, 2 * pageSize)) {
+      const ids = group.map(({ id }) => id);
+      yield* interleave(
+        group.map(({ messages: _, ...record }) => record),
+        readMessagePages(scope, ids),
+      );
+    }
+    const last = conversations.at(-1);
+    if (!last || conversations.length < pageSize) return;
+    after = last.id;
+  }
+}
+
+async function* interleave(
+  conversations: readonly Omit<ConversationRow, 'messages'>[],
+  pages: AsyncIterable<readonly MessageRow[]>,
+): AsyncGenerator<Page, void> {
+  let next = 0;
+  for await (const messages of pages) {
+    const page: ExportedRecord[] = [];
+    for (const message of messages) {
+      for (
+        let conversation = conversations[next];
+        conversation && conversation.id <= message.conversation;
+        conversation = conversations[next]
+      ) {
+        page.push(conversation);
+        next += 1;
+      }
+      page.push(message);
+    }
+    yield page;
+  }
+  yield conversations.slice(next);
+}
+
+/** Compressed bytes of a page beyond which it ends; a message has up to 4 Mi characters. */
+const maxPageBytes = 2 * 1024 * 1024;
+
+/** In the order of conversations and positions. */
+async function* readMessagePages({ queries, projectId }: Scope, ids: readonly string[]): AsyncGenerator<readonly MessageRow[], void> {
+  for (let [conversation, position] = [firstId, -1]; ; ) {
+    const rows = await queries.query<MessageRow>(
+      `select 'message' as type, sized.conversation_id as conversation, sized.position, sized.role, sized.content ->> 'text' as text,
+              nullif(sized.content -> 'tool_calls', '[]') as tool_calls, sized.starts, sized.call_id as call,
+              ${timeSql('sized.created_at')} as created_at
+         from (select page.*, sum(page.bytes) over (order by page.conversation_id, page.position) - page.bytes as preceding
+                 from (select slot.conversation_id, slot.position, part.role, part.content, slot.call_id, slot.created_at,
+                              pg_column_size(part.content) as bytes,
+                              case when part.parent_hash is distinct from previous.part_hash then true end as starts
+                         from conversation_parts slot
+                         join parts part on part.project_id = $1::uuid and part.hash = slot.part_hash
+                         left join conversation_parts previous
+                           on previous.conversation_id = slot.conversation_id and previous.position = slot.position - 1
+                        where slot.conversation_id = any($2::uuid[]) and (slot.conversation_id, slot.position) > ($3::uuid, $4::integer)
+                        order by slot.conversation_id, slot.position limit $5::integer) page) sized
+        where sized.preceding <= ${maxPageBytes}
+        order by sized.conversation_id, sized.position`,
+      [projectId, ids, conversation, position, pageSize],
+    );
+    const last = rows.at(-1);
+    if (!last) return;
+    yield rows;
+    [conversation, position] = [last.conversation, last.position];
+  }
+}
+
+/** What is stored of the calls of a subject besides its conversations: system prompts and tool results, and calls without a conversation. */
+async function* readPrompts({ queries, projectId }: Scope, subject: string): AsyncGenerator<Page, void> {
+  for (let after = firstId; ; ) {
+    const calls = await queries.query<{ id: string; isFiled: boolean; createdAt: string }>(
+      `select call_id as id, conversation_id is not null as "isFiled", ${timeSql('created_at')} as "createdAt"
+         from call_texts where project_id = $1::uuid and subject = $2::text and call_id > $3::uuid
+        order by call_id limit $4::integer`,
+      [projectId, subject, after, pageSize],
+    );
+    for (const { id, isFiled, createdAt } of calls) {
+      const text = await readCallText(queries, projectId, id, maxPrompt);
+      if (!text || (isFiled && text.extras.length === 0)) continue;
+      const messages = text.messages.map(({ role, text, toolCalls }) => ({ role, text, tool_calls: toolCalls }));
+      const prompt = { type: 'prompt' as const, call: id, created_at: createdAt, extras: text.extras, ...(!isFiled && { messages }) };
+      yield [prompt];
+    }
+    const last = calls.at(-1);
+    if (!last || calls.length < pageSize) return;
+    after = last.id;
+  }
+}
+
+/** What is stored of a request at most (`dialects/prompt/prompt-limits.ts`). */
+const maxPrompt = { maxMessages: 2_000, maxText: 4 * 1024 * 1024 };

@@ -1,0 +1,188 @@
+/**
+ * Imports conversations with the functions that store recorded calls, so that they are found, continued, erased and expire like those.
+ *
+ * A conversation may be longer than a batch. Until its last message is stored its row is `read` without a time of reading, which no other row
+ * is, and is not learned from: an import that is repeated continues it. Any other row is present and left alone.
+ */
+import { newId } from '../../core/ids.ts';
+import type { Queries } from '../../db/database.ts';
+import { normalizeMessage } from '../../dialects/prompt/prompt.ts';
+import { type CallText, findStoredCallIds, storeTexts } from '../conversations/call-texts.ts';
+import { chainMessages, hashScope, type Sha256, toScopedKey } from '../conversations/chain.ts';
+import { saveWorkingSet } from '../conversations/save-working-set.ts';
+import { type AppendedMessage, type Conversation, createConversationWorkingSet } from '../conversations/working-set.ts';
+import { deriveTitle, formatTranscript, readMessages } from '../records/conversation-messages.ts';
+import { createCredentialMasker } from '../text/credential-masker.ts';
+import { requestEmbedding } from '../triggers/embedding-runs.ts';
+import { triggerLearning } from '../triggers/learning-triggers.ts';
+import type { ConversationRecord, MessageRecord } from './format.ts';
+import { type ImportBatch, mapIds } from './import-batch.ts';
+import type { Lined } from './import-items.ts';
+
+/** A conversation of the file, while its messages follow. */
+export interface OpenConversation {
+  readonly record: Lined<ConversationRecord>;
+  /** Null before its first batch. */
+  state: ConversationState | null;
+}
+
+type ConversationState =
+  | { readonly kind: 'open'; readonly id: string }
+  | { readonly kind: 'present' }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** A conversation with those of its messages that are in the batch. */
+export interface ConversationPart {
+  readonly open: OpenConversation;
+  readonly messages: readonly Lined<MessageRecord>[];
+  /** Whether no later batch has messages of it. */
+  readonly isLast: boolean;
+}
+
+export async function importConversations(batch: ImportBatch, parts: readonly ConversationPart[]): Promise<void> {
+  const { tx, tally, writes } = batch;
+  const ids = await mapIds(
+    batch,
+    'conversations',
+    parts.map(({ open }) => open.record.id),
+  );
+  const stored = await lockStored(
+    tx,
+    parts.flatMap(({ open }) => ids.find(open.record.id) ?? []),
+  );
+  const appended: AppendedPart[] = [];
+  for (const part of parts) {
+    const { open, messages } = part;
+    const row = stored.get(ids.find(open.record.id) ?? '');
+    const state = nextState(batch, open, row, ids.newIdFor(open.record.id));
+    if (open.state === null && state.kind === 'refused') tally.refuse('conversation', open.record.line, state.reason);
+    else if (open.state === null) tally.count('conversation', row ? 'present' : 'added');
+    open.state = state;
+    if (state.kind === 'refused') for (const { line } of messages) tally.refuse('message', line, state.reason);
+    else if (state.kind === 'present') tally.count('message', 'present', messages.length);
+    else if (writes) appended.push(append(batch, { ...part, id: state.id, row }));
+    else tally.count('message', 'added', messages.length);
+  }
+  await store(batch, appended);
+}
+
+function nextState(batch: ImportBatch, { record, state }: OpenConversation, row: StoredRow | undefined, newId: string): ConversationState {
+  if (state?.kind === 'present' || state?.kind === 'refused') return state;
+  const refusal = batch.refusalOf(record.subject, record.started_at);
+  if (refusal !== null) return { kind: 'refused', reason: refusal };
+  if (state !== null && batch.writes && !row) return { kind: 'refused', reason: 'the conversation was deleted during the import' };
+  return row && !row.isUnfinished ? { kind: 'present' } : { kind: 'open', id: row?.id ?? newId };
+}
+
+interface StoredRow {
+  readonly id: string;
+  readonly isUnfinished: boolean;
+  readonly count: number;
+  readonly tipHash: Sha256 | null;
+}
+
+/** In the order of ids, as the recording of calls locks them. */
+async function lockStored(tx: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, StoredRow>> {
+  const rows = await tx.query<StoredRow>(
+    `select conversation.id, conversation.state = 'read' and conversation.read_at is null as "isUnfinished", conversation.messages as count,
+            (select encode(part_hash, 'hex') from conversation_parts
+              where conversation_id = conversation.id and position = conversation.messages - 1) as "tipHash"
+       from conversations conversation where conversation.id = any($1::uuid[])
+      order by conversation.id
+        for update`,
+    [ids],
+  );
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+interface AppendedPart {
+  readonly part: ConversationPart;
+  readonly conversation: Conversation;
+}
+
+/** The conversation with its new messages, as the recording of a call appends them. */
+function append(
+  { projectId, tally, keepsIds }: ImportBatch,
+  part: ConversationPart & { readonly id: string; readonly row: StoredRow | undefined },
+): AppendedPart {
+  const { id, row } = part;
+  const { source, subject, calls, started_at, last_turn_at } = part.open.record;
+  const scope = hashScope(projectId, source, subject);
+  const conversation: Conversation = {
+    ...{ id, projectId, source, subject, scope, isNew: !row, state: 'read', opened: 1, learnable: false, calls },
+    ...{ messages: row?.count ?? 0, startedAt: Date.parse(started_at), lastTurnAt: Date.parse(last_turn_at) },
+    ...{ tipKey: '', tipMessageKey: '', messageHashes: new Map(), changed: !row, needsIdleTimer: false, added: [] },
+  };
+  let tipHash = row?.tipHash ?? null;
+  for (const { line, position, role, text, tool_calls: toolCalls, starts, call, created_at } of part.messages) {
+    const message = normalizeMessage(role, { text, toolCalls });
+    if (position < conversation.messages) tally.count('message', 'present');
+    else if (position > conversation.messages) tally.refuse('message', line, 'the message before it is missing');
+    else if (!message) tally.refuse('message', line, 'the message is empty');
+    else {
+      for (const chained of chainMessages([masker.maskMessage(message)], starts ? null : tipHash)) {
+        const scopedKey = toScopedKey(scope, chained.hash);
+        conversation.added.push({ position, part: chained, scopedKey, createdAt: Date.parse(created_at), callId: keepsIds ? call : null });
+        conversation.tipKey = scopedKey;
+        conversation.tipMessageKey = toScopedKey(scope, chained.messageHash);
+        tipHash = chained.hash;
+      }
+      conversation.messages += 1;
+      conversation.changed = true;
+      tally.count('message', 'added');
+    }
+  }
+  return { part, conversation };
+}
+
+const masker = createCredentialMasker();
+
+async function store(batch: ImportBatch, appended: readonly AppendedPart[]): Promise<void> {
+  if (appended.length === 0) return;
+  const { tx, projectId } = batch;
+  const workingSet = createConversationWorkingSet();
+  for (const { conversation } of appended) workingSet.add(conversation, []);
+  await saveWorkingSet(tx, workingSet);
+  await storePrompts(tx, appended);
+  for (const { part, conversation } of appended) if (part.isLast) await finish(tx, part.open.record, conversation);
+  await requestEmbedding(tx, projectId);
+}
+
+/**
+ * Messages are deleted with the stored prompts that refer to them. Each response gets the prompt of its call; so does the end of each chain, under
+ * a new id. A prompt that is still stored stays.
+ */
+async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Promise<void> {
+  const callIds = appended.flatMap(({ conversation }) => conversation.added.flatMap(({ callId }) => callId ?? []));
+  const stored = await findStoredCallIds(tx, callIds);
+  const texts: CallText[] = [];
+  const conversationIds = new Map<string, string>();
+  for (const { id, projectId, subject, added } of appended.map(({ conversation }) => conversation)) {
+    let turn: AppendedMessage[] = [];
+    for (const [index, message] of added.entries()) {
+      const { part, callId, createdAt } = message;
+      turn.push(message);
+      if (callId === null && added[index + 1]?.part.parentHash === part.hash) continue;
+      const textId = callId === null || stored.has(callId) ? newId(createdAt) : callId;
+      conversationIds.set(textId, id);
+      const parts = turn.map((appended) => appended.part);
+      const promptLength = callId === null ? parts.length : parts.length - 1;
+      const startedAt = turn[0]?.createdAt ?? createdAt;
+      texts.push({ callId: textId, projectId, subject, startedAt, extras: [], parts, promptLength, recalled: [] });
+      turn = [];
+    }
+  }
+  await storeTexts(tx, texts, conversationIds);
+}
+
+/** As when a conversation is read (`conversations/episodes.ts`). */
+async function finish(tx: Queries, record: ConversationRecord, { id, projectId, messages: count }: Conversation): Promise<void> {
+  const messages = await readMessages(tx, id, count);
+  await tx.query(
+    `update conversations
+        set read_at = clock_timestamp(), title = $2::text, text = $3::text, learnable = $4::boolean, batched_messages = least($5::integer, messages)
+      where id = $1::uuid`,
+    [id, deriveTitle(messages), formatTranscript(messages), record.learnable, record.learned_messages],
+  );
+  if (record.learnable && record.learned_messages < count) await triggerLearning(tx, projectId);
+}

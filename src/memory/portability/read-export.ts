@@ -1,0 +1,66 @@
+/** Reads an export: its header, its records, and the last line, whose counts must be those of the records. */
+import type { z } from 'zod';
+import { gatewayError } from '../../core/errors.ts';
+import { isObject } from '../../core/json/narrow.ts';
+import { parseEntry, parseRecord } from './foreign-formats.ts';
+import { formatName, formatVersion, header, line } from './format.ts';
+import type { OpenConversation } from './import-conversations.ts';
+import { type Entry, lineError, readLines } from './read-entries.ts';
+
+export interface ExportedLine {
+  readonly line: number;
+  /** Characters in the file. */
+  readonly length: number;
+  readonly record: z.output<typeof line>;
+  /** Of a conversation and of its messages. */
+  readonly open: OpenConversation | null;
+}
+
+export interface ExportFile {
+  readonly header: z.output<typeof header>;
+  /** Throws `bad_request` with the number of a line that is not as the format requires, and for a file that was cut off. */
+  readonly records: () => AsyncGenerator<ExportedLine, void>;
+}
+
+/** Reads the header. Throws `bad_request`. */
+export async function openExport(chunks: AsyncIterable<Uint8Array>): Promise<ExportFile> {
+  const entries = readLines(chunks);
+  const first = await entries.next();
+  if (first.done === true) throw gatewayError('bad_request', { message: 'the file is empty' });
+  return { header: readHeader(first.value), records: () => readRecords(entries) };
+}
+
+function readHeader(entry: Entry): ExportFile['header'] {
+  const value = parseEntry(entry);
+  if (!isObject(value) || value.format !== formatName)
+    throw lineError(entry.line, `not the header of an export; a file of another program needs its format`);
+  const parsed = parseRecord(header, value, entry);
+  if (parsed.version < 1 || parsed.version > formatVersion)
+    throw lineError(entry.line, `version ${parsed.version} of the format is not one that this gateway imports (1 to ${formatVersion})`);
+  return parsed;
+}
+
+async function* readRecords(entries: AsyncIterable<Entry>): AsyncGenerator<ExportedLine, void> {
+  const counts = new Map<string, number>();
+  let open: OpenConversation | null = null;
+  let hasEnded = false;
+  for await (const entry of entries) {
+    if (hasEnded) throw lineError(entry.line, 'follows the last line of the export');
+    const record = parseRecord(line, parseEntry(entry), entry);
+    if (record.type === 'end') {
+      checkCounts(record.records, counts, entry.line);
+      hasEnded = true;
+    } else counts.set(record.type, (counts.get(record.type) ?? 0) + 1);
+    if (record.type === 'conversation') open = { record: { ...record, line: entry.line }, state: null };
+    else if (record.type !== 'message') open = null;
+    else if (record.conversation !== open?.record.id) throw lineError(entry.line, 'conversation: must be that of the lines before it');
+    yield { line: entry.line, length: entry.text.length, record, open };
+  }
+  if (!hasEnded) throw gatewayError('bad_request', { message: 'the file was cut off: its last line is missing. What it has was imported' });
+}
+
+function checkCounts(expected: Readonly<Record<string, number>>, counts: ReadonlyMap<string, number>, line: number): void {
+  for (const type of new Set([...Object.keys(expected), ...counts.keys()]))
+    if ((expected[type] ?? 0) !== (counts.get(type) ?? 0))
+      throw lineError(line, `the export had ${expected[type] ?? 0} records of type ${type}, the file has ${counts.get(type) ?? 0}`);
+}
