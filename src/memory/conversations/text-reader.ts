@@ -16,15 +16,24 @@ export type MaskedText = Pick<CallText, 'extras' | 'parts' | 'promptLength'>;
 
 /** Reads the texts of a batch. Hits of the response cache repeat a request and its response, so equal ones are read once. */
 export function createTextReader(masker: CredentialMasker): (call: CallWithText) => MaskedText {
-  const hits = new Map<string, MaskedText>();
+  /** By the text of the response, which hits of the same entry share: a key of all that is compared took 5 µs. */
+  const hits = new Map<string, { readonly call: CallWithText; readonly text: MaskedText }[]>();
   return (call) => {
-    const { metadata, result, content } = call;
-    if (result.cache !== 'hit') return readText(call, masker);
-    const key = `${metadata.route} ${JSON.stringify(content.response)} ${content.request.toString('latin1')}`;
-    const text = hits.get(key) ?? readText(call, masker);
-    hits.set(key, text);
+    if (call.result.cache !== 'hit') return readText(call, masker);
+    const key = call.content.response?.text ?? '';
+    const alike = hits.get(key) ?? [];
+    const equal = alike.find((hit) => isSameText(hit.call, call));
+    if (equal) return equal.text;
+    const text = readText(call, masker);
+    hits.set(key, [...alike, { call, text }]);
     return text;
   };
+}
+
+/** Whether calls with the same text of the response have the same route, request and tool calls. */
+function isSameText(one: CallWithText, other: CallWithText): boolean {
+  if (one.metadata.route !== other.metadata.route || !one.content.request.equals(other.content.request)) return false;
+  return JSON.stringify(one.content.response?.toolCalls) === JSON.stringify(other.content.response?.toolCalls);
 }
 
 function readText({ metadata, content }: CallWithText, masker: CredentialMasker): MaskedText {
