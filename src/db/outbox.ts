@@ -1,5 +1,6 @@
 /** Transactional outbox: a row is written with its cause; `jobs/outbox/dispatcher.ts` delivers it as a workflow start or signal. */
 import { activeTrace } from '../observability/tracing.ts';
+import { toArrayLiteral } from './array-literal.ts';
 import type { Database, Queries } from './database.ts';
 import { batchSize } from './row-batches.ts';
 
@@ -27,13 +28,13 @@ export async function enqueue(tx: Queries, entries: readonly OutboxEntry[]): Pro
     `insert into outbox (workflow, workflow_id, input, project_id, signal, signal_input, trace)
      select * from unnest($1::text[], $2::text[], $3::jsonb[], $4::uuid[], $5::text[], $6::jsonb[], $7::text[])`,
     [
-      entries.map((entry) => entry.workflow),
-      entries.map((entry) => entry.workflowId),
-      entries.map((entry) => JSON.stringify(entry.input)),
-      entries.map((entry) => entry.projectId ?? null),
-      entries.map((entry) => entry.signal?.name ?? null),
-      entries.map((entry) => entry.signal && JSON.stringify(entry.signal.input)),
-      entries.map((entry) => entry.trace ?? activeTrace()),
+      toArrayLiteral(entries, ({ workflow }) => workflow),
+      toArrayLiteral(entries, ({ workflowId }) => workflowId),
+      toArrayLiteral(entries, ({ input }) => JSON.stringify(input)),
+      toArrayLiteral(entries, ({ projectId = null }) => projectId),
+      toArrayLiteral(entries, ({ signal }) => signal?.name ?? null),
+      toArrayLiteral(entries, ({ signal }) => (signal ? JSON.stringify(signal.input) : null)),
+      toArrayLiteral(entries, ({ trace = activeTrace() }) => trace ?? null),
     ],
   );
   await tx.query(`select pg_notify('gateway_outbox', '')`);

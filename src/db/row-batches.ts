@@ -2,6 +2,7 @@
  * Splits the rows that a transaction reads or writes into statements of bounded size. The embedded database runs on the event loop and
  * blocks it for the length of a statement; `db/embedded.ts` yields between two of them.
  */
+import { type ArrayValue, toArrayLiteral } from './array-literal.ts';
 import type { Queries } from './database.ts';
 
 /** Rows per statement. */
@@ -28,9 +29,12 @@ export function* toBatches<Row>(
   if (start < rows.length) yield rows.slice(start);
 }
 
-/** Each column of `rows` as an array, the parameters of `unnest`. */
-export function toColumns<Row>(rows: readonly Row[], ...columns: readonly (keyof Row)[]): unknown[][] {
-  return columns.map((column) => rows.map((row) => row[column]));
+/** Each column of `rows` as an array literal, the parameters of `unnest`. */
+export function toColumns<Column extends string>(
+  rows: readonly Readonly<Record<Column, ArrayValue>>[],
+  ...columns: readonly Column[]
+): string[] {
+  return columns.map((column) => toArrayLiteral(rows, (row) => row[column]));
 }
 
 /** Runs `text` once per batch of `keys` and concatenates the rows; `toValues` makes the parameters of one statement. */

@@ -4,6 +4,7 @@
  *
  * Where many conversations have the same tip (a thousand anonymous callers who start with "hi"), each call needs only one of them.
  */
+import { toArrayLiteral } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { batchSize, queryInBatches, toColumns } from '../../db/row-batches.ts';
 import { hashScope, type Sha256 } from './chain.ts';
@@ -97,7 +98,7 @@ async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Pro
          limit requested.copies
       ) match
       where requested.repeatable or match.call_id is null`,
-    (slice) => [...toColumns(slice, 'key', 'copies'), slice.map(({ key }) => repeatable.has(key))],
+    (slice) => [...toColumns(slice, 'key', 'copies'), toArrayLiteral(slice, ({ key }) => repeatable.has(key))],
   );
 }
 
@@ -135,7 +136,7 @@ async function findByTipMessage(tx: Queries, calls: readonly RecordedCall[]): Pr
          order by last_turn_at desc, id desc
          limit $2::integer
       ) match`,
-    (slice) => [slice.map(({ key }) => key), maxComparedConversations],
+    (slice) => [...toColumns(slice, 'key'), maxComparedConversations],
   );
   const byKey = Map.groupBy(rows, (row) => row.key);
   const candidates = keys.map((list) => new Set(list.flatMap((key) => byKey.get(key) ?? []).map((row) => row.id)));

@@ -1,4 +1,5 @@
 /** Writes the changes of a batch to conversations, their messages and passages, and the outbox rows of their idle timers. */
+import { toArrayLiteral } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
 import { toBatches, toColumns } from '../../db/row-batches.ts';
@@ -64,11 +65,11 @@ async function updateExisting(tx: Queries, conversations: readonly Conversation[
 }
 
 /** Mutable columns in the order of both statements. */
-function toMutableColumns(conversations: readonly Conversation[]): unknown[] {
+function toMutableColumns(conversations: readonly Conversation[]): string[] {
   return [
     ...toColumns(conversations, 'state', 'opened', 'learnable', 'calls', 'messages', 'tipKey', 'tipMessageKey'),
-    conversations.map((conversation) => new Date(conversation.startedAt).toISOString()),
-    conversations.map((conversation) => new Date(conversation.lastTurnAt).toISOString()),
+    toArrayLiteral(conversations, ({ startedAt }) => new Date(startedAt).toISOString()),
+    toArrayLiteral(conversations, ({ lastTurnAt }) => new Date(lastTurnAt).toISOString()),
   ];
 }
 

@@ -39,7 +39,8 @@ export async function storeStatements(
       group.subject,
       author,
       group.batchId,
-      ...toColumns(rows, 'id', 'text', 'kind', 'importance', 'conversationId', 'evidence', 'textSha256'),
+      ...toColumns(rows, 'id', 'text', 'kind', 'importance', 'conversationId', 'evidence'),
+      rows.map(({ textSha256 }) => textSha256),
     ],
   );
   await addItemPassages(tx, group.projectId, rows);
@@ -63,7 +64,13 @@ async function filterRepeats(tx: Queries, group: Group, statements: readonly Sta
            ((item.subject is null or item.subject = $2::text) and (item.state = 'live' or item.closed_at >= statement.said_at))
            or exists (select 1 from call_texts text
                        where text.conversation_id = statement.conversation_id and item.id = any(text.recalled_items))))`,
-    [group.projectId, group.subject, ...toColumns(distinct, 'textSha256', 'saidAt', 'conversationId')],
+    [
+      group.projectId,
+      group.subject,
+      distinct.map(({ textSha256 }) => textSha256),
+      distinct.map(({ saidAt }) => saidAt),
+      ...toColumns(distinct, 'conversationId'),
+    ],
   );
   const repeated = new Set(repeats.map(({ index }) => index));
   return distinct.filter((_, index) => !repeated.has(index));
