@@ -8,16 +8,16 @@ import type { Queries } from './database.ts';
 export interface IndexDefinition {
   readonly name: string;
   readonly table: string;
-  /** What follows the table in `create index`: columns, and the condition of a partial index. */
+  /** What follows the table in `create index`: the method, columns, and the condition of a partial index. */
   readonly columns: string;
 }
 
-/** Null when `sql` holds anything but comments and statements of the form `create index <name> on <table> (…)`. */
+/** Null when `sql` holds anything but comments and statements of the form `create index <name> on <table> [using <method>] (…)`. */
 export function parseIndexes(sql: string): readonly IndexDefinition[] | null {
   const statements = sql.replaceAll(/^--.*$/gm, '').split(';');
   const indexes = statements
     .filter((statement) => statement.trim() !== '')
-    .map((statement) => /^create index (?<name>\w+) on (?<table>\w+) (?<columns>\(.*)$/s.exec(statement.trim())?.groups);
+    .map((statement) => /^create index (?<name>\w+) on (?<table>\w+) (?<columns>(?:using \w+ )?\(.*)$/s.exec(statement.trim())?.groups);
   return indexes.every((groups) => groups !== undefined)
     ? indexes.map(({ name = '', table = '', columns = '' }) => ({ name, table, columns }))
     : null;
