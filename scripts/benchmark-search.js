@@ -123,7 +123,7 @@ try {
     );
     const plan = await tx.query(
       `explain (analyze, costs off, timing off) ${searchStatement({ of: 'memories', dims, recalledOnly: false })}`,
-      [projectId, null, someWords(8), 10, 0, null, toVectorParameter(someVector()), model],
+      [projectId, null, someWords(8), 10, 0, null, [], [], toVectorParameter(someVector()), model],
     );
     console.log(
       `\n${plan

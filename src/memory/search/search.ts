@@ -13,6 +13,7 @@ import { tokenizeForQuery } from '../text/lexemes.ts';
 import { cutSnippet } from '../text/snippet.ts';
 import { type TextVector, toVectorParameter } from '../text/vectors.ts';
 import { reembedOnModelChange } from '../triggers/embedding-runs.ts';
+import { findNamedTimes } from './named-times.ts';
 import { searchStatement } from './search-query.ts';
 
 const maxQueryLength = 2_000;
@@ -77,6 +78,7 @@ export function createSearch({ database }: { readonly database: Database }) {
   const checkedModels = new LRUCache<string, string>({ max: 10_000, ttl: 60_000 });
   return async (request: SearchRequest, options: SearchOptions): Promise<SearchResult> => {
     const { query, subject, limit, kinds, include, min_score: minScore } = request;
+    const times = findNamedTimes(query, new Date());
     const isIncluded = (part: 'memories' | 'episodes'): boolean => include.length === 0 || include.includes(part);
     // Errors are recorded with the embedding call.
     const embedding = options.embed(query).catch(() => null);
@@ -90,6 +92,8 @@ export function createSearch({ database }: { readonly database: Database }) {
         minScore,
         // Conversations have no kind.
         of === 'memories' && kinds.length > 0 ? kinds : null,
+        times.map(({ since }) => since),
+        times.map(({ until }) => until),
         ...(vector ? [toVectorParameter(vector.values), vector.model] : []),
       ]);
     return database.transaction(async (tx) => {

@@ -1,13 +1,14 @@
-/** Terms that find memories and facts, in languages with and without spaces. */
+/** Terms that find memories, in languages with and without spaces, and what ranks memories that have the same terms. */
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { systemClock } from '../../../src/core/time.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { createSearch, searchRequestSchema } from '../../../src/memory/search/search.ts';
 import { tokenizeForIndex, tokenizeForQuery } from '../../../src/memory/text/lexemes.ts';
+import { toVectorParameter } from '../../../src/memory/text/vectors.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { isExhaustive } from '../../support/exhaustive.ts';
-import { createProject } from '../calls.ts';
+import { createProject, listConversationIds, record, settledCall } from '../calls.ts';
 
 const memories: Readonly<Record<string, readonly string[]>> = {
   'Übergrößen passen in der Straße': ['übergrößen', 'ÜBERGRÖSSEN', 'Ubergrossen', 'straße', 'STRASSE'],
@@ -52,6 +53,85 @@ describeDatabases('search terms', (database) => {
     for (const query of ['&', '| ! ( ) : * <->', "a:* & b'", '\\', '%', "';--", '🍵', '鲸鱼', 'x'.repeat(2_000), '鲸'.repeat(2_000)]) {
       expect([query, await find(query)]).toEqual([query, []]);
     }
+  });
+});
+
+describeDatabases('memories with the same terms', (database) => {
+  /** Texts in the order of a search. `at` is the time of a memory, `conversation` the one that it was learned from. */
+  async function rank(
+    query: string,
+    stored: readonly { readonly text: string; readonly at?: string; readonly conversation?: number }[],
+    vectors: Readonly<Record<string, readonly number[]>> = {},
+  ): Promise<string[]> {
+    const projectId = await createProject(database());
+    const items = createItems({ database: database(), clock: systemClock });
+    const conversations = new Map<number, string>();
+    for (const { text, at, conversation } of stored) {
+      const { id } = await items.write(
+        projectId,
+        { text, kind: 'fact', importance: 3, subject: null, pinned: false },
+        { origin: 'agent', author: 'key:a' },
+      );
+      if (conversation !== undefined && !conversations.has(conversation)) {
+        const call = settledCall({ projectId, body: { messages: [{ role: 'user', content: `zz${conversation}` }] }, answer: 'zz' });
+        await record(database(), [call]);
+        const [newest] = (await listConversationIds(database(), [call])).filter((known) => known !== null);
+        conversations.set(conversation, newest ?? '');
+      }
+      await database().query(
+        `update memory_items set created_at = coalesce($2::timestamptz, created_at), conversation_id = $3::uuid where id = $1::uuid`,
+        [id, at ?? null, conversation === undefined ? null : conversations.get(conversation)],
+      );
+      if (vectors[text])
+        await database().query(
+          `update memory_passages set embedding = $2::halfvec, embedding_dims = 2, embedding_model = 'm' where item_id = $1::uuid`,
+          [id, toVectorParameter(vectors[text])],
+        );
+    }
+    const vector = vectors[query] ? { model: 'm', values: vectors[query] } : null;
+    const options = { projectId, embed: async () => vector, embedTimeoutMs: 30_000, queryTimeoutMs: 60_000 };
+    const { memories: found } = await createSearch({ database: database() })(
+      searchRequestSchema.parse({ query, include: ['memories'] }),
+      options,
+    );
+    for (const { score } of found) expect(score > 0 && score <= 1).toBe(true);
+    return found.map(({ item }) => item.text);
+  }
+
+  test('of the time that the query names come first', async () => {
+    const stored = [
+      { text: 'Ann went camping in the woods', at: '2023-05-02' },
+      { text: 'Ann went camping at the lake', at: '2023-06-30' },
+      { text: 'Ann went camping by the sea', at: '2023-09-01' },
+    ];
+    expect((await rank('Where did Ann go camping in June 2023?', stored))[0]).toBe('Ann went camping at the lake');
+    expect((await rank('Where did Ann go camping on 28 April 2023?', stored))[0]).toBe('Ann went camping in the woods');
+  });
+
+  test('learned from the conversation of another match come first', async () => {
+    const stored = [
+      { text: 'Ann bought a red bicycle', conversation: 1 },
+      { text: 'The bicycle of Ann was stolen in Oslo', conversation: 1 },
+      { text: 'Ann sold a red bicycle', conversation: 2 },
+    ];
+    expect((await rank('Who stole the red bicycle of Ann in Oslo?', stored)).slice(0, 2)).toEqual([
+      'The bicycle of Ann was stolen in Oslo',
+      'Ann bought a red bicycle',
+    ]);
+  });
+
+  test('come before longer ones, and those with rare terms before those with frequent terms', async () => {
+    const long = `Ann likes tea.${' Bob reports on other things at length.'.repeat(40)}`;
+    expect(await rank('tea', [{ text: 'Ann likes tea' }, { text: long }])).toEqual(['Ann likes tea', long]);
+    const stored = ['Bob likes ice', 'Cid likes ice', 'Dan likes ice', 'Ann drinks rum'].map((text) => ({ text }));
+    expect((await rank('Who likes rum and ice?', stored))[0]).toBe('Ann drinks rum');
+  });
+
+  test('are ranked by what distinguishes their vectors, and a single one is found', async () => {
+    const vectors = { query: [0.8, 0.6], near: [0.6, 0.8], opposite: [-1, 0], unrelated: [0, -1] };
+    const stored = ['unrelated', 'opposite', 'near'].map((text) => ({ text }));
+    expect((await rank('query', stored, vectors))[0]).toBe('near');
+    expect(await rank('query', [{ text: 'near' }], vectors)).toEqual(['near']);
   });
 });
 

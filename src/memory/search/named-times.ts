@@ -1,0 +1,112 @@
+/**
+ * Times that a query names, so that memories of that time are preferred: English dates, months and years, ISO dates, and times relative to now
+ * (`yesterday`, `last week`, `two months ago`). In UTC.
+ */
+
+/** From `since` up to but without `until`. */
+export interface TimeSpan {
+  readonly since: Date;
+  readonly until: Date;
+}
+
+/** What happened is often reported a few days later. */
+const reportedWithinDays = 7;
+/** A text with many dates is not a question about a time. */
+const maxTimes = 3;
+/** A date without a year is that of each of these years. */
+const yearsBack = 10;
+
+const monthNames = 'january february march april may june july august september october november december'.split(' ');
+const numerals = 'zero one two three four five six seven eight nine ten'.split(' ');
+const month = `(?<month>${monthNames.map((name) => `${name}|${name.slice(0, 3)}`).join('|')}|sept)\\.?`;
+const year = '(?<year>(?:19|20)\\d\\d)';
+const day = '(?<day>[0-3]?\\d)(?:st|nd|rd|th)?';
+const before = '(?:in|of|since|until|before|after|during|last|this|early|late|spring|summer|autumn|fall|winter)';
+
+/** Each takes what it finds out of the text, so that later forms do not find a part of it. */
+const forms = [
+  `${year}-(?<month>\\d\\d)(?:-${day})?`,
+  `${day}(?: of)? ${month},?(?: ${year})?`,
+  `${month} ${day}(?:,? ${year})?`,
+  `${month},?(?: of)? ${year}`,
+  // `may` and `march` are also verbs.
+  `${before} ${month}`,
+  `${before} ${year}`,
+  '(?<recent>today|yesterday|(?:last|this) (?:week|month|year))',
+  `(?<count>\\d{1,3}|an?|${numerals.slice(1).join('|')}) (?<unit>day|week|month|year)s? ago`,
+].map((form) => new RegExp(`(?<![\\p{L}\\p{N}.-])${form}(?![\\p{L}\\p{N}-])`, 'giu'));
+
+/** Each with the days in which it is reported. Empty when the query names none, or too many. */
+export function findNamedTimes(query: string, now: Date): TimeSpan[] {
+  const times: Readonly<Record<string, string | undefined>>[] = [];
+  let rest = query;
+  for (const form of forms) {
+    for (const { groups } of rest.matchAll(form)) times.push(groups ?? {});
+    rest = rest.replace(form, ' ');
+  }
+  if (times.length > maxTimes) return [];
+  return times.flatMap(({ year, month, day, recent, count, unit }) => {
+    if (recent !== undefined) return findRecent(recent.toLowerCase(), now);
+    if (count !== undefined) return [toSpan(now, toUnit(unit), -toCount(count))];
+    const named = { month: month === undefined ? null : toMonth(month), day: day === undefined ? null : Number(day) };
+    const years = year === undefined ? Array.from({ length: yearsBack }, (_, back) => now.getUTCFullYear() - back) : [Number(year)];
+    return years.flatMap((of) => toDateSpan({ ...named, year: of }));
+  });
+}
+
+type Unit = 'day' | 'week' | 'month' | 'year';
+
+function findRecent(name: string, now: Date): TimeSpan[] {
+  if (name === 'today' || name === 'yesterday') return [toSpan(now, 'day', name === 'today' ? 0 : -1)];
+  const [step, unit] = name.split(' ');
+  return [toSpan(now, toUnit(unit), step === 'last' ? -1 : 0)];
+}
+
+function toUnit(name: string | undefined): Unit {
+  const lower = name?.toLowerCase();
+  return lower === 'week' || lower === 'month' || lower === 'year' ? lower : 'day';
+}
+
+function toCount(name: string): number {
+  const lower = name.toLowerCase();
+  return lower === 'a' || lower === 'an' ? 1 : /^\d/.test(lower) ? Number(lower) : numerals.indexOf(lower);
+}
+
+/** 0 to 11, or outside for a number that is none. */
+function toMonth(name: string): number {
+  return /^\d/.test(name) ? Number(name) - 1 : monthNames.findIndex((of) => of.startsWith(name.toLowerCase().slice(0, 3)));
+}
+
+/** The unit that many steps from that of `now`. Weeks start on Monday. */
+function toSpan(now: Date, unit: Unit, steps: number): TimeSpan {
+  const [y, m, d] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()];
+  const monday = d - ((now.getUTCDay() + 6) % 7);
+  const start = (n: number): number =>
+    unit === 'year'
+      ? Date.UTC(y + n, 0, 1)
+      : unit === 'month'
+        ? Date.UTC(y, m + n, 1)
+        : Date.UTC(y, m, (unit === 'week' ? monday : d) + n * (unit === 'week' ? 7 : 1));
+  return toReported(start(steps), start(steps + 1));
+}
+
+/** None for a day that the month does not have. */
+function toDateSpan({
+  year,
+  month,
+  day,
+}: {
+  readonly year: number;
+  readonly month: number | null;
+  readonly day: number | null;
+}): TimeSpan[] {
+  if (month === null) return [toReported(Date.UTC(year, 0, 1), Date.UTC(year + 1, 0, 1))];
+  if (month < 0 || month > 11) return [];
+  if (day === null) return [toReported(Date.UTC(year, month, 1), Date.UTC(year, month + 1, 1))];
+  const since = Date.UTC(year, month, day);
+  return new Date(since).getUTCDate() === day ? [toReported(since, Date.UTC(year, month, day + 1))] : [];
+}
+
+function toReported(since: number, until: number): TimeSpan {
+  return { since: new Date(since), until: new Date(until + reportedWithinDays * 86_400_000) };
+}

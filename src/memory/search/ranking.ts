@@ -1,0 +1,110 @@
+/**
+ * The score of a candidate. `npm run benchmark-memory` measures it; docs/architecture/memory.md has the gain of each part.
+ *
+ * Similarity. What the nearest passages have in common says nothing about which of them answers the query: a part of their mean vector is
+ * subtracted from the query's, not for the pieces of conversations, which have little in common. Unrelated texts have a cosine of 0.1 with some models and 0.7 with others, so the result is measured from the
+ * least of the nearest.
+ *
+ * Text. Each term of the query that the passage contains adds its rarity; a stem match slightly less.
+ *
+ * Length. A long memory has something of everything: of two equally good ones the shorter is better.
+ *
+ * Time. A memory of a time that the query names ranks above others.
+ *
+ * Neighbours. A memory gets a share of the score of the best other memory learned from the same conversation.
+ */
+import { maxVectorCandidates } from './candidates.ts';
+
+/** Weight of the rarest term relative to the greatest similarity. */
+const textWeight = 0.2;
+/** For a passage without an embedding, half its share of the terms substitutes for the similarity. */
+const unembeddedTextWeight = 0.5;
+const stemWeight = 0.85;
+const commonVectorWeight = 0.5;
+/** Bytes up to which the length does not count, and the loss for each factor of e above. */
+const shortText = 200;
+const lengthWeight = 0.15;
+const timeWeight = 0.3;
+const neighbourWeight = 0.2;
+
+/** `relevant`: the candidates with `relevance`, and the `maximum` that a passage can have. */
+export function relevanceSql(of: 'memories' | 'episodes', dims: number | null): string {
+  const similarity = `case when cosine is null then ${unembeddedTextWeight} * terms else similarity end`;
+  return `${scoredSql(dims)}, ${similaritySql(of, dims)},
+  relevant as (
+    select rated.*, ${dims === null ? '' : '1 + '}${textWeight} * query.rarity as maximum,
+           (${dims === null ? '' : `${similarity} + `}${textWeight} * query.rarity * terms) / ${of === 'memories' ? lengthSql : '1'} as relevance
+      from rated, query
+  )`;
+}
+
+const lengthSql = `(1 + ${lengthWeight} * ln(greatest(1, octet_length(text)::float8 / ${shortText})))`;
+
+/** Share of the query's terms, and the vector where it is of the query's model. */
+function scoredSql(dims: number | null): string {
+  const vector =
+    dims === null
+      ? `null::halfvec`
+      : `case when passage.embedding_dims = ${dims} and passage.embedding_model = $10::text then passage.embedding::halfvec(${dims}) end`;
+  return `
+  query as (select coalesce(sum(rarity), 0) as rarity from terms),
+  scored as materialized (
+    select passage.item_id, passage.conversation_id, passage.text, candidate.is_near, ${vector} as vector,
+           coalesce(match.rarity / nullif(query.rarity, 0), 0) as terms
+      from candidates candidate
+      join memory_passages passage on passage.id = candidate.id
+      cross join query
+      -- Decompresses the lexemes of a long text once.
+      cross join lateral (select passage.lexemes || '' as lexemes offset 0) decompressed
+      cross join lateral (
+        select sum(term.rarity * case when decompressed.lexemes @@ term.exact then 1
+                                      when decompressed.lexemes @@ term.stem then ${stemWeight}
+                                      else 0 end) as rarity
+          from terms term
+      ) match
+  )`;
+}
+
+function similaritySql(of: 'memories' | 'episodes', dims: number | null): string {
+  if (dims === null) return `rated as (select *, null::float8 as cosine, 0::float8 as similarity from scored)`;
+  return `
+  common as (
+    -- With few passages their mean and the least near one say little about unrelated texts.
+    select avg(vector) as vector, least(1, count(*)::float8 / ${maxVectorCandidates}) as certainty from scored where is_near
+  ),
+  compared as materialized (
+    select scored.*, greatest(0, 1 - (scored.vector <=> $9::halfvec(${dims}))) as cosine,
+           -- <#> is the negative inner product.
+           ${of === 'memories' ? commonVectorWeight : 0} * common.certainty * -(scored.vector <#> common.vector) as common, common.certainty
+      from scored, common
+  ),
+  background as (
+    select least(0.99, coalesce(min(cosine * certainty), 0)) as cosine, coalesce(min((cosine - common) * certainty), 0) as level
+      from compared
+     where is_near
+  ),
+  rated as (
+    select compared.*, greatest(0, compared.cosine - compared.common - background.level) / (1 - background.cosine) as similarity
+      from compared, background
+  )`;
+}
+
+/** SQL: what a time named by the query adds for a text of the time from `start` to `last`. */
+export function whenNamedSql(start: string, last: string): string {
+  return `case when exists (select from unnest($7::timestamptz[], $8::timestamptz[]) as named (since, until)
+                             where ${start} < named.until and ${last} >= named.since) then ${timeWeight} else 0 end`;
+}
+
+/** SQL: what the memories learned from the same conversation add to a row of `found`. */
+export const neighbourScoreSql = `case
+    when found.conversation_id is null then 0
+    else ${neighbourWeight} * coalesce(case when row_number() over others = 1 then lead(found.relevance) over others
+                                            else first_value(found.relevance) over others end, 0)
+  end`;
+/** The window of `neighbourScoreSql`. */
+export const neighboursSql = `others as (partition by found.conversation_id order by found.relevance desc)`;
+
+/** SQL: a score that is at most 1 without time and neighbours. */
+export function toScoreSql(relevance: string, maximum: string): string {
+  return `(${relevance}) / ${maximum}`;
+}

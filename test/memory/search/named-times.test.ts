@@ -1,0 +1,46 @@
+/** Times that a query names. */
+import { expect, test } from '@jest/globals';
+import { findNamedTimes } from '../../../src/memory/search/named-times.ts';
+
+/** A Wednesday. */
+const now = new Date('2026-05-20T15:00:00Z');
+
+/** The first and last day of the newest span, without the days in which it is reported. */
+function newest(query: string): string {
+  const [span] = findNamedTimes(query, now);
+  if (!span) return '';
+  const dayOf = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+  return `${dayOf(span.since.getTime())} ${dayOf(span.until.getTime() - 8 * 86_400_000)}`;
+}
+
+test.each([
+  ['What happened on 3 June, 2023?', '2023-06-03 2023-06-03'],
+  ['What happened on the 3rd of June 2023?', '2023-06-03 2023-06-03'],
+  ['the meeting of May 25, 2023', '2023-05-25 2023-05-25'],
+  ['deployed 2026-02-28', '2026-02-28 2026-02-28'],
+  ['the report for 2026-02', '2026-02-01 2026-02-28'],
+  ['What did Ann do in December 2023?', '2023-12-01 2023-12-31'],
+  ['a trip in August', '2026-08-01 2026-08-31'],
+  ['in early Sept. 2025', '2025-09-01 2025-09-30'],
+  ['How often was Ann at the beach in 2023?', '2023-01-01 2023-12-31'],
+  ['What did I say yesterday?', '2026-05-19 2026-05-19'],
+  ['this week', '2026-05-18 2026-05-24'],
+  ['LAST WEEK', '2026-05-11 2026-05-17'],
+  ['last month', '2026-04-01 2026-04-30'],
+  ['two months ago', '2026-03-01 2026-03-31'],
+  ['a year ago', '2025-01-01 2025-12-31'],
+  ['on 29 February 2023', ''],
+  ['2026-13-01', ''],
+  ['May I march to version 2023?', ''],
+  ['order 12023-05-06-7, form 2024', ''],
+  ['from 1 May 2026, 2 May 2026, 3 May 2026 and 4 May 2026', ''],
+  ['Where does Ann live?', ''],
+])('%s: %s', (query, span) => {
+  expect(newest(query)).toBe(span);
+});
+
+test('a month without a year is that of each of ten years', () => {
+  expect(findNamedTimes('in June', now).map(({ since }) => since.getUTCFullYear())).toEqual([
+    2026, 2025, 2024, 2023, 2022, 2021, 2020, 2019, 2018, 2017,
+  ]);
+});
