@@ -73,7 +73,7 @@ function similaritySql(of: 'memories' | 'episodes', dims: number | null): string
     select avg(vector) as vector, least(1, count(*)::float8 / ${maxVectorCandidates}) as certainty from scored where is_near
   ),
   compared as materialized (
-    select scored.*, greatest(0, 1 - (scored.vector <=> $9::halfvec(${dims}))) as cosine,
+    select scored.*, case when scored.vector is not null then greatest(0, 1 - (scored.vector <=> $9::halfvec(${dims}))) end as cosine,
            -- <#> is the negative inner product.
            ${of === 'memories' ? commonVectorWeight : 0} * common.certainty * -(scored.vector <#> common.vector) as common, common.certainty
       from scored, common

@@ -123,8 +123,8 @@ describeDatabases('memories with the same terms', (database) => {
   test('come before longer ones, and those with rare terms before those with frequent terms', async () => {
     const long = `Ann likes tea.${' Bob reports on other things at length.'.repeat(40)}`;
     expect(await rank('tea', [{ text: 'Ann likes tea' }, { text: long }])).toEqual(['Ann likes tea', long]);
-    const stored = ['Bob likes ice', 'Cid likes ice', 'Dan likes ice', 'Ann drinks rum'].map((text) => ({ text }));
-    expect((await rank('Who likes rum and ice?', stored))[0]).toBe('Ann drinks rum');
+    const stored = ['Ann drinks rum', 'Bob eats ice', 'Cid sells ice', 'Dan makes ice'].map((text) => ({ text }));
+    expect((await rank('rum and ice', stored))[0]).toBe('Ann drinks rum');
   });
 
   test('are ranked by what distinguishes their vectors, and a single one is found', async () => {
