@@ -13,6 +13,7 @@
  *   --warm-up 3    rounds that are not counted, before a scenario
  *   --streams N    of the scenario open-streams; default: 10,000, or what the limit of open files allows
  *   --traces 0.01  also each checkout with traces of this ratio of calls
+ *   --local-embedder   also each checkout with the local embedder, whose process counts too
  *   --rivals       also LiteLLM and Portkey, which are installed into the cache directory
  *   --other name,port,key,pid     also a gateway that runs already, with --vendor-port (scripts/bench/rivals.js)
  *   --json file    writes the rows too

@@ -76,7 +76,7 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
     },
     /**
      * @param {string} checkout
-     * @param {{ label?: string, workers?: number, flags?: string[], prefix?: string[], traces?: string }} [options] prefix: of its command, instead of the
+     * @param {{ label?: string, workers?: number, flags?: string[], prefix?: string[], traces?: string, env?: Record<string, string> }} [options] prefix: of its command, instead of the
      *   pinning; traces: the ratio of sampled requests
      * @returns {Promise<RunningTarget & { gateway: import('./gateway.js').Gateway }>}
      */

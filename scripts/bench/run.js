@@ -47,12 +47,14 @@ export async function runBenchmark(args) {
 }
 
 /** @param {import('./environment.js').Bench} bench @param {Options} options */
-async function startTargets(bench, { checkouts, traces }) {
+async function startTargets(bench, { checkouts, traces, localEmbedder }) {
   /** @type {import('./environment.js').RunningTarget[]} */
   const targets = [await bench.startFloor()];
   for (const checkout of checkouts) {
     const isTaken = targets.some(({ label }) => label === basename(checkout));
     targets.push(await bench.startGateway(checkout, isTaken ? { label: checkout } : {}));
+    const withEmbedder = { label: `${basename(checkout)} local embedder`, env: { GATEWAY_LOCAL_EMBEDDER: 'auto' } };
+    if (localEmbedder) targets.push(await bench.startGateway(checkout, withEmbedder));
     if (traces !== undefined) targets.push(await bench.startGateway(checkout, { label: `${basename(checkout)} traced`, traces }));
   }
   return targets;
@@ -100,6 +102,7 @@ function parseOptions(args) {
       calls: { type: 'string' },
       streams: { type: 'string', default: '10000' },
       traces: { type: 'string' },
+      'local-embedder': { type: 'boolean', default: false },
       rivals: { type: 'boolean', default: false },
       other: { type: 'string', multiple: true, default: [] },
       'vendor-port': { type: 'string', default: '0' },
@@ -118,6 +121,7 @@ function parseOptions(args) {
     calls: values.calls === undefined ? null : wholeNumber('--calls', values.calls, 1),
     streams: wholeNumber('--streams', values.streams, 1),
     traces: values.traces,
+    localEmbedder: values['local-embedder'],
     rivals: values.rivals,
     others: values.other.map(parseOther),
     vendorPort: wholeNumber('--vendor-port', values['vendor-port'], 0),

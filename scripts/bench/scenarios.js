@@ -1,5 +1,5 @@
 /** What the benchmark measures. */
-import { questionText } from './texts.js';
+import { questionText, shortQuestion } from './texts.js';
 
 /**
  * @typedef {object} Scenario
@@ -45,6 +45,15 @@ export const scenarios = {
     project: 'memory',
     headers: ['x-gateway-memory: recall'],
     needs: 'memories',
+  },
+  'recall-short': {
+    title: 'chat with recall for 20 tokens, 4 connections',
+    connections: 4,
+    project: 'memory',
+    body: { messages: [{ role: 'user', content: shortQuestion }] },
+    headers: ['x-gateway-memory: recall'],
+    needs: 'memories',
+    calls: 600,
   },
   'cache-hit': { title: 'cache hit, 16 connections', connections: 16, project: 'cache', body: same, vendorCalls: 0 },
   stream: { title: '50-chunk stream at once, 16 connections', connections: 16, vendor: 'stream', streams: true, calls: 1_500 },

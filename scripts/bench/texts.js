@@ -7,6 +7,9 @@ export const answerText = `Answer ${numberMark}: ${'a short paragraph of an ordi
 /** About 900 bytes, different in every call. */
 export const questionText = `Question ${numberMark}: ${'please say in plain terms how this would be done, and why it is so; '.repeat(13)}`;
 
+/** About 20 tokens, different in every call. */
+export const shortQuestion = `Is the answer to question ${numberMark} in the report of the plan, and is it ready?`;
+
 /** Events of a stream, the end mark included. */
 export const chunkCount = 50;
 export const pacedChunkMs = 10;
