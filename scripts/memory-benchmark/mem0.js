@@ -1,0 +1,107 @@
+/**
+ * mem0, installed into the cache directory, with the vectors of the gateway. It stores texts as they are (`infer=False`), so no model is called.
+ *
+ * Its keyword search needs two models from the internet, which are installed if they can be had: without them it ranks by vectors alone.
+ */
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { ensurePython } from '../../test/support/python.ts';
+import { cacheDirectory } from '../cache.js';
+import { say } from '../npm.js';
+
+export const version = '2.2.1';
+const packages = [`mem0ai[nlp]==${version}`, 'fastembed==0.9.1'];
+const installLimitMs = 15 * 60_000;
+const limit = 10;
+
+const loadKeywords = `from fastembed import SparseTextEmbedding; SparseTextEmbedding(model_name='Qdrant/bm25')`;
+
+/** @param {string} home @returns {NodeJS.ProcessEnv} */
+function modelEnvironment(home) {
+  return { ...process.env, FASTEMBED_CACHE_PATH: join(home, 'models') };
+}
+
+/** The folder of its Python environment. */
+export async function installMem0() {
+  const home = join(cacheDirectory(), 'memory-benchmark', `mem0-${version}`);
+  const done = join(home, 'installed');
+  if (existsSync(done)) return home;
+  say(`installing mem0 ${version}`);
+  await rm(home, { recursive: true, force: true });
+  const run = promisify(execFile);
+  await run(await ensurePython(), ['-m', 'venv', home]);
+  const limits = { timeout: installLimitMs, maxBuffer: 64 * 1024 * 1024 };
+  await run(join(home, 'bin', 'pip'), ['install', '--quiet', ...packages], limits);
+  try {
+    await run(join(home, 'bin', 'python'), ['-m', 'spacy', 'download', 'en_core_web_sm'], limits);
+    await run(join(home, 'bin', 'python'), ['-c', loadKeywords], { ...limits, env: modelEnvironment(home) });
+  } catch {
+    say('mem0 runs without keyword search, whose models cannot be downloaded');
+  }
+  await writeFile(done, '');
+  return home;
+}
+
+/**
+ * Asks every question as it is, and with the prefix that the embedding model expects, which mem0 does not know.
+ * @param {object} options
+ * @param {string} options.home
+ * @param {string} options.folder for its data
+ * @param {string} options.model
+ * @param {import('./dataset.js').Conversation[]} options.conversations
+ * @param {import('./embeddings.js').Embeddings} options.embeddings
+ * @returns {Promise<{ hasKeywords: boolean, results: { plain: string[][][], prefixed: string[][][] }[] }>} of each conversation and question the sources
+ *   of each result
+ */
+export async function askMem0({ home, folder, model, conversations, embeddings }) {
+  await mkdir(folder, { recursive: true });
+  const server = await embeddings.serve();
+  try {
+    const dimensions = (await embeddings.embed(['text']))[0]?.length;
+    const input = {
+      url: server.url,
+      folder,
+      model,
+      dimensions,
+      limit,
+      conversations: conversations.map(({ id, memories, questions }) => ({
+        id,
+        memories: memories.map(({ text }) => text),
+        queries: ['', embeddings.prefix].map((prefix) => questions.map(({ text }) => prefix + text)),
+      })),
+    };
+    /** @type {{ found: [number[][], number[][]][], hasKeywords: boolean }} */
+    const { found, hasKeywords } = JSON.parse(await runPython(home, JSON.stringify(input)));
+    return {
+      hasKeywords,
+      results: found.map(([plain, prefixed], index) => {
+        const sourcesOf = (/** @type {number} */ number) => conversations[index]?.memories[number]?.sources ?? [];
+        return { plain: plain.map((list) => list.map(sourcesOf)), prefixed: prefixed.map((list) => list.map(sourcesOf)) };
+      }),
+    };
+  } finally {
+    server.close();
+  }
+}
+
+/** @param {string} home @param {string} input @returns {Promise<string>} its output */
+async function runPython(home, input) {
+  const script = fileURLToPath(new URL('search_mem0.py', import.meta.url));
+  // Otherwise what could not be installed is tried again for a minute.
+  const env = { ...modelEnvironment(home), HF_HUB_OFFLINE: '1' };
+  const child = spawn(join(home, 'bin', 'python'), [script], { stdio: 'pipe', env });
+  process.once('exit', () => child.kill());
+  child.stdin.end(input);
+  let errors = '';
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    errors = (errors + text).slice(-5_000);
+  });
+  const [output, [code]] = await Promise.all([child.stdout.setEncoding('utf8').toArray(), once(child, 'exit')]);
+  if (code !== 0) throw new Error(`mem0 failed:\n${errors}`);
+  return output.join('').trim().split('\n').at(-1) ?? '';
+}

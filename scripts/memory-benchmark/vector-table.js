@@ -1,0 +1,34 @@
+/** What most applications begin with: a table of texts and vectors in PostgreSQL, ordered by cosine distance. */
+import { toVectorParameter } from '../../src/memory/text/vectors.ts';
+
+const limit = 10;
+
+/** @param {import('pg').Client} client of a database that nothing else uses */
+export async function createVectorTable(client) {
+  await client.query('create extension if not exists vector');
+  await client.query('create table plain_memories (conversation text, number integer, embedding vector)');
+  return {
+    /**
+     * Asks the questions of a conversation.
+     * @param {import('./dataset.js').Conversation} conversation
+     * @param {import('./embeddings.js').Embeddings} embeddings
+     * @returns {Promise<string[][][]>} of each question the sources of each result
+     */
+    async ask({ id, memories, questions }, { embed, prefix }) {
+      const vectors = await embed(memories.map(({ text }) => text));
+      await client.query(
+        'insert into plain_memories select $1, new.number, new.vector::vector from unnest($2::integer[], $3::text[]) as new (number, vector)',
+        [id, memories.map((_, number) => number), vectors.map(toVectorParameter)],
+      );
+      const results = [];
+      for (const vector of await embed(questions.map(({ text }) => prefix + text))) {
+        const { rows } = await client.query(
+          'select number from plain_memories where conversation = $1 order by embedding <=> $2::vector, number limit $3',
+          [id, toVectorParameter(vector), limit],
+        );
+        results.push(rows.map(({ number }) => memories[number]?.sources ?? []));
+      }
+      return results;
+    },
+  };
+}
