@@ -155,6 +155,7 @@ export function toErasureReportJson(report: ErasureReport): Json {
     asked_by: report.askedBy,
     processes: { told: report.processes, drained: report.drained },
     done_at: formatTimeOrNull(report.doneAt),
+    restored_at: formatTimeOrNull(report.restoredAt),
   };
 }
 

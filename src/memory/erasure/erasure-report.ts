@@ -24,6 +24,8 @@ export interface ErasureSummary {
 export interface ErasureReport extends ErasureSummary {
   readonly askedBy: string;
   readonly doneAt: Date | null;
+  /** When an import restored data from before the erasure; null when none did. */
+  readonly restoredAt: Date | null;
   readonly processes: number;
   readonly drained: number;
 }
@@ -53,7 +55,8 @@ export function listErasures(database: Queries, projectId: string, limit: number
 
 const selectReports = `
   select erasure.id, erasure.subject_sha256 as sha256, erasure.erased_at as "erasedAt", erasure.asked_by as "askedBy", erasure.state,
-         erasure.deleted, erasure.purged, erasure.done_at as "doneAt", progress.cache_entries as "cacheEntries",
+         erasure.deleted, erasure.purged, erasure.done_at as "doneAt", erasure.restored_at as "restoredAt",
+         progress.cache_entries as "cacheEntries",
          progress.open_calls + erasure.discarded as queued, progress.processes, progress.drained
     from erasures erasure
    cross join lateral (

@@ -120,7 +120,7 @@ const page = z.object({ type: z.literal('page'), subject, text: storedText, upda
 /** Only in the export of a subject; not imported (docs/memory-export.md). */
 const prompt = z.looseObject({ type: z.literal('prompt'), call: id });
 
-export const end = z.object({ type: z.literal('end'), records: z.record(z.string(), count) });
+const end = z.object({ type: z.literal('end'), records: z.record(z.string(), count) });
 
 export const recordTypes = ['conversation', 'message', 'item', 'succession', 'entity', 'fact', 'page', 'prompt'] as const;
 export type RecordType = (typeof recordTypes)[number];

@@ -97,7 +97,7 @@ export function injectionIn(text: string): string | null {
 }
 
 /** The id of a row whose own id belongs to another project: the same at each import, and with the same time. */
-export function deriveId(projectId: string, id: string): string {
+function deriveId(projectId: string, id: string): string {
   return v7({ msecs: timeOf(id), random: sha256(`import 1\n${projectId}\n${id}`).subarray(0, 16) });
 }
 

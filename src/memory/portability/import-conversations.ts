@@ -50,28 +50,30 @@ export async function importConversations(batch: ImportBatch, parts: readonly Co
     tx,
     parts.flatMap(({ open }) => ids.find(open.record.id) ?? []),
   );
-  const appended: AppendedPart[] = [];
+  const appended = new Map<string, AppendedPart>();
   for (const part of parts) {
     const { open, messages } = part;
     const row = stored.get(ids.find(open.record.id) ?? '');
-    const state = nextState(batch, open, row, ids.newIdFor(open.record.id));
+    const id = row?.id ?? ids.newIdFor(open.record.id);
+    // A second conversation with the id in one file.
+    const state: ConversationState = appended.has(id) ? { kind: 'present' } : nextState(batch, open, row, id);
     if (open.state === null && state.kind === 'refused') tally.refuse('conversation', open.record.line, state.reason);
-    else if (open.state === null) tally.count('conversation', row ? 'present' : 'added');
+    else if (open.state === null) tally.count('conversation', row || state.kind === 'present' ? 'present' : 'added');
     open.state = state;
     if (state.kind === 'refused') for (const { line } of messages) tally.refuse('message', line, state.reason);
     else if (state.kind === 'present') tally.count('message', 'present', messages.length);
-    else if (writes) appended.push(append(batch, { ...part, id: state.id, row }));
+    else if (writes) appended.set(state.id, append(batch, { ...part, id: state.id, row }));
     else tally.count('message', 'added', messages.length);
   }
-  await store(batch, appended);
+  await store(batch, [...appended.values()]);
 }
 
-function nextState(batch: ImportBatch, { record, state }: OpenConversation, row: StoredRow | undefined, newId: string): ConversationState {
+function nextState(batch: ImportBatch, { record, state }: OpenConversation, row: StoredRow | undefined, id: string): ConversationState {
   if (state?.kind === 'present' || state?.kind === 'refused') return state;
   const refusal = batch.refusalOf(record.subject, record.started_at);
   if (refusal !== null) return { kind: 'refused', reason: refusal };
   if (state !== null && batch.writes && !row) return { kind: 'refused', reason: 'the conversation was deleted during the import' };
-  return row && !row.isUnfinished ? { kind: 'present' } : { kind: 'open', id: row?.id ?? newId };
+  return row && !row.isUnfinished ? { kind: 'present' } : { kind: 'open', id };
 }
 
 interface StoredRow {
@@ -144,7 +146,11 @@ async function store(batch: ImportBatch, appended: readonly AppendedPart[]): Pro
   for (const { conversation } of appended) workingSet.add(conversation, []);
   await saveWorkingSet(tx, workingSet);
   await storePrompts(tx, appended);
-  for (const { part, conversation } of appended) if (part.isLast) await finish(tx, part.open.record, conversation);
+  await finish(
+    tx,
+    projectId,
+    appended.filter(({ part }) => part.isLast),
+  );
   await requestEmbedding(tx, projectId);
 }
 
@@ -176,13 +182,23 @@ async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Pro
 }
 
 /** As when a conversation is read (`conversations/episodes.ts`). */
-async function finish(tx: Queries, record: ConversationRecord, { id, projectId, messages: count }: Conversation): Promise<void> {
-  const messages = await readMessages(tx, id, count);
-  await tx.query(
+async function finish(tx: Queries, projectId: string, appended: readonly AppendedPart[]): Promise<void> {
+  if (appended.length === 0) return;
+  const rows: Record<string, unknown>[] = [];
+  for (const { part, conversation } of appended) {
+    const { id, messages: count, added } = conversation;
+    const messages = added.length === count ? added.map((message) => message.part.message) : await readMessages(tx, id, count);
+    const { learnable, learned_messages: learned } = part.open.record;
+    rows.push({ id, title: deriveTitle(messages), text: formatTranscript(messages), learnable, learned });
+  }
+  const waiting = await tx.query<{ waits: boolean }>(
     `update conversations
-        set read_at = clock_timestamp(), title = $2::text, text = $3::text, learnable = $4::boolean, batched_messages = least($5::integer, messages)
-      where id = $1::uuid`,
-    [id, deriveTitle(messages), formatTranscript(messages), record.learnable, record.learned_messages],
+        set read_at = clock_timestamp(), title = new.title, text = new.text, learnable = new.learnable,
+            batched_messages = least(new.learned, conversations.messages)
+       from jsonb_to_recordset($1::jsonb) as new (id uuid, title text, text text, learnable boolean, learned integer)
+      where conversations.id = new.id
+     returning conversations.learnable and conversations.batched_messages < conversations.messages as waits`,
+    [JSON.stringify(rows)],
   );
-  if (record.learnable && record.learned_messages < count) await triggerLearning(tx, projectId);
+  if (waiting.some(({ waits }) => waits)) await triggerLearning(tx, projectId);
 }

@@ -99,6 +99,7 @@ const erasureOfAll = erasure.extend({
   asked_by: z.string(),
   processes: z.looseObject({ told: count, drained: count }),
   done_at: time.nullable(),
+  restored_at: time.nullable().describe('when an import restored data from before the erasure'),
 });
 
 export const memoryResponses = {
