@@ -123,13 +123,16 @@ async function run() {
  * @returns {import('./evaluation/learn.js').AskModel}
  */
 function askVendor(asked, model) {
-  return ({ system, text, schema }) =>
-    asked.complete({
+  return async ({ system, text, schema }) => {
+    const messages = [
+      { role: 'system', content: system },
+      { role: 'user', content: text },
+    ];
+    const answer = await asked.complete({
       model,
-      messages: [
-        { role: 'system', content: system },
-        { role: 'user', content: text },
-      ],
+      messages,
       response_format: { type: 'json_schema', json_schema: { ...schema, strict: true } },
     });
+    return answer.text;
+  };
 }

@@ -27,19 +27,23 @@ export function createPrograms() {
      * @returns {Promise<Program>}
      */
     async start(command, { env = {}, flags = [], cwd = root }) {
-      const own = { PORT: '0', HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_LOCAL_EMBEDDER: 'off', GATEWAY_ADMIN_TOKEN: adminToken };
+      const own = {
+        ...{ PORT: '0', HOST: '127.0.0.1', GATEWAY_TEMPORAL: 'off', GATEWAY_LOCAL_EMBEDDER: 'off', GATEWAY_ADMIN_TOKEN: adminToken },
+        // The channel ends the program when this process dies, even by kill -9.
+        GATEWAY_BOOTSTRAP_IPC: String(process.pid),
+      };
       const child = spawn(process.execPath, [...flags, 'src/main.ts', command], {
         cwd,
         env: { ...process.env, ...own, ...env },
-        stdio: ['ignore', 'pipe', 'pipe'],
+        stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       });
       children.push(child);
       let output = '';
       let stderr = '';
-      child.stdout.setEncoding('utf8').on('data', (text) => {
+      child.stdout?.setEncoding('utf8').on('data', (text) => {
         if (output.length < 10_000) output += text;
       });
-      child.stderr.setEncoding('utf8').on('data', (text) => {
+      child.stderr?.setEncoding('utf8').on('data', (text) => {
         stderr = (stderr + text).slice(-10_000);
       });
       for (const limitAt = performance.now() + startTimeoutMs; performance.now() < limitAt && child.exitCode === null; ) {

@@ -7,7 +7,7 @@ import { readGroupMessages } from '../../src/memory/learning/group-messages.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createProject, recordConversation } from './record.js';
 
-/** @typedef {import('./record.js').Database} Database */
+/** @typedef {import('../../src/db/database.ts').Database} Database */
 /** @typedef {import('./learning-set.js').LearningCase} LearningCase */
 /** @typedef {import('./learning-set.js').LearnedItem} LearnedItem */
 /** @typedef {import('../../src/memory/learning/extraction.ts').StructuredPrompt & { job: import('../../src/memory/learning/learn-group.ts').MemoryJob }} ModelPrompt */
@@ -31,7 +31,7 @@ export async function learnCase(database, { id, conversations }, ask) {
   const projectId = await createProject(database, `${id}-${Date.now().toString(36)}`);
   /** @type {string[]} */
   const refusals = [];
-  for (const [index, conversation] of conversations.entries()) {
+  for (const conversation of conversations) {
     const { subject, date, messages } = conversation;
     let day = date;
     const dated = messages.map((message) => {
@@ -39,7 +39,7 @@ export async function learnCase(database, { id, conversations }, ask) {
       const [role = 'user', text = ''] = Object.entries(message).find(([name]) => name !== 'date') ?? [];
       return { role: /** @type {'user' | 'assistant' | 'tool'} */ (role), text, at: new Date(`${day}T10:00:00Z`) };
     });
-    await recordConversation(database, { projectId, subject, source: `session-${index + 1}`, messages: dated });
+    await database.transaction((tx) => recordConversation(tx, { projectId, subject, messages: dated }));
     await database.query(`update conversations set state = 'read', read_at = now() where project_id = $1::uuid`, [projectId]);
     refusals.push(...(await learnBatches(database, projectId, (prompt) => ask(prompt, conversation))));
   }

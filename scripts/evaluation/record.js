@@ -5,39 +5,47 @@ import { newId } from '../../src/core/ids.ts';
 import { noTokens } from '../../src/core/pricing.ts';
 import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 
-/** @typedef {import('../../src/db/database.ts').Database} Database */
+/** @typedef {import('../../src/db/database.ts').Queries} Queries */
 /** @typedef {{ role: 'user' | 'assistant' | 'tool', text: string, at: Date }} Message */
+
+/** The only application that the projects record: questions that ask them later are not learned. */
+export const recordedSource = 'evaluation';
 
 /**
  * Creates a project whose batches start with the first message, and returns its id.
- * @param {Database} database
+ * @param {Queries} tx
  * @param {string} slug
  */
-export async function createProject(database, slug) {
+export async function createProject(tx, slug) {
   const id = randomUUID();
-  await database.query('insert into projects (id, slug, name) values ($1::uuid, $2::text, $2::text)', [id, slug]);
-  await database.query(`insert into memory_settings (project_id, settings, updated_at) values ($1::uuid, '{"batch_of": 1}', now())`, [id]);
+  await tx.query('insert into projects (id, slug, name) values ($1::uuid, $2::text, $2::text)', [id, slug]);
+  await tx.query('insert into memory_settings (project_id, settings, updated_at) values ($1::uuid, $2::jsonb, now())', [
+    id,
+    JSON.stringify({ batch_of: 1, only_senders: [recordedSource] }),
+  ]);
   return id;
 }
 
 /**
  * Stores one call for each day, with its history and the assistant's last message of that day as the response.
- * @param {Database} database
- * @param {{ projectId: string, subject: string, source: string, messages: readonly Message[] }} conversation
+ * @param {Queries} tx
+ * @param {{ projectId: string, subject: string, source?: string, messages: readonly Message[] }} conversation conversations of a subject that
+ *   are not read yet need a source each, or they are taken for one
  */
-export async function recordConversation(database, { messages, ...options }) {
+export async function recordConversation(tx, { source = recordedSource, messages, ...options }) {
   const ends = messages.flatMap(({ at }, index) => (messages[index + 1]?.at.getTime() === at.getTime() ? [] : [index]));
   const calls = ends.map((end) => {
     const last = messages[end];
     const isAnswer = last?.role === 'assistant';
     return settledCall({
       ...options,
+      source,
       startedAt: last?.at.getTime() ?? 0,
       request: messages.slice(0, isAnswer ? end : end + 1),
       response: isAnswer ? last.text : 'Noted.',
     });
   });
-  await database.transaction((tx) => recordCalls(tx, calls));
+  await recordCalls(tx, calls);
 }
 
 /**

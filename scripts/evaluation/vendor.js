@@ -5,7 +5,8 @@ import { adminToken, createKey, createPrograms } from '../programs.js';
 /** For one call, with the gateway's own retries. */
 const callTimeoutMs = 300_000;
 
-/** @typedef {{ text: string, cost: number }} Answer cost in dollars */
+/** @typedef {{ text: string, recalled: number }} Answer */
+/** @typedef {ReturnType<typeof createClient>} Client */
 /** @typedef {Awaited<ReturnType<typeof startVendor>>} Vendor */
 
 /** The configuration of this folder and environment. Throws when it names no vendor. */
@@ -39,8 +40,9 @@ export async function startVendor({ dataDir, project, temporal = false, env = {}
     GATEWAY_TEMPORAL: temporal ? 'on' : 'off',
   };
   const { url } = await programs.start('start', { env: { ...own, ...env } });
-  const key = await createKey(url, project);
-  return { ...createClient({ url, key, adminToken }), stop: () => programs.stopAll() };
+  /** @param {string} slug */
+  const connect = async (slug) => createClient({ url, key: await createKey(url, slug), adminToken });
+  return { ...(await connect(project)), connect, stop: () => programs.stopAll() };
 }
 
 /**
@@ -58,25 +60,25 @@ export function createClient({ url, key, adminToken: token }) {
     });
     const text = await response.text();
     if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 300)}`);
-    return text === '' ? null : JSON.parse(text);
+    return { body: text === '' ? null : JSON.parse(text), recalled: response.headers.get('x-gateway-memory-recalled') };
   };
   /** Spend of the key's project in this month, in dollars. */
-  const readSpend = async () => /** @type {number} */ ((await send('GET', '/usage/me', key, undefined)).spend);
+  const readSpend = async () => /** @type {number} */ ((await send('GET', '/usage/me', key, undefined)).body.spend);
   return {
     /** @param {string} path @param {unknown} body */
-    call: (path, body) => send('POST', path, key, body),
+    call: async (path, body) => (await send('POST', path, key, body)).body,
     /** @param {string} method @param {string} path @param {unknown} [body] */
-    admin: (method, path, body) => send(method, path, token, body),
+    admin: async (method, path, body) => (await send(method, path, token, body)).body,
     readSpend,
     /**
-     * The text of a chat completion. By default memory takes no part in the call.
+     * A chat completion: its text, and how many memories recall put into its prompt. By default memory takes no part in the call.
      * @param {Record<string, unknown>} body
      * @param {Record<string, string>} [headers]
-     * @returns {Promise<string>}
+     * @returns {Promise<Answer>}
      */
     async complete(body, headers = { 'x-gateway-memory': 'off' }) {
-      const { choices } = await send('POST', '/v1/chat/completions', key, body, headers);
-      return choices[0]?.message.content ?? '';
+      const response = await send('POST', '/v1/chat/completions', key, body, headers);
+      return { text: response.body.choices[0]?.message.content ?? '', recalled: response.recalled?.split(',').length ?? 0 };
     },
   };
 }

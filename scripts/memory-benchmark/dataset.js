@@ -47,9 +47,14 @@ const downloadLimitMs = 120_000;
 
 /** @param {string | undefined} file the published `locomo10.json`; without it the file is downloaded @returns {Promise<Conversation[]>} */
 export async function loadLocomo(file) {
+  return parseLocomo(await readLocomo(file)).map(mergeEqualTexts);
+}
+
+/** The text of `locomo10.json`. @param {string | undefined} file */
+export async function readLocomo(file) {
   const text = await readGiven(file ?? (await download('locomo10.json', locomo.url, '--locomo FILE')));
   if (sha256(text) !== locomo.sha256) throw new Error(`LoCoMo: its SHA-256 is not ${locomo.sha256}; the file is another version`);
-  return parseLocomo(text).map(mergeEqualTexts);
+  return text;
 }
 
 /** @param {string | undefined} folder the published `chats/100K`; without it the files are downloaded @returns {Promise<Conversation[]>} */

@@ -4,7 +4,7 @@
  */
 
 /** `categories` of the questions; those of 5 have no answer in the conversation. */
-const kinds = new Map([
+export const kinds = new Map([
   [1, 'multi-hop'],
   [2, 'temporal'],
   [3, 'open-domain'],
@@ -50,7 +50,7 @@ export function parseLocomo(text) {
 }
 
 /** @param {string} text such as `1:56 pm on 8 May, 2023`; its time zone is unknown: UTC @returns {string} */
-function toDate(text) {
+export function toDate(text) {
   const [, hour, minute, half, day, month, year] = /^(\d+):(\d\d) ([ap]m) on (\d+) (\w+), (\d{4})$/.exec(text) ?? [];
   const at = Date.UTC(
     Number(year),

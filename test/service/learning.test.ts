@@ -1,8 +1,11 @@
 /** Learning end to end: calls arrive over HTTP, a real Temporal server runs the batches, the demo vendor is the memory model. */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { parseDialogues } from '../../scripts/evaluation/dialogues.js';
+import { askQuestion, awaitLearned, parseVerdict, projectOf, recordDialogue } from '../../scripts/evaluation/memory-loop.js';
+import { createClient } from '../../scripts/evaluation/vendor.js';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
-import { defaultYaml, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { adminToken, defaultYaml, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { rawHistory } from '../support/histories.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
 
@@ -153,5 +156,59 @@ describe('with Temporal, a project', () => {
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Dot.' }]);
     expect((await gateway.admin('POST', `/provision/teams/parked/batches/${randomUUID()}/replay`)).status).toBe(404);
     expect((await gateway.admin('GET', '/provision/teams/parked/batches?state=x')).status).toBe(400);
+  });
+
+  it('learns recorded conversations of the past, answers from them and judges, as npm run evaluate-memory does', async () => {
+    const sample = {
+      sample_id: 'Tiny-1',
+      conversation: {
+        session_1_date_time: '1:56 pm on 8 May, 2023',
+        session_1: [
+          { speaker: 'Ida', text: 'I live in Oslo now.' },
+          { speaker: 'Tom', text: 'My boat is called Alba.', blip_caption: 'a photo of a boat' },
+        ],
+        session_2_date_time: '10:00 am on 1 June, 2023',
+        session_2: [{ speaker: 'Ida', text: 'I have three cats.' }],
+      },
+      qa: [
+        { question: 'Where does Ida live?', answer: 'Oslo', category: 4 },
+        { question: 'How many cats has Ida?', answer: 3, category: 2 },
+        { question: 'Where does the boat of Ida lie?', category: 5 },
+      ],
+    };
+    const [dialogue] = parseDialogues(JSON.stringify([sample]));
+    if (!dialogue) throw new Error('the sample has a dialogue');
+    expect(dialogue.questions.map(({ answer, kind }) => [answer, kind])).toEqual([
+      ['Oslo', 'single-hop'],
+      ['3', 'temporal'],
+    ]);
+    const { database, url } = shared();
+    await recordDialogue(database, dialogue);
+    await recordDialogue(database, dialogue); // As after a kill.
+    const gateway = await shared().withProject(projectOf(dialogue));
+    const client = createClient({ url, key: gateway.key, adminToken });
+    const lines: string[] = [];
+    expect(await awaitLearned(client, dialogue, (line) => void lines.push(line))).toEqual({ written: 3, dropped: 0 });
+    expect(lines.at(-1)).toBe('Tiny-1: 5 of 5 messages learned, 3 memories, 0 statements refused');
+    const days = await database.query<{ at: Date }>(
+      `select distinct conversation.started_at as at from conversations conversation join projects project on project.id = conversation.project_id
+        where project.slug = $1::text order by at`,
+      [gateway.project],
+    );
+    expect(days.map(({ at }) => at.toISOString())).toEqual(['2023-05-08T13:56:00.000Z', '2023-06-01T10:00:00.000Z']);
+    const [question] = dialogue.questions;
+    if (!question) throw new Error('the dialogue has a question');
+    const judge = `one/say-${Buffer.from('{"label": "CORRECT"}').toString('base64url')}`;
+    const judged = await askQuestion(client, question, { answer: 'one/echo-body', judge });
+    expect(judged).toMatchObject({ verdict: 'correct', answer: expect.stringContaining('- Ida: I live in Oslo now.') });
+    expect(judged.recalled).toBeGreaterThan(0);
+    expect(gateway.vendor.requests().at(-1)?.body.toString()).toContain('\\"correct_answer\\":\\"Oslo\\"');
+    // A question is no conversation, and a verdict needs one label.
+    expect(await memoriesOf(gateway)).toHaveLength(3);
+    expect(['{"label":"WRONG"}', 'CORRECT', '{"label":"WRONG"} or {"label":"CORRECT"}'].map(parseVerdict)).toEqual([
+      'wrong',
+      'unclear',
+      'unclear',
+    ]);
   });
 });

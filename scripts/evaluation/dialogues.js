@@ -1,0 +1,34 @@
+/** The conversations of LoCoMo message by message, with the questions that have an answer in them. */
+import { kinds, toDate } from '../memory-benchmark/locomo.js';
+
+/** @typedef {{ text: string, answer: string, kind: string }} AnsweredQuestion */
+/** @typedef {{ id: string, sessions: { at: Date, messages: string[] }[], questions: AnsweredQuestion[] }} Dialogue */
+
+/**
+ * A message begins with the name of its speaker, because both speak as users, and tells what its image shows.
+ * @param {string} text in the format of `locomo10.json`
+ * @returns {Dialogue[]}
+ */
+export function parseDialogues(text) {
+  /** @type {any[]} */
+  const samples = JSON.parse(text);
+  return samples.map(({ sample_id: id, conversation, qa }) => {
+    const sessions = Object.keys(conversation)
+      .flatMap((name) => /^session_(\d+)$/.exec(name)?.[1] ?? [])
+      .map(Number)
+      .sort((left, right) => left - right)
+      .map((number) => ({
+        at: new Date(toDate(conversation[`session_${number}_date_time`])),
+        messages: /** @type {{ speaker: string, text: string, blip_caption?: string }[]} */ (conversation[`session_${number}`]).map(
+          ({ speaker, text: said, blip_caption: image }) => `${speaker}: ${said}${image ? ` (image: ${image})` : ''}`,
+        ),
+      }));
+    const questions = /** @type {{ question: string, answer?: string | number, category: number }[]} */ (qa).flatMap(
+      ({ question, answer, category }) => {
+        const kind = kinds.get(category);
+        return kind && answer !== undefined ? [{ text: question, answer: String(answer), kind }] : [];
+      },
+    );
+    return { id, sessions, questions };
+  });
+}
