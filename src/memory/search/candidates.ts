@@ -16,19 +16,16 @@ export const maxVectorCandidates = 100;
 const maxCounted = 1_000;
 
 export interface CandidateOptions {
-  /** Column of the memory or conversation. */
-  readonly owner: string;
   readonly scope: string;
-  readonly filter: string;
+  readonly textFilter: string;
+  readonly vectorFilter: string;
   readonly dims: number | null;
 }
 
 /** `terms` with their rarity, and `candidates` (id, is_near). */
-export function candidatesSql({ owner, scope, filter, dims }: CandidateOptions): string {
-  // No index serves the condition of the text candidates: for `is not null` PostgreSQL would read all entries of an index of the conversations
-  // for each term.
-  return `${tokensSql(scope)}, ${textCandidatesSql(`${filter} and num_nonnulls(${owner}) = 1`)},
-  ${vectorCandidatesSql(`${filter} and ${owner} is not null`, dims)},
+export function candidatesSql({ scope, textFilter, vectorFilter, dims }: CandidateOptions): string {
+  return `${tokensSql(scope)}, ${textCandidatesSql(textFilter)},
+  ${vectorCandidatesSql(vectorFilter, dims)},
   candidates as (
     select id, bool_or(is_near) as is_near
       from (select id, false as is_near from by_text union all select id, true from by_vector) as matches

@@ -21,7 +21,11 @@ export function searchStatement({ of, dims, recalledOnly }: SearchVariant): stri
   const owner = `passage.${of === 'memories' ? 'item_id' : 'conversation_id'}`;
   const scope = `passage.project_id = $1::uuid and ${inScope('passage.subject', '$2')}`;
   const filter = `${scope} and ($6::text[] is null or passage.kind = any($6::text[]))`;
-  return `with ${candidatesSql({ owner, scope, filter, dims })}, ${relevanceSql(of, dims)}
+  const vectorFilter = `${filter} and ${owner} is not null`;
+  // The lexemes of memories have their own index. No index serves the condition of conversations: for `is not null` PostgreSQL would read all
+  // entries of one for each term.
+  const textFilter = of === 'memories' ? vectorFilter : `${filter} and num_nonnulls(${owner}) = 1`;
+  return `with ${candidatesSql({ scope, textFilter, vectorFilter, dims })}, ${relevanceSql(of, dims)}
   ${of === 'memories' ? memoriesSql(recalledOnly) : episodesSql}`;
 }
 
