@@ -7,6 +7,7 @@ import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { cacheDirectory } from '../cache.js';
+import { BootstrapError } from '../npm.js';
 import { parseBeam } from './beam.js';
 import { parseLocomo } from './locomo.js';
 
@@ -53,7 +54,7 @@ export async function loadLocomo(file) {
 /** The text of `locomo10.json`. @param {string | undefined} file */
 export async function readLocomo(file) {
   const text = await readGiven(file ?? (await download('locomo10.json', locomo.url, '--locomo FILE')));
-  if (sha256(text) !== locomo.sha256) throw new Error(`LoCoMo: its SHA-256 is not ${locomo.sha256}; the file is another version`);
+  if (sha256(text) !== locomo.sha256) throw new BootstrapError(`LoCoMo: its SHA-256 is not ${locomo.sha256}; the file is another version`);
   return text;
 }
 
@@ -63,7 +64,8 @@ export async function loadBeam(folder) {
   const texts = [];
   for (const name of beamFiles())
     texts.push(await readGiven(folder ? join(folder, name) : await download(join('beam', name), `${beam.url}/${name}`, '--beam FOLDER')));
-  if (sha256(texts.map(sha256).join('\n')) !== beam.sha256) throw new Error('BEAM: the files are not those of the pinned revision');
+  if (sha256(texts.map(sha256).join('\n')) !== beam.sha256)
+    throw new BootstrapError('BEAM: the files are not those of the pinned revision');
   return Array.from({ length: beam.conversations }, (_, index) =>
     mergeEqualTexts(parseBeam(String(index + 1), texts[2 * index] ?? '', texts[2 * index + 1] ?? '')),
   );
@@ -97,7 +99,7 @@ async function readGiven(path) {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw new Error(`${path}: cannot be read (${/** @type {NodeJS.ErrnoException} */ (error).code})`);
+    throw new BootstrapError(`${path}: cannot be read (${/** @type {NodeJS.ErrnoException} */ (error).code})`);
   }
 }
 
@@ -119,7 +121,7 @@ async function download(name, url, alternative) {
     return path;
   } catch (error) {
     const { message, cause } = /** @type {Error & { cause?: { code?: string } }} */ (error);
-    throw new Error(`${url} cannot be downloaded (${cause?.code ?? message}); give the data with ${alternative}`);
+    throw new BootstrapError(`${url} cannot be downloaded (${cause?.code ?? message}); give the data with ${alternative}`);
   }
 }
 

@@ -62,7 +62,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
       (reason) => reason,
     );
     if (error === null) break;
-    if (error.status < 500 || performance.now() > limitAt) throw error;
+    if (!model.startsWith('local/') || performance.now() > limitAt) throw error;
   }
   return {
     embed,

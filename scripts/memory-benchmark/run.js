@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { openPostgres } from '../bench/postgres.js';
+import { BootstrapError } from '../npm.js';
 import { createPrograms } from '../programs.js';
 import { loadBeam, loadLocomo } from './dataset.js';
 import { createEmbeddings } from './embeddings.js';
@@ -156,7 +157,7 @@ function parseOptions(args) {
       json: { type: 'string' },
     },
   });
-  if (values.only !== undefined && !['locomo', 'beam'].includes(values.only)) throw new Error('--only: must be locomo or beam');
+  if (values.only !== undefined && !['locomo', 'beam'].includes(values.only)) throw new BootstrapError('--only: must be locomo or beam');
   return values;
 }
 
