@@ -7,7 +7,9 @@ import { localModel } from '../core/local-model.ts';
 import type { Embedding } from './model.ts';
 import type { EmbeddingQueue } from './queue.ts';
 
-const maxBodyBytes = 16 * 1024 * 1024;
+const maxBodyBytes = 8 * 1024 * 1024;
+/** Of the bodies of all requests that have no response yet. */
+const maxHeldBytes = 24 * 1024 * 1024;
 const dimensions = 384;
 
 const requestSchema = z.object({
@@ -30,12 +32,21 @@ class RequestError extends Error {
 /** Rejects when the port cannot be used. */
 export async function serveEmbeddings(queue: EmbeddingQueue, { port, token }: { port: number; token: string }): Promise<void> {
   const expected = digest(`Bearer ${token}`);
+  let heldBytes = 0;
   const server = createServer((request, response) => {
+    // Without a length the body may be as long as any.
+    const bytes = Number(request.headers['content-length'] ?? maxBodyBytes);
+    heldBytes += bytes;
+    response.once('close', () => {
+      heldBytes -= bytes;
+    });
     const left = new AbortController();
     response.once('close', () => left.abort(new Error('the client has left')));
     const respond = async (): Promise<void> => {
       if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'wrong token');
       if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
+      if (bytes > maxBodyBytes) throw new RequestError(413, `the body is longer than ${maxBodyBytes} bytes`);
+      if (heldBytes > maxHeldBytes) throw new RequestError(429, 'too many texts are waiting');
       const { input, encoding_format: format } = parseBody(await readBody(request));
       const embeddings = await queue.add(input, left.signal);
       if (embeddings === null) throw new RequestError(429, 'too many texts are waiting');

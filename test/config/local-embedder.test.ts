@@ -1,0 +1,55 @@
+import { expect, test } from '@jest/globals';
+import { type Config, ConfigError } from '../../src/config/config.ts';
+import { demoConfig, loadConfig, withLocalEmbedder } from '../../src/config/load.ts';
+
+const endpoint = { url: 'http://127.0.0.1:1234/v1', token: 'secret' };
+const id = 'local/bge-small-en-v1.5';
+
+function load(fileText: string | null, env: Record<string, string> = {}): Config {
+  const config = loadConfig({ env, fileText, fileName: 'gateway.yaml' });
+  expect(config.warnings).toEqual([]);
+  return withLocalEmbedder(config, endpoint);
+}
+
+const vendor =
+  'providers: { own: { base_url: https://own.example.com/v1, dialect: chat } }\nmodels: { own/e: { kind: embeddings, input: 1 } }\n';
+
+test.each([
+  ['with a vendor that has no embeddings', load(null, { ANTHROPIC_API_KEY: 'a' })],
+  ['with a file without embeddings', load(vendor)],
+  ['with the demo vendor', demoConfig(load(null), 'http://127.0.0.1:1')],
+])('it is the tier embed %s, at no cost', (_title, config) => {
+  expect(config.tiers.embed).toEqual([id]);
+  expect(config.models[id]).toMatchObject({ kind: 'embeddings', price: { inputNanos: 0n }, maxInputTokens: 512 });
+  expect(config.providers.local).toMatchObject({ baseUrl: endpoint.url, apiKey: endpoint.token, serves: ['embeddings'] });
+});
+
+test('a tier that names it adds the provider and keeps the tiers', () => {
+  const config = load(`${vendor}tiers: { embed: [own/e], memory-embed: [${id}] }\n`);
+  expect([config.tiers.embed, config.providers.local?.name]).toEqual([['own/e'], 'local']);
+});
+
+test.each([
+  ['a tier embed', 'tiers: { embed: [own/e] }\n', 'auto'],
+  ['a tier memory-embed', 'tiers: { memory-embed: [own/e] }\n', 'auto'],
+  ['the setting off', '', 'off'],
+])('it does not run with %s', (_title, tiers, mode) => {
+  const config = load(vendor + tiers, { GATEWAY_LOCAL_EMBEDDER: mode });
+  expect([config.localEmbedder.isUsed, config.providers.local, config.models[id]]).toEqual([false, undefined, undefined]);
+});
+
+test('on: it runs where only projects name it, and the tiers stay', () => {
+  const config = load(`${vendor}tiers: { embed: [own/e] }\n`, { GATEWAY_LOCAL_EMBEDDER: 'on' });
+  expect([config.tiers.embed, config.providers.local?.name]).toEqual([['own/e'], 'local']);
+});
+
+test('a provider of the file with its name takes its place', () => {
+  const config = load(vendor.replace('own:', 'local:').replace('own/e', 'local/e'), { GATEWAY_LOCAL_EMBEDDER: 'on' });
+  expect([config.localEmbedder.isUsed, config.providers.local?.baseUrl]).toEqual([false, 'https://own.example.com/v1']);
+});
+
+test('off: a tier that names it is a mistake', () => {
+  const mistake = () => load(`${vendor}tiers: { embed: [${id}] }\n`, { GATEWAY_LOCAL_EMBEDDER: 'off' });
+  expect(mistake).toThrow(new ConfigError(['gateway.yaml:3 tiers.embed.0: there is no provider local']));
+  expect(() => load(vendor, { GATEWAY_LOCAL_EMBEDDER: 'maybe' })).toThrow('GATEWAY_LOCAL_EMBEDDER: must be auto, on, off');
+});
