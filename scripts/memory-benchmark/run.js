@@ -42,14 +42,16 @@ export async function runMemoryBenchmark(args) {
     const gateway = await startGateway({ programs, client: own.client, databaseUrl: own.url, folder, ...options });
     const embeddings = await createEmbeddings({ model: options.model, request: gateway.embed });
     const table = await createVectorTable(plain.client);
-    for (const { name, conversations } of datasets)
-      measured.push(...(await measureDataset({ name, conversations, gateway, embeddings, table, home, folder, model: options.model })));
+    for (const { name, conversations } of datasets) {
+      const ofDataset = await measureDataset({ name, conversations, gateway, embeddings, table, home, folder, model: options.model });
+      console.log(formatReport(ofDataset));
+      measured.push(...ofDataset);
+    }
   } finally {
     await programs.stopAll();
     for (const client of clients) await client.end();
     await postgres.close();
   }
-  console.log(formatReport(measured));
   if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(toJson(measured), null, 2)}\n`);
 }
 
