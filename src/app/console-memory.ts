@@ -49,6 +49,7 @@ export function memoryAreas({ database, memory, learning, eraseSubject, readStor
       erase: (projectId, subject, askedBy) => eraseSubject({ projectId, subject, askedBy }),
       listErasures: (projectId, limit, before) => listErasures(database, projectId, limit, before),
       findErasure: (projectId, id) => findErasure(database, projectId, id),
+      exportMemory: memory.exportMemory,
       findNames,
     }),
   ];

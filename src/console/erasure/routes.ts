@@ -7,8 +7,10 @@ import { toErasureReportJson } from '../../http/routes/memory-json.ts';
 import type { ErasurePreview } from '../../memory/erasure/erasure-preview.ts';
 import type { ErasureReport, ErasureSummary } from '../../memory/erasure/erasure-report.ts';
 import { optionalSubject } from '../../memory/items/item-schemas.ts';
+import type { ExportMemory } from '../../memory/portability/export-memory.ts';
 import { authorName, authorOf, type FindNames, findAuthors } from '../frame/author.ts';
 import {
+  actionButton,
   confirmationForm,
   csvLink,
   csvRows,
@@ -35,13 +37,14 @@ export interface ErasurePagesDeps {
   /** Newest first; with `before`, only those older than the one with this id. */
   readonly listErasures: (projectId: string, limit: number, before: string | null) => Promise<readonly ErasureReport[]>;
   readonly findErasure: (projectId: string, id: string) => Promise<ErasureReport | null>;
+  readonly exportMemory: ExportMemory;
   readonly findNames: FindNames;
 }
 
 const pageSize = 25;
 
 export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRoute[] {
-  const { preview, erase, listErasures, findErasure, findNames } = deps;
+  const { preview, erase, listErasures, findErasure, exportMemory, findNames } = deps;
   const show = async (context: ConsoleContext, subject: string | null): Promise<PageContent> => {
     const rows = await listErasures(context.project.id, pageSize + 1, parsePageId(context));
     const names = await findAuthors(
@@ -94,6 +97,21 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
       invalidForm: (context, fields) => show(context, validSubject(fields)),
     },
     {
+      // Not a link, whose address would name the subject.
+      method: 'post',
+      path: '/erase/export',
+      access: 'owner',
+      action: 'memory.export',
+      async handle({ project }, fields) {
+        const subject = readSubject(fields);
+        if (subject === null) throw gatewayError('bad_request', { message: 'subject: must not be empty' });
+        const digest = hashSubjectHex(subject);
+        const lines = exportMemory({ projectId: project.id, project: project.slug, subject });
+        const file = { fileName: `${project.slug}-${digest.slice(0, 16)}.jsonl`, contentType: 'application/x-ndjson' };
+        return { kind: 'stream', ...file, chunks: toBytes(lines), audit: { subject_sha256: digest } };
+      },
+    },
+    {
       method: 'get',
       path: '/erase/:id',
       access: 'owner',
@@ -113,6 +131,10 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
       },
     },
   ];
+}
+
+async function* toBytes(lines: AsyncIterable<string>): AsyncGenerator<Uint8Array, void> {
+  for await (const text of lines) yield Buffer.from(text);
 }
 
 /** Throws `bad_request`. */
@@ -209,7 +231,13 @@ function confirmation(context: ConsoleContext, subject: string, counts: ErasureP
     cancelHref: projectPath(context, '/erase'),
     fields: [html`<input type="hidden" name="subject" value="${subject}">`],
   });
-  return section('What the erasure deletes', html`<div class="stack">${figures}${content}</div>`);
+  const download = actionButton({
+    context,
+    action: projectPath(context, '/erase/export'),
+    label: 'Download what is stored',
+    values: { subject },
+  });
+  return section('What the erasure deletes', html`<div class="stack">${figures}${isEmpty ? '' : download}${content}</div>`);
 }
 
 function csvRow({ id, sha256, erasedAt, askedBy, state, doneAt, deleted }: ErasureReport, zone: string): CsvValue[] {

@@ -89,7 +89,9 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
           return void response.end(result.body);
         case 'stream':
           // Proxies would collect the chunks.
-          response.writeHead(200, { 'content-type': result.contentType, 'x-accel-buffering': 'no' });
+          response.setHeader('x-accel-buffering', 'no');
+          if (result.fileName === undefined) response.writeHead(200, { 'content-type': result.contentType });
+          else startDownload(response, result.contentType, result.fileName);
           response.flushHeaders();
           return pipeline(Readable.from(result.chunks, { objectMode: true, highWaterMark: 1 }), response);
       }

@@ -135,9 +135,10 @@ export type ActionResult =
       readonly body: string;
       readonly audit?: Readonly<Record<string, unknown>>;
     }
-  /** Bytes of a stream, such as the playground's response. */
+  /** Bytes of a stream, such as the playground's response; with `fileName` a download. */
   | {
       readonly kind: 'stream';
+      readonly fileName?: string;
       readonly contentType: string;
       readonly chunks: AsyncIterable<Uint8Array>;
       readonly audit?: Readonly<Record<string, unknown>>;

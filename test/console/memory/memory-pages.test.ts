@@ -137,7 +137,7 @@ describe('conversations and batches', () => {
     expect(await textOf(path)).toContain('id="message-3"');
     expect(await textOf(`${path}?from=2`)).not.toContain('id="message-1"');
     expect(await textOf(`${path}?view=memories`)).toContain(samples.learnedId);
-    expect(await textOf(`${path}/text`)).toBe(`user: Likes tea ${xss}`);
+    expect(await textOf(`${path}/text`)).toBe(`user: Ann likes tea ${xss}`);
     expect(await textOf(`/memory/${samples.learnedId}`)).toContain(`${path}#message-0`);
     expect(await textOf('/conversations.csv')).toContain(samples.conversationId);
     const started = await member.post(`${base}${path}/remember`, { focus: 'drinks' });
@@ -272,7 +272,7 @@ describe('every page', () => {
     await gateway().admin('PUT', '/provision/teams/acme/memory', { only_senders: [] });
     const escaped = '&lt;script&gt;alert(1)&lt;/script&gt;';
     for (const [path, start] of [
-      [`/memory/${samples.learnedId}`, 'Likes tea '],
+      [`/memory/${samples.learnedId}`, 'Ann likes tea '],
       ['/pages', 'Known: '],
       [`/pages?subject=${encodeURIComponent(xssSubject)}`, 'The page says: '],
       ['/graph', 'Ann '],
@@ -357,6 +357,14 @@ describe('erasure of a subject', () => {
     expect(preview.match(/<p class="stat-value">\d+/g)).toEqual(
       ['3', '2', '3', '1', '1', '0'].map((count) => `<p class="stat-value">${count}`),
     );
+    expect(preview).toContain(`action="${base}/erase/export"`);
+    expect((await member.post(`${base}/erase/export`, { subject: xssSubject })).status).toBe(403);
+    const exported = await owner.post(`${base}/erase/export`, { subject: xssSubject });
+    expect(exported.headers.get('content-disposition')).toMatch(/filename="[\w-]+\.jsonl"/);
+    const lines = (await exported.text()).trimEnd().split('\n');
+    expect(JSON.parse(lines[0] ?? '')).toMatchObject({ type: 'header', subject: xssSubject });
+    expect(JSON.parse(lines.at(-1) ?? '')).toMatchObject({ type: 'end', records: { item: 3, conversation: 2, page: 1 } });
+    expect(await lastAudit()).toMatchObject({ action: 'memory.export', detail: { subject_sha256: expect.any(String) } });
     const wrong = await owner.post(`${base}/erase`, { subject: xssSubject, confirmation: 'ann' });
     expect([wrong.status, (await wrong.text()).includes('Type the subject to confirm')]).toEqual([422, true]);
     const erased = await owner.post(`${base}/erase`, { subject: xssSubject, confirmation: xssSubject });
