@@ -19,7 +19,7 @@ export async function storeMemorySamples(
   { projectId, subject, mark, author }: { projectId: string; subject: string; mark: string; author: string },
 ): Promise<MemorySamples> {
   const learning = createTestLearning(database);
-  const text = `Likes tea ${mark}`;
+  const text = `Ann likes tea ${mark}`;
   learning.respond = ({ job, text: prompt }) => {
     if (job === 'extract') return { memories: [{ text, kind: 'fact', importance: 3, evidence: text }] };
     const { new: added } = JSON.parse(prompt) as { new: readonly { id: string }[] };

@@ -122,17 +122,24 @@ describeDatabases('memories of people', (database) => {
   test('a learned memory leads back to its conversation, its message and its facts', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
-    const conversationId = await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['Hello.', 'I  like\ngreen tea.'] });
+    const conversationId = await storeReadConversation(database(), {
+      projectId,
+      subject: 'ann',
+      texts: ['Hello.', 'I, Ann,  like\ngreen tea.'],
+    });
     const learning = createTestLearning(database());
     learning.respond = (call) =>
-      call.job === 'extract' ? { memories: [memory('Ann likes green tea.', 'like green tea')] } : learnFact(call.text);
+      call.job === 'extract' ? { memories: [memory('Ann likes green tea.', 'Ann, like green tea')] } : learnFact(call.text);
     await learning.activities.checkLearning(projectId);
     await learning.runBatches(projectId);
     const [learned] = await readItems(database(), projectId);
     const id = learned?.id ?? '';
     const details = await readItemDetails(database(), projectId, id);
     expect(details?.item.conversationId).toBe(conversationId);
-    expect(details?.source).toMatchObject({ evidence: 'like green tea', messages: [{ role: 'user', excerpt: 'I like green tea.' }] });
+    expect(details?.source).toMatchObject({
+      evidence: 'Ann, like green tea',
+      messages: [{ role: 'user', excerpt: 'I, Ann, like green tea.' }],
+    });
     expect(details?.source?.messages[0]?.position).toBe(2);
     expect((await listFactsOfItem(database(), id, 10)).map(({ fact }) => fact)).toEqual(['Ann likes tea']);
     const query = graphQuerySchema.parse({ limit: 1 });
