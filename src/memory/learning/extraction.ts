@@ -170,18 +170,17 @@ function findSource(
   const quoted = messages
     .flatMap((message, index) => (message.text.includes(claim.evidence) ? [{ message, index }] : []))
     .sort((left, right) => Number(right.message.role === 'user') - Number(left.message.role === 'user') || right.index - left.index);
-  const [first] = quoted;
-  if (!first) return 'quotation';
+  if (quoted.length === 0) return 'quotation';
   // The assistant repeats what recall inserted; learning it again would reinforce it.
-  if (first.message.role === 'assistant' && recalledMatchers.get(first.message.conversationId)?.(splitWords(claim.evidence)))
-    return 'recalled';
-  let refusal: Refusal = 'evidence';
+  const isRecalled = ({ role, conversationId }: GroupMessage): boolean =>
+    role === 'assistant' && Boolean(recalledMatchers.get(conversationId)?.(splitWords(claim.evidence)));
+  const refusals: Refusal[] = [];
   for (const { message, index } of quoted.slice(0, maxSources)) {
-    const support = checkSupport({ ...claim, index });
-    if (support.refusal === null) return { message, evidence: support.evidence };
-    if (message === first.message) refusal = support.refusal;
+    const support = isRecalled(message) ? null : checkSupport({ ...claim, index });
+    if (support?.refusal === null) return { message, evidence: support.evidence };
+    refusals.push(support?.refusal ?? 'recalled');
   }
-  return refusal;
+  return refusals[0] ?? 'evidence';
 }
 
 /** Models quote across line breaks and collapse spaces. */

@@ -19,6 +19,8 @@ export interface DateParts {
 }
 
 const dayMs = 86_400_000;
+/** `the 3rd` is that of this month, or of one next to it. */
+const monthMs = 31 * dayMs;
 /** A named weekday is at most so many days away. */
 const weekdayReachDays = 14;
 
@@ -38,12 +40,14 @@ export function createDateCheck(text: string, saidAt: Date, numbers: ReadonlySet
     (date) => !Number.isNaN(date.getTime()),
   );
   const days = origins.flatMap((date) => findDays(Math.floor(date.getTime() / dayMs), terms, counts));
+  const digits = new Set(text.match(/\d+/g)?.map(Number));
   const isSaidMonth = (month: number): boolean => terms.months.has(month) || numbers.has(String(month));
   const isSaidDate = (date: string): boolean => {
     const [year = 0, month = 0, day = 0] = date.split('-').map(Number);
     if (days.some((each) => each.year === year && each.month === month && each.day === day)) return true;
-    const isSaidYear = numbers.has(String(year)) || days.some((each) => each.year === year);
-    return isSaidYear && isSaidMonth(month) && numbers.has(String(day));
+    const isNear = origins.some((origin) => Math.abs(Date.parse(date) - origin.getTime()) <= monthMs);
+    if (isNear && digits.has(day)) return true;
+    return numbers.has(String(day)) && isSaidMonth(month) && (numbers.has(String(year)) || days.some((each) => each.year === year));
   };
   return ({ dates, numbers: others, months, weekdays }) =>
     dates.every(isSaidDate) &&

@@ -84,12 +84,11 @@ function weigh(evidence: string): number {
 function findQuestion(messages: readonly GroupMessage[], index: number): string | null {
   const before = previousMessage(messages, index);
   if (before?.role !== 'assistant') return null;
-  return (
-    before.text
-      .match(/[^.!?。！？؟]*[?？؟]/gu)
-      ?.at(-1)
-      ?.trim() ?? null
-  );
+  const { text } = before;
+  const end = Math.max(...['?', '？', '؟'].map((mark) => text.lastIndexOf(mark)));
+  if (end < 0) return null;
+  const start = Math.max(...Array.from('.!?。！？؟', (mark) => (end === 0 ? -1 : text.lastIndexOf(mark, end - 1))));
+  return text.slice(start + 1, end + 1).trim();
 }
 
 function hasReply(messages: readonly GroupMessage[], index: number): boolean {
@@ -158,10 +157,12 @@ const germanWords = /(?<!\p{L})(?:der|das|und|ist|nicht|mit|für|ein|eine|einen|
  */
 function findCapitalized(text: string, withFirst: boolean): string[] {
   if (germanWords.test(text)) return [];
-  return Array.from(text.matchAll(/[\p{L}\p{M}\p{N}]+/gu)).flatMap(({ 0: word, index }) => {
-    const isFirst = /(?:^|[.!?:;\n]|^[^\p{L}]+)[^\p{L}\p{N}]*$/u.test(text.slice(0, index));
-    const isName = /\p{Lu}/u.test(word) && word.length > (isFirst ? 2 : 1) && (withFirst || !isFirst);
-    return isName ? [word] : [];
+  let end = 0;
+  return Array.from(text.matchAll(/[\p{L}\p{M}\p{N}]+/gu)).flatMap(({ 0: term, index }) => {
+    const isFirst = end === 0 || /[.!?:;\n]/.test(text.slice(end, index));
+    end = index + term.length;
+    const isName = /\p{Lu}/u.test(term) && term.length > (isFirst ? 2 : 1) && (withFirst || !isFirst);
+    return isName ? [term] : [];
   });
 }
 
@@ -197,13 +198,19 @@ function hasSaidContent(text: string, evidence: string, { tokens }: Context): bo
   return isNamed && said > minSaidShare * (said + unsaid);
 }
 
+/** `Laktose` in `laktoseintolerant`. */
+const minCompoundPart = 5;
 /** Article, prepositions, and the letter of the person of a verb. */
 const arabicPrefix = /^[وف]?(?:[بك]?ال|لل|[بلكيتنا])(?=...)/u;
 
 function isSaidWord(word: string, tokens: Tokens): boolean {
   if (tokens.has(word)) return true;
   if (!/\p{Ll}/u.test(word)) return word.length > 2 && tokens.contains(word.replace(arabicPrefix, ''));
-  if (tokens.startingLike(word).some((other) => countCommonLetters(word, other) >= 0.55 * Math.max(word.length, other.length))) return true;
+  const isRelated = (other: string): boolean => {
+    const common = countCommonLetters(word, other);
+    return common >= 0.55 * Math.max(word.length, other.length) || (common === other.length && common >= minCompoundPart);
+  };
+  if (tokens.startingLike(word).some(isRelated)) return true;
   return word.length > 3 && tokens.contains(word);
 }
 
@@ -227,11 +234,11 @@ function toTokens(text: string): Tokens {
   };
 }
 
-/** Terms without those of grammar; of scripts without spaces, letters and pairs of letters. */
+/** Terms without those of grammar, for which Japanese has hiragana; of scripts without spaces, letters and pairs of letters. */
 function splitTokens(text: string): string[] {
   return tokenizeForIndex(text)
     .split(' ')
-    .filter((token) => token !== '' && !functionTerms.has(token) && !/^\p{Script=Hiragana}+$/u.test(token));
+    .filter((token) => token !== '' && !functionTerms.has(token) && !/\p{Script=Hiragana}/u.test(token));
 }
 
 function countCommonLetters(one: string, other: string): number {

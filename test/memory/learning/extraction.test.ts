@@ -87,6 +87,12 @@ describe('a statement', () => {
     expect(learned([assistant, reply], new Map())).toBe(1);
     expect(learned([assistant, reply], new Map([['c1', ['Has a dog called Tea']]]))).toBe(1);
     expect(learned([user, assistant])).toBe(1);
+    // Not either when the user's message with the same text does not support the statement.
+    const question = { ...user, text: 'Do others drink oolong tea, as I do?' };
+    const claim = { ...statement, text: 'Has tea in Ceylon', names: ['Ceylon'] };
+    const known = { ...assistant, text: 'They drink oolong tea, as in Ceylon.' };
+    const refusalsOf = (said: readonly GroupMessage[]) => parseExtraction(JSON.stringify({ memories: [claim] }), said, recalled)?.refusals;
+    expect(refusalsOf([question, ...Array<GroupMessage>(5).fill(reply), known, reply])).toEqual(['names']);
   });
 
   test('is dropped unless it is an object', () => {

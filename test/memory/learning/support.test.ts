@@ -117,6 +117,8 @@ describe('numbers and dates', () => {
     ['User flies on 2027-01-20.', [], 'I fly in three weeks.', 'numbers'],
     ['User marries on 2027-02-01.', [], 'We marry tomorrow.', 'numbers'],
     ['User flies in December 2026.', [], 'I fly next month.', null],
+    ['User flies on 2026-12-03.', [], 'I fly on the 3rd.', null],
+    ['User flies on 2027-03-03.', [], 'I fly on the 3rd.', 'numbers'],
     ['User moved to Oslo in 2023.', ['Oslo'], 'I moved to Oslo three years ago.', null],
     ['User moved to Oslo in 2019.', ['Oslo'], 'I moved to Oslo three years ago.', 'numbers'],
     ['User was born on 3 May 1990.', [], 'I was born on 1990-05-03.', null],
@@ -141,6 +143,9 @@ describe('content', () => {
     ['Der Nutzer reist am liebsten mit dem Zug.', [], 'Ich fahre am liebsten Zug.', null],
     ['L’utilisateur est allergique aux arachides.', [], 'J’ai une allergie aux arachides.', null],
     ['ユーザーは毎朝コーヒーを飲む。', [], '私は毎朝コーヒーを飲みます。', null],
+    ['Der Nutzer ist laktoseintolerant.', [], 'Ich vertrage keine Laktose.', null],
+    ['ユーザーは肉より魚を好む。', [], '肉はあまり食べません。魚が好きです。', null],
+    ['ユーザーは山登りと音楽を楽しむ。', [], '肉はあまり食べません。魚が好きです。', 'content'],
     ['用户喜欢喝茶。', [], '我很喜欢茶。', null],
     ['المستخدم يحب القهوة', [], 'أحب قهوة الصباح', null],
   ];
