@@ -1,31 +1,30 @@
 /**
  * Candidates of a search: passages that contain terms of the query, and passages near its vector.
  *
- * Text. Uses the 8 rarest query terms that are not stopwords. Each contributes at most 200 passages, so a frequent term cannot crowd out a
+ * Text. Uses the 8 rarest query terms that are not stopwords. Each contributes at most 100 passages, so a frequent term cannot crowd out a
  * rare one; the best 200 are ranked.
  *
  * Vectors. The 100 nearest passages by cosine among those of the query's model. For a small project or subject the planner sorts its
  * passages; for a large one it uses the index of the dimension, whose expression and condition equal those of the statement.
  */
+import { inScope } from '../text/subject-scope.ts';
 
 const maxTerms = 8;
-const maxPassagesPerTerm = 200;
+const maxPassagesPerTerm = 100;
 const maxTextCandidates = 200;
 export const maxVectorCandidates = 100;
-/** Passages of the scope that are counted when no statistics of the project are known yet. */
+/** Rows of the scope that are counted; above, the daily statistics of the project count. */
 const maxCounted = 1_000;
 
-export interface CandidateOptions {
-  readonly scope: string;
-  readonly textFilter: string;
-  readonly vectorFilter: string;
-  readonly dims: number | null;
-}
-
 /** `terms` with their rarity, and `candidates` (id, is_near). */
-export function candidatesSql({ scope, textFilter, vectorFilter, dims }: CandidateOptions): string {
-  return `${tokensSql(scope)}, ${textCandidatesSql(textFilter)},
-  ${vectorCandidatesSql(vectorFilter, dims)},
+export function candidatesSql(of: 'memories' | 'episodes', dims: number | null): string {
+  const filter = `passage.project_id = $1::uuid and ${inScope('passage.subject', '$2')}
+    and ($6::text[] is null or passage.kind = any($6::text[]))`;
+  // The lexemes of memories have their own index. No index serves the condition of conversations: for `is not null` PostgreSQL would read
+  // all entries of an index of the conversations for each term.
+  const isOfText = of === 'memories' ? `passage.item_id is not null` : `num_nonnulls(passage.conversation_id) = 1`;
+  const isOfVector = `passage.${of === 'memories' ? 'item_id' : 'conversation_id'} is not null`;
+  return `${tokensSql(of)}, ${textCandidatesSql(`${filter} and ${isOfText}`)}, ${vectorCandidatesSql(`${filter} and ${isOfVector}`, dims)},
   candidates as (
     select id, bool_or(is_near) as is_near
       from (select id, false as is_near from by_text union all select id, true from by_vector) as matches
@@ -33,8 +32,8 @@ export function candidatesSql({ scope, textFilter, vectorFilter, dims }: Candida
   )`;
 }
 
-/** Terms with the number of passages that contain them, of the daily statistics: 0 where rare or not counted yet. */
-function tokensSql(scope: string): string {
+/** The terms of the query with the number of passages that contain them, of the daily statistics: 0 where rare or not counted yet. */
+function tokensSql(of: 'memories' | 'episodes'): string {
   return `
   tokens as (
     select token.lexeme as term, plainto_tsquery('simple', token.lexeme) as exact, plainto_tsquery('english', token.lexeme) as stem,
@@ -44,8 +43,7 @@ function tokensSql(scope: string): string {
       from unnest(to_tsvector('simple', $3::text)) as token
   ),
   total as materialized (
-    select coalesce((select nullif(passages, 0) from memory_embeddings where project_id = $1::uuid),
-                    (select count(*) from (select from memory_passages passage where ${scope} limit ${maxCounted}) as counted)) as passages
+    select coalesce((select passages from memory_embeddings where project_id = $1::uuid), 0) as sampled, ${countSql(of)} as counted
   ),
   rarest as materialized (
     select token.exact, token.stem, token.passages, row_number() over (order by token.passages, length(token.term) desc, token.term) as rank
@@ -55,6 +53,15 @@ function tokensSql(scope: string): string {
      order by rank
      limit ${maxTerms}
   )`;
+}
+
+/** The memories, or passages, in the scope; three parts because no index serves the condition of a subject or none. */
+function countSql(of: 'memories' | 'episodes'): string {
+  const rows = of === 'memories' ? `memory_items one where one.state = 'live' and` : 'memory_passages one where';
+  const part = (condition: string): string => `(select from ${rows} one.project_id = $1::uuid and ${condition} limit ${maxCounted})`;
+  return `(select count(*) from (
+      ${part('$2::text is null')} union all ${part('one.subject = $2::text')} union all
+      ${part('one.subject is null and $2::text is not null')}) as counted)`;
 }
 
 /**
@@ -72,14 +79,17 @@ function textCandidatesSql(filter: string): string {
          where passage.lexemes @@ (term.exact || term.stem) and ${filter}
          limit ${maxPassagesPerTerm}
       ) match
-     where term.rank = 1 or term.passages * 10 <= total.passages
+     where term.rank = 1 or term.passages * 10 <= total.sampled
   ),
   terms as materialized (
     select term.rank, term.exact, term.stem,
-           ln(1 + (total.passages + 1)::float8
-                  / (1 + greatest(term.passages, (select count(*) from matches match where match.rank = term.rank))))
-             / ln(2 + total.passages) as rarity
-      from rarest term, total
+           ln(1 + (scope.size + 1) / (1 + greatest(found.count, term.passages * scope.part))) / ln(2 + scope.size) as rarity
+      from rarest term
+      cross join (
+        select size, size / greatest(sampled, 1) as part
+          from (select sampled, case when counted < ${maxCounted} then counted else greatest(counted, sampled) end::float8 as size from total) sized
+      ) scope
+      cross join lateral (select count(*) from matches match where match.rank = term.rank) found
   ),
   by_text as materialized (
     select match.id

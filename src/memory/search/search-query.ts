@@ -5,7 +5,6 @@
  * vector and its model.
  */
 import { inRecallSql, itemColumns } from '../records/item-record.ts';
-import { inScope } from '../text/subject-scope.ts';
 import { candidatesSql } from './candidates.ts';
 import { neighbourScoreSql, neighboursSql, relevanceSql, toScoreSql, whenNamedSql } from './ranking.ts';
 
@@ -18,14 +17,7 @@ export interface SearchVariant {
 }
 
 export function searchStatement({ of, dims, recalledOnly }: SearchVariant): string {
-  const owner = `passage.${of === 'memories' ? 'item_id' : 'conversation_id'}`;
-  const scope = `passage.project_id = $1::uuid and ${inScope('passage.subject', '$2')}`;
-  const filter = `${scope} and ($6::text[] is null or passage.kind = any($6::text[]))`;
-  const vectorFilter = `${filter} and ${owner} is not null`;
-  // The lexemes of memories have their own index. No index serves the condition of conversations: for `is not null` PostgreSQL would read all
-  // entries of one for each term.
-  const textFilter = of === 'memories' ? vectorFilter : `${filter} and num_nonnulls(${owner}) = 1`;
-  return `with ${candidatesSql({ scope, textFilter, vectorFilter, dims })}, ${relevanceSql(of, dims)}
+  return `with ${candidatesSql(of, dims)}, ${relevanceSql(of, dims)}
   ${of === 'memories' ? memoriesSql(recalledOnly) : episodesSql}`;
 }
 
