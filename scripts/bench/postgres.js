@@ -6,9 +6,10 @@ import { ensurePostgres } from '../../test/support/postgres-install.ts';
 import { startPostgres } from '../../test/support/postgres-server.ts';
 import { nameOf, parentOf, serverCpuMs, threadMs } from './proc.js';
 
-export async function openPostgres() {
+/** @param {import('../../test/support/postgres-server.ts').PostgresServerOptions} [options] of a private server */
+export async function openPostgres(options) {
   const given = process.env['DATABASE_URL'];
-  const server = given ? { url: given, stop: async () => {} } : await startPostgres(await ensurePostgres());
+  const server = given ? { url: given, stop: async () => {} } : await startPostgres(await ensurePostgres(), options);
   const admin = new pg.Client({ connectionString: server.url });
   await admin.connect();
   const { rows } = await admin.query('select pg_backend_pid() as pid, version()');

@@ -24,7 +24,7 @@ function threadsOf(pid) {
 }
 
 /** The process and what it started. @param {number} pid @returns {number[]} */
-function treeOf(pid) {
+export function treeOf(pid) {
   const children = threadsOf(pid).flatMap((thread) => read(`/proc/${pid}/task/${thread}/children`).trim().split(' ').filter(Boolean));
   return [pid, ...children.map(Number).flatMap(treeOf)];
 }
@@ -40,11 +40,20 @@ export function threadMs(pid) {
   for (const process of treeOf(pid)) {
     for (const thread of threadsOf(process)) {
       const name = Number(thread) === process ? 'main' : read(`/proc/${process}/task/${thread}/comm`).trim();
-      const ran = Number(read(`/proc/${process}/task/${thread}/schedstat`).split(' ', 1)[0]) / 1e6;
-      times.set(name, (times.get(name) ?? 0) + ran);
+      times.set(name, (times.get(name) ?? 0) + ranMs(process, thread));
     }
   }
   return times;
+}
+
+/** CPU time of one process so far, without those that it started. @param {number} pid */
+export function ownCpuMs(pid) {
+  return threadsOf(pid).reduce((sum, thread) => sum + ranMs(pid, thread), 0);
+}
+
+/** @param {number} process @param {string} thread */
+function ranMs(process, thread) {
+  return Number(read(`/proc/${process}/task/${thread}/schedstat`).split(' ', 1)[0]) / 1e6;
 }
 
 /** @param {number} pid of the first of the processes */

@@ -29,17 +29,22 @@ export interface PostgresServer {
 export interface PostgresServerOptions {
   /** Commits survive `kill`. */
   readonly keepsCommits?: boolean;
+  /** PostgreSQL's `shared_buffers`. Default: 64 MB, enough for the tests. */
+  readonly sharedBuffers?: string;
 }
 
 /** Starts the server whose programs are in the folder `bin`. */
-export async function startPostgres(bin: string, { keepsCommits = false }: PostgresServerOptions = {}): Promise<PostgresServer> {
+export async function startPostgres(
+  bin: string,
+  { keepsCommits = false, sharedBuffers = '64MB' }: PostgresServerOptions = {},
+): Promise<PostgresServer> {
   const home = await mkdtemp(join(tmpdir(), 'gateway-pg-'));
   const owner = await serverOwner();
   if (owner !== null) await chown(home, owner.uid, owner.gid);
   const data = join(home, 'data');
   const initialize = ['--pgdata', data, '--username=postgres', '--auth=trust', '--encoding=UTF8', '--locale=C', '--no-sync'];
   await run(join(bin, 'initdb'), initialize, { ...owner, cwd: home });
-  await writeFile(join(data, 'postgresql.auto.conf'), settings(home, keepsCommits));
+  await writeFile(join(data, 'postgresql.auto.conf'), settings(home, keepsCommits, sharedBuffers));
 
   const port = await unusedPort();
   const logFile = join(home, 'log');
@@ -109,14 +114,14 @@ rm -rf "$5"
 `;
 
 /** No test simulates a power cut: nothing is synced to disk. */
-function settings(home: string, keepsCommits: boolean): string {
+function settings(home: string, keepsCommits: boolean, sharedBuffers: string): string {
   return `listen_addresses = '127.0.0.1'
 unix_socket_directories = '${home}'
 fsync = off
 synchronous_commit = ${keepsCommits ? 'on' : 'off'}
 full_page_writes = off
 max_connections = 400
-shared_buffers = 64MB
+shared_buffers = ${sharedBuffers}
 `;
 }
 
