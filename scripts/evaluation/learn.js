@@ -20,6 +20,16 @@ export function promptVersion() {
   return JSON.stringify([system, schema, buildConsolidationPrompt({ subject: null, added: [], known: [], facts: [] })]);
 }
 
+/** @param {import('./learning-set.js').LearningConversation} conversation @returns {import('./record.js').Message[]} */
+export function datedMessages({ date, messages }) {
+  let day = date;
+  return messages.map((message) => {
+    if ('user' in message) day = message.date ?? day;
+    const [role = 'user', text = ''] = Object.entries(message).find(([name]) => name !== 'date') ?? [];
+    return { role: /** @type {'user' | 'assistant' | 'tool'} */ (role), text, at: new Date(`${day}T10:00:00Z`) };
+  });
+}
+
 /**
  * Throws what the model throws; the project then keeps what was learned.
  * @param {Database} database
@@ -32,14 +42,8 @@ export async function learnCase(database, { id, conversations }, ask) {
   /** @type {string[]} */
   const refusals = [];
   for (const conversation of conversations) {
-    const { subject, date, messages } = conversation;
-    let day = date;
-    const dated = messages.map((message) => {
-      if ('user' in message) day = message.date ?? day;
-      const [role = 'user', text = ''] = Object.entries(message).find(([name]) => name !== 'date') ?? [];
-      return { role: /** @type {'user' | 'assistant' | 'tool'} */ (role), text, at: new Date(`${day}T10:00:00Z`) };
-    });
-    await database.transaction((tx) => recordConversation(tx, { projectId, subject, messages: dated }));
+    const { subject } = conversation;
+    await database.transaction((tx) => recordConversation(tx, { projectId, subject, messages: datedMessages(conversation) }));
     await database.query(`update conversations set state = 'read', read_at = now() where project_id = $1::uuid`, [projectId]);
     refusals.push(...(await learnBatches(database, projectId, (prompt) => ask(prompt, conversation))));
   }

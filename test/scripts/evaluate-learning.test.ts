@@ -4,12 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { confirmCost, estimateCost } from '../../scripts/evaluation/cost.js';
-import { learnCase } from '../../scripts/evaluation/learn.js';
+import { datedMessages, learnCase } from '../../scripts/evaluation/learn.js';
 import { judge, loadLearningSet } from '../../scripts/evaluation/learning-set.js';
 import { openResults } from '../../scripts/evaluation/results.js';
 import { askScripted, checkScripted } from '../../scripts/evaluation/scripted-model.js';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
+import { maskCredentials } from '../../src/guardrails/credentials.ts';
+import { buildExtractionPrompt, parseExtraction } from '../../src/memory/learning/extraction.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 
 const set = await loadLearningSet();
@@ -40,18 +42,38 @@ describe('the learning set', () => {
     await expect(loadLearningSet(broken)).rejects.toThrow(/^broken/);
   });
 
-  test('learned from a model that also invents: masked secrets, refused injections, names and numbers, dates and subjects as said', async () => {
+  test('has statements of a model that also invents: each is kept or refused as said, and what is kept is what must be learned', async () => {
+    for (const each of set) {
+      const items = [];
+      const refusals: string[] = [];
+      for (const conversation of each.conversations) {
+        const messages = datedMessages(conversation).flatMap(({ role, text, at }) =>
+          role === 'tool' ? [] : [{ conversationId: each.id, role, text: maskCredentials(text), createdAt: at }],
+        );
+        const parsed = parseExtraction(
+          await askScripted({ job: 'extract', ...buildExtractionPrompt(messages, null) }, conversation),
+          messages,
+        );
+        items.push(...(parsed?.statements ?? []).map(({ text, kind }) => ({ text, kind, subject: conversation.subject })));
+        refusals.push(...(parsed?.refusals ?? ['unusable']));
+      }
+      const mistakes = checkScripted(each, { items, refusals });
+      expect({ id: each.id, ...judge(each, items), mistakes }).toEqual({ id: each.id, missed: [], forbidden: [], mistakes: [] });
+    }
+  });
+
+  test('is learned by the service: secrets are masked, injections refused, and each end user has their own facts', async () => {
     copyEmbeddedTemplate(folder);
     const database = await openEmbeddedDatabase({ dataDir: folder });
     try {
       await migrate(database);
-      const results: Record<string, unknown> = {};
-      for (const each of set.filter(({ category }) => ['dates', 'injections', 'languages', 'other-people', 'secrets'].includes(category))) {
+      const learnable = set.filter(({ category }) => ['injections', 'other-people', 'secrets'].includes(category));
+      expect(learnable.length).toBeGreaterThan(10);
+      for (const each of learnable) {
         const learned = await learnCase(database, each, askScripted);
-        results[each.id] = { ...judge(each, learned.items), mistakes: checkScripted(each, learned) };
+        const mistakes = checkScripted(each, learned);
+        expect({ id: each.id, ...judge(each, learned.items), mistakes }).toEqual({ id: each.id, missed: [], forbidden: [], mistakes: [] });
       }
-      expect(Object.keys(results).length).toBeGreaterThan(20);
-      for (const result of Object.values(results)) expect(result).toEqual({ missed: [], forbidden: [], mistakes: [] });
     } finally {
       await database.close();
     }
