@@ -88,5 +88,6 @@ export function formatMemoryImport({ records, refusals, dry_run }: JsonObject): 
     formatTable(['RECORD', dry_run === true ? 'TO ADD' : 'ADDED', 'PRESENT', 'REFUSED'], rows),
     ...shown,
     refused > shown.length ? `and ${refused - shown.length} more refused\n` : '',
+    reasons.some(({ reason }) => reason === 'the subject was erased') ? 'To import what was erased too, add --restore-erased.\n' : '',
   ].join('');
 }

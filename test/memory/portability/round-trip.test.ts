@@ -15,6 +15,9 @@ import { chatBody, createProject, listConversations, markAllRead, putMemorySetti
 import { createTestLearning, learnEveryMessage, storeReadConversation } from '../learning.ts';
 
 describeDatabases('memory in a file', (database) => {
+  /** One project for all tests, since it takes a second to fill. The last two delete its rows. */
+  let filled: Promise<string> | undefined;
+  const getProject = (): Promise<string> => (filled ??= fillProject(database()));
   const exportOf = async (projectId: string, subject: string | null = null): Promise<string> => {
     let text = '';
     for await (const lines of createExportMemory({ database: database() })({ projectId, project: 'acme', subject })) text += lines;
@@ -26,58 +29,8 @@ describeDatabases('memory in a file', (database) => {
       ...options,
     });
 
-  test('is restored row by row after an erasure, only on request, and late calls stay rejected', async () => {
-    const projectId = await fillProject(database());
-    const file = await exportOf(projectId);
-    const before = await rowsOf(database(), projectId);
-    expect(Object.entries(before).filter(([, rows]) => rows.length < 2)).toEqual([]);
-    const { id } = await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:a' });
-    const erased = await rowsOf(database(), projectId);
-    expect(numbersOf(erased)).not.toEqual(numbersOf(before));
-
-    const refused = await importInto(projectId, file);
-    expect(refused.refusals.every(({ reason }) => /erased|entity/.test(reason))).toBe(true);
-    expect(sumOf(refused, 'added')).toBe(0);
-    expect(await rowsOf(database(), projectId)).toEqual(erased);
-
-    const counted = await importInto(projectId, file, { restoreErased: true, dryRun: true });
-    expect(await rowsOf(database(), projectId)).toEqual(erased);
-    const restored = await importInto(projectId, file, { restoreErased: true });
-    expect(restored.refusals).toEqual([]);
-    expect(sumOf(restored, 'added')).toBe(sumOf(counted, 'added'));
-    expect(await rowsOf(database(), projectId)).toEqual(before);
-    expect(withoutHeader(await exportOf(projectId))).toBe(withoutHeader(file));
-
-    const late = settledCall({ projectId, subject: 'ann', body: chatBody('u late'), answer: 'Late.' });
-    const [stored] = await database().transaction((tx) => redactErased(tx, [late]));
-    expect(stored?.content).toBeNull();
-    await createErasureSteps({ database: database(), listLive: async () => [], deleteRuns: async () => undefined }).finish(id);
-
-    // Of the second erasure nothing is restored, and the prompts of the imported messages are deleted with them.
-    await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:a' });
-    expect(await rowsOf(database(), projectId)).toEqual(erased);
-  });
-
-  test('is restored into an empty project whatever the place where an import before was cut off, and again adds nothing', async () => {
-    const projectId = await fillProject(database());
-    const file = await exportOf(projectId);
-    const before = await rowsOf(database(), projectId);
-    await deleteRows(database(), projectId);
-    for (const share of [0.3, 0.5, 0.7]) {
-      const cut = file.slice(0, file.length * share);
-      const wholeLines = cut.slice(0, cut.lastIndexOf('\n') + 1);
-      await expect(importInto(projectId, wholeLines)).rejects.toMatchObject({ code: 'bad_request', message: /cut off/ });
-      await expect(importInto(projectId, '', { chunks: breaking(cut) })).rejects.toThrow('connection lost');
-    }
-    await importInto(projectId, file);
-    expect(await rowsOf(database(), projectId)).toEqual(before);
-    const again = await importInto(projectId, file);
-    expect([sumOf(again, 'added'), sumOf(again, 'refused')]).toEqual([0, 0]);
-    expect(await rowsOf(database(), projectId)).toEqual(before);
-  });
-
   test('goes to another project under new ids, the same ones each time, and stays in its own', async () => {
-    const [projectId, other] = [await fillProject(database()), await createProject(database())];
+    const [projectId, other] = [await getProject(), await createProject(database())];
     const file = await exportOf(projectId);
     const before = await rowsOf(database(), projectId);
     await importInto(other, file, { project: 'other' });
@@ -118,7 +71,7 @@ describeDatabases('memory in a file', (database) => {
   });
 
   test('of one subject has what is stored of it, and nothing of others', async () => {
-    const projectId = await fillProject(database());
+    const projectId = await getProject();
     const lines = (await exportOf(projectId, 'ann')).trimEnd().split('\n');
     const records = lines.map((line): Record<string, unknown> => JSON.parse(line));
     const types = [...Map.groupBy(records, ({ type }) => type)].map(([type, list]) => [type, list.length]);
@@ -160,6 +113,56 @@ describeDatabases('memory in a file', (database) => {
       throw new Error('read on');
     }
     await expect(importInto(projectId, '', { chunks: endless() })).rejects.toMatchObject({ message: /^line 1: longer than/ });
+  });
+
+  test('is restored into an empty project whatever the place where an import before was cut off, and again adds nothing', async () => {
+    const projectId = await getProject();
+    const file = await exportOf(projectId);
+    const before = await rowsOf(database(), projectId);
+    await deleteRows(database(), projectId);
+    for (const share of [0.3, 0.5, 0.7]) {
+      const cut = file.slice(0, file.length * share);
+      const wholeLines = cut.slice(0, cut.lastIndexOf('\n') + 1);
+      await expect(importInto(projectId, wholeLines)).rejects.toMatchObject({ code: 'bad_request', message: /cut off/ });
+      await expect(importInto(projectId, '', { chunks: breaking(cut) })).rejects.toThrow('connection lost');
+    }
+    await importInto(projectId, file);
+    expect(await rowsOf(database(), projectId)).toEqual(before);
+    const again = await importInto(projectId, file);
+    expect([sumOf(again, 'added'), sumOf(again, 'refused')]).toEqual([0, 0]);
+    expect(await rowsOf(database(), projectId)).toEqual(before);
+  });
+
+  test('is restored row by row after an erasure, only on request, and late calls stay rejected', async () => {
+    const projectId = await getProject();
+    const file = await exportOf(projectId);
+    const before = await rowsOf(database(), projectId);
+    expect(Object.entries(before).filter(([, rows]) => rows.length < 2)).toEqual([]);
+    const { id } = await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:a' });
+    const erased = await rowsOf(database(), projectId);
+    expect(numbersOf(erased)).not.toEqual(numbersOf(before));
+
+    const refused = await importInto(projectId, file);
+    expect(refused.refusals.every(({ reason }) => /erased|entity/.test(reason))).toBe(true);
+    expect(sumOf(refused, 'added')).toBe(0);
+    expect(await rowsOf(database(), projectId)).toEqual(erased);
+
+    const counted = await importInto(projectId, file, { restoreErased: true, dryRun: true });
+    expect(await rowsOf(database(), projectId)).toEqual(erased);
+    const restored = await importInto(projectId, file, { restoreErased: true });
+    expect(restored.refusals).toEqual([]);
+    expect(sumOf(restored, 'added')).toBe(sumOf(counted, 'added'));
+    expect(await rowsOf(database(), projectId)).toEqual(before);
+    expect(withoutHeader(await exportOf(projectId))).toBe(withoutHeader(file));
+
+    const late = settledCall({ projectId, subject: 'ann', body: chatBody('u late'), answer: 'Late.' });
+    const [stored] = await database().transaction((tx) => redactErased(tx, [late]));
+    expect(stored?.content).toBeNull();
+    await createErasureSteps({ database: database(), listLive: async () => [], deleteRuns: async () => undefined }).finish(id);
+
+    // Of the second erasure nothing is restored, and the prompts of the imported messages are deleted with them.
+    await createErase({ database: database(), clock: systemClock })({ projectId, subject: 'ann', askedBy: 'key:a' });
+    expect(await rowsOf(database(), projectId)).toEqual(erased);
   });
 });
 
