@@ -272,7 +272,7 @@ interface DryRun {
   readonly enabled: boolean;
   readonly query: string | null;
   readonly block: string | null;
-  readonly memories: { item: { id: string }; score: number; matched_by: string[]; why: object }[];
+  readonly memories: { item: { id: string }; score: number; matched_by: string[]; why: { time: number } }[];
   readonly left_out: { item: { id: string }; reason: string }[];
   readonly vector: boolean;
   readonly late: boolean;
@@ -295,7 +295,12 @@ test('200: a dry run shows what a call with the same messages gets, and why; it 
   ];
   const shown = await dryRun({ messages });
   expect(shown).toMatchObject({ dry_run: true, enabled: true, query: userMessage, vector: true, reranked: false, late: false });
-  expect(shown.memories[0]).toMatchObject({ matched_by: ['text'], why: { similarity: null, terms: expect.any(Number) } });
+  expect(shown.memories[0]).toMatchObject({
+    matched_by: ['text'],
+    why: { similarity: null, terms: expect.any(Number), time: 0, neighbours: 0 },
+  });
+  const [ofToday] = (await dryRun({ text: `Which tea did I drink in ${new Date().getUTCFullYear()}?` })).memories;
+  expect(ofToday?.why.time).toBeGreaterThan(0);
   const shownIds = shown.memories.map(({ item }) => item.id);
   const [repeated] = same.filter((id) => !shownIds.includes(id));
   expect(shownIds.toSorted()).toEqual([sencha, ...same.filter((id) => id !== repeated)].toSorted());
@@ -303,7 +308,7 @@ test('200: a dry run shows what a call with the same messages gets, and why; it 
     [repeated, 'near_duplicate'],
     [wrong, 'rated_wrong'],
   ]);
-  expect((await callsOf(gateway)).map((call) => (call as { route?: string }).route)).toEqual(['embeddings']);
+  expect((await callsOf(gateway)).map((call) => (call as { route?: string }).route)).toEqual(['embeddings', 'embeddings']);
   expect({ ...(await dryRun({ text: userMessage })), duration_ms: 0 }).toEqual({ ...shown, duration_ms: 0 });
 
   const response = await gateway.call(paths.chat, bodyOf('chat', 'chat', { user: 'ada' }), recall);

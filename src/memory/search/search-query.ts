@@ -25,20 +25,22 @@ function memoriesSql(recalledOnly: boolean): string {
   return `
   , found as materialized (
     select passage.item_id, passage.cosine, passage.is_near, passage.terms, passage.maximum, item.conversation_id, item.created_at,
-           passage.relevance + ${whenNamedSql('item.created_at', 'item.created_at')} as relevance
+           named.relevance as time, passage.relevance + named.relevance as relevance
       from relevant passage
       join memory_items item on item.id = passage.item_id and item.state = 'live'
+      cross join lateral (select ${whenNamedSql('item.created_at', 'item.created_at')} as relevance) named
      where passage.relevance > 0 ${recalledOnly ? `and ${inRecallSql}` : ''}
   ),
   ranked as (
-    select found.*, ${toScoreSql(`found.relevance + ${neighbourScoreSql}`, 'found.maximum')} as score
+    select found.*, ${neighbourScoreSql} as neighbours, ${toScoreSql(`found.relevance + ${neighbourScoreSql}`, 'found.maximum')} as score
       from found
     window ${neighboursSql}
   ),
   best as (
     select * from ranked where score >= $5::float8 order by score desc, created_at desc, item_id desc limit $4::integer
   )
-  select ${itemColumns}, least(1, best.score) as score, best.is_near as "isNear", best.cosine as similarity, best.terms
+  select ${itemColumns}, least(1, best.score) as score, best.is_near as "isNear", best.cosine as similarity, best.terms,
+         ${toScoreSql('best.time', 'best.maximum')} as time, ${toScoreSql('best.neighbours', 'best.maximum')} as neighbours
     from best
     join memory_items item on item.id = best.item_id
    order by best.score desc, item.created_at desc, item.id desc`;

@@ -52,8 +52,15 @@ export interface MemoryMatch {
   /** 0 to 1. */
   readonly score: number;
   readonly matchedBy: readonly ('vector' | 'text')[];
-  /** What the score consists of: the cosine of the vectors, null without, and the share of the query's terms, weighted by rarity. */
-  readonly parts: { readonly similarity: number | null; readonly terms: number };
+  readonly parts: {
+    /** Cosine of the vectors; null when they were not compared. */
+    readonly similarity: number | null;
+    /** Share of the query's terms, weighted by rarity. */
+    readonly terms: number;
+    /** What its time, which the query names, and other memories of its conversation add to the score. */
+    readonly time: number;
+    readonly neighbours: number;
+  };
 }
 
 export interface EpisodeMatch {
@@ -126,13 +133,15 @@ interface MemoryRow extends Item {
   readonly isNear: boolean;
   readonly similarity: number | null;
   readonly terms: number;
+  readonly time: number;
+  readonly neighbours: number;
 }
 
 interface EpisodeRow extends Omit<EpisodeMatch, 'snippet'> {
   readonly text: string;
 }
 
-function toMemory({ score, isNear, similarity, terms, ...item }: MemoryRow): MemoryMatch {
+function toMemory({ score, isNear, similarity, terms, time, neighbours, ...item }: MemoryRow): MemoryMatch {
   const matchedBy = [...(isNear ? (['vector'] as const) : []), ...(terms > 0 ? (['text'] as const) : [])];
-  return { item, score, matchedBy, parts: { similarity, terms } };
+  return { item, score, matchedBy, parts: { similarity, terms, time, neighbours } };
 }

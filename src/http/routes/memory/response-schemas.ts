@@ -33,6 +33,8 @@ const found = z.looseObject({
     .looseObject({
       similarity: z.number().nullable().describe('cosine of the vectors; null: not compared'),
       terms: z.number().describe('share of the terms of the query, weighted by their rarity'),
+      time: z.number().describe('what it adds to the score that the query names the time of the memory'),
+      neighbours: z.number().describe('what other memories of its conversation add to the score'),
       relevance: z.number().nullable().optional().describe('by the model of `memory-rerank`, which then decides the order'),
     })
     .describe('what decided its place'),
