@@ -4,7 +4,6 @@ import { mkdtemp } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createSearch } from '../../src/memory/search/search.ts';
@@ -16,17 +15,15 @@ import { openPostgres } from '../bench/postgres.js';
 import { createProcesses } from '../bench/processes.js';
 import { wholeNumber } from '../bench/run.js';
 import { root } from '../launch.js';
+import { createEmbed, model, untilEmbedded } from './embed.js';
 import { runLoad } from './recall-load.js';
 import { seed } from './seed.js';
 import { createRandom, createTexts } from './texts.js';
 
-const model = 'bge-small-en-v1.5';
 /** What the model was trained to find before a query. */
 const queryPrefix = 'Represent this sentence for searching relevant passages: ';
 const embeddedMemories = 1_000;
-const perRequest = 100;
 const unmeasured = 20;
-const embedderLimitMs = 300_000;
 const recallEvery = 10;
 /** The database of 100,000 memories has 360 MB. PostgreSQL's own default is for the smallest machines. */
 const sharedBuffers = '512MB';
@@ -183,41 +180,6 @@ async function printPlan(database, [projectId, subject, question, vector]) {
   });
   const text = rows.map((row) => /** @type {{ 'QUERY PLAN': string }} */ (row)['QUERY PLAN']).join('\n');
   console.log(`\n${text.replaceAll(/'\[[^\]]*\]'/g, "'[…]'")}\n`);
-}
-
-/**
- * Embeds texts as an application does.
- * @param {import('../bench/gateway.js').Gateway} gateway
- */
-function createEmbed({ program, keys }) {
-  /** @param {readonly string[]} texts @returns {Promise<number[][]>} */
-  return async (texts) => {
-    /** @type {number[][]} */
-    const vectors = [];
-    for (let at = 0; at < texts.length; at += perRequest) {
-      const response = await fetch(`http://127.0.0.1:${program.port}/v1/embeddings`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${keys.plain}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ model: `local/${model}`, input: texts.slice(at, at + perRequest) }),
-      });
-      const body = /** @type {any} */ (await response.json());
-      if (!response.ok) throw new Error(`embeddings: ${response.status} ${JSON.stringify(body)}`);
-      vectors.push(...body.data.map((/** @type {{ embedding: number[] }} */ { embedding }) => embedding));
-    }
-    return vectors;
-  };
-}
-
-/** The files of the embedder may have to be fetched. @param {ReturnType<typeof createEmbed>} embed */
-async function untilEmbedded(embed) {
-  for (const limitAt = performance.now() + embedderLimitMs; ; await sleep(500)) {
-    try {
-      await embed(['ready']);
-      return;
-    } catch (error) {
-      if (performance.now() > limitAt) throw error;
-    }
-  }
 }
 
 /** @param {readonly number[]} list @param {number} part @param {number} [digits] */
