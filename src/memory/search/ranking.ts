@@ -1,9 +1,9 @@
 /**
- * The score of a candidate. `npm run benchmark-memory` measures it; docs/architecture/memory.md has the gain of each part.
+ * The score of a candidate. `npm run benchmark-memory` measures it; docs/decisions/2026-11-23-search-ranking.md has the gain of each part.
  *
  * Similarity. What the nearest passages have in common says nothing about which of them answers the query: a part of their mean vector is
- * subtracted from the query's, not for the pieces of conversations, which have little in common. Unrelated texts have a cosine of 0.1 with some models and 0.7 with others, so the result is measured from the
- * least of the nearest.
+ * subtracted from the query's, except for pieces of conversations. Unrelated texts have a cosine of 0.1 with some models and 0.7 with others,
+ * so the result is measured from the least of the nearest.
  *
  * Text. Each term of the query that the passage contains adds its rarity; a stem match slightly less.
  *
@@ -74,8 +74,7 @@ function similaritySql(of: 'memories' | 'episodes', dims: number | null): string
   ),
   compared as materialized (
     select scored.*, case when scored.vector is not null then greatest(0, 1 - (scored.vector <=> $9::halfvec(${dims}))) end as cosine,
-           -- <#> is the negative inner product.
-           ${of === 'memories' ? commonVectorWeight : 0} * common.certainty * -(scored.vector <#> common.vector) as common, common.certainty
+           ${of === 'episodes' ? '0::float8' : commonSql} as common, common.certainty
       from scored, common
   ),
   background as (
@@ -88,6 +87,9 @@ function similaritySql(of: 'memories' | 'episodes', dims: number | null): string
       from compared, background
   )`;
 }
+
+/** `<#>` is the negative inner product. */
+const commonSql = `${commonVectorWeight} * common.certainty * -(scored.vector <#> common.vector)`;
 
 /** SQL: what a time named by the query adds for a text of the time from `start` to `last`. */
 export function whenNamedSql(start: string, last: string): string {
