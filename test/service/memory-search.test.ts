@@ -44,6 +44,8 @@ onBothDatabases('with Temporal, stored text', (database) => {
       matched_by: ['vector', 'text'],
     });
     expect((await search(gateway, { query: 'bicycle', include: ['episodes'] })).episodes[0]?.snippet).toContain('red bicycle');
+    // The conversation may have been stored after the check above.
+    await untilEmbedded(gateway, 'embedder');
 
     const { by_source: sources } = await jsonOf<{ by_source: readonly { source: string; calls: number }[] }>(gateway.call('/usage/me'));
     expect(sources.find(({ source }) => source === 'gateway-memory')?.calls).toBeGreaterThanOrEqual(3);

@@ -9,6 +9,7 @@ import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import { toVectorParameter } from '../text/vectors.ts';
+import { requestEmbedding } from '../triggers/embedding-runs.ts';
 import { refreshWordStatistics } from './word-statistics.ts';
 
 export interface EmbedPassagesOptions {
@@ -121,6 +122,9 @@ export function createPassageEmbedder({ database, clock, getModel, embed, isText
       );
       return model === null ? 'no_route' : undefined;
     });
+    // A route that came since `model` was read was announced while this run counted as active, which starts no other.
+    if (end === 'no_route' && (await getModel(projectId)) !== null)
+      await database.transaction((tx) => requestEmbedding(tx, projectId, { force: true }));
     if (end !== 'more') await refreshWordStatistics(database, projectId, clock.now());
     return end;
   }

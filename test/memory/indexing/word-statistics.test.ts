@@ -102,4 +102,22 @@ describeDatabases('vectors of passages', (database) => {
       [3_900, 4_000],
     ]);
   });
+
+  test('are requested again when a route comes while a run ends for lack of one', async () => {
+    const projectId = await createProject(database());
+    await database().query('insert into memory_embeddings (project_id, run, active) values ($1::uuid, 1, true)', [projectId]);
+    const models = [null, 'model'];
+    const embedPassages = createPassageEmbedder({
+      database: database(),
+      clock: systemClock,
+      getModel: async () => models.shift() ?? null,
+      embed: () => Promise.reject(new Error('no text is stored')),
+      isTextRejected: () => false,
+    });
+    expect(await embedPassages(projectId, 1, new AbortController().signal)).toMatchObject({ reason: 'no_route' });
+    const runs = await database().query('select run, active from memory_embeddings where project_id = $1::uuid', [projectId]);
+    expect(runs).toEqual([{ run: 2, active: true }]);
+    const entries = await database().query(`select 1 from outbox where workflow_id = $1::text`, [`embedding/${projectId}/2`]);
+    expect(entries).toHaveLength(1);
+  });
 });
