@@ -57,7 +57,7 @@ export async function seed(database, { projectId, memories, subjects, model, ran
       );
     });
   }
-  await buildVectorIndex(database, new AbortController().signal);
+  while ((await buildVectorIndex(database, new AbortController().signal)) > 0);
   for (const table of ['memory_passages', 'memory_items']) await database.query(`vacuum analyze ${table}`);
   await refreshWordStatistics(database, projectId, Date.now());
 }

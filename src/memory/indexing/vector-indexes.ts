@@ -1,7 +1,8 @@
 /**
- * Vector indexes: one per project and dimension, for projects with so many vectors that an exact scan is slow; below that an exact scan is
- * faster and finds more. An index of all projects would find too little for a small project next to a large one, because the neighbours that
- * it visits belong to the large one. Never built on PGlite: building would block its only session.
+ * Vector indexes: one of memories and one of conversations, per project and dimension, for projects with so many vectors that an exact scan is
+ * slow; below that an exact scan is faster and finds more. An index of more than what a search reads would find too little of what is rare in
+ * it, because the neighbours that it visits are others: of a small project next to a large one, or of memories next to recorded conversations.
+ * Never built on PGlite: building would block its only session.
  */
 import type { Database } from '../../db/database.ts';
 
@@ -12,8 +13,8 @@ const maxDimensions = 4_000;
 const namePrefix = 'memory_passages_vectors_';
 
 /**
- * Builds one missing index concurrently, or drops one that is not used any more: of a project that has shrunk to half of `minVectors`, or of
- * all projects, as earlier versions built. Returns how many were built or dropped; 0 when nothing is left to do.
+ * Builds one missing index concurrently, or drops one that is not used any more: of a project that has shrunk to half of `minVectors`, or as
+ * earlier versions built it. Returns how many were built or dropped; 0 when nothing is left to do.
  */
 export async function buildVectorIndex(database: Database, signal: AbortSignal, minVectors = defaultMinVectors): Promise<number> {
   if (database.kind === 'embedded') return 0;
@@ -24,20 +25,20 @@ export async function buildVectorIndex(database: Database, signal: AbortSignal, 
       order by 1`,
   );
   const valid = new Set(existing.filter(({ isValid }) => isValid).map(({ name }) => name));
-  const missing = (await findLargeProjects(database, minVectors)).find((project) => !valid.has(toIndexName(project)));
+  const missing = (await findNeededIndexes(database, minVectors)).find(({ name }) => !valid.has(name));
   if (missing) {
-    const name = toIndexName(missing);
+    const { name, projectId, dims, owner } = missing;
     // An interrupted build leaves an invalid index that PostgreSQL does not use.
     if (existing.length > valid.size) await database.runWithoutTimeout(`drop index concurrently if exists ${name}`, signal);
     await database.runWithoutTimeout(
       `create index concurrently ${name} on memory_passages
-         using hnsw ((embedding::halfvec(${missing.dims})) halfvec_cosine_ops)
-         where project_id = '${missing.projectId}' and embedding_dims = ${missing.dims}`,
+         using hnsw ((embedding::halfvec(${dims})) halfvec_cosine_ops)
+         where project_id = '${projectId}' and embedding_dims = ${dims} and ${owner} is not null`,
       signal,
     );
     return 1;
   }
-  const used = new Set((await findLargeProjects(database, Math.floor(minVectors / 2))).map(toIndexName));
+  const used = new Set((await findNeededIndexes(database, Math.floor(minVectors / 2))).map(({ name }) => name));
   const unused = existing.find(({ name }) => !used.has(name));
   if (!unused) return 0;
   await database.runWithoutTimeout(`drop index concurrently if exists ${unused.name}`, signal);
@@ -49,9 +50,21 @@ interface LargeProject {
   readonly dims: number;
 }
 
-/** At most 62 characters; PostgreSQL's limit is 63. */
-function toIndexName({ projectId, dims }: LargeProject): string {
-  return `${namePrefix}${dims}_${projectId.replaceAll('-', '')}`;
+interface NeededIndex extends LargeProject {
+  /** At most 63 characters, PostgreSQL's limit. */
+  readonly name: string;
+  /** Column of the memory or conversation. */
+  readonly owner: string;
+}
+
+async function findNeededIndexes(database: Database, minVectors: number): Promise<NeededIndex[]> {
+  const projects = await findLargeProjects(database, minVectors);
+  const ofOwner = (project: LargeProject, letter: string, owner: string): NeededIndex => ({
+    ...project,
+    owner,
+    name: `${namePrefix}${letter}_${project.dims}_${project.projectId.replaceAll('-', '')}`,
+  });
+  return projects.flatMap((project) => [ofOwner(project, 'i', 'item_id'), ofOwner(project, 'c', 'conversation_id')]);
 }
 
 /** Projects with more than `minVectors` vectors of their model. Reads that many index entries of each, not the vectors. */

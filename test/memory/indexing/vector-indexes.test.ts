@@ -29,10 +29,11 @@ describeDatabases('vector indexes', (database) => {
       `select class.relname as name, index.indisvalid as valid from pg_index index join pg_class class on class.oid = index.indexrelid
         where class.relname like 'memory\\_passages\\_vectors\\_%' order by 1`,
     );
-  const indexOf = (dims: number, projectId: string) => ({
-    name: `memory_passages_vectors_${dims}_${projectId.replaceAll('-', '')}`,
-    valid: true,
-  });
+  const nameOf = (part: 'i' | 'c', dims: number, projectId: string): string =>
+    `memory_passages_vectors_${part}_${dims}_${projectId.replaceAll('-', '')}`;
+  /** Of memories and of conversations, by name. */
+  const indexesOf = (...projects: [dims: number, projectId: string][]) =>
+    (['c', 'i'] as const).flatMap((part) => projects.map(([dims, projectId]) => ({ name: nameOf(part, dims, projectId), valid: true })));
   const buildAll = async (): Promise<number> => {
     let count = 0;
     while ((await buildVectorIndex(database(), going, 50)) > 0) count += 1;
@@ -47,19 +48,19 @@ describeDatabases('vector indexes', (database) => {
     await database().query(
       `create index memory_passages_vectors_3 on memory_passages using hnsw ((embedding::halfvec(3)) halfvec_cosine_ops) where embedding_dims = 3`,
     );
-    expect(await buildAll()).toBe(isServer() ? 3 : 0);
+    expect(await buildAll()).toBe(isServer() ? 5 : 0);
     if (!isServer()) return;
-    expect(await indexes()).toEqual([indexOf(3, three), indexOf(8, eight)]);
+    expect(await indexes()).toEqual(indexesOf([3, three], [8, eight]));
     // An index left invalid by an interrupted build is rebuilt.
-    await database().query(`update pg_index set indisvalid = false where indexrelid = '${indexOf(3, three).name}'::regclass`);
+    await database().query(`update pg_index set indisvalid = false where indexrelid = '${nameOf('i', 3, three)}'::regclass`);
     expect(await buildAll()).toBe(1);
-    expect(await indexes()).toEqual([indexOf(3, three), indexOf(8, eight)]);
+    expect(await indexes()).toEqual(indexesOf([3, three], [8, eight]));
     await database().query(
       'delete from memory_passages where id in (select id from memory_passages where project_id = $1::uuid limit 40)',
       [eight],
     );
-    expect(await buildAll()).toBe(1);
-    expect(await indexes()).toEqual([indexOf(3, three)]);
+    expect(await buildAll()).toBe(2);
+    expect(await indexes()).toEqual(indexesOf([3, three]));
   });
 
   test('leave a small project its exact scan next to a large one with the same model', async () => {
@@ -72,7 +73,7 @@ describeDatabases('vector indexes', (database) => {
         // Whatever the planner thinks of the sizes: an index that covers the project is used, no other can be.
         await tx.query(`select set_config('enable_sort', 'off', true), set_config('hnsw.iterative_scan', 'relaxed_order', true)`);
         return tx.query(
-          `select id from memory_passages where embedding_dims = 16 and embedding_model = 'demo/embed' and project_id = $1::uuid
+          `select id from memory_passages where embedding_dims = 16 and embedding_model = 'demo/embed' and project_id = $1::uuid and item_id is not null
             order by embedding::halfvec(16) <=> array_fill(0.1::real, array[16])::halfvec(16) limit 10`,
           [projectId],
         );
@@ -82,13 +83,13 @@ describeDatabases('vector indexes', (database) => {
         await database().transaction(async (tx) => {
           await tx.query(`select set_config('enable_sort', 'off', true)`);
           return tx.query(
-            `explain select id from memory_passages where embedding_dims = 16 and embedding_model = 'demo/embed' and project_id = $1::uuid
+            `explain select id from memory_passages where embedding_dims = 16 and embedding_model = 'demo/embed' and project_id = $1::uuid and item_id is not null
               order by embedding::halfvec(16) <=> array_fill(0.1::real, array[16])::halfvec(16) limit 10`,
             [projectId],
           );
         }),
       );
-    expect(await plan(large)).toContain(indexOf(16, large).name);
+    expect(await plan(large)).toContain(nameOf('i', 16, large));
     expect(await plan(small)).not.toContain('memory_passages_vectors_');
     const exact = await database().query(
       `select id from memory_passages where project_id = $1::uuid
