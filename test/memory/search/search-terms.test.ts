@@ -148,7 +148,7 @@ test('ASCII text with typographic marks gives the tokens that the steps for othe
       // A mark that separates tokens, too, but is not among the typographic ones.
       expect(tokenizeForIndex(text)).toBe(tokenizeForIndex(`${text} ⁃`));
     }),
-    { numRuns: isExhaustive ? 1_000_000 : 2_000 },
+    { numRuns: isExhaustive ? 1_000_000 : 500 },
   );
   expect(tokenizeForIndex(' Tea/Coffee—“2.5” or 2…5, .5 V1.2! ')).toBe('tea coffee 2.5 or 2 5 5 v1.2');
 });
