@@ -33,6 +33,13 @@ function isJsonType(type: string | undefined): boolean {
   return essence === 'application/json' || /^[^\s/]+\/[^\s/]+\+json$/.test(essence);
 }
 
+const bodyTimeoutMs = 300_000;
+
+/** Disconnects a caller whose body takes longer than five minutes; only imports of memory may. To be cleared when the body is read. */
+export function limitDuration(request: IncomingMessage): NodeJS.Timeout {
+  return setTimeout(() => request.complete || request.destroy(), bodyTimeoutMs);
+}
+
 /** A chunk takes 500 bytes of memory besides its own, so a caller that sends single bytes would need gigabytes. */
 const maxSeparateChunks = 1_024;
 
@@ -45,12 +52,14 @@ export function readBody(request: IncomingMessage, limitBytes: number = maxBodyB
   if (declared > limitBytes) return Promise.reject(tooLarge(limitBytes));
   // The caller disconnected during the key lookup: the events below have already been emitted.
   if (request.destroyed) return Promise.reject(new ClientDisconnectedError());
+  const timer = limitDuration(request);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let mergedChunks = 0;
     let size = 0;
     let heldBytes = 0;
     const fail = (error: unknown): void => {
+      clearTimeout(timer);
       chunks.length = 0;
       request.removeAllListeners('data');
       memory?.release(heldBytes);
@@ -72,6 +81,7 @@ export function readBody(request: IncomingMessage, limitBytes: number = maxBodyB
       mergedChunks += 1;
     });
     request.on('end', () => {
+      clearTimeout(timer);
       const [only] = chunks;
       resolve(only && chunks.length === 1 ? only : Buffer.concat(chunks, size));
     });

@@ -149,7 +149,7 @@ function serve(app: Express, deps: HealthServerDeps, listener: RequestListener):
   // Longer than the idle timeout of common load balancers (60 s): a request sent while we close an idle connection would fail.
   server.keepAliveTimeout = 65_000;
   server.headersTimeout = 66_000;
-  // An import of memory takes longer than Node's five minutes. Other bodies are read after their key is checked, and bounded in size.
+  // An import of memory takes longer than Node's five minutes, which `limitDuration` keeps for other bodies.
   server.requestTimeout = 3_600_000;
   return server;
 }

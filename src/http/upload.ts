@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import { gatewayError } from '../core/errors.ts';
 import { createPartScanner, type Piece } from '../dialects/media/multipart.ts';
 import { checkUploadField, type UploadBody, type UploadFields } from '../dialects/media/uploads.ts';
-import { ClientDisconnectedError, type KeyBodies, maxBodyBytes, tooLarge } from './body.ts';
+import { ClientDisconnectedError, type KeyBodies, limitDuration, maxBodyBytes, tooLarge } from './body.ts';
 
 export interface Upload {
   /** Fields that have arrived, `model` included. */
@@ -140,8 +140,15 @@ function readChunks(request: IncomingMessage): ChunkReader {
     waiting = null;
     if (consumer) act(consumer);
   };
-  const onEnd = (): void => settle(({ resolve }) => resolve(null));
-  const onClose = (): void => settle(({ reject }) => reject(new ClientDisconnectedError()));
+  const timer = limitDuration(request);
+  const onEnd = (): void => {
+    clearTimeout(timer);
+    settle(({ resolve }) => resolve(null));
+  };
+  const onClose = (): void => {
+    clearTimeout(timer);
+    settle(({ reject }) => reject(new ClientDisconnectedError()));
+  };
   const advance = (): void => {
     if (!waiting) return;
     const chunk: Buffer | null = request.read();

@@ -3,6 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
+import { mock } from 'node:test';
 import { expect, test } from '@jest/globals';
 import { ClientDisconnectedError, readBody } from '../../src/http/body.ts';
 import { createBodyMemory } from '../../src/http/body-memory.ts';
@@ -39,6 +40,20 @@ test('readBody joins any number of small chunks in their order', async () => {
     const chunks = Array.from({ length: count }, (_, index) => Buffer.from([index % 251]));
     const request = Object.assign(Readable.from(chunks), { headers: {} });
     expect((await readBody(request as unknown as IncomingMessage)).equals(Buffer.concat(chunks))).toBe(true);
+  }
+});
+
+test('readBody disconnects a caller that sends for five minutes', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const request = Object.assign(new Readable({ read: () => undefined }), { headers: {}, complete: false });
+    const body = readBody(request as unknown as IncomingMessage);
+    request.push('a');
+    mock.timers.tick(300_000);
+    await expect(body).rejects.toBeInstanceOf(ClientDisconnectedError);
+    expect(request.destroyed).toBe(true);
+  } finally {
+    mock.timers.reset();
   }
 });
 
