@@ -20,9 +20,11 @@ export interface DateParts {
 
 const dayMs = 86_400_000;
 /** `the 3rd` is that of this month, or of one next to it. */
-const monthMs = 31 * dayMs;
+const monthDays = 31;
 /** A named weekday is at most so many days away. */
 const weekdayReachDays = 14;
+/** Days from which a text counts, its own first. Each makes up to 1,400 others; more of them are in logs and tables. */
+const maxOrigins = 10;
 
 /** The dates of a statement in the form `2026-11-27`, and the statement without them. */
 export function takeDates(text: string): { readonly dates: readonly string[]; readonly rest: string } {
@@ -36,16 +38,15 @@ export function takeDates(text: string): { readonly dates: readonly string[]; re
 export function createDateCheck(text: string, saidAt: Date, numbers: ReadonlySet<string>): (parts: DateParts) => boolean {
   const terms = findTerms(text);
   const counts = Array.from(numbers, Number);
-  const origins = [saidAt, ...Array.from(text.matchAll(isoDate), ([date]) => new Date(date))].filter(
-    (date) => !Number.isNaN(date.getTime()),
-  );
-  const days = origins.flatMap((date) => findDays(Math.floor(date.getTime() / dayMs), terms, counts));
+  const named = Array.from(text.matchAll(isoDate), ([date]) => Date.parse(date)).filter((time) => !Number.isNaN(time));
+  const origins = [...new Set([saidAt.getTime(), ...named].map((time) => Math.floor(time / dayMs)))].slice(0, maxOrigins);
+  const days = origins.flatMap((origin) => findDays(origin, terms, counts));
   const digits = new Set(text.match(/\d+/g)?.map(Number));
   const isSaidMonth = (month: number): boolean => terms.months.has(month) || numbers.has(String(month));
   const isSaidDate = (date: string): boolean => {
     const [year = 0, month = 0, day = 0] = date.split('-').map(Number);
     if (days.some((each) => each.year === year && each.month === month && each.day === day)) return true;
-    const isNear = origins.some((origin) => Math.abs(Date.parse(date) - origin.getTime()) <= monthMs);
+    const isNear = origins.some((origin) => Math.abs(Date.parse(date) / dayMs - origin) <= monthDays);
     if (isNear && digits.has(day)) return true;
     return numbers.has(String(day)) && isSaidMonth(month) && (numbers.has(String(year)) || days.some((each) => each.year === year));
   };

@@ -37,6 +37,8 @@ const minEvidenceWeight = 6;
 const contextMessages = 4;
 /** Of the terms of a statement, those that were said are more than this part. */
 const minSaidShare = 1 / 3;
+/** Characters of the question that is stored with a short answer, from its end. */
+const maxQuestionLength = 500;
 
 /** `messages` in order, white space collapsed. */
 export function createSupportCheck(messages: readonly GroupMessage[]): (claim: Claim) => Support {
@@ -88,7 +90,7 @@ function findQuestion(messages: readonly GroupMessage[], index: number): string 
   const end = Math.max(...['?', '？', '؟'].map((mark) => text.lastIndexOf(mark)));
   if (end < 0) return null;
   const start = Math.max(...Array.from('.!?。！？؟', (mark) => (end === 0 ? -1 : text.lastIndexOf(mark, end - 1))));
-  return text.slice(start + 1, end + 1).trim();
+  return text.slice(Math.max(start + 1, end + 1 - maxQuestionLength), end + 1).trim();
 }
 
 function hasReply(messages: readonly GroupMessage[], index: number): boolean {

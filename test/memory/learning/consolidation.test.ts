@@ -93,6 +93,7 @@ test('a page loses the lines with names and numbers that no memory contains', ()
   expect(read({ page: '- Likes tea\n- Likes tea from Ceylon\n- Likes tea since 1990\n- Lives in Bergen' })?.page).toBe(
     '- Likes tea\n- Lives in Bergen',
   );
+  expect(read({ page: '1. Likes tea\n2. Likes 2 teas\n3) Lives in Bergen' })?.page).toBe('1. Likes tea\n3) Lives in Bergen');
 });
 
 test.each(['%p is unusable', '{}', '[]', '{"merges":[]}', '{"merges":{},"facts":[]}', 'OK'])('%p is of no use', (answer) => {

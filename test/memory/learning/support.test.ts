@@ -151,6 +151,16 @@ describe('content', () => {
   ];
   test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 
+  test('does not make every date of a log a date from which others follow', () => {
+    const dates = Array.from({ length: 2_000 }, (_, day) => new Date(day * 86_400_000).toISOString().slice(0, 10));
+    const log = `Every day and week: ${Array.from({ length: 100 }, (_, count) => count + 1).join(' ')} ${dates.join(' ')}`;
+    const said = say(`I drink tea. ${log}`);
+    expect(judge(said, 'User drinks tea since 1974-03-07.', 'I drink tea.')).toBeNull();
+    expect(judge(said, 'User drinks tea since 2026-11-18.', 'I drink tea.')).toBeNull();
+    // A year after one of them.
+    expect(judge(said, 'User drinks tea since 1976-06-20.', 'I drink tea.')).toBe('numbers');
+  });
+
   test('must stand in the evidence itself, not only near it', () => {
     const messages = say('I live in Oslo and drink tea.', 'What is the weather like?');
     expect(judge(messages, 'User lives in Oslo.', 'What is the weather like?', ['Oslo'])).toBe('content');
