@@ -17,10 +17,13 @@ export function hasAtMost(text: string, maxLength: number): boolean {
   return text.length <= maxLength || [...text].length <= maxLength;
 }
 
+const visibleText = storableText.refine((stored) => visibleCharacter.test(stored), 'must not be empty');
+
 /** Text of a memory. */
-export const itemText = storableText
-  .refine((stored) => visibleCharacter.test(stored), 'must not be empty')
-  .refine((stored) => hasAtMost(stored, maxTextLength), `must have at most ${maxTextLength} characters`);
+export const itemText = visibleText.refine((stored) => hasAtMost(stored, maxTextLength), `must have at most ${maxTextLength} characters`);
+
+/** Text of a memory as it is stored: a masked credential may be longer than the credential was. */
+export const storedItemText = visibleText.refine((stored) => hasAtMost(stored, 3 * maxTextLength), 'is too long');
 
 const importanceLevels = { low: 2, normal: 3, high: 4 } as const;
 export const importance = z.union(

@@ -94,13 +94,14 @@ async function* readById<Row extends ExportedRecord & { readonly key: string }>(
   }
 }
 
-const ofScope = (row: string): string =>
-  `${row}.project_id = $1::uuid and ($2::text is null or ${row}.subject = $2::text) and ${row}.created_at <= $3::timestamptz
-     and ${row}.id > $4::uuid`;
+/** Whether the export includes the row. One from the future was imported: its time is not that of its writing. */
+const isIncluded = (row: string): string => `(${row}.created_at <= $3::timestamptz or ${row}.created_at > statement_timestamp())`;
 
-/** Whether the row's successor is part of the export. */
-const isSuperseded = `successor.created_at <= $3::timestamptz`;
-const isReopened = `successor.created_at > $3::timestamptz`;
+const ofScope = (row: string): string =>
+  `${row}.project_id = $1::uuid and ($2::text is null or ${row}.subject = $2::text) and ${isIncluded(row)} and ${row}.id > $4::uuid`;
+
+const isSuperseded = isIncluded('successor');
+const isReopened = `not ${isSuperseded}`;
 
 const itemsSql = `
   select 'item' as type, item.id as key, item.id, item.subject, item.text, item.kind, item.importance::integer as importance, item.pinned,
@@ -131,7 +132,7 @@ const factsSql = `
   select 'fact' as type, fact.id as key, fact.id, fact.subject, source.name as source, fact.relation, target.name as target, fact.fact,
          fact.evidence,
          (select jsonb_agg(item.id order by item.id) from memory_fact_items link join memory_items item on item.id = link.item_id
-           where link.fact_id = fact.id and item.created_at <= $3::timestamptz) as items,
+           where link.fact_id = fact.id and ${isIncluded('item')}) as items,
          ${timeSql('fact.valid_from')} as valid_from, case when ${isReopened} then null else ${timeSql('fact.valid_to')} end as valid_to,
          ${timeSql('fact.created_at')} as created_at
     from memory_facts fact

@@ -7,7 +7,7 @@ import { formatIssues } from '../../core/error-messages.ts';
 import { isObject, parseJson } from '../../core/json/narrow.ts';
 import { importance, itemText } from '../items/item-schemas.ts';
 import { type ItemKind, itemKinds } from '../records/item-record.ts';
-import { subject } from './format.ts';
+import { isStorableTime, subject, unstorableTime } from './format.ts';
 import { type Entry, lineError, peekStart, readElements, readLines } from './read-entries.ts';
 
 export type ForeignFormat = 'mem0' | 'list';
@@ -34,7 +34,7 @@ const time = z
   .transform((text) =>
     text.includes('T') ? text.replace(/(?<=\.\d{6})\d+/, '').replace(/(?<![Zz]|[+-]\d\d:\d\d)$/, 'Z') : `${text}T00:00:00Z`,
   )
-  .refine((text) => Date.parse(text) >= 0, 'must be after 1970-01-01')
+  .refine(isStorableTime, unstorableTime)
   .nullish()
   .transform((value) => value ?? null);
 
@@ -50,10 +50,13 @@ const listEntry = z.object({
 /** Agent and run ids are ignored: what has no user is about the whole project. */
 const mem0Entry = z.object({ memory: itemText, user_id: subject, created_at: time, updated_at: time });
 
+/** `results` of mem0; its platform puts the number of memories and the addresses of other pages before it. */
+const resultsArray = /^\{(?:\s*"\w+"\s*:\s*(?:null|\d+|"[^"\\]*")\s*,)*\s*"results"\s*:\s*\[/;
+
 /** Throws `bad_request` with the number of the line or element. */
 export async function* readForeignItems(format: ForeignFormat, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<ForeignItem, void> {
   const { start, chunks } = await peekStart(bytes);
-  const isArray = start.startsWith('[') || /^\{\s*"results"\s*:\s*\[/.test(start);
+  const isArray = /^\[\s*["{\]]/.test(start) || resultsArray.test(start);
   const isPlainText = format === 'list' && !isArray && !start.startsWith('{');
   for await (const entry of isArray ? readElements(chunks) : readLines(chunks)) {
     const value = isPlainText ? entry.text : parseEntry(entry);
@@ -80,7 +83,7 @@ function readListItem(value: unknown, entry: Entry): ForeignItem {
 }
 
 function readMem0Item(value: unknown, entry: Entry): ForeignItem {
-  if (isObject(value) && 'results' in value) throw lineError(entry.line, 'results: must be the first member of the object, with an array');
+  if (isObject(value) && 'results' in value) throw lineError(entry.line, 'results: must be the first array of the object');
   const { memory: text, user_id, created_at: createdAt, updated_at } = parseRecord(mem0Entry, value, entry);
   const own = { kind: 'fact', importance: 3, pinned: false } as const;
   return { ...own, line: entry.line, length: entry.text.length, text, subject: user_id, createdAt, updatedAt: updated_at ?? createdAt };

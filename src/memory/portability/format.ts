@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { isSubject } from '../../core/subject.ts';
-import { itemText } from '../items/item-schemas.ts';
+import { storedItemText } from '../items/item-schemas.ts';
 import { itemKinds } from '../records/item-record.ts';
 
 export const formatName = 'model-gateway-memory';
@@ -17,11 +17,16 @@ export function timeSql(expression: string): string {
   return `to_char(${expression} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
-/** Ids contain times since 1970, and PostgreSQL has no year 0. */
-const earliest = 0;
+/** Ids contain times since 1970, and offsets of PostgreSQL are below 16 hours. */
+export function isStorableTime(text: string): boolean {
+  return Date.parse(text) >= 0 && !/[+-](?:1[6-9]|2\d):\d\d$/.test(text);
+}
+
+export const unstorableTime = 'must be after 1970-01-01, with an offset below 16 hours';
+
 const time = z.iso
   .datetime({ offset: true, error: 'must be a time in RFC 3339, for example 2027-01-01T00:00:00Z' })
-  .refine((text) => Date.parse(text) >= earliest, 'must be after 1970-01-01');
+  .refine(isStorableTime, unstorableTime);
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
   schema.nullish().transform((value): z.output<Schema> | null => value ?? null);
 
@@ -69,7 +74,7 @@ const item = z
     type: z.literal('item'),
     id,
     subject,
-    text: itemText,
+    text: storedItemText,
     kind: z.enum(itemKinds),
     importance: z.int().min(1).max(5),
     pinned: z.boolean().default(false),
@@ -115,7 +120,7 @@ const fact = z.object({
   created_at: time,
 });
 
-const page = z.object({ type: z.literal('page'), subject, text: storedText, updated_at: time });
+const page = z.object({ type: z.literal('page'), subject, text: storedText.pipe(z.string().max(100_000)), updated_at: time });
 
 /** Only in the export of a subject; not imported (docs/memory-export.md). */
 const prompt = z.looseObject({ type: z.literal('prompt'), call: id });

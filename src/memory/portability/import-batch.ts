@@ -17,6 +17,9 @@ export interface Refusal {
   readonly reason: string;
 }
 
+/** Clocks differ, and times of lists may be local ones. What is from later would be the newest memory until then. */
+const maxFutureMs = 86_400_000;
+
 /** Refusals that a report names; the others are counted. */
 const maxRefusals = 1_000;
 
@@ -50,7 +53,7 @@ export interface ImportBatch {
   readonly writes: boolean;
   /** Whether ids of the file are kept: it is an export of this project. */
   readonly keepsIds: boolean;
-  /** Why a record about this subject, with this time (RFC 3339; null: now), is not imported. Null when it is. */
+  /** Why a record about this subject, with this time (RFC 3339; null: now), is not imported; null when it is. */
   readonly refusalOf: (subject: string | null, createdAt: string | null) => string | null;
 }
 
@@ -78,11 +81,12 @@ export async function runBatch(options: BatchOptions, work: (batch: ImportBatch)
   await work({
     ...options,
     refusalOf(subject, createdAt) {
+      const created = createdAt === null ? startedAt : new Date(createdAt);
+      if (created.getTime() > startedAt.getTime() + maxFutureMs) return 'its time is in the future';
       const erasedAt = subject === null ? undefined : erasures.get(subject);
       if (subject === null || !erasedAt) return null;
-      const created = createdAt === null ? startedAt : new Date(createdAt);
-      const isErased = erasedAt >= (exportedAt ?? created);
-      if (isErased && !(restoreErased && erasedAt < startedAt)) return 'the subject was erased';
+      // Times of the file are of other clocks, so that an erasure during the import may precede them.
+      if (erasedAt >= startedAt || (!restoreErased && erasedAt >= (exportedAt ?? created))) return 'the subject was erased';
       if (created <= erasedAt) restored.add(subject);
       return null;
     },

@@ -160,7 +160,7 @@ async function store(batch: ImportBatch, appended: readonly AppendedPart[]): Pro
  */
 async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Promise<void> {
   const callIds = appended.flatMap(({ conversation }) => conversation.added.flatMap(({ callId }) => callId ?? []));
-  const stored = await findStoredCallIds(tx, callIds);
+  const used = new Set(await findStoredCallIds(tx, callIds));
   const texts: CallText[] = [];
   const conversationIds = new Map<string, string>();
   for (const { id, projectId, subject, added } of appended.map(({ conversation }) => conversation)) {
@@ -169,7 +169,8 @@ async function storePrompts(tx: Queries, appended: readonly AppendedPart[]): Pro
       const { part, callId, createdAt } = message;
       turn.push(message);
       if (callId === null && added[index + 1]?.part.parentHash === part.hash) continue;
-      const textId = callId === null || stored.has(callId) ? newId(createdAt) : callId;
+      const textId = callId === null || used.has(callId) ? newId(createdAt) : callId;
+      used.add(textId);
       conversationIds.set(textId, id);
       const parts = turn.map((appended) => appended.part);
       const promptLength = callId === null ? parts.length : parts.length - 1;

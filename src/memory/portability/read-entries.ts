@@ -98,7 +98,7 @@ export async function* readElements(chunks: AsyncIterable<Uint8Array>): AsyncGen
   throw lineError(element + 1, isInside ? 'the array does not end' : 'there is no array');
 }
 
-const peekedBytes = 256;
+const peekedBytes = 1_024;
 
 /** The beginning of the stream without white space, as Latin-1, and the whole stream again. */
 export async function peekStart(

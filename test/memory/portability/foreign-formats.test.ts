@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals';
 import { systemClock } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';
 import { createErase } from '../../../src/memory/erasure/erase.ts';
+import { createExportMemory } from '../../../src/memory/portability/export-memory.ts';
 import { createImportMemory, type ImportReport, type ImportRequest } from '../../../src/memory/portability/import-memory.ts';
 import { createSearch } from '../../../src/memory/search/search.ts';
 import { describeDatabases } from '../../db/databases.ts';
@@ -68,6 +69,11 @@ describeDatabases('an import', (database) => {
     ]);
   });
 
+  test('of a list takes a line in brackets as text', async () => {
+    const projectId = await createProject(database());
+    expect(await counts(run(projectId, '[2024-01-02] Moved to Oslo\n'))).toEqual({ added: 1, present: 0, refused: 0 });
+  });
+
   test('of mem0 takes the response of get_all and JSON Lines of it', async () => {
     const projectId = await createProject(database());
     const memory = { id: '0fb5b7e1', memory: 'Prefers trains', hash: 'x', metadata: null, user_id: 'ada', agent_id: 'bot' };
@@ -77,6 +83,8 @@ describeDatabases('an import', (database) => {
     });
     const lines = `${JSON.stringify(dated)}\n${JSON.stringify({ ...memory, memory: 'Has a cat', user_id: undefined })}\n`;
     expect(await counts(run(projectId, lines, { format: 'mem0' }))).toEqual({ added: 1, present: 1, refused: 0 });
+    const page = { count: 1, next: 'https://api.mem0.ai/v1/memories/?page=2', previous: null, results: [dated] };
+    expect(await counts(run(projectId, JSON.stringify(page), { format: 'mem0' }))).toEqual({ added: 0, present: 1, refused: 0 });
     const [first, second] = await items(database(), projectId);
     expect(first).toMatchObject({ text: 'Prefers trains', subject: 'ada', author: 'import:mem0', at: '2024-07-26T17:29:36.630547Z' });
     expect(second).toMatchObject({ text: 'Has a cat', subject: null });
@@ -97,6 +105,28 @@ describeDatabases('an import', (database) => {
     expect(await counts(run(projectId, text, { restoreErased: true }))).toEqual({ added: 1, present: 1, refused: 1 });
   });
 
+  test('refuses times in the future, except those of today elsewhere, which exports include and erasures refuse', async () => {
+    const projectId = await createProject(database());
+    const inHours = (hours: number): string => new Date(systemClock.now() + hours * 3_600_000).toISOString();
+    const list = [
+      { text: 'Is awake already', created_at: inHours(14) },
+      { text: 'Has moved to Oslo', created_at: inHours(48) },
+    ];
+    expect(await run(projectId, JSON.stringify(list))).toMatchObject({ refusals: [{ line: 2, reason: 'its time is in the future' }] });
+    let file = '';
+    for await (const lines of createExportMemory({ database: database() })({ projectId, project: 'acme', subject: null })) file += lines;
+    expect(file).toContain('Is awake already');
+
+    const erase = createErase({ database: database(), clock: systemClock });
+    const chunks = (async function* () {
+      await erase({ projectId, subject: 'ada', askedBy: 'key:a' });
+      yield Buffer.from(JSON.stringify([{ ...list[0], subject: 'ada' }]));
+    })();
+    expect(await run(projectId, '', { chunks, restoreErased: true })).toMatchObject({
+      refusals: [{ line: 1, reason: 'the subject was erased' }],
+    });
+  });
+
   test.each([
     ['of a line that is no JSON', '{"text": "kept"}\n{"text": \n', 'line 2: not valid JSON'],
     ['of an entry without text', '[{"text": "kept"}, {"subject": "ada"}]', 'line 2: text: '],
@@ -104,6 +134,11 @@ describeDatabases('an import', (database) => {
       'of a time that does not exist',
       '[{"text": "kept"}, {"text": "a", "created_at": "2024-02-30"}]',
       'line 2: created_at: must be a date',
+    ],
+    [
+      'of an offset that PostgreSQL does not know',
+      '["kept", {"text": "a", "created_at": "2024-01-01T00:00:00-16:00"}]',
+      'line 2: created_at: ',
     ],
     ['of an array that does not end', '["kept", "cut o', 'line 2: the array does not end'],
     ['of bytes that are no UTF-8', Buffer.concat([Buffer.from('kept\nb'), Buffer.from([0xff])]), 'line 2: not valid UTF-8'],

@@ -51,6 +51,24 @@ describeDatabases('memory in a file', (database) => {
     expect(texts(await exportOf(other))).toEqual(texts(file));
   });
 
+  test('has what masking has made longer, and a call in two messages', async () => {
+    const projectId = await createProject(database());
+    const items = createItems({ database: database(), clock: systemClock });
+    const text = 'https://a:b@c '.repeat(280).trim();
+    const fields = { text, subject: null, kind: 'fact', importance: 3, pinned: false } as const;
+    await items.write(projectId, fields, { origin: 'agent', author: 'key:a' });
+    const file = await exportOf(projectId);
+    await deleteRows(database(), projectId);
+    expect(sumOf(await importInto(projectId, file), 'added')).toBe(1);
+
+    const call = randomUUID();
+    const [header, conversation, message] = smallFile;
+    const answers = [0, 1].map((position) => ({ ...message, position, role: 'assistant', call }));
+    const end = { type: 'end', records: { conversation: 1, message: 2 } };
+    const lines = [{ ...header, project: 'acme' }, conversation, ...answers, end].map((record) => JSON.stringify(record));
+    expect(sumOf(await importInto(projectId, lines.join('\n')), 'added')).toBe(3);
+  });
+
   test('continues after an import, also with a client that drops old messages', async () => {
     const projectId = await createProject(database());
     const say = (lines: string[], at: number) =>
