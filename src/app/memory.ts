@@ -13,7 +13,6 @@ import { createPassageEmbedder } from '../memory/indexing/embed-passages.ts';
 import { createItems, type Writer } from '../memory/items/items.ts';
 import { createExportMemory } from '../memory/portability/export-memory.ts';
 import { createImportMemory } from '../memory/portability/import-memory.ts';
-import { readUserText } from '../memory/recall/dry-run.ts';
 import { createRecall } from '../memory/recall/recall.ts';
 import { createWakeUp } from '../memory/recall/wake-up.ts';
 import { createMemorySettings } from '../memory/records/settings.ts';
@@ -155,8 +154,7 @@ export function createMemoryRouteDeps({
     removeItem: (caller, id) => mapDatabaseErrors(() => items.remove(caller.projectId, id, toWriter(caller))),
     rateItem: ({ projectId }, id, rating) => mapDatabaseErrors(() => items.rate(projectId, id, rating)),
     search: (caller, request) => readStored(() => memory.searchAs(caller, request)),
-    explainRecall: (caller, { subject, ...body }) =>
-      mapDatabaseErrors(() => memory.explainRecall({ caller, subject, text: readUserText(body) })),
+    explainRecall: (caller, request) => mapDatabaseErrors(() => memory.explainRecall({ caller, ...request })),
     wakeUp: ({ projectId }, subject) => readStored(() => memory.wakeUp(projectId, subject)),
     eraseSubject: (caller, subject) => eraseSubject({ projectId: caller.projectId, subject, askedBy: toWriter(caller).author }),
     findFacts: ({ projectId }, query) => mapDatabaseErrors(() => memory.findFacts(projectId, query)),

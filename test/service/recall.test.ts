@@ -325,7 +325,8 @@ test('200 for a dry run without anything to recall; 422 without dry_run, or with
   await remember(gateway);
   const silent = { messages: [{ role: 'system', content: userMessage }], dry_run: true };
   expect(await expectJson(send(gateway, 'POST', '/recall', silent), 200)).toMatchObject({ query: null, ...nothing });
-  for (const wrong of [{ text: 'x' }, { text: 'x', dry_run: false }, { dry_run: true }, { ...body, messages: [] }])
+  const nested = `{"dry_run": true, "messages": [${'['.repeat(20_000)}${']'.repeat(20_000)}]}`;
+  for (const wrong of [{ text: 'x' }, { text: 'x', dry_run: false }, { dry_run: true }, { ...body, messages: [] }, nested])
     await expectPlain(send(gateway, 'POST', '/recall', wrong), 422);
   expect((await gateway.admin('PUT', `/provision/teams/${gateway.project}/memory`, { enabled: false })).status).toBe(200);
   await eventually(async () =>

@@ -5,21 +5,31 @@ import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { findRecallInsertion } from '../../dialects/prompt/recall-insertion.ts';
 import { optionalSubject } from '../items/item-schemas.ts';
 
-/** Unknown fields are ignored. */
+/** Unknown fields are ignored. `text` of the output is what recall searches for in a call with these messages; null: no user message has text. */
 export const dryRunRequestSchema = z
   .object({
+    /** As the only message of the user. */
     text: z.string().optional(),
     /** Of chat or messages. */
     messages: z.array(z.unknown()).optional(),
     subject: optionalSubject,
     dry_run: z.literal(true, 'must be true: memories are inserted by calls with the header x-gateway-memory: recall'),
   })
-  .refine(({ text, messages }) => (text === undefined) !== (messages === undefined), 'must have either text or messages');
+  .refine(({ text, messages }) => (text === undefined) !== (messages === undefined), 'must have either text or messages')
+  .transform(({ text, messages, subject }, context) => {
+    try {
+      return { subject, text: readUserText(messages ?? [{ role: 'user', content: text }]) };
+    } catch (error) {
+      // JSON.stringify overflows the stack.
+      if (!(error instanceof RangeError)) throw error;
+      context.addIssue({ code: 'custom', path: ['messages'], message: 'must not be nested so deeply' });
+      return z.NEVER;
+    }
+  });
 
 export type DryRunRequest = z.output<typeof dryRunRequestSchema>;
 
-/** Returns the text that recall searches for in a call with these messages, or with this text as its only message; null without one. */
-export function readUserText({ text, messages }: Pick<DryRunRequest, 'text' | 'messages'>): string | null {
-  const body = Buffer.from(JSON.stringify({ messages: messages ?? [{ role: 'user', content: text }] }));
+function readUserText(messages: readonly unknown[]): string | null {
+  const body = Buffer.from(JSON.stringify({ messages }));
   return findRecallInsertion('chat', body, scanObject(body, bodyKeys))?.userText ?? null;
 }
