@@ -87,6 +87,8 @@ const maxCandidates = 20;
 export const maxRerankedCandidates = 30;
 /** Part of the deadline. A local model embeds a query in a tenth of this. */
 const textSearchDelay = 0.25;
+/** Part of the deadline that must be left: a later call would be charged without a use, and its timeout would count against the vendor. */
+const minRerankTime = 0.1;
 
 /** The result when nothing is found. */
 export const nothing: Found = { memories: [], vector: null, isReranked: false, isEnabled: true, isLate: false };
@@ -135,7 +137,7 @@ export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest)
   };
 
   const rerankFound = async (found: Found, rerank: Rerank): Promise<Found> => {
-    if (found.memories.length < 2) return found;
+    if (found.memories.length < 2 || endsAt - performance.now() < timeoutMs * minRerankTime) return found;
     const texts = found.memories.map(({ item }) => item.text);
     // As for the embedding.
     const relevances = await rerank(query.text, texts, callOptions()).catch(() => null);

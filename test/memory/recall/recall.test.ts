@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import type { FoundMemory, MemoryQuery } from '../../../src/memory/recall/find-memories.ts';
 import { createRecall, type RecallDeps } from '../../../src/memory/recall/recall.ts';
@@ -112,6 +113,23 @@ test.each<[string, () => Promise<(number | null)[]>, string[]]>([
   // A ceiling leaves no budget for it.
   expect((await ask(async () => vector, 'what?', false))?.itemIds).toEqual(['tea', 'coffee', 'cocoa']);
   expect([asked.length, queries]).toEqual([1, []]);
+});
+
+test('no reranking model is called when the embedding has used up the deadline', async () => {
+  const { promise: isOver, resolve } = Promise.withResolvers<void>();
+  let reranks = 0;
+  const { ask } = recallWith({
+    deadlineMs: () => 50,
+    findMemories: async () => found(...ranked),
+    findReranker: async () => async () => {
+      reranks += 1;
+      return [0.1, 0.2, 0.9];
+    },
+  });
+  expect((await ask(() => isOver.then(fail)))?.itemIds).toEqual(['tea', 'coffee', 'cocoa']);
+  resolve();
+  await nextTurn();
+  expect(reranks).toBe(0);
 });
 
 test('an explanation names what is inserted, and why the rest is left out', async () => {
