@@ -1,6 +1,6 @@
 /**
- * Times that a query names, so that memories of that time are preferred: English dates, months and years, ISO dates, and times relative to now
- * (`yesterday`, `last week`, `two months ago`). In UTC.
+ * Times that a query names, so that memories of that time are preferred: English dates, months and years, ISO dates, and past times relative to
+ * now (`yesterday`, `last week`, `two months ago`). Not `today` and `this week`: they are said of what is asked for. In UTC.
  */
 
 /** From `since` up to but without `until`. */
@@ -21,7 +21,7 @@ const numerals = 'zero one two three four five six seven eight nine ten'.split('
 const month = `(?<month>${monthNames.map((name) => `${name}|${name.slice(0, 3)}`).join('|')}|sept)\\.?`;
 const year = '(?<year>(?:19|20)\\d\\d)';
 const day = '(?<day>[0-3]?\\d)(?:st|nd|rd|th)?';
-const before = '(?:in|of|since|until|before|after|during|last|this|early|late|spring|summer|autumn|fall|winter)';
+const before = '(?:in|of|since|until|before|after|during|early|late)';
 
 /** Each takes what it finds out of the text, so that later forms do not find a part of it. */
 const forms = [
@@ -29,10 +29,10 @@ const forms = [
   `${day}(?: of)? ${month},?(?: ${year})?`,
   `${month} ${day}(?:,? ${year})?`,
   `${month},?(?: of)? ${year}`,
-  // `may` and `march` are also verbs.
-  `${before} ${month}`,
-  `${before} ${year}`,
-  '(?<recent>today|yesterday|(?:last|this) (?:week|month|year))',
+  // `may` and `march` are also verbs, as in `this may` and `winter may`.
+  `(?:${before}|last|this(?! (?:may|march))) ${month}`,
+  `(?:${before}|spring|summer|autumn|fall|winter) ${year}`,
+  '(?<recent>yesterday|last (?:week|month|year))',
   `(?<count>\\d{1,3}|an?|${numerals.slice(1).join('|')}) (?<unit>day|week|month|year)s? ago`,
 ].map((form) => new RegExp(`(?<![\\p{L}\\p{N}.-])${form}(?![\\p{L}\\p{N}-])`, 'giu'));
 
@@ -46,7 +46,7 @@ export function findNamedTimes(query: string, now: Date): TimeSpan[] {
   }
   if (times.length > maxTimes) return [];
   return times.flatMap(({ year, month, day, recent, count, unit }) => {
-    if (recent !== undefined) return findRecent(recent.toLowerCase(), now);
+    if (recent !== undefined) return [toSpan(now, toUnit(recent.split(' ')[1]), -1)];
     if (count !== undefined) return [toSpan(now, toUnit(unit), -toCount(count))];
     const named = { month: month === undefined ? null : toMonth(month), day: day === undefined ? null : Number(day) };
     const years = year === undefined ? Array.from({ length: yearsBack }, (_, back) => now.getUTCFullYear() - back) : [Number(year)];
@@ -55,12 +55,6 @@ export function findNamedTimes(query: string, now: Date): TimeSpan[] {
 }
 
 type Unit = 'day' | 'week' | 'month' | 'year';
-
-function findRecent(name: string, now: Date): TimeSpan[] {
-  if (name === 'today' || name === 'yesterday') return [toSpan(now, 'day', name === 'today' ? 0 : -1)];
-  const [step, unit] = name.split(' ');
-  return [toSpan(now, toUnit(unit), step === 'last' ? -1 : 0)];
-}
 
 function toUnit(name: string | undefined): Unit {
   const lower = name?.toLowerCase();
