@@ -38,7 +38,7 @@ export async function runLoad({ port, key, pid, perSecond, recallEvery, seconds,
     const headers = {
       authorization: `Bearer ${key}`,
       'content-type': 'application/json',
-      'x-gateway-subject': subject,
+      'x-gateway-memory-subject': subject,
       'x-gateway-memory': recalls ? 'recall' : 'write',
     };
     const body = JSON.stringify({ model: 'plain/m', messages: [{ role: 'user', content: text }] });
