@@ -60,7 +60,7 @@ export const memoryOperations: OperationSpecs = {
     ...base,
     summary: 'Shows what recall would insert into a call',
     details:
-      'Does what recall does for a call with this text or these messages, within the same deadline, but makes no call. The embedding is charged as that of a search.',
+      'Does what recall does for a call with this text or these messages, within the same deadline, but makes no call of chat. The embedding and the rerank are charged to the key.',
     body: { name: 'MemoryRecallBody', example: { text: 'Which units do I use?', subject: 'user-42', dry_run: true } },
     responses: { 200: 'MemoryRecall' },
     codes: [...bodyCodes, 'bad_request'],
