@@ -63,6 +63,8 @@ export interface FindRequest {
   /** The last user message. */
   readonly text: string;
   readonly isPartOfCall: boolean;
+  /** Time until the deadline of the call, of which recall takes at most half; null without one. */
+  readonly remainingMs: number | null;
   /** False when the caller's ceilings leave no budget for calls of memory. */
   readonly mayCallModels: boolean;
 }
@@ -100,7 +102,7 @@ export function toMemoryQuery({ caller, subject, text }: FindRequest): Pick<Memo
 
 /** Rejects when the database fails and nothing has been found. */
 export async function findBeforeDeadline(deps: FinderDeps, request: FindRequest): Promise<Found> {
-  const timeoutMs = deps.deadlineMs();
+  const timeoutMs = Math.min(deps.deadlineMs(), (request.remainingMs ?? Number.POSITIVE_INFINITY) / 2);
   const endsAt = performance.now() + timeoutMs;
   const query = toMemoryQuery(request);
   const { caller, isPartOfCall, mayCallModels } = request;

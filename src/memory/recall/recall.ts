@@ -77,7 +77,7 @@ export function createRecall({ logger, ...deps }: RecallDeps) {
     /** Does what recall does for a call with this text, but inserts nothing. Rejects when the database fails. */
     async explain({ text, ...scope }: ExplainRequest): Promise<RecallExplanation> {
       if (text === null) return { ...nothing, query: null, durationMs: 0, block: null, used: [], omitted: [] };
-      const request = { ...scope, text, isPartOfCall: false, mayCallModels: true };
+      const request = { ...scope, text, isPartOfCall: false, remainingMs: null, mayCallModels: true };
       const startedAt = performance.now();
       const { memories, ...found } = await findBeforeDeadline(deps, request);
       const { block, used, omitted } = toBlock({ memories });

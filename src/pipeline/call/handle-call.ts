@@ -80,7 +80,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       if (!project.mayCall) throw gatewayError('subscription_required');
       if (project.rules.input) await checkInput(call, project.rules.input);
       const { candidates } = plan;
-      const withRecall = call.memory.mode === 'recall' ? await recallIntoCall({ call, recall, budget, candidates }) : null;
+      const withRecall =
+        call.memory.mode === 'recall'
+          ? await recallIntoCall({ call, recall, budget, candidates, remainingMs: cancellation.remainingMs() })
+          : null;
       const planned = readCache(received, plan, withRecall);
       if (planned.hit) return await respondFromCache(planned, planned.hit);
       const admitting = budget.admit(planned.sent, candidates);

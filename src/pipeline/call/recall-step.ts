@@ -14,6 +14,8 @@ interface RecallStepOptions {
   readonly recall: Recall;
   readonly budget: BudgetReservation;
   readonly candidates: readonly Candidate[];
+  /** Time until the deadline of the call; null without one. */
+  readonly remainingMs: number | null;
 }
 
 /** A call into whose body memories were inserted. */
@@ -28,14 +30,14 @@ export interface RecalledCall {
  *
  * Reserves the call's budget first, and recalls nothing when the longer prompt would exceed a ceiling.
  */
-export async function recallIntoCall({ call, recall, budget, candidates }: RecallStepOptions): Promise<RecalledCall | null> {
+export async function recallIntoCall({ call, recall, budget, candidates, remainingMs }: RecallStepOptions): Promise<RecalledCall | null> {
   const { id: callId, route, body, spans, caller, projectSlug, memory } = call;
   if (!isDialect(route)) return null;
   const insertion = findRecallInsertion(route, body, spans);
   if (!insertion) return null;
   const mayCallModels = await budget.reserveEarly(call, candidates);
   const subject = memory.isSubjectInvalid ? projectWideOnly : memory.subject;
-  const request = { callId, caller, projectSlug, subject, text: insertion.userText, mayCallModels };
+  const request = { callId, caller, projectSlug, subject, text: insertion.userText, remainingMs, mayCallModels };
   const recalled = await inSpan(spanNames.recall, { attributes: { [attributes.operation]: spanNames.recall } }, () => recall(request));
   if (!recalled) return null;
   const changed = splice(body, insertion.insert(recalled.block));

@@ -40,7 +40,7 @@ function recallWith(deps: Partial<RecallDeps>) {
   const caller = { keyId: 'k', keyPrefix: 'abcd1234', quotaKeyId: 'k', projectId: 'p', models: null, expiresAt: null };
   const ask = (asked: typeof embed, text = 'what do I like?', mayCallModels = true) => {
     embed = asked;
-    return recall({ callId: 'call', caller, projectSlug: 'acme', subject: 'ada', text, mayCallModels });
+    return recall({ callId: 'call', caller, projectSlug: 'acme', subject: 'ada', text, remainingMs: null, mayCallModels });
   };
   return { ask, explain: (text: string) => explain({ caller, subject: 'ada', text }), queries, warnings };
 }
