@@ -1,13 +1,14 @@
 /** Maps database errors to API error codes (docs/api/reference.md#error-codes). */
 import { GatewayError, gatewayError } from '../core/errors.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
+import { PlainTextError } from './plain-text-error.ts';
 
-/** Runs `query` and throws `no_db` when the database is unreachable, `query_failed` for other errors that are not gateway errors. */
+/** Runs `query`. Errors for the caller pass; others become `no_db` when the database is unreachable, else `query_failed`. */
 export async function mapDatabaseErrors<Result>(query: () => Promise<Result>): Promise<Result> {
   try {
     return await query();
   } catch (cause) {
-    if (cause instanceof GatewayError) throw cause;
+    if (cause instanceof GatewayError || cause instanceof PlainTextError) throw cause;
     throw gatewayError(isConnectionError(cause) ? 'no_db' : 'query_failed', { cause });
   }
 }

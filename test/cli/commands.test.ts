@@ -242,6 +242,13 @@ test('memory export and import write and read files, and report what was refused
   expect(await gateway('memory export --project archive --json')).toBe(1);
   await gateway('audit --project copy --action memory.import --json');
   expect(JSON.parse(written).data.map(({ outcome }: { outcome: string }) => outcome)).toEqual(['refused', 'ok', 'ok']);
+
+  const address = server.address();
+  const compressed = await fetch(
+    `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/provision/teams/copy/memory/import`,
+    { method: 'POST', body: 'x', headers: { authorization: `Bearer ${adminToken}`, 'content-encoding': 'gzip' } },
+  );
+  expect([compressed.status, await compressed.text()]).toEqual([415, 'a body with content-encoding is not supported\n']);
 });
 
 test('people, members, sessions, sign-in-link and audit', async () => {
