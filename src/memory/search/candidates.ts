@@ -55,10 +55,14 @@ function tokensSql(of: 'memories' | 'episodes'): string {
   )`;
 }
 
-/** The memories, or passages, in the scope; three parts because no index serves the condition of a subject or none. */
+/**
+ * The memories, or passages, in the scope; three parts because no index serves the condition of a subject or none. In the order of an index,
+ * else PostgreSQL may read the rows of other projects until it has found enough.
+ */
 function countSql(of: 'memories' | 'episodes'): string {
   const rows = of === 'memories' ? `memory_items one where one.state = 'live' and` : 'memory_passages one where';
-  const part = (condition: string): string => `(select from ${rows} one.project_id = $1::uuid and ${condition} limit ${maxCounted})`;
+  const part = (condition: string): string =>
+    `(select from ${rows} one.project_id = $1::uuid and ${condition} order by one.subject limit ${maxCounted})`;
   return `(select count(*) from (
       ${part('$2::text is null')} union all ${part('one.subject = $2::text')} union all
       ${part('one.subject is null and $2::text is not null')}) as counted)`;
