@@ -1,5 +1,6 @@
 /** What the parts of an import share: the transaction of a batch, the counts, and the rules for ids and erased subjects. */
 import { v7 } from 'uuid';
+import { gatewayError } from '../../core/errors.ts';
 import { timeOf } from '../../core/ids.ts';
 import { sha256 } from '../../core/sha256.ts';
 import type { Clock } from '../../core/time.ts';
@@ -7,6 +8,7 @@ import type { Queries } from '../../db/database.ts';
 import { lockConversations, lockMemories, lockProject } from '../../db/locks.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { findErasureTimes, markRestored } from '../erasure/tombstones.ts';
+import { readProjectMemorySettings } from '../records/settings.ts';
 import type { RecordType } from './format.ts';
 
 export type ImportCount = 'added' | 'present' | 'refused';
@@ -66,15 +68,21 @@ export interface BatchOptions extends Omit<ImportBatch, 'refusalOf'> {
   readonly restoreErased: boolean;
 }
 
+/** Throws `memory_off`. */
+export async function requireMemory(queries: Queries, projectId: string): Promise<void> {
+  if (!(await readProjectMemorySettings(queries, projectId)).enabled) throw gatewayError('memory_off');
+}
+
 /**
  * Runs `work` under the shared lock of the project. Data from before an erasure of its subject is refused unless it is to be restored; an erasure
- * after the start of the import always applies.
+ * after the start of the import always applies. Throws `memory_off`.
  */
 export async function runBatch(options: BatchOptions, work: (batch: ImportBatch) => Promise<void>): Promise<void> {
   const { tx, projectId, subjects, startedAt, exportedAt, restoreErased, writes } = options;
   await lockProject(tx, projectId, 'shared');
   await lockConversations(tx, projectId);
   await lockMemories(tx, projectId);
+  await requireMemory(tx, projectId);
   const distinct = new Set([...subjects].filter((subject) => subject !== null));
   const erasures = await findErasureTimes(tx, projectId, [...distinct]);
   const restored = new Set<string>();

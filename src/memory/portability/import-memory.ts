@@ -5,13 +5,11 @@
  * transaction under the project's shared lock. A line that cannot be read ends the import with `bad_request`; what precedes it is imported. A
  * record that memory may not store, and one of a subject that was erased since, is refused and reported; the others are imported.
  */
-import { gatewayError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
-import { readProjectMemorySettings } from '../records/settings.ts';
 import { readForeignItems } from './foreign-formats.ts';
 import type { RecordType } from './format.ts';
-import { createTally, type ImportCount, type Refusal, runBatch } from './import-batch.ts';
+import { createTally, type ImportCount, type Refusal, requireMemory, runBatch } from './import-batch.ts';
 import { importForeignItems } from './import-items.ts';
 import { createRecordImport, subjectOf } from './import-records.ts';
 import { openExport } from './read-export.ts';
@@ -76,7 +74,7 @@ export function createImportMemory({ database, clock }: { readonly database: Dat
 
 /** The time of the database. */
 async function begin(database: Database, projectId: string): Promise<Date> {
-  if (!(await readProjectMemorySettings(database, projectId)).enabled) throw gatewayError('memory_off');
+  await requireMemory(database, projectId);
   const [row] = await database.query<{ now: Date }>('select clock_timestamp() as now');
   if (!row) throw new Error('the database has no time');
   return row.now;

@@ -151,9 +151,14 @@ describeDatabases('an import', (database) => {
     expect((await items(database(), projectId)).map((item) => item.text)).toEqual(['kept']);
   });
 
-  test('is memory_off while memory is off', async () => {
+  test('is memory_off while memory is off, and from when it is turned off', async () => {
     const projectId = await createProject(database());
-    await putMemorySettings(database(), projectId, { enabled: false });
+    const chunks = (async function* () {
+      await putMemorySettings(database(), projectId, { enabled: false });
+      yield Buffer.from('Ada drinks tea');
+    })();
+    await expect(run(projectId, '', { chunks })).rejects.toMatchObject({ code: 'memory_off' });
+    expect(await items(database(), projectId)).toEqual([]);
     await expect(run(projectId, 'Ada drinks tea')).rejects.toMatchObject({ code: 'memory_off' });
   });
 });
