@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 
 /** More than half of the run is waits for timers and servers. A worker and what it starts take up to 1.5 GB. */
-const workers = Math.max(2, Math.min(2 * availableParallelism() + 1, 8, Math.floor(process.availableMemory() / 1.5e9)));
+const workers = Math.max(2, Math.min(2 * availableParallelism() + 2, 8, Math.floor(process.availableMemory() / 1.5e9)));
 
 /** @type {import('jest').Config} */
 export default {
