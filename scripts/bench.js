@@ -23,13 +23,13 @@
  * to the floor, ratio to the first gateway, CPU µs of PostgreSQL, calls per second, time of a call, memory (PSS) after the last round.
  */
 import { fileURLToPath } from 'node:url';
-import { prepare, runChild } from './launch.js';
+import { endWithError, prepare, runChild } from './launch.js';
 
 const node = await prepare({ dev: true });
 if (node === process.execPath) {
   // Imported late: an older Node cannot load TypeScript.
   const { runBenchmark } = await import('./bench/run.js');
-  await runBenchmark(process.argv.slice(2));
+  await runBenchmark(process.argv.slice(2)).catch(endWithError);
   process.exit();
 }
 const { code } = await runChild(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]);

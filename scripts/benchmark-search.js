@@ -14,13 +14,13 @@
  *   --plan             prints the query plan too
  */
 import { fileURLToPath } from 'node:url';
-import { prepare, runChild } from './launch.js';
+import { endWithError, prepare, runChild } from './launch.js';
 
 const node = await prepare({ dev: true });
 if (node === process.execPath) {
   // Imported late: an older Node cannot load TypeScript.
   const { runSearchBenchmark } = await import('./search-benchmark/run.js');
-  await runSearchBenchmark(process.argv.slice(2));
+  await runSearchBenchmark(process.argv.slice(2)).catch(endWithError);
   process.exit();
 }
 const { code } = await runChild(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]);

@@ -23,10 +23,15 @@ export async function prepare(options) {
     await ensureDependencies(root, options);
     return await ensureNode(root);
   } catch (error) {
-    if (!(error instanceof BootstrapError)) throw error;
-    say(error.message);
-    return process.exit(1);
+    return endWithError(error);
   }
+}
+
+/** Ends the process with one line for a {@link BootstrapError}; rethrows others. @param {unknown} error @returns {never} */
+export function endWithError(error) {
+  if (!(error instanceof BootstrapError)) throw error;
+  say(error.message);
+  return process.exit(1);
 }
 
 /**

@@ -16,18 +16,13 @@
  * PostgreSQL is DATABASE_URL, or a private server as in the tests.
  */
 import { fileURLToPath } from 'node:url';
-import { prepare, runChild } from './launch.js';
-import { BootstrapError, say } from './npm.js';
+import { endWithError, prepare, runChild } from './launch.js';
 
 const node = await prepare({ dev: true });
 if (node === process.execPath) {
   // Imported late: an older Node cannot load TypeScript.
   const { runMemoryBenchmark } = await import('./memory-benchmark/run.js');
-  await runMemoryBenchmark(process.argv.slice(2)).catch((error) => {
-    if (!(error instanceof BootstrapError)) throw error;
-    say(error.message);
-    process.exit(1);
-  });
+  await runMemoryBenchmark(process.argv.slice(2)).catch(endWithError);
   process.exit();
 }
 const { code } = await runChild(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]);

@@ -249,6 +249,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     ...{ snapshot, callRecording, breakers, responseCache, httpClient, bodyMemory, database, dataDir, logger },
     calls: callMetrics,
     durable: () => durable,
+    isLocalEmbedderReady: () => (current.config.localEmbedder.isUsed ? isLocalEmbedderReady() : null),
     stateDatabase: readsStoredState ? (database.separate?.(connectionsOf.metrics) ?? database) : null,
   });
 

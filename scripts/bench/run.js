@@ -1,8 +1,9 @@
 /** Runs the scenarios of the command line: the rounds of all targets alternate. */
 import { writeFile } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { readArguments } from '../arguments.js';
 import { root } from '../launch.js';
+import { BootstrapError } from '../npm.js';
 import { withBench } from './environment.js';
 import { measureOpenStreams } from './open-streams.js';
 import { formatSummary, formatTable, summarize } from './report.js';
@@ -92,7 +93,7 @@ async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp
 
 /** @param {string[]} args */
 function parseOptions(args) {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readArguments({
     args,
     allowPositionals: true,
     options: {
@@ -112,7 +113,7 @@ function parseOptions(args) {
   const known = [...Object.keys(scenarios), ...otherScenarios];
   const names = positionals.length > 0 ? positionals : known;
   const unknown = names.filter((name) => !known.includes(name));
-  if (unknown.length > 0) throw new Error(`no such scenario: ${unknown.join(', ')}; there are ${known.join(', ')}`);
+  if (unknown.length > 0) throw new BootstrapError(`no such scenario: ${unknown.join(', ')}; there are ${known.join(', ')}`);
   return {
     names,
     checkouts: values.checkout.map((path) => resolve(path)),
@@ -133,5 +134,5 @@ function parseOptions(args) {
 export function wholeNumber(option, text, least) {
   const value = Number(text);
   if (Number.isInteger(value) && value >= least) return value;
-  throw new Error(`${option}: must be a whole number of at least ${least}`);
+  throw new BootstrapError(`${option}: must be a whole number of at least ${least}`);
 }

@@ -10,7 +10,7 @@ import { toExportFile } from './export-file.js';
 
 const limit = 10;
 const pollMs = 500;
-const readyLimitMs = 300_000;
+const readyLimitMs = 60_000;
 
 /** @typedef {Awaited<ReturnType<typeof startGateway>>} Gateway */
 /** @typedef {{ results: string[][][], milliseconds: number[] }} Answers results: of each question, the sources of each result */
@@ -55,7 +55,7 @@ export async function startGateway({ programs, client, databaseUrl, folder, mode
     const { data } = await send('POST', '/v1/embeddings', embeddingKey, { model, input: texts });
     return data.map((/** @type {{ embedding: number[] }} */ { embedding }) => embedding);
   };
-  // The local model is fetched at its first start.
+  // The local model is loaded in the background.
   for (const limitAt = performance.now() + readyLimitMs; ; await sleep(pollMs)) {
     const error = await embed(['text']).then(
       () => null,

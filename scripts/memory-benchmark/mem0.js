@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { ensurePython } from '../../test/support/python.ts';
 import { cacheDirectory } from '../cache.js';
-import { say } from '../npm.js';
+import { BootstrapError, say } from '../npm.js';
 
 export const version = '2.2.1';
 const packages = [`mem0ai[nlp]==${version}`, 'fastembed==0.9.1'];
@@ -34,9 +34,15 @@ export async function installMem0() {
   say(`installing mem0 ${version}`);
   await rm(home, { recursive: true, force: true });
   const run = promisify(execFile);
-  await run(await ensurePython(), ['-m', 'venv', home]);
   const limits = { timeout: installLimitMs, maxBuffer: 64 * 1024 * 1024 };
-  await run(join(home, 'bin', 'pip'), ['install', '--quiet', ...packages], limits);
+  try {
+    await run(await ensurePython(), ['-m', 'venv', home]);
+    await run(join(home, 'bin', 'pip'), ['install', '--quiet', ...packages], limits);
+  } catch (error) {
+    const { message, stderr } = /** @type {Error & { stderr?: string }} */ (error);
+    const reason = (stderr?.trim() || message).split('\n').at(-1);
+    throw new BootstrapError(`mem0 cannot be installed (${reason}); leave it out with --without-mem0`);
+  }
   try {
     await run(join(home, 'bin', 'python'), ['-m', 'spacy', 'download', 'en_core_web_sm'], limits);
     await run(join(home, 'bin', 'python'), ['-c', loadKeywords], { ...limits, env: modelEnvironment(home) });
@@ -96,7 +102,8 @@ async function runPython(home, input) {
   const env = { ...modelEnvironment(home), HF_HUB_OFFLINE: '1' };
   const child = spawn(join(home, 'bin', 'python'), [script], { stdio: 'pipe', env });
   process.once('exit', () => child.kill());
-  child.stdin.end(input);
+  // A process that has died says why on its standard error.
+  child.stdin.on('error', () => undefined).end(input);
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text) => {
     errors = (errors + text).slice(-5_000);

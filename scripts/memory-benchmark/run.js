@@ -1,11 +1,12 @@
 /** The run: one gateway, every data set, every method. */
 import { rmSync } from 'node:fs';
-import { mkdtemp, writeFile } from 'node:fs/promises';
+import { access, mkdtemp, writeFile } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import pg from 'pg';
+import { readArguments } from '../arguments.js';
 import { openPostgres } from '../bench/postgres.js';
+import { fetchLocalEmbedder } from '../local-embedder.js';
 import { BootstrapError } from '../npm.js';
 import { createPrograms } from '../programs.js';
 import { loadBeam, loadLocomo } from './dataset.js';
@@ -22,10 +23,14 @@ const progressMs = 20_000;
 export async function runMemoryBenchmark(args) {
   const options = parseOptions(args);
   // First, because they may be missing.
+  if (options.config !== undefined) await access(options.config).catch(rejectOption('--config'));
+  // Appends nothing; otherwise a file that cannot be written would be found after an hour.
+  if (options.json !== undefined) await writeFile(options.json, '', { flag: 'a' }).catch(rejectOption('--json'));
   const datasets = [
     ...(options.only === 'beam' ? [] : [{ name: 'LoCoMo', conversations: await loadLocomo(options.locomo) }]),
     ...(options.only === 'locomo' ? [] : [{ name: 'BEAM 100K', conversations: await loadBeam(options.beam) }]),
   ];
+  if (options.model.startsWith('local/')) await fetchLocalEmbedder();
   const home = options['without-mem0'] ? null : await installMem0();
   const folder = await mkdtemp(join(tmpdir(), 'gateway-memory-benchmark-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -145,9 +150,16 @@ function toMeasured(name, method, conversations, results) {
   return [...Map.groupBy(outcomes, ({ part }) => part)].map(([part, of]) => ({ part, method, outcomes: of }));
 }
 
+/** @param {string} option @returns {(error: Error) => never} */
+function rejectOption(option) {
+  return (error) => {
+    throw new BootstrapError(`${option}: ${error.message}`);
+  };
+}
+
 /** @param {string[]} args */
 function parseOptions(args) {
-  const { values } = parseArgs({
+  const { values } = readArguments({
     args,
     options: {
       locomo: { type: 'string' },

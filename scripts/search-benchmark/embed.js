@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export const model = 'bge-small-en-v1.5';
 const perRequest = 100;
-const embedderLimitMs = 300_000;
+const embedderLimitMs = 60_000;
 
 /**
  * Embeds texts as an application does.
@@ -28,7 +28,7 @@ export function createEmbed({ program, keys }) {
   };
 }
 
-/** The files of the embedder may have to be fetched. @param {ReturnType<typeof createEmbed>} embed */
+/** The model is loaded in the background. @param {ReturnType<typeof createEmbed>} embed */
 export async function untilEmbedded(embed) {
   for (const limitAt = performance.now() + embedderLimitMs; ; await sleep(500)) {
     try {

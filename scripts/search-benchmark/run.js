@@ -4,17 +4,18 @@ import { mkdtemp } from 'node:fs/promises';
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
-import { parseArgs } from 'node:util';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { createSearch } from '../../src/memory/search/search.ts';
 import { searchStatement } from '../../src/memory/search/search-query.ts';
 import { tokenizeForQuery } from '../../src/memory/text/lexemes.ts';
 import { toVectorParameter } from '../../src/memory/text/vectors.ts';
+import { readArguments } from '../arguments.js';
 import { startGateway } from '../bench/gateway.js';
 import { openPostgres } from '../bench/postgres.js';
 import { createProcesses } from '../bench/processes.js';
 import { wholeNumber } from '../bench/run.js';
 import { root } from '../launch.js';
+import { fetchLocalEmbedder } from '../local-embedder.js';
 import { createEmbed, model, untilEmbedded } from './embed.js';
 import { runLoad } from './recall-load.js';
 import { seed } from './seed.js';
@@ -31,6 +32,7 @@ const sharedBuffers = '512MB';
 /** @param {string[]} args of the command line */
 export async function runSearchBenchmark(args) {
   const options = parseOptions(args);
+  await fetchLocalEmbedder();
   const folder = await mkdtemp(join(tmpdir(), 'gateway-benchmark-search-'));
   // Also when a signal ends the run.
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -190,7 +192,7 @@ function centile(list, part, digits = 1) {
 
 /** @param {string[]} args */
 function parseOptions(args) {
-  const { values } = parseArgs({
+  const { values } = readArguments({
     args,
     options: {
       memories: { type: 'string', default: '100000' },

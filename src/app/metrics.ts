@@ -26,6 +26,8 @@ interface MetricsDeps {
   readonly bodyMemory: BodyMemory;
   /** Null before durable work starts, and in processes without it. */
   readonly durable: () => Durable | null;
+  /** Null where the configuration does not use it. */
+  readonly isLocalEmbedderReady: () => boolean | null;
   readonly database: Database;
   /** The database over separate connections. Null when another process of the service reads the state in the database. */
   readonly stateDatabase: Database | null;
@@ -77,7 +79,8 @@ function bySource(drain: number, recovery: number) {
   ];
 }
 
-function readVendors({ snapshot, breakers, httpClient }: MetricsDeps): MetricValues {
+function readVendors({ snapshot, breakers, httpClient, isLocalEmbedderReady }: MetricsDeps): MetricValues {
+  const isEmbedderUp = isLocalEmbedderReady();
   const { busy, idle, waitingRequests } = httpClient.stats();
   const notClosed = breakers.countNotClosed();
   const providers = [...snapshot().catalog.served.keys()];
@@ -90,6 +93,7 @@ function readVendors({ snapshot, breakers, httpClient }: MetricsDeps): MetricVal
       { value: idle, labels: { state: 'idle' } },
     ],
     vendorRequestsWaiting: waitingRequests,
+    localEmbedderUp: isEmbedderUp === null ? null : Number(isEmbedderUp),
   };
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Environment } from './environment.ts';
 
 export function cacheDirectory(env: Environment): string {
+  // The XDG Base Directory Specification says to ignore relative paths.
   const base = env.XDG_CACHE_HOME?.trim();
-  return join(base ? base : join(homedir(), '.cache'), 'model-gateway');
+  return join(base?.startsWith('/') ? base : join(homedir(), '.cache'), 'model-gateway');
 }

@@ -13,6 +13,7 @@ const maxHeldBytes = 24 * 1024 * 1024;
 const dimensions = 384;
 
 const requestSchema = z.object({
+  model: z.literal(localModel, { error: `must be ${localModel}` }),
   input: z.union([z.string().transform((text) => [text]), z.array(z.string()).min(1).max(2_048)], {
     error: 'must be a text or 1 to 2048 texts; tokens are not accepted',
   }),
@@ -34,18 +35,18 @@ export async function serveEmbeddings(queue: EmbeddingQueue, { port, token }: { 
   const expected = digest(`Bearer ${token}`);
   let heldBytes = 0;
   const server = createServer((request, response) => {
-    // Without a length the body may be as long as any.
-    const bytes = Number(request.headers['content-length'] ?? maxBodyBytes);
-    heldBytes += bytes;
-    response.once('close', () => {
-      heldBytes -= bytes;
-    });
     const left = new AbortController();
     response.once('close', () => left.abort(new Error('the client has left')));
     const respond = async (): Promise<void> => {
       if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'wrong token');
       if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
+      // Without a length the body may be as long as any.
+      const bytes = Number(request.headers['content-length'] ?? maxBodyBytes);
       if (bytes > maxBodyBytes) throw new RequestError(413, `the body is longer than ${maxBodyBytes} bytes`);
+      heldBytes += bytes;
+      response.once('close', () => {
+        heldBytes -= bytes;
+      });
       if (heldBytes > maxHeldBytes) throw new RequestError(429, 'too many texts are waiting');
       const { input, encoding_format: format } = parseBody(await readBody(request));
       const embeddings = await queue.add(input, left.signal);

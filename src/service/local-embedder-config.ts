@@ -1,4 +1,5 @@
 /** Runs the embedder of a service where its configuration uses it: once for all processes of a cluster. */
+import { resolve } from 'node:path';
 import { cacheDirectory } from '../config/cache-directory.ts';
 import type { Config } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
@@ -10,6 +11,8 @@ interface SharedEmbedderOptions {
   readonly env: Environment;
   readonly logger: Logger;
   readonly onChange: (isReady: boolean) => void;
+  /** After a configuration that does not use it: running calls may. */
+  readonly stopDelayMs?: number;
 }
 
 export interface Endpoint {
@@ -19,7 +22,7 @@ export interface Endpoint {
 
 export type SharedLocalEmbedder = ReturnType<typeof createSharedLocalEmbedder>;
 
-export function createSharedLocalEmbedder({ env, logger, onChange }: SharedEmbedderOptions) {
+export function createSharedLocalEmbedder({ env, logger, onChange, stopDelayMs = 120_000 }: SharedEmbedderOptions) {
   let embedder: Promise<LocalEmbedder> | null = null;
   /** What has not been announced yet. */
   let news: string | null = null;
@@ -32,7 +35,8 @@ export function createSharedLocalEmbedder({ env, logger, onChange }: SharedEmbed
   const start = async ({ localEmbedder: { folder } }: Config): Promise<LocalEmbedder> => {
     const { startLocalEmbedder } = await import('../embedder/supervisor.ts');
     return startLocalEmbedder({
-      ...{ folder, cacheDir: cacheDirectory(env), variables: env, logger },
+      // The runtime is loaded by its absolute path.
+      ...{ folder: folder === null ? null : resolve(folder), cacheDir: cacheDirectory(env), variables: env, logger },
       onChange(isReady) {
         onChange(isReady);
         if (isReady && !isKnownReady) tell(`by meaning, with ${localModelId}`);
@@ -41,10 +45,24 @@ export function createSharedLocalEmbedder({ env, logger, onChange }: SharedEmbed
       onUnavailable: (reason) => tell(`by text only: ${localModelId} is not available (${reason})`),
     });
   };
+  let stopTimer: NodeJS.Timeout | undefined;
+  const stop = async (): Promise<void> => {
+    clearTimeout(stopTimer);
+    const stopped = embedder;
+    embedder = null;
+    await (await stopped)?.stop();
+  };
   return {
-    /** Where the embedder responds; it starts at the first call, and each further one retries a failed start. Null where it is not used. */
+    /**
+     * Where the embedder responds. It starts at the first call for a configuration that uses it, and each further one retries a failed start.
+     * Null where it is not used: it then stops after a delay.
+     */
     async endpointFor(config: Config): Promise<Endpoint | null> {
-      if (!config.localEmbedder.isUsed) return null;
+      clearTimeout(stopTimer);
+      if (!config.localEmbedder.isUsed) {
+        if (embedder) stopTimer = setTimeout(() => void stop(), stopDelayMs).unref();
+        return null;
+      }
       embedder ??= start(config);
       const { url, token, retry } = await embedder;
       retry();
@@ -62,9 +80,7 @@ export function createSharedLocalEmbedder({ env, logger, onChange }: SharedEmbed
       if (news !== null) listener(news);
       news = null;
     },
-    async stop(): Promise<void> {
-      await (await embedder)?.stop();
-    },
+    stop,
   };
 }
 

@@ -1,4 +1,7 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { cacheDirectory } from '../../src/config/cache-directory.ts';
 import { parseEnvironment } from '../../src/config/environment.ts';
 
 test('an empty environment configures the embedded service on the loopback interface', () => {
@@ -176,4 +179,9 @@ test('an OTLP endpoint configures traces by the standard variables; their mistak
   expect(tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' }).errors).toEqual([
     'OTEL_EXPORTER_OTLP_ENDPOINT: must be an address like http://localhost:4318',
   ]);
+});
+
+test('the cache directory is in XDG_CACHE_HOME if that is an absolute path, else in the home', () => {
+  expect(cacheDirectory({ XDG_CACHE_HOME: '/var/cache' })).toBe('/var/cache/model-gateway');
+  for (const ignored of [{}, { XDG_CACHE_HOME: 'cache' }]) expect(cacheDirectory(ignored)).toBe(join(homedir(), '.cache', 'model-gateway'));
 });

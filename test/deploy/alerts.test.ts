@@ -120,6 +120,7 @@ const cases: Readonly<
     labels: { provider: 'one' },
   },
   BreakersOpen: { series: { 'gateway_breakers{provider="one",state="open"}': '0x10 2x50' }, labels: { provider: 'one' } },
+  LocalEmbedderDown: { series: { 'gateway_local_embedder_up{job="gateway",instance="a:9464"}': '1x10 0x50' }, labels: gateway },
   ModelWithoutPrice: {
     series: { 'gateway_unpriced_attempts_total{provider="one",model="m"}': '0x10 0+1x50' },
     labels: { provider: 'one', model: 'm' },

@@ -4,6 +4,20 @@ import { parseBeam, splitText } from '../../scripts/memory-benchmark/beam.js';
 import { loadBeam, loadLocomo, mergeEqualTexts } from '../../scripts/memory-benchmark/dataset.js';
 import { parseLocomo } from '../../scripts/memory-benchmark/locomo.js';
 import { rankOf, toScores } from '../../scripts/memory-benchmark/metrics.js';
+import { runMemoryBenchmark } from '../../scripts/memory-benchmark/run.js';
+import { BootstrapError } from '../../scripts/npm.js';
+
+test.each([
+  ['an unknown option', ['--nothing'], 'nothing'],
+  ['an unknown data set', ['--only', 'mem0'], '--only: must be locomo or beam'],
+  ['a configuration that does not exist', ['--config', '/nowhere/gateway.yaml'], '--config: ENOENT'],
+  ['a file that cannot be written', ['--json', '/nowhere/results.json'], '--json: ENOENT'],
+  ['data that do not exist', ['--locomo', '/nowhere/locomo10.json'], '/nowhere/locomo10.json: cannot be read (ENOENT)'],
+])('%s is reported before anything is installed or started', async (_title, args, message) => {
+  const failed = runMemoryBenchmark(args);
+  await expect(failed).rejects.toThrow(BootstrapError);
+  await expect(failed).rejects.toThrow(message);
+});
 
 describe('LoCoMo', () => {
   const sample = {

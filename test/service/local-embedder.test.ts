@@ -25,7 +25,7 @@ beforeAll(async () => {
   await symlink(files.weights, join(folder, 'model.onnx'));
   await symlink(files.tokenizer, join(folder, 'tokenizer.json'));
   // Neither the cache nor npm has the runtime; the home in the environment identifies the processes of this test.
-  const env = { GATEWAY_LOCAL_EMBEDDER: '', GATEWAY_LOCAL_EMBEDDER_DIR: folder, XDG_CACHE_HOME: join(home, 'cache'), PATH: '/nowhere' };
+  const env = { GATEWAY_LOCAL_EMBEDDER: '', GATEWAY_LOCAL_EMBEDDER_DIR: 'embedder', XDG_CACHE_HOME: join(home, 'cache'), PATH: '/nowhere' };
   gateway = await processes.start('start', { home, env });
   key = firstKeyOf(gateway) ?? '';
 }, 660_000);
@@ -35,6 +35,7 @@ it('502 until its files are there, and the start says so; a reload of the config
   expect(gateway.stdout()).toMatch(/Memory search {3}by text until local\/bge-small-en-v1\.5 is loaded/);
   await eventually(async () => expect(gateway.stdout()).toMatch(/by text only: \S+ is not available \(npm is not on the PATH\)/));
   expect((await embed('tea')).status).toBe(502);
+  expect(await readUp()).toBe('0');
   const found = await gateway.call(key, '/v1/memory/search', { query: 'tea' });
   expect(await found.json()).toMatchObject({ vector: false });
 
@@ -44,6 +45,7 @@ it('502 until its files are there, and the start says so; a reload of the config
   await eventually(async () => expect(gateway.stdout()).toContain(`Memory search   by meaning, with ${model}`));
   const searched = await gateway.call(key, '/v1/memory/search', { query: 'tea' });
   expect(await searched.json()).toMatchObject({ vector: true });
+  expect(await readUp()).toBe('1');
 });
 
 it('200: unit vectors by meaning, which do not depend on the other texts of a request; long texts are cut', async () => {
@@ -57,14 +59,14 @@ it('200: unit vectors by meaning, which do not depend on the other texts of a re
   expect(similarity(question, vectors[0])).toBeGreaterThan(similarity(question, vectors[1]) + 0.1);
 });
 
-it('200: floats in base64; 400: tokens, other dimensions and an empty list', async () => {
+it('200: floats in base64; 400: tokens, other dimensions, another model and an empty list', async () => {
   const response = await gateway.call(key, '/v1/embeddings', { model, input: 'tea', encoding_format: 'base64' });
   const { data } = (await response.json()) as { data: { embedding: string }[] };
   const bytes = Buffer.from(data[0]?.embedding ?? '', 'base64');
   const [vector = []] = (await embed('tea')).vectors;
   expect(bytes.readFloatLE(0)).toBeCloseTo(vector[0] ?? 0, 6);
   expect(bytes).toHaveLength(384 * 4);
-  for (const [input, members] of [[[1, 2]], ['tea', { dimensions: 256 }], [[]]] as const)
+  for (const [input, members] of [[[1, 2]], ['tea', { dimensions: 256 }], ['tea', { model: 'local/other' }], [[]]] as const)
     expect((await embed(input, members)).status).toBe(400);
 });
 
@@ -101,6 +103,12 @@ async function embed(input: unknown, members: object = {}): Promise<{ status: nu
   const response = await gateway.call(key, '/v1/embeddings', { model, input, ...members });
   const { data = [], usage } = (await response.json()) as { data?: { embedding: number[] }[]; usage?: { prompt_tokens: number } };
   return { status: response.status, vectors: data.map(({ embedding }) => embedding), tokens: usage?.prompt_tokens ?? 0 };
+}
+
+/** The metric that says whether it responds. */
+async function readUp(): Promise<string | undefined> {
+  const response = await gateway.admin('GET', '/metrics');
+  return /^gateway_local_embedder_up (\d)$/m.exec(await response.text())?.[1];
 }
 
 const untilReady = () => eventually(async () => expect((await embed('ready')).status).toBe(200), 60_000);

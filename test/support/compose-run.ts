@@ -89,6 +89,8 @@ export async function createComposeRun(): Promise<ComposeRun> {
       GATEWAY_DATA_DIR: data,
       GATEWAY_CONFIG: env.GATEWAY_CONFIG?.replace('/config/', `${join(home, 'config')}/`) ?? '',
       NODE_COMPILE_CACHE: compileCache,
+      // Three of them would load the model.
+      GATEWAY_LOCAL_EMBEDDER: 'off',
     };
     return { home, env: { ...withoutTestDefaults, ...env, ...own } };
   }

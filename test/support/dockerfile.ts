@@ -9,7 +9,7 @@ export interface Dockerfile {
   readonly from: readonly string[];
   /** Paths of the repository in the last stage, in /gateway. */
   readonly copied: readonly string[];
-  /** Environment of the last stage. */
+  /** Environment of the last stage, with its arguments' defaults. */
   readonly env: Readonly<Record<string, string>>;
   readonly entrypoint: readonly string[];
   readonly command: readonly string[];
@@ -26,6 +26,9 @@ export function readDockerfile(): Dockerfile {
     .filter((line) => line !== '');
   const last = instructions.slice(instructions.findLastIndex((line) => line.startsWith('FROM ')));
   const arrayOf = (name: string): string[] => JSON.parse(last.find((line) => line.startsWith(`${name} [`))?.slice(name.length) ?? '[]');
+  const defaults = new Map(
+    last.filter((line) => line.startsWith('ARG ')).map((line) => line.slice('ARG '.length).split('=', 2) as [string, string]),
+  );
   const copies = instructions.filter((line) => line.startsWith('COPY ') && !line.includes('--from='));
   return {
     text,
@@ -38,7 +41,7 @@ export function readDockerfile(): Dockerfile {
       last
         .filter((line) => line.startsWith('ENV '))
         .flatMap((line) => line.slice('ENV '.length).split(' '))
-        .map((pair) => pair.split('=', 2) as [string, string]),
+        .map((pair) => pair.replaceAll(/\$(\w+)/g, (_whole, name: string) => defaults.get(name) ?? '').split('=', 2) as [string, string]),
     ),
     entrypoint: arrayOf('ENTRYPOINT'),
     command: arrayOf('CMD'),

@@ -1,4 +1,5 @@
-/** The real files of the local embedder, from the cache directory of the tests, into which they are fetched once. */
+/** The real files of the local embedder, from the operator's folder or the cache directory, into which they are fetched once. */
+import { resolve } from 'node:path';
 import { cacheDirectory } from '../../scripts/cache.js';
 import type { EmbedderFiles } from '../../src/embedder/find-files.ts';
 import { provideFiles } from '../../src/embedder/install.ts';
@@ -7,5 +8,6 @@ import { createLogger } from '../../src/observability/logger.ts';
 export function embedderFiles(): Promise<EmbedderFiles> {
   const logger = createLogger({ level: 'silent' });
   const signal = AbortSignal.timeout(600_000);
-  return provideFiles({ folder: null, cacheDir: cacheDirectory(), variables: process.env, logger, signal });
+  const folder = process.env.GATEWAY_LOCAL_EMBEDDER_DIR;
+  return provideFiles({ folder: folder ? resolve(folder) : null, cacheDir: cacheDirectory(), variables: process.env, logger, signal });
 }

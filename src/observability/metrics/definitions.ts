@@ -73,6 +73,13 @@ export const metrics = {
   breakers: gauge('gateway_breakers', 'Circuit breakers of projects that are not closed.', { labels: ['provider', 'state'] }),
   vendorConnections: gauge('gateway_vendor_connections', 'Connections to vendors.', { labels: ['state'] }),
   vendorRequestsWaiting: gauge('gateway_vendor_requests_waiting', 'Requests to vendors that wait for a connection.'),
+  localEmbedderUp: gauge(
+    'gateway_local_embedder_up',
+    '1 while the local embedder responds; 0: what embeds with it searches memory by text.',
+    {
+      of: 'min',
+    },
+  ),
 
   // Response cache.
   cacheLookups: counter('gateway_response_cache_lookups_total', 'Lookups in the response cache.', ['result']),

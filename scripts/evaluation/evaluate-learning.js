@@ -1,0 +1,140 @@
+/**
+ * `npm run evaluate-learning`: what learning keeps of the conversations in `scripts/learning-set`, in which things stand that must and must not
+ * be learned. The results of a scripted model prove the plumbing; `-- --vendor` asks the user's own model. docs/architecture/learning.md has
+ * the rule that both are measured by.
+ *
+ * Exits with 0 when everything was learned as it must, with 1 when not, and with 2 when nothing was asked.
+ */
+import { rmSync } from 'node:fs';
+import { mkdtemp, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { cacheDirectory } from '../cache.js';
+import { confirmCost, estimateCost, readOptions } from './cost.js';
+import { learnCase, promptVersion } from './learn.js';
+import { formatReport, summarize } from './learning-report.js';
+import { judge, loadLearningSet } from './learning-set.js';
+import { openResults } from './results.js';
+import { askScripted, checkScripted } from './scripted-model.js';
+import { readVendorConfig, startVendor } from './vendor.js';
+
+const usage = `npm run evaluate-learning -- [OPTIONS]
+
+  --vendor           ask the models of gateway.yaml, or of OPENAI_API_KEY or ANTHROPIC_API_KEY; without it, a scripted model
+  --model NAME       a model or tier; by default the tier memory-extract, else trivial
+  --category NAME    only this category; may be repeated
+  --yes              do not ask whether the estimated cost is acceptable
+  --json FILE        also write the results as JSON`;
+
+const options = readOptions(
+  {
+    vendor: { type: 'boolean' },
+    model: { type: 'string' },
+    category: { type: 'string', multiple: true },
+    yes: { type: 'boolean' },
+    json: { type: 'string' },
+  },
+  usage,
+);
+/** Prompt of the second step, without its memories; and the responses of both steps. */
+const consolidationCharacters = 3_000;
+const outputTokens = 400;
+
+const dataDir = await mkdtemp(join(tmpdir(), 'evaluate-learning-'));
+// Also when a signal ends the run.
+process.once('exit', () => rmSync(dataDir, { recursive: true, force: true }));
+/** @type {{ vendor: import('./vendor.js').Vendor | null }} */
+const started = { vendor: null };
+try {
+  process.exitCode = await run();
+} catch (error) {
+  console.error(/** @type {Error} */ (error).message);
+  process.exitCode = 2;
+} finally {
+  await started.vendor?.stop();
+}
+
+async function run() {
+  const all = await loadLearningSet();
+  const cases = all.filter(({ category }) => options.category?.includes(category) ?? true);
+  if (cases.length === 0) throw new Error(`--category: one of ${[...new Set(all.map(({ category }) => category))].join(', ')}`);
+  const config = options.vendor ? readVendorConfig() : null;
+  const model = config ? (options.model ?? config.chooseTier(['memory-extract', 'trivial'])) : 'scripted';
+  if (model === null) throw new Error('--model: required, because neither memory-extract nor trivial has a model');
+  const version = promptVersion();
+  /** @type {Awaited<ReturnType<typeof openResults<Omit<import('./learning-report.js').CaseResult, 'id' | 'category' | 'must' | 'missed' | 'forbidden' | 'mistakes' | 'learned'> & { items: import('./learning-set.js').LearnedItem[] }>>>} */
+  const results = await openResults(config ? join(cacheDirectory(), 'evaluation', 'learning.jsonl') : join(dataDir, 'results.jsonl'));
+  /** @param {import('./learning-set.js').LearningCase} each */
+  const keyOf = ({ id, conversations }) => [
+    version,
+    config?.resolve(model) ?? model,
+    id,
+    conversations.map(({ scripted: _, ...said }) => said),
+  ];
+  const pending = cases.filter((each) => !results.has(keyOf(each)));
+  if (config) {
+    const turns = pending.flatMap(({ conversations }) => conversations);
+    const inputCharacters = turns.reduce(
+      (sum, { messages }) => sum + version.length + consolidationCharacters + JSON.stringify(messages).length,
+      0,
+    );
+    const planned = { model, calls: 2 * turns.length, inputCharacters, outputTokens: outputTokens * turns.length };
+    if (!(await confirmCost(estimateCost([planned], config.priceOf), options.yes ?? false))) return 2;
+    if (pending.length > 0) started.vendor = await startVendor({ dataDir: join(dataDir, 'gateway'), project: 'evaluate-learning' });
+  }
+  const { vendor } = started;
+  const database = await openEmbeddedDatabase({ dataDir: join(dataDir, 'learning') });
+  try {
+    await migrate(database);
+    const judged = [];
+    for (const each of cases) {
+      const { items, ...measured } = await results.getOrRun(keyOf(each), async () => {
+        const [startedAt, spentBefore] = [performance.now(), (await vendor?.readSpend()) ?? 0];
+        const learned = await learnCase(database, each, vendor ? askVendor(vendor, model) : askScripted);
+        return {
+          ...learned,
+          cost: ((await vendor?.readSpend()) ?? 0) - spentBefore,
+          durationMs: Math.round(performance.now() - startedAt),
+        };
+      });
+      const mistakes = config ? [] : checkScripted(each, { items, ...measured });
+      const texts = items.map(({ text }) => text);
+      judged.push({
+        id: each.id,
+        category: each.category,
+        must: each.must.length,
+        ...judge(each, items),
+        ...measured,
+        mistakes,
+        learned: texts,
+      });
+    }
+    console.log(formatReport(config ? `${model} (${config.resolve(model).join(', ')})` : model, judged));
+    if (options.json) await writeFile(options.json, `${JSON.stringify({ model, ...summarize(judged), results: judged }, null, 2)}\n`);
+    return judged.every(({ missed, forbidden, mistakes }) => missed.length + forbidden.length + mistakes.length === 0) ? 0 : 1;
+  } finally {
+    await database.close();
+  }
+}
+
+/**
+ * @param {import('./vendor.js').Vendor} asked
+ * @param {string} model
+ * @returns {import('./learn.js').AskModel}
+ */
+function askVendor(asked, model) {
+  return async ({ system, text, schema }) => {
+    const messages = [
+      { role: 'system', content: system },
+      { role: 'user', content: text },
+    ];
+    const answer = await asked.complete({
+      model,
+      messages,
+      response_format: { type: 'json_schema', json_schema: { ...schema, strict: true } },
+    });
+    return answer.text;
+  };
+}

@@ -1,0 +1,31 @@
+/** The embedder of a service follows its configuration. */
+import { expect, test } from '@jest/globals';
+import { loadConfig } from '../../src/config/load.ts';
+import { createLogger } from '../../src/observability/logger.ts';
+import { createSharedLocalEmbedder, type Endpoint } from '../../src/service/local-embedder-config.ts';
+import { eventually } from '../support/gateway.ts';
+
+const configOf = (mode: 'on' | 'off') => loadConfig({ env: { GATEWAY_LOCAL_EMBEDDER: mode }, fileText: null, fileName: 'gateway.yaml' });
+
+/** The status of a request; null when the connection is refused. */
+function statusOf(endpoint: Endpoint | null): Promise<number | null> {
+  return fetch(`${endpoint?.url}/embeddings`).then(
+    ({ status }) => status,
+    () => null,
+  );
+}
+
+test('it stops when a new configuration does not use it, and starts again with one that does', async () => {
+  // Its files can be fetched into no folder.
+  const env = { XDG_CACHE_HOME: '/dev/null' };
+  const logger = createLogger({ level: 'silent' });
+  const embedder = createSharedLocalEmbedder({ env, logger, onChange: () => undefined, stopDelayMs: 0 });
+  const first = await embedder.endpointFor(configOf('on'));
+  expect(await statusOf(first)).toBe(503);
+  expect(await embedder.endpointFor(configOf('off'))).toBe(null);
+  await eventually(async () => expect(await statusOf(first)).toBe(null));
+  const second = await embedder.endpointFor(configOf('on'));
+  expect(await statusOf(second)).toBe(503);
+  await embedder.stop();
+  expect(await statusOf(second)).toBe(null);
+});
