@@ -19,7 +19,7 @@ export interface Embedding {
 
 export type Embed = (text: string) => Promise<Embedding>;
 
-/** What is used of the runtime, which is no dependency and has no types here. */
+/** The part of the runtime that is used. It is fetched and not a dependency, so its types are not available. */
 interface Runtime {
   readonly InferenceSession: { create(path: string, options: object): Promise<Session> };
   readonly Tensor: new (type: 'int64', data: BigInt64Array, dims: readonly number[]) => object;

@@ -40,7 +40,7 @@ export async function serveEmbeddings(queue: EmbeddingQueue, { port, token }: { 
     const respond = async (): Promise<void> => {
       if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw new RequestError(401, 'wrong token');
       if (request.method !== 'POST' || request.url !== '/v1/embeddings') throw new RequestError(404, 'not found');
-      // Without a length the body may be as long as any.
+      // A body without a declared length counts as one of the greatest length.
       const bytes = Number(request.headers['content-length'] ?? maxBodyBytes);
       if (bytes > maxBodyBytes) throw new RequestError(413, `the body is longer than ${maxBodyBytes} bytes`);
       heldBytes += bytes;

@@ -203,7 +203,7 @@ describe('with Temporal, a project', () => {
     expect(judged).toMatchObject({ verdict: 'correct', answer: expect.stringContaining('- Ida: I live in Oslo now.') });
     expect(judged.recalled).toBeGreaterThan(0);
     expect(gateway.vendor.requests().at(-1)?.body.toString()).toContain('\\"correct_answer\\":\\"Oslo\\"');
-    // A question is no conversation, and a verdict needs one label.
+    // A question alone is not a conversation, and a verdict needs one label.
     expect(await memoriesOf(gateway)).toHaveLength(3);
     expect(['{"label":"WRONG"}', 'CORRECT', '{"label":"WRONG"} or {"label":"CORRECT"}'].map(parseVerdict)).toEqual([
       'wrong',

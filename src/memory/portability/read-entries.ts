@@ -95,7 +95,7 @@ export async function* readElements(chunks: AsyncIterable<Uint8Array>): AsyncGen
     heldBytes += chunk.length - start;
     checkSize(heldBytes, element + 1);
   }
-  throw lineError(element + 1, isInside ? 'the array does not end' : 'there is no array');
+  throw lineError(element + 1, isInside ? 'the array does not end' : 'the file has no array');
 }
 
 const peekedBytes = 1_024;

@@ -128,7 +128,7 @@ describeDatabases('an import', (database) => {
   });
 
   test.each([
-    ['of a line that is no JSON', '{"text": "kept"}\n{"text": \n', 'line 2: not valid JSON'],
+    ['of a line that is not JSON', '{"text": "kept"}\n{"text": \n', 'line 2: not valid JSON'],
     ['of an entry without text', '[{"text": "kept"}, {"subject": "ada"}]', 'line 2: text: '],
     [
       'of a time that does not exist',

@@ -108,7 +108,7 @@ describeDatabases('memory in a file', (database) => {
   });
 
   test.each<[string, (lines: string[]) => string, RegExp]>([
-    ['a line that is no JSON', ([first]) => `${first}\n{"type": "item"\n`, /line 2: not valid JSON/],
+    ['a line that is not JSON', ([first]) => `${first}\n{"type": "item"\n`, /line 2: not valid JSON/],
     ['a record with mistakes', ([first]) => `${first}\n{"type":"page","text":7}\n`, /line 2: text: .*updated_at: /],
     ['an unknown record', ([first]) => `${first}\n{"type":"other"}\n`, /line 2: type: /],
     ['a message without its conversation', ([first, , second]) => `${first}\n${second}\n`, /line 2: conversation: /],
