@@ -1,4 +1,5 @@
 /** Recalls memories for a call: finds those relevant to the user's message and formats them as one block for the prompt (docs/api/reference.md#memory-rules). */
+import { withTimeout } from '../../core/time-limit.ts';
 import type { Logger } from '../../observability/logger.ts';
 import {
   type FinderDeps,
@@ -52,16 +53,16 @@ interface ExplainRequest extends Pick<FindRequest, 'caller' | 'subject'> {
 }
 
 export function createRecall({ logger, ...deps }: RecallDeps) {
-  const findRatedWrong = async (request: FindRequest, { vector }: Found): Promise<OmittedMemory[]> => {
-    const query = {
-      ...toMemoryQuery(request),
-      vector,
-      limit: maxRerankedCandidates,
-      includesRatedWrong: true,
-      timeoutMs: deps.deadlineMs(),
-    };
-    const memories = await deps.findMemories(query);
-    return memories.filter(({ item }) => !item.inRecall).map((memory) => ({ ...memory, reason: 'rated_wrong' }));
+  /** Resolves to null when the search fails or takes longer than the deadline. */
+  const findRatedWrong = async (request: FindRequest, { vector }: Found): Promise<OmittedMemory[] | null> => {
+    const timeoutMs = deps.deadlineMs();
+    const query = { ...toMemoryQuery(request), vector, limit: maxRerankedCandidates, includesRatedWrong: true, timeoutMs };
+    const memories = await withTimeout(
+      deps.findMemories(query).catch(() => null),
+      timeoutMs,
+      () => null,
+    );
+    return memories?.filter(({ item }) => !item.inRecall).map((memory) => ({ ...memory, reason: 'rated_wrong' })) ?? null;
   };
 
   return {
@@ -74,7 +75,7 @@ export function createRecall({ logger, ...deps }: RecallDeps) {
       }
     },
 
-    /** Does what recall does for a call with this text, but inserts nothing. Rejects when the database fails. */
+    /** Does what recall does for a call with this text, but inserts nothing. Rejects when the database fails and nothing has been found. */
     async explain({ text, ...scope }: ExplainRequest): Promise<RecallExplanation> {
       if (text === null) return { ...nothing, query: null, durationMs: 0, block: null, used: [], omitted: [] };
       const request = { ...scope, text, isPartOfCall: false, remainingMs: null, mayCallModels: true };
@@ -86,6 +87,7 @@ export function createRecall({ logger, ...deps }: RecallDeps) {
       const ratedWrong = found.isEnabled && !found.isLate ? await findRatedWrong(request, { memories, ...found }) : [];
       return {
         ...found,
+        isLate: ratedWrong === null || found.isLate,
         query: toMemoryQuery(request).text,
         durationMs,
         block: used.length === 0 ? null : block,
@@ -95,7 +97,7 @@ export function createRecall({ logger, ...deps }: RecallDeps) {
             const reason = omitted.get(memory.item.id);
             return reason === undefined ? [] : [{ ...memory, reason }];
           }),
-          ...ratedWrong,
+          ...(ratedWrong ?? []),
         ],
       };
     },

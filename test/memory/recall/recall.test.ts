@@ -168,6 +168,17 @@ test('an explanation says that memory is off or that the deadline passed, and fa
   await expect(recallWith({ embed: fail, findMemories: fail }).explain('what?')).rejects.toThrow('gone');
 });
 
+test.each([
+  ['fails', fail],
+  ['hangs', never],
+])('an explanation is what recall found when the search for memories rated wrong %s', async (_name, broken) => {
+  const { explain } = recallWith({
+    embed: async () => vector,
+    findMemories: ({ includesRatedWrong }) => (includesRatedWrong ? broken() : Promise.resolve(found(memory('Likes tea')))),
+  });
+  expect(await explain('what?')).toMatchObject({ isLate: true, used: [{ item: { text: 'Likes tea' } }], omitted: [] });
+});
+
 test('the vector result is used when the text search hangs', async () => {
   const { ask } = recallWith({ findMemories: (query) => (query.vector ? Promise.resolve(found(memory('by vector'))) : never()) });
   expect((await ask(async () => vector))?.itemIds).toEqual(['by vector']);

@@ -158,7 +158,7 @@ export const memoryResponses = {
     ),
     vector: z.boolean().describe('a vector was used'),
     reranked: z.boolean(),
-    late: z.boolean().describe('the deadline ended the search; what had been found by then is used'),
+    late: z.boolean().describe('the deadline ended a search; what had been found by then is used, and `rated_wrong` may be missing'),
     duration_ms: z.number().min(0),
   }),
   MemoryWakeUp: z.looseObject({
