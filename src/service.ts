@@ -37,6 +37,9 @@ import { StartError, wrapStartError } from './service/start-error.ts';
 /** Started components; stopped in reverse order. */
 type Started = { readonly name: string; readonly timeoutMs: number; readonly stop: () => Promise<unknown> }[];
 
+/** How long a start continues after a stop signal, so that the service can stop in order: its database may never respond. */
+const startTimeoutMs = 2_000;
+
 /** Migrates the schema and returns. Throws ConfigError and StartError. */
 export async function runMigrations(host: ServiceHost): Promise<void> {
   const config = loadConfig(readConfigSource(host.env, 'migrate'));
@@ -59,8 +62,13 @@ export async function runService(role: Role, host: ServiceHost): Promise<void> {
   const logger = createLogger({ level: config.server.logLevel, ...(clusterWorker && { process: clusterWorker.slot }) });
   const started: Started = [];
   try {
-    const { app, watching } = await startService({ role, config, logger, host, started });
-    await Promise.all([untilAborted(host.stopping), watching]);
+    const starting = startService({ role, config, logger, host, started });
+    const stopped = untilAborted(host.stopping);
+    await Promise.race([starting, stopped]);
+    const service = await (host.stopping.aborted ? withTimeout(starting, startTimeoutMs, () => null) : starting);
+    if (service === null) return logger.info({}, 'stopping before the start was complete');
+    const { app, watching } = service;
+    await Promise.race([stopped, watching.then(() => stopped)]);
     logger.info({}, 'stopping');
     app.announceStop();
     await sleep(config.server.stopDelayMs);
@@ -77,7 +85,7 @@ interface ServiceStart {
   readonly started: Started;
 }
 
-/** `watching` resolves at the stop, and rejects when the service cannot continue. */
+/** `watching` rejects when the service cannot continue. */
 async function startService({ role, config: loaded, logger, host, started }: ServiceStart): Promise<{ app: App; watching: Promise<void> }> {
   const dataDir = resolve(loaded.server.dataDir);
   const { clusterWorker } = host;
@@ -140,7 +148,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     host.write(formatBanner({ url, origin, firstKey, firstSignIn, memorySearch, dataDir: loaded.server.dataDir, demo: loaded.demo }));
     embedder?.onNews((news) => host.write(formatNews(news)));
   }
-  if (isFirstProcess) {
+  if (isFirstProcess && !host.stopping.aborted) {
     app.startDurable((uiUrl) => {
       if (role === 'start' && uiUrl !== null) host.write(`\n  Temporal UI     ${uiUrl}\n\n`);
     });

@@ -289,6 +289,42 @@ describePostgres('on a database server', () => {
     }
   });
 
+  /** Runs `work` while the database accepts connections and does not respond to the check of the schema. */
+  const withLockedSchema = async (work: (untilAwaited: () => Promise<void>) => Promise<void>): Promise<void> => {
+    const database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 2 });
+    const waiting = `select from pg_locks where relation = 'schema_migrations'::regclass and not granted`;
+    try {
+      await database.transaction(async (tx) => {
+        await tx.query('lock table schema_migrations in access exclusive mode');
+        await work(() => eventually(async () => expect(await database.query(waiting)).toHaveLength(1)));
+      });
+    } finally {
+      await database.close();
+    }
+  };
+
+  it.each(['start', 'serve'])('%s ends with 0 at a stop signal when its database does not respond', (command) =>
+    withLockedSchema(async (untilAwaited) => {
+      const home = await processes.home('empty');
+      await writeFile(join(home, 'gateway.yaml'), yamlOf(['one/echo']));
+      const starting = processes.start(command, { home, env: { DATABASE_URL: databaseUrl } });
+      await untilAwaited();
+      for (const pid of await processesOf(home)) process.kill(pid, 'SIGTERM');
+      const gateway = await starting;
+      expect([await gateway.exited, gateway.stderr(), gateway.url]).toEqual([0, '', '']);
+    }),
+  );
+
+  it('serve that reaches its database late ends with 0 at a stop signal when that does not respond', () =>
+    withFaultProxy(databaseUrl, async (proxy) => {
+      const gateway = await startServe(proxy.url);
+      await withLockedSchema(async (untilAwaited) => {
+        await proxy.connect();
+        await untilAwaited();
+        expect([await gateway.end('SIGTERM'), gateway.stderr()]).toEqual([0, '']);
+      });
+    }));
+
   it('serve that cannot reach its database still ends with 0, after its stop delay', () =>
     withFaultProxy(databaseUrl, async (proxy) => {
       const gateway = await startServe(proxy.url, 1);
