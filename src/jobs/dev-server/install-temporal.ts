@@ -7,11 +7,10 @@ import { createWriteStream } from 'node:fs';
 import { chmod, rm } from 'node:fs/promises';
 import { constants, setPriority } from 'node:os';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { errorCode } from '../../core/error-messages.ts';
-import { isObject } from '../../core/json/narrow.ts';
+import { openDownload } from '../../core/open-download.ts';
 import type { Logger } from '../../observability/logger.ts';
 
 const run = promisify(execFile);
@@ -37,7 +36,6 @@ export interface InstallOptions {
 /** The newest version that `go install` can build: later ones have `replace` directives in go.mod. */
 const buildableVersion = '1.5.1';
 
-const responseTimeoutMs = 10_000;
 const downloadTimeoutMs = 10 * 60_000;
 const buildTimeoutMs = 30 * 60_000;
 
@@ -45,7 +43,7 @@ const buildTimeoutMs = 30 * 60_000;
 export async function downloadTemporal({ folder, environment, logger, signal }: InstallOptions): Promise<string> {
   const address = `${environment.downloadOrigin ?? 'https://temporal.download'}/cli/archive/latest?platform=${platform()}&arch=${architecture()}`;
   logger.info({ url: address }, 'downloading temporal');
-  const body = await openArchive(address, signal);
+  const body = await openDownload(new URL(address), { signal });
   const archive = join(folder, 'archive.tar.gz');
   await pipeline(body, createWriteStream(archive, { mode: 0o600 }), {
     signal: AbortSignal.any([signal, AbortSignal.timeout(downloadTimeoutMs)]),
@@ -68,23 +66,6 @@ export async function buildTemporal({ folder, environment, logger, signal }: Ins
     buildSignal,
   );
   return buildableVersion;
-}
-
-/** Opens the archive's byte stream. The response headers must arrive within ten seconds, redirects included. */
-async function openArchive(address: string, signal: AbortSignal): Promise<Readable> {
-  // `fetch` keeps its signal for the body too, and the timeout must end with the headers: hence a separate controller.
-  const tooLate = new AbortController();
-  const timer = setTimeout(() => tooLate.abort(new Error(`no response within ${responseTimeoutMs / 1000} seconds`)), responseTimeoutMs);
-  try {
-    const response = await fetch(address, { signal: AbortSignal.any([signal, tooLate.signal]) });
-    if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
-    return Readable.fromWeb(response.body);
-  } catch (error) {
-    // `fetch` throws "fetch failed"; its cause says why.
-    throw isObject(error) && isObject(error['cause']) ? error['cause'] : error;
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Runs `go` in a separate process group, so that an abort also kills its compilers. */

@@ -1,0 +1,66 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { expect, test } from '@jest/globals';
+import { openDownload } from '../../src/core/open-download.ts';
+
+/** Downloads `/` of a server and returns its text. */
+async function download(respond: RequestListener, responseTimeoutMs?: number): Promise<string> {
+  const server = createServer(respond);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const address = server.address();
+  const url = new URL(`http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/`);
+  try {
+    const signal = AbortSignal.timeout(60_000);
+    return (await buffer(await openDownload(url, { signal, ...(responseTimeoutMs !== undefined && { responseTimeoutMs }) }))).toString();
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+test('redirects within an origin are followed, five at most', async () => {
+  const redirectTimes =
+    (times: number): RequestListener =>
+    ({ url }, response) => {
+      const count = Number(url?.slice(1));
+      if (count === times) response.end('the file');
+      else response.writeHead(302, { location: `/${count + 1}` }).end();
+    };
+  expect(await download(redirectTimes(5))).toBe('the file');
+  await expect(download(redirectTimes(6))).rejects.toThrow('too many redirects');
+});
+
+test('a redirect to another origin without TLS is not followed', async () => {
+  const requests: string[] = [];
+  const other = createServer((request, response) => {
+    requests.push(request.url ?? '');
+    response.end('forged');
+  });
+  await once(other.listen(0, '127.0.0.1'), 'listening');
+  const address = other.address();
+  const location = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/`;
+  await expect(download((_request, response) => response.writeHead(302, { location }).end())).rejects.toThrow('insecure address');
+  other.close();
+  expect(requests).toEqual([]);
+});
+
+test('headers must arrive in time, redirects included; the body may take longer', async () => {
+  await expect(download(() => undefined, 50)).rejects.toThrow('no response within 0.05 seconds');
+  const redirectToSilence: RequestListener = ({ url }, response) => {
+    if (url === '/') response.writeHead(302, { location: '/slow' }).end();
+  };
+  await expect(download(redirectToSilence, 200)).rejects.toThrow('no response within 0.2 seconds');
+  const slowBody: RequestListener = (_request, response) => {
+    response.write('slow ');
+    setTimeout(() => response.end('body'), 1_500);
+  };
+  expect(await download(slowBody, 1_000)).toBe('slow body');
+});
+
+test('a failure says its status, or why the server was not reached', async () => {
+  await expect(download((_request, response) => response.writeHead(404).end())).rejects.toThrow(/^status 404$/);
+  await expect(openDownload(new URL('http://127.0.0.1:1/'), { signal: AbortSignal.timeout(60_000) })).rejects.toThrow(
+    /ECONNREFUSED|bad port/,
+  );
+});
