@@ -1,6 +1,7 @@
 /**
  * Times that a query names, so that memories of that time are preferred: English dates, months and years, ISO dates, and past times relative to
- * now (`yesterday`, `last week`, `two months ago`). Not `today` and `this week`: they are said of what is asked for. In UTC.
+ * now (`yesterday`, `last week`, `two months ago`). Not `this week`, and `today` only of what happened: else they are said of what is asked
+ * for. In UTC.
  */
 
 /** From `since` up to but without `until`. */
@@ -32,7 +33,7 @@ const forms = [
   // `may` and `march` are also verbs, as in `this may` and `winter may`.
   `(?:${before}|last|this(?! (?:may|march))) ${month}`,
   `(?:${before}|spring|summer|autumn|fall|winter) ${year}`,
-  '(?<recent>yesterday|last (?:week|month|year))',
+  '(?<recent>yesterday|last (?:week|month|year)|today(?<=(?<!\\p{L})(?:did|happened|earlier) (?:[^.!?]{0,100} )?today))',
   `(?<count>\\d{1,3}|an?|${numerals.slice(1).join('|')}) (?<unit>day|week|month|year)s? ago`,
 ].map((form) => new RegExp(`(?<![\\p{L}\\p{N}.-])${form}(?![\\p{L}\\p{N}-])`, 'giu'));
 
@@ -41,17 +42,29 @@ export function findNamedTimes(query: string, now: Date): TimeSpan[] {
   const times: Readonly<Record<string, string | undefined>>[] = [];
   let rest = query;
   for (const form of forms) {
-    for (const { groups } of rest.matchAll(form)) times.push(groups ?? {});
+    for (const match of rest.matchAll(form)) if (!isVerb(match)) times.push(match.groups ?? {});
     rest = rest.replace(form, ' ');
   }
   if (times.length > maxTimes) return [];
   return times.flatMap(({ year, month, day, recent, count, unit }) => {
-    if (recent !== undefined) return [toSpan(now, toUnit(recent.split(' ')[1]), -1)];
+    if (recent !== undefined) return [toSpan(now, toUnit(recent.split(' ')[1]), recent.toLowerCase() === 'today' ? 0 : -1)];
     if (count !== undefined) return [toSpan(now, toUnit(unit), -toCount(count))];
     const named = { month: month === undefined ? null : toMonth(month), day: day === undefined ? null : Number(day) };
     const years = year === undefined ? Array.from({ length: yearsBack }, (_, back) => now.getUTCFullYear() - back) : [Number(year)];
     return years.flatMap((of) => toDateSpan({ ...named, year: of }));
   });
+}
+
+/** `may` and `march` before a word, as in `may 2 people` and `2 may share`, unless the form or what precedes it is that of a date. */
+function isVerb({ 0: text, index, input, groups }: RegExpExecArray): boolean {
+  const { month = '', day, year } = groups ?? {};
+  if (!/^(?:may|march)$/i.test(month) || day === undefined || year !== undefined) return false;
+  const before = input.slice(0, index);
+  const opensSentence = text.startsWith(month) && /(?:^|[.!?:] *)$/.test(before);
+  const isName = /^\p{Lu}/u.test(month) && !opensSentence;
+  const isDate =
+    isName || / of |(?:st|nd|rd|th)$/i.test(text) || /(?<!\p{L})(?:on|since|until|by|before|after|from) (?:the )?$/iu.test(before);
+  return !isDate && /^ \p{L}/u.test(input.slice(index + text.length));
 }
 
 type Unit = 'day' | 'week' | 'month' | 'year';
