@@ -18,7 +18,7 @@ import { formatReport, summarize } from './learning-report.js';
 import { judge, loadLearningSet } from './learning-set.js';
 import { openResults } from './results.js';
 import { askScripted, checkScripted } from './scripted-model.js';
-import { readVendorConfig, startVendor } from './vendor.js';
+import { readVendorConfig, runWithVendor } from './vendor.js';
 
 const usage = `npm run evaluate-learning -- [OPTIONS]
 
@@ -45,18 +45,11 @@ const outputTokens = 400;
 const dataDir = await mkdtemp(join(tmpdir(), 'evaluate-learning-'));
 // Also when a signal ends the run.
 process.once('exit', () => rmSync(dataDir, { recursive: true, force: true }));
-/** @type {{ vendor: import('./vendor.js').Vendor | null }} */
-const started = { vendor: null };
-try {
-  process.exitCode = await run();
-} catch (error) {
-  console.error(/** @type {Error} */ (error).message);
-  process.exitCode = 2;
-} finally {
-  await started.vendor?.stop();
-}
 
-async function run() {
+await runWithVendor(run);
+
+/** @param {import('./vendor.js').StartVendor} startVendor */
+async function run(startVendor) {
   const all = await loadLearningSet();
   const cases = all.filter(({ category }) => options.category?.includes(category) ?? true);
   if (cases.length === 0) throw new Error(`--category: one of ${[...new Set(all.map(({ category }) => category))].join(', ')}`);
@@ -82,9 +75,9 @@ async function run() {
     );
     const planned = { model, calls: 2 * turns.length, inputCharacters, outputTokens: outputTokens * turns.length };
     if (!(await confirmCost(estimateCost([planned], config.priceOf), options.yes ?? false))) return 2;
-    if (pending.length > 0) started.vendor = await startVendor({ dataDir: join(dataDir, 'gateway'), project: 'evaluate-learning' });
   }
-  const { vendor } = started;
+  const vendor =
+    config && pending.length > 0 ? await startVendor({ dataDir: join(dataDir, 'gateway'), project: 'evaluate-learning' }) : null;
   const database = await openEmbeddedDatabase({ dataDir: join(dataDir, 'learning') });
   try {
     await migrate(database);

@@ -21,7 +21,7 @@ import { promptVersion } from './learn.js';
 import { answerPrompt, askQuestion, awaitLearned, awaitVectors, judgePrompt, projectOf, recordDialogue } from './memory-loop.js';
 import { formatMemoryReport, summarizeByKind } from './memory-report.js';
 import { openResults } from './results.js';
-import { readVendorConfig, startVendor } from './vendor.js';
+import { readVendorConfig, runWithVendor } from './vendor.js';
 
 const usage = `npm run evaluate-memory -- --vendor [OPTIONS]
 
@@ -56,18 +56,10 @@ const perBatch = { bytes: 60_000, consolidationCharacters: 40_000, outputTokens:
 /** Of a question: what recall inserts at most, and the responses. */
 const perQuestion = { recallCharacters: 4_500, answerTokens: 60, verdictTokens: 20 };
 
-/** @type {{ vendor: import('./vendor.js').Vendor | null }} */
-const started = { vendor: null };
-try {
-  process.exitCode = await run();
-} catch (error) {
-  console.error(/** @type {Error} */ (error).message);
-  process.exitCode = 2;
-} finally {
-  await started.vendor?.stop();
-}
+await runWithVendor(run);
 
-async function run() {
+/** @param {import('./vendor.js').StartVendor} startVendor */
+async function run(startVendor) {
   if (!options.vendor) throw new Error(usage);
   const config = readVendorConfig();
   const learning = config.chooseTier(['memory-extract', 'trivial']);
@@ -131,7 +123,6 @@ async function run() {
       await database.close();
     }
     const vendor = await startVendor({ dataDir, project: 'evaluate-memory', temporal: true, env: await writeConfig(folder) });
-    started.vendor = vendor;
     for (const dialogue of dialogues) {
       const client = await vendor.connect(projectOf(dialogue));
       const spentBefore = await client.readSpend();

@@ -26,11 +26,32 @@ export function readVendorConfig() {
   };
 }
 
+/** @typedef {{ dataDir: string, project: string, temporal?: boolean, env?: NodeJS.ProcessEnv }} VendorOptions */
+/** @typedef {(options: VendorOptions) => Promise<Vendor>} StartVendor starts the gateway, which ends with the evaluation */
+
 /**
- * Starts the gateway. The caller ends it with `stop`.
- * @param {{ dataDir: string, project: string, temporal?: boolean, env?: NodeJS.ProcessEnv }} options
+ * Runs an evaluation, whose result is the exit status of this process; 2 when it fails.
+ * @param {(startVendor: StartVendor) => Promise<number>} evaluate
  */
-export async function startVendor({ dataDir, project, temporal = false, env = {} }) {
+export async function runWithVendor(evaluate) {
+  /** @type {Vendor[]} */
+  const started = [];
+  try {
+    process.exitCode = await evaluate(async (options) => {
+      const vendor = await startVendor(options);
+      started.push(vendor);
+      return vendor;
+    });
+  } catch (error) {
+    console.error(/** @type {Error} */ (error).message);
+    process.exitCode = 2;
+  } finally {
+    for (const vendor of started) await vendor.stop();
+  }
+}
+
+/** @param {VendorOptions} options */
+async function startVendor({ dataDir, project, temporal = false, env = {} }) {
   const programs = createPrograms();
   // Not the database and the Temporal server of the user's service.
   const own = {
