@@ -7,7 +7,14 @@ import { parseFieldErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
-import { rebaseSettings, type Settings, type SettingsEdit, settingsField } from '../frame/settings-edit.ts';
+import {
+  compareSettings,
+  parseSettingsField,
+  rebaseSettings,
+  type Settings,
+  type SettingsEdit,
+  settingsField,
+} from '../frame/settings-edit.ts';
 import { assertDistinctTiers, readTiers, setTiers, tierFields } from '../frame/tier-fields.ts';
 import { applicationPath, callsPath } from './application-list.ts';
 
@@ -47,23 +54,15 @@ export function newApplicationPage(context: ConsoleContext, form: URLSearchParam
   };
 }
 
-/** A form that was sent and is shown again. */
-interface Rejected {
-  readonly form: URLSearchParams;
-  readonly message: string;
-  readonly edit: SettingsEdit;
-  readonly read: Settings;
-}
-
 export function applicationPage(
   context: ConsoleContext,
   application: Application,
   uses: readonly CeilingUse[],
-  rejected?: Rejected,
+  rejected?: { readonly form: URLSearchParams; readonly message: string },
 ): PageContent {
   const { source, settings, createdAt } = application;
   const stored = toApplicationSettingsJson(settings);
-  const rebased = rejected ? rebaseSettings(rejected.edit, rejected.read, stored) : { read: stored, notice: '' };
+  const rebased = rebaseSettings(rejected?.form, editOf, stored);
   const isOwner = context.role === 'owner';
   const calls = callsPath(context, source);
   const reset =
@@ -139,6 +138,10 @@ function toForm({ ceilings, windows, ...stored }: StoredApplication): URLSearchP
 /** Throws `bad_request` for input that the settings cannot express. */
 export function assertTiers(form: URLSearchParams): void {
   for (const [name] of kinds) assertDistinctTiers(form, name);
+}
+
+export function editOf(form: URLSearchParams): SettingsEdit {
+  return compareSettings(parseSettingsField(form), readApplicationInput(form));
 }
 
 /** All members of the settings, as the form has them. */

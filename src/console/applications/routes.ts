@@ -4,9 +4,9 @@ import { toApplicationSettingsJson } from '../../projects/application-settings.t
 import type { Applications } from '../../projects/applications.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute } from '../frame/route.ts';
-import { auditOf, compareSettings, parseSettingsField, type SettingsEdit } from '../frame/settings-edit.ts';
+import { auditOf, compareSettings } from '../frame/settings-edit.ts';
 import { type ApplicationListDeps, applicationPath, exportApplications, readUse, showApplications } from './application-list.ts';
-import { applicationPage, assertTiers, newApplicationPage, readApplicationInput } from './application-page.ts';
+import { applicationPage, assertTiers, editOf, newApplicationPage, readApplicationInput } from './application-page.ts';
 
 export interface ApplicationRoutesDeps extends ApplicationListDeps {
   readonly applications: Applications;
@@ -78,7 +78,7 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
       },
       async invalidForm(context, form, message) {
         const { application, uses } = await find(context);
-        return applicationPage(context, application, uses, { form, message, edit: editOf(form), read: parseSettingsField(form) });
+        return applicationPage(context, application, uses, { form, message });
       },
     },
     {
@@ -98,10 +98,6 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
       },
     },
   ];
-}
-
-function editOf(form: URLSearchParams): SettingsEdit {
-  return compareSettings(parseSettingsField(form), readApplicationInput(form));
 }
 
 function nameOf({ url }: ConsoleContext): string {

@@ -47,15 +47,17 @@ export function auditOf({ change, read }: SettingsEdit): Settings {
 }
 
 /**
- * For a form that is shown again: what other people changed of the members that the editor changed, and the settings to compare with when the
- * form is sent again. The editor has then seen those changes.
+ * For a form that is shown, or shown again with what was sent: the settings to compare with when it is sent next, and what other people changed
+ * of the members that the editor changed. The editor has then seen those changes.
  */
 export function rebaseSettings(
-  edit: SettingsEdit,
-  read: Settings,
+  sent: URLSearchParams | undefined,
+  editOf: (form: URLSearchParams) => SettingsEdit,
   current: Settings,
 ): { readonly read: Settings; readonly notice: Html | '' } {
-  const names = Object.keys(edit.change);
+  if (!sent) return { read: current, notice: '' };
+  const read = parseSettingsField(sent);
+  const names = Object.keys(editOf(sent).change);
   const changed = compareSettings(pick(read, names), pick(current, names));
   const lines = Object.keys(changed.change).flatMap((name) => describeChange(name, read[name], current[name]));
   return { read: { ...read, ...pick(current, names) }, notice: lines.length === 0 ? '' : changesNotice(lines) };

@@ -104,9 +104,7 @@ function settingsOf({ project }: ConsoleContext): Settings {
 
 function projectForm(context: ConsoleContext, rejected?: { readonly form: URLSearchParams; readonly message: string }): PageContent {
   const current = settingsOf(context);
-  const rebased = rejected
-    ? rebaseSettings(editOf(rejected.form), parseSettingsField(rejected.form), current)
-    : { read: current, notice: '' };
+  const rebased = rebaseSettings(rejected?.form, editOf, current);
   const form = rejected?.form ?? toForm(context);
   const errors = parseFieldErrors(rejected?.message);
   const path = projectPath(context, '/project');

@@ -35,9 +35,7 @@ export function routingForm(
   rejected?: { readonly form: URLSearchParams; readonly message: string },
 ): PageContent {
   const current = routingOf(toSettingsJson(context.project.settings));
-  const rebased = rejected
-    ? rebaseSettings(editOf(rejected.form), parseSettingsField(rejected.form), current)
-    : { read: current, notice: '' };
+  const rebased = rebaseSettings(rejected?.form, editOf, current);
   const form = rejected?.form ?? toForm(current);
   const errors = parseFieldErrors(rejected?.message);
   const chosen = form.getAll('providers');

@@ -36,9 +36,7 @@ export function ruleForm(
   rules: readonly ContentRule[],
   rejected?: { readonly form: URLSearchParams; readonly message: string },
 ): PageContent {
-  const rebased = rejected
-    ? rebaseSettings(editOf(rejected.form), parseSettingsField(rejected.form), { rules })
-    : { read: { rules }, notice: '' };
+  const rebased = rebaseSettings(rejected?.form, editOf, { rules });
   const form = rejected?.form ?? toForm(rules);
   const errors = parseFieldErrors(rejected?.message);
   const path = projectPath(context, '/rules');
