@@ -11,6 +11,7 @@ import { closeSync, openSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode, errorMessage } from './error-messages.ts';
 import { isObject } from './json/narrow.ts';
 
@@ -42,6 +43,16 @@ export async function acquireFileLock(file: string): Promise<FileLock | null> {
       connection.close();
     },
   };
+}
+
+/** As `acquireFileLock`, but waits until another holder has released it; calls `onWait` before. Rejects when the signal is aborted. */
+export async function waitForFileLock(file: string, { onWait, signal }: { onWait: () => void; signal: AbortSignal }): Promise<FileLock> {
+  for (let waits = 0; ; waits += 1) {
+    const lock = await acquireFileLock(file);
+    if (lock) return lock;
+    if (waits === 0) onWait();
+    await sleep(1_000, undefined, { signal });
+  }
 }
 
 /** Creates the file if it is missing and returns its inode. Synchronous and exclusive, so that it never closes a descriptor of a locked file. */

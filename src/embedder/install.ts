@@ -4,8 +4,7 @@
  */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { acquireFileLock, type FileLock } from '../core/file-lock.ts';
+import { waitForFileLock } from '../core/file-lock.ts';
 import type { Logger } from '../observability/logger.ts';
 import { fetchModel, fetchRuntime } from './fetch-files.ts';
 import { type EmbedderFiles, findFiles, toComplete } from './find-files.ts';
@@ -30,7 +29,8 @@ export async function provideFiles({ folder, cacheDir, variables, hubAddress, lo
   if (found) return found;
   if (folder !== null)
     logger.warn({ settings: ['GATEWAY_LOCAL_EMBEDDER_DIR'] }, 'the folder of the local embedder lacks files, or has others');
-  const lock = await waitForLock(join(cacheDir, 'embedder.lock'), logger, signal);
+  const onWait = (): void => logger.info({}, 'waiting for another process to fetch the embedding model');
+  const lock = await waitForFileLock(join(cacheDir, 'embedder.lock'), { onWait, signal });
   const temporary = join(cacheDir, `${temporaryPrefix}${process.pid}`);
   try {
     await removeLeftovers(cacheDir);
@@ -55,15 +55,6 @@ export async function provideFiles({ folder, cacheDir, variables, hubAddress, lo
 
 /** Not `.fetching-`, whose folders the installer of Temporal deletes. */
 const temporaryPrefix = '.embedder-';
-
-async function waitForLock(file: string, logger: Logger, signal: AbortSignal): Promise<FileLock> {
-  for (let waits = 0; ; waits += 1) {
-    const lock = await acquireFileLock(file);
-    if (lock) return lock;
-    if (waits === 0) logger.info({}, 'waiting for another process to fetch the embedding model');
-    await sleep(1_000, undefined, { signal });
-  }
-}
 
 /** Deletes the partial files of processes that died. The caller holds the lock, so none of them is in use. */
 async function removeLeftovers(cacheDir: string): Promise<void> {

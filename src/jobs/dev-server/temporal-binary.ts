@@ -8,10 +8,9 @@
 import { execFile } from 'node:child_process';
 import { access, constants, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { errorSummary } from '../../core/error-messages.ts';
-import { acquireFileLock } from '../../core/file-lock.ts';
+import { waitForFileLock } from '../../core/file-lock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { buildTemporal, downloadTemporal, type TemporalEnvironment } from './install-temporal.ts';
 
@@ -35,7 +34,8 @@ export async function resolveTemporalBinary({
   if (existing) return existing;
   logger.info({ cacheDir }, 'temporal not found on the PATH or in the cache; installing it');
   await mkdir(cacheDir, { recursive: true });
-  const lock = await waitForLock(join(cacheDir, 'temporal.lock'), logger, signal);
+  const onWait = (): void => logger.info({}, 'waiting for another process to install temporal');
+  const lock = await waitForFileLock(join(cacheDir, 'temporal.lock'), { onWait, signal });
   try {
     // Another start may have installed it while this one waited for the lock.
     return (await findInCache(cacheDir, signal)) ?? (await install(environment, logger, signal));
@@ -106,16 +106,6 @@ async function isRunnable(program: string, signal: AbortSignal): Promise<boolean
   } catch {
     signal.throwIfAborted();
     return false; // Missing or not executable: the next candidate may work.
-  }
-}
-
-/** The kernel releases this lock when its process dies: two starts never install twice, and a killed one does not block others. */
-async function waitForLock(file: string, logger: Logger, signal: AbortSignal): Promise<{ release(): void }> {
-  for (let waited = 0; ; waited++) {
-    const lock = await acquireFileLock(file);
-    if (lock) return lock;
-    if (waited === 0) logger.info({}, 'waiting for another process to install temporal');
-    await sleep(1_000, undefined, { signal });
   }
 }
 
