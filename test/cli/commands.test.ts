@@ -240,8 +240,15 @@ test('memory export and import write and read files, and report what was refused
   expect(errors).toBe('gateway: no such project\n');
   expect((await readFile(file, 'utf8')).split('\n')).toHaveLength(4);
   expect(await gateway('memory export --project archive --json')).toBe(1);
+  await writeFile(list, '{"text": "Prefers coffee"}\n{"text": \n');
+  expect(await gateway(`memory import --project copy --format list --input ${list}`)).toBe(1);
   await gateway('audit --project copy --action memory.import --json');
-  expect(JSON.parse(written).data.map(({ outcome }: { outcome: string }) => outcome)).toEqual(['refused', 'ok', 'ok']);
+  expect(JSON.parse(written).data).toMatchObject([
+    { outcome: 'refused', detail: { error: 'bad_request', format: 'list', records: { item: { added: 1, present: 0, refused: 0 } } } },
+    { outcome: 'refused', detail: { records: {} } },
+    { outcome: 'ok' },
+    { outcome: 'ok' },
+  ]);
 
   const address = server.address();
   const compressed = await fetch(

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { isSubject } from '../../core/subject.ts';
+import { maskCredentials } from '../../guardrails/credentials.ts';
 import { storedItemText } from '../items/item-schemas.ts';
 import { itemKinds } from '../records/item-record.ts';
 
@@ -33,6 +34,8 @@ const optional = <Schema extends z.ZodType>(schema: Schema) =>
 export const subject = optional(z.string().refine(isSubject, 'must be 1 to 256 characters without control characters'));
 const storedText = z.string().transform((text) => toPostgresText(text));
 const name = storedText.pipe(z.string().min(1).max(1_000));
+/** Of an application or an author, stored as it is. */
+const maskedName = name.transform((text) => maskCredentials(text));
 const id = z.uuid().transform((text) => text.toLowerCase());
 const count = z.int().min(0).max(2_147_483_647);
 
@@ -48,7 +51,7 @@ export const header = z.object({
 const conversation = z.object({
   type: z.literal('conversation'),
   id,
-  source: name,
+  source: maskedName,
   subject,
   calls: count,
   learnable: z.boolean().default(false),
@@ -79,7 +82,7 @@ const item = z
     importance: z.int().min(1).max(5),
     pinned: z.boolean().default(false),
     origin: z.enum(['agent', 'observed', 'person']),
-    author: name,
+    author: maskedName,
     state: z.enum(['live', 'closed']),
     useful: count.default(0),
     wrong: count.default(0),

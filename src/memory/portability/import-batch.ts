@@ -11,7 +11,8 @@ import { findErasureTimes, markRestored } from '../erasure/tombstones.ts';
 import { readProjectMemorySettings } from '../records/settings.ts';
 import type { RecordType } from './format.ts';
 
-export type ImportCount = 'added' | 'present' | 'refused';
+const importCounts = ['added', 'present', 'refused'] as const;
+export type ImportCount = (typeof importCounts)[number];
 
 export interface Refusal {
   readonly line: number;
@@ -42,6 +43,10 @@ export function createTally() {
     refuse(type: RecordType, line: number, reason: string): void {
       count(type, 'refused');
       if (refusals.length < maxRefusals) refusals.push({ line, type, reason });
+    },
+    add(other: { readonly counts: typeof counts; readonly refusals: readonly Refusal[] }): void {
+      for (const [type, row] of other.counts) for (const outcome of importCounts) count(type, outcome, row[outcome]);
+      refusals.push(...other.refusals.slice(0, maxRefusals - refusals.length));
     },
   };
 }

@@ -8,8 +8,7 @@
 import type { Clock } from '../../core/time.ts';
 import type { Database } from '../../db/database.ts';
 import { readForeignItems } from './foreign-formats.ts';
-import type { RecordType } from './format.ts';
-import { createTally, type ImportCount, type Refusal, requireMemory, runBatch } from './import-batch.ts';
+import { type BatchOptions, createTally, type ImportBatch, requireMemory, runBatch, type Tally } from './import-batch.ts';
 import { importForeignItems } from './import-items.ts';
 import { createRecordImport, subjectOf } from './import-records.ts';
 import { openExport } from './read-export.ts';
@@ -26,13 +25,13 @@ export interface ImportRequest {
   readonly dryRun: boolean;
   /** Imports also records of subjects that were erased after the records were made, or after the export. */
   readonly restoreErased: boolean;
+  /** Counts what is imported, also by an import that then ends with an error. */
+  readonly tally?: Tally;
 }
 
-export interface ImportReport {
+/** Of the refusals the first thousand. */
+export interface ImportReport extends Pick<Tally, 'counts' | 'refusals'> {
   readonly dryRun: boolean;
-  readonly counts: ReadonlyMap<RecordType, Readonly<Record<ImportCount, number>>>;
-  /** The first thousand. */
-  readonly refusals: readonly Refusal[];
 }
 
 export type ImportMemory = ReturnType<typeof createImportMemory>;
@@ -44,32 +43,34 @@ const maxCharacters = 200_000;
 export function createImportMemory({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   /** Throws `bad_request`, `memory_off`. */
   return async (request: ImportRequest): Promise<ImportReport> => {
-    const { format, projectId, chunks, dryRun, restoreErased } = request;
-    const tally = createTally();
+    const { format, projectId, chunks, dryRun, restoreErased, tally = createTally() } = request;
     const startedAt = await begin(database, projectId);
-    const options = { projectId, clock, tally, writes: !dryRun, startedAt, restoreErased };
+    const store = async ({ work, ...options }: StoreOptions): Promise<void> => {
+      // A transaction that fails imports nothing of what it has counted.
+      const ofBatch = createTally();
+      const ofImport = { projectId, clock, writes: !dryRun, startedAt, restoreErased, tally: ofBatch };
+      await database.transaction((tx) => runBatch({ ...ofImport, ...options, tx }, work));
+      tally.add(ofBatch);
+    };
     if (format === 'gateway') {
-      const file = await openExport(chunks);
-      const ofFile = { ...options, keepsIds: file.header.project === request.project, exportedAt: new Date(file.header.exported_at) };
+      const { header, records } = await openExport(chunks);
+      const ofFile = { keepsIds: header.project === request.project, exportedAt: new Date(header.exported_at) };
       const importRecords = createRecordImport();
-      await inBatches(file.records(), (records) =>
-        database.transaction((tx) => {
-          const subjects = records.map(subjectOf);
-          return runBatch({ ...ofFile, tx, subjects }, (batch) => importRecords(batch, records));
-        }),
+      await inBatches(records(), (lines) =>
+        store({ ...ofFile, subjects: lines.map(subjectOf), work: (batch) => importRecords(batch, lines) }),
       );
     } else {
-      await inBatches(readForeignItems(format, chunks), (items) =>
-        database.transaction((tx) => {
-          const subjects = items.map(({ subject }) => subject);
-          return runBatch({ ...options, tx, subjects, keepsIds: false, exportedAt: null }, (batch) =>
-            importForeignItems(batch, format, items),
-          );
-        }),
-      );
+      await inBatches(readForeignItems(format, chunks), (items) => {
+        const subjects = items.map(({ subject }) => subject);
+        return store({ keepsIds: false, exportedAt: null, subjects, work: (batch) => importForeignItems(batch, format, items) });
+      });
     }
     return { dryRun, counts: tally.counts, refusals: tally.refusals };
   };
+}
+
+interface StoreOptions extends Pick<BatchOptions, 'keepsIds' | 'exportedAt' | 'subjects'> {
+  readonly work: (batch: ImportBatch) => Promise<void>;
 }
 
 /** The time of the database. */

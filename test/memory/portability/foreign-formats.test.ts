@@ -4,6 +4,7 @@ import { systemClock } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';
 import { createErase } from '../../../src/memory/erasure/erase.ts';
 import { createExportMemory } from '../../../src/memory/portability/export-memory.ts';
+import { createTally } from '../../../src/memory/portability/import-batch.ts';
 import { createImportMemory, type ImportReport, type ImportRequest } from '../../../src/memory/portability/import-memory.ts';
 import { createSearch } from '../../../src/memory/search/search.ts';
 import { describeDatabases } from '../../db/databases.ts';
@@ -149,6 +150,38 @@ describeDatabases('an import', (database) => {
     })();
     await expect(run(projectId, '', { chunks })).rejects.toMatchObject({ code: 'bad_request', message: expect.stringContaining(message) });
     expect((await items(database(), projectId)).map((item) => item.text)).toEqual(['kept']);
+  });
+
+  test('counts before an error what was imported, and nothing of a batch that is rolled back', async () => {
+    const projectId = await createProject(database());
+    let batches = 0;
+    const failing: Database = {
+      ...database(),
+      transaction: (work, ...more) =>
+        database().transaction(
+          async (tx) => {
+            const result = await work(tx);
+            batches += 1;
+            if (batches === 2) throw new Error('connection lost');
+            return result;
+          },
+          ...more,
+        ),
+    };
+    const tally = createTally();
+    const text = Array.from({ length: 700 }, (_, index) => `fact ${index}`).join('\n');
+    const request = {
+      projectId,
+      project: 'acme',
+      format: 'list',
+      chunks: toChunks(text, 1_000),
+      dryRun: false,
+      restoreErased: false,
+      tally,
+    } as const;
+    await expect(createImportMemory({ database: failing, clock: systemClock })(request)).rejects.toThrow('connection lost');
+    expect(tally.counts.get('item')?.added).toBe((await items(database(), projectId)).length);
+    expect(tally.counts.get('item')?.added).toBeGreaterThan(0);
   });
 
   test('is memory_off while memory is off, and from when it is turned off', async () => {

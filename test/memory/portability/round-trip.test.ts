@@ -69,6 +69,21 @@ describeDatabases('memory in a file', (database) => {
     expect(sumOf(await importInto(projectId, lines.join('\n')), 'added')).toBe(3);
   });
 
+  test('has credentials masked also as names of applications and authors', async () => {
+    const projectId = await createProject(database());
+    const secret = ['sk', 'proj', 'Ab1'.repeat(16)].join('-');
+    const lines = smallFile.map((record) =>
+      JSON.stringify({ ...record, ...('author' in record ? { author: secret } : {}), ...('source' in record ? { source: secret } : {}) }),
+    );
+    await importInto(projectId, lines.join('\n'));
+    expect(await database().query('select source from conversations where project_id = $1::uuid', [projectId])).toEqual([
+      { source: '[credential]' },
+    ]);
+    expect(await database().query('select author from memory_items where project_id = $1::uuid', [projectId])).toEqual([
+      { author: '[credential]' },
+    ]);
+  });
+
   test('continues after an import, also with a client that drops old messages', async () => {
     const projectId = await createProject(database());
     const say = (lines: string[], at: number) =>

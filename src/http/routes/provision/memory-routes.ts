@@ -8,6 +8,7 @@ import { gatewayError } from '../../../core/errors.ts';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
 import { hashSubjectHex, isSubject } from '../../../core/subject.ts';
 import type { ExportMemory } from '../../../memory/portability/export-memory.ts';
+import { createTally } from '../../../memory/portability/import-batch.ts';
 import { type ImportMemory, type ImportReport, importFormats } from '../../../memory/portability/import-memory.ts';
 import { PlainTextError } from '../../plain-text-error.ts';
 import { sendFile } from '../../send-response.ts';
@@ -39,12 +40,11 @@ export function addMemoryTransferRoutes(router: Router, { changeProject, streamP
       const { 'content-encoding': encoding = 'identity' } = request.headers;
       if (encoding !== 'identity') throw new PlainTextError(415, 'a body with content-encoding is not supported');
       const flags = { dryRun: dry_run === 'true', restoreErased: restore_erased === 'true' };
+      const tally = createTally();
       try {
-        const report = await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), ...flags });
-        const json = toReportJson(report);
-        change.note({ format, dry_run: flags.dryRun, restore_erased: flags.restoreErased, records: json.records });
-        return json;
+        return toReportJson(await importMemory({ projectId: id, project: slug, format, chunks: readChunks(request), tally, ...flags }));
       } finally {
+        change.note({ format, dry_run: flags.dryRun, restore_erased: flags.restoreErased, records: Object.fromEntries(tally.counts) });
         // What an error left unread; Node does so only for requests that were never read.
         request.resume();
       }
