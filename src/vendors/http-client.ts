@@ -73,7 +73,7 @@ export function createVendorHttpClient(): VendorHttpClient {
       const path = url.pathname + url.search;
       const options = { path, method, headers, body: upload, headersTimeout: firstByteTimeoutMs, bodyTimeout: idleTimeoutMs };
       return new Promise((resolve, reject) => {
-        pool.dispatch(options, createExchange({ upload, signal, resolve, reject }));
+        pool.dispatch(options, createExchange({ upload, firstByteTimeoutMs, signal, resolve, reject }));
       });
     },
     abort() {
@@ -97,17 +97,28 @@ export function createVendorHttpClient(): VendorHttpClient {
 
 interface ExchangeOptions {
   readonly upload: Buffer | Readable | null;
+  readonly firstByteTimeoutMs: number;
   readonly signal: AbortSignal | undefined;
   readonly resolve: (response: HttpResponse) => void;
   readonly reject: (error: VendorError) => void;
 }
 
 /** Receives one response from undici. The callbacks of its `request` cost three times as much CPU (measured). */
-function createExchange({ upload, signal, resolve, reject }: ExchangeOptions): Dispatcher.DispatchHandler {
+function createExchange({ upload, firstByteTimeoutMs, signal, resolve, reject }: ExchangeOptions): Dispatcher.DispatchHandler {
   let connection: Dispatcher.DispatchController | null = null;
   let body: IncomingBody | null = null;
+  let startedAt = 0;
+  let firstByteTimer: NodeJS.Timeout | undefined;
 
+  /** Undici's own timeout starts again at each interim response. */
+  const limitInterimResponses = (): void => {
+    const isUpload = upload instanceof Readable;
+    if (firstByteTimer || (isUpload && !upload.readableEnded)) return;
+    const elapsedMs = isUpload ? 0 : performance.now() - startedAt;
+    firstByteTimer = setTimeout(() => connection?.abort(firstByteTimeout()), firstByteTimeoutMs - elapsedMs);
+  };
   const fail = (cause: unknown): void => {
+    clearTimeout(firstByteTimer);
     signal?.removeEventListener('abort', abort);
     if (upload instanceof Readable) upload.on('error', ignoreLateError).destroy();
     if (body) body.fail(toVendorError(cause, 'body'));
@@ -122,11 +133,13 @@ function createExchange({ upload, signal, resolve, reject }: ExchangeOptions): D
   return {
     onRequestStart(started) {
       connection = started;
+      startedAt = performance.now();
       if (signal?.aborted) started.abort(signal.reason);
     },
     onResponseStart(started, status, headers) {
       // Interim responses, such as 103, precede the response.
-      if (status < 200) return;
+      if (status < 200) return limitInterimResponses();
+      clearTimeout(firstByteTimer);
       // Parsed above. The raw ones keep 2 kB of memory as long as the response is open (measured).
       started.rawHeaders = null;
       body = createResponseBody(started);
@@ -145,6 +158,10 @@ function createExchange({ upload, signal, resolve, reject }: ExchangeOptions): D
   };
 }
 
+function firstByteTimeout(cause?: unknown): VendorError {
+  return new VendorError('timeout', 'no response in time', { cause });
+}
+
 function ignoreLateError(): void {
   // The response is already complete or abandoned, so a later connection error has no effect.
 }
@@ -155,7 +172,7 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   if (cause instanceof VendorError) return isUnsent ? new VendorError(cause.kind, cause.message, { isUnsent, cause }) : cause;
   if (cause instanceof errors.RequestAbortedError || (isObject(cause) && cause.name === 'AbortError'))
     return new VendorError('aborted', 'the request was ended', { isUnsent, cause });
-  if (cause instanceof errors.HeadersTimeoutError) return new VendorError('timeout', 'no response in time', { cause });
+  if (cause instanceof errors.HeadersTimeoutError) return firstByteTimeout(cause);
   if (cause instanceof errors.BodyTimeoutError) return new VendorError('broken', 'the response stalled', { cause });
   if (phase === 'body') return new VendorError('broken', 'the response broke off', { cause });
   // A connection that closes before any byte of the response counts as unreachable.

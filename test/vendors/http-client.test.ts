@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
 import type { HttpRequest, HttpResponse } from '../../src/vendors/http-client.ts';
 import { createVendorHttpClient } from '../../src/vendors/http-client.ts';
@@ -88,6 +89,38 @@ describe('send', () => {
           message: 'no response in time',
         });
         await connectionClosed();
+      },
+    );
+  });
+
+  test.each<[string, (response: ServerResponse) => void]>([
+    ['interim responses without end', (response) => response.writeProcessing()],
+    ['headers without end', ({ socket }) => socket?.write(socket.bytesWritten === 0 ? 'HTTP/1.1 200 OK\r\n' : 'x-filler: any\r\n')],
+  ])('throws timeout when only %s arrive', async (_name, sendMore) => {
+    let sending: NodeJS.Timeout | undefined;
+    await withVendor(
+      (response) => {
+        sending = setInterval(() => sendMore(response), 10);
+      },
+      async ({ url, httpClient, connectionClosed }) => {
+        await expect(httpClient.send(requestOf(url, { firstByteTimeoutMs: 100 }))).rejects.toMatchObject({
+          kind: 'timeout',
+          message: 'no response in time',
+        });
+        await connectionClosed();
+      },
+    ).finally(() => clearInterval(sending));
+  });
+
+  test('returns the response that follows interim ones', async () => {
+    await withVendor(
+      (response) => {
+        response.writeProcessing();
+        response.writeEarlyHints({ link: '</style.css>; rel=preload' }, () => response.end('tea'));
+      },
+      async ({ url, httpClient }) => {
+        const { status, body } = await httpClient.send(requestOf(url));
+        expect([status, (await body.readAll(100)).toString()]).toEqual([200, 'tea']);
       },
     );
   });
