@@ -3,8 +3,9 @@ import type { Activities } from '../workflows/contract.ts';
 import type { Api } from './app/api.ts';
 import { createCallHandler, createTokenCounter } from './app/call-handler.ts';
 import { createCallRecording } from './app/call-recording.ts';
-import { type ConfigSnapshot, createSnapshot, withModels } from './app/config-snapshot.ts';
+import { createCurrentConfig } from './app/config-snapshot.ts';
 import { createErasures } from './app/erasures.ts';
+import { createFirstAccess, type FirstAccess } from './app/first-access.ts';
 import { createLearning, signalWaitingBatches } from './app/learning.ts';
 import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
@@ -12,8 +13,6 @@ import { createMetrics, observeSettled } from './app/metrics.ts';
 import { createReadiness } from './app/readiness.ts';
 import { applyCostAdjustments } from './ceilings/counter-updates.ts';
 import { createCounterReader, createUsageReader } from './ceilings/counter-usage.ts';
-import type { FirstSignIn } from './cli/banner.ts';
-import { parseImportedRows } from './config/catalog.ts';
 import type { Config } from './config/config.ts';
 import type { Environment } from './config/environment.ts';
 import type { Clock } from './core/time.ts';
@@ -35,7 +34,6 @@ import { createCallMetrics } from './observability/metrics/call-metrics.ts';
 import { type MetricFamily, renderFamilies } from './observability/metrics/families.ts';
 import { createAudit } from './people/audit.ts';
 import { createPeople } from './people/people.ts';
-import { signInLinkUrl } from './people/sign-in-links.ts';
 import type { ResponseCache } from './pipeline/cache/response-cache.ts';
 import { createResponseCache } from './pipeline/cache/response-cache.ts';
 import { createEmbedder } from './pipeline/internal/embedder.ts';
@@ -43,9 +41,8 @@ import { createMemoryModel } from './pipeline/internal/memory-model.ts';
 import { createReranker } from './pipeline/internal/reranker.ts';
 import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
-import { type Catalog, toPrice } from './routing/catalog.ts';
+import type { Catalog } from './routing/catalog.ts';
 import { createPlanner } from './routing/plan.ts';
-import { createActiveModels } from './usage/prices/active-models.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { createReprice } from './usage/reprice.ts';
 import { createVendorHttpClient } from './vendors/http-client.ts';
@@ -77,16 +74,12 @@ export interface AppOptions {
   readonly graceMs?: number;
 }
 
-export interface App {
+export interface App extends FirstAccess {
   readonly keyring: Keyring;
   readonly projects: Projects;
   readonly responseCache: ResponseCache;
   /** Starts accepting calls; resolves to the URL. */
   listen(host: string, port: number): Promise<string>;
-  /** Creates the project `default` and its first key; resolves to the secret. Null when a project exists already. */
-  issueFirstKey(): Promise<string | null>;
-  /** How the first person signs in: a link, or the command that prints one when links must not be shown. Null when a person exists. */
-  prepareFirstSignIn(options: { origin: string; mayShowLink: boolean }): Promise<FirstSignIn | null>;
   /** Connects to Temporal in the background. `onReady` gets the URL of the web UI; null without a dev server. */
   startDurable(onReady?: (uiUrl: string | null) => void): Durable;
   /** Applies a new configuration to calls that start from now on. */
@@ -128,42 +121,29 @@ export async function createApp(options: AppOptions): Promise<App> {
     readsStoredState = true,
     interceptActivities = (activities) => activities,
   } = options;
-  /** Replaced as a whole by a reload and by a change of the imported models. */
-  let current = createSnapshot(options.config, 0);
-  const snapshot = (): ConfigSnapshot => current;
-
-  const activeModels = createActiveModels({
-    database,
-    clock,
-    logger,
-    configured: current.config.models,
-    parseRows: (models) => parseImportedRows(models, (name) => current.config.providers[name] ?? null),
-    priceOf: toPrice,
-    onChange: (models) => {
-      current = withModels(current, models);
-    },
-  });
+  const { snapshot, activeModels, replace: replaceConfig } = createCurrentConfig({ config: options.config, database, clock, logger });
   const keyring = createKeyring({ database, clock, logger });
   const projects = createProjects({ database, clock, logger, onChange: (id) => signalWaitingBatches(database, logger, id) });
   const people = createPeople({ database, clock });
   const audit = createAudit({ database, clock });
   const breakers = createBreakers(clock);
   const httpClient = createVendorHttpClient();
-  const admissionDatabase = database.separate?.(connectionsOf.admission) ?? database;
-  const statusDatabase = database.separate?.(connectionsOf.status) ?? database;
+  const separate = (use: keyof typeof connectionsOf): Database => database.separate?.(connectionsOf[use]) ?? database;
+  const admissionDatabase = separate('admission');
+  const statusDatabase = separate('status');
   const reports = createUsageReports({ database: statusDatabase, clock });
 
   const callRecording = await createCallRecording({ snapshot, database, admissionDatabase, dataDir, journalFiles, clock, logger });
   const { admission } = callRecording;
   const callMetrics = createCallMetrics({
-    isProvider: (name) => current.catalog.served.has(name),
-    isModel: (id) => current.catalog.models.has(id),
+    isProvider: (name) => snapshot().catalog.served.has(name),
+    isModel: (id) => snapshot().catalog.models.has(id),
   });
   const journal = observeSettled(callRecording.journal, callMetrics.recordCall);
   const readCounters = createCounterReader({ database: statusDatabase, admission, process: journal.id });
 
-  const catalog = (): Catalog => current.catalog;
-  const planner = createPlanner({ catalog, breakers, catalogFill: () => current.config.catalogFill });
+  const catalog = (): Catalog => snapshot().catalog;
+  const planner = createPlanner({ catalog, breakers, catalogFill: () => snapshot().config.catalogFill });
   const responseCache = createResponseCache({ clock });
   const callDeps = { httpClient, breakers, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
   const handleCall = createCallHandler(snapshot, { ...callDeps, responseCache, recall: (request) => memory.recall(request) });
@@ -171,13 +151,13 @@ export async function createApp(options: AppOptions): Promise<App> {
     handleCall,
     catalog,
     clock,
-    isLocalModelReady: () => !current.config.localEmbedder.isUsed || isLocalEmbedderReady(),
+    isLocalModelReady: () => !snapshot().config.localEmbedder.isUsed || isLocalEmbedderReady(),
   });
   const memory = createMemory({
     database,
     clock,
     logger,
-    recallDeadlineMs: () => current.config.memory.recallDeadlineMs,
+    recallDeadlineMs: () => snapshot().config.memory.recallDeadlineMs,
     embedder,
     reranker: createReranker({ handleCall, catalog, clock }),
     findProject: projects.get,
@@ -186,8 +166,8 @@ export async function createApp(options: AppOptions): Promise<App> {
     database,
     clock,
     model: createMemoryModel({ handleCall, planner, catalog, findProject: projects.get, clock }),
-    retry: () => current.config.memory.retry,
-    uiUrl: () => readUiUrl(current.config.temporal, dataDir),
+    retry: () => snapshot().config.memory.retry,
+    uiUrl: () => readUiUrl(snapshot().config.temporal, dataDir),
     logger,
   });
   const media = createMediaHandlers({ ...callDeps, snapshot, database });
@@ -198,7 +178,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     return durable.deleteRuns(workflowId, recordRuns);
   };
   const erasures = createErasures({ database, dataDir, callRecording, responseCache, deleteRuns, logger });
-  const bodyMemory = createBodyMemory(current.config.server.bodyMemoryBytes);
+  const bodyMemory = createBodyMemory(snapshot().config.server.bodyMemoryBytes);
   const health = createReadiness({
     isWorker: role === 'worker',
     isStopping: () => isStopping,
@@ -216,7 +196,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const { server, closeStreams }: Api =
     role === 'worker'
       ? {
-          server: createHealthServer({ health, readMetrics, adminTokens: () => current.config.adminTokens, ...errorReports }),
+          server: createHealthServer({ health, readMetrics, adminTokens: () => snapshot().config.adminTokens, ...errorReports }),
           closeStreams: async () => undefined,
         }
       : (await import('./app/api.ts')).createApi({
@@ -249,14 +229,14 @@ export async function createApp(options: AppOptions): Promise<App> {
     ...{ snapshot, callRecording, breakers, responseCache, httpClient, bodyMemory, database, dataDir, logger },
     calls: callMetrics,
     durable: () => durable,
-    isLocalEmbedderReady: () => (current.config.localEmbedder.isUsed ? isLocalEmbedderReady() : null),
-    stateDatabase: readsStoredState ? (database.separate?.(connectionsOf.metrics) ?? database) : null,
+    isLocalEmbedderReady: () => (snapshot().config.localEmbedder.isUsed ? isLocalEmbedderReady() : null),
+    stateDatabase: readsStoredState ? separate('metrics') : null,
   });
 
   const closeUnusedConnections = trackUnusedConnections(server);
 
   // Temporal's SDK is a quarter of what a process loads. Loaded before the process serves calls, which would wait meanwhile.
-  const durableWork = current.config.temporal.mode === 'off' ? null : await import('./app/durable-work.ts');
+  const durableWork = snapshot().config.temporal.mode === 'off' ? null : await import('./app/durable-work.ts');
   if (role !== 'serve' && durableWork) await durableWork.loadWorkerSdk();
   await keyring.start();
   await projects.start();
@@ -270,15 +250,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     projects,
     responseCache,
     listen: (host, port) => listenOn(server, host, port),
-    async issueFirstKey() {
-      if ((await projects.list()).length > 0) return null;
-      const { project } = await projects.ensureDefault('default');
-      return (await keyring.issue(project.id, { name: 'first key' })).secret;
-    },
-    async prepareFirstSignIn({ origin, mayShowLink }) {
-      if (!(await people.accounts.isEmpty())) return null;
-      return mayShowLink ? { kind: 'link', url: signInLinkUrl(origin, (await people.links.issue(null)).secret) } : { kind: 'command' };
-    },
+    ...createFirstAccess({ projects, keyring, people }),
     startDurable(onReady) {
       durable ??= !durableWork
         ? durableOff
@@ -302,10 +274,9 @@ export async function createApp(options: AppOptions): Promise<App> {
     collectMetrics: metrics.collect,
     readMetrics,
     reload(next) {
-      const { payloadKeys } = current.config.temporal;
-      current = createSnapshot(next, current.revision + 1);
+      const { payloadKeys } = snapshot().config.temporal;
+      replaceConfig(next);
       if (payloadKeys.join() !== next.temporal.payloadKeys.join()) durable?.reconnect();
-      activeModels.reconfigure(next.models);
       signalWaitingBatches(database, logger, null);
     },
     takeUpEmbeddings() {

@@ -1,13 +1,56 @@
 /** The configuration and everything derived from it, as one immutable value. A reload replaces the whole; nothing changes a part of it. */
+import { parseImportedRows } from '../config/catalog.ts';
 import type { CatalogRow, Config } from '../config/config.ts';
-import { buildCatalog } from '../routing/catalog.ts';
+import type { Clock } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import type { Logger } from '../observability/logger.ts';
+import { buildCatalog, toPrice } from '../routing/catalog.ts';
+import { type ActiveModels, createActiveModels } from '../usage/prices/active-models.ts';
 import { buildMediaProviders } from '../vendors/media.ts';
 import { buildProviders } from '../vendors/registry.ts';
 
 export type ConfigSnapshot = Readonly<ReturnType<typeof createSnapshot>>;
 
+interface CurrentConfigOptions {
+  readonly config: Config;
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export interface CurrentConfig {
+  snapshot(): ConfigSnapshot;
+  /** The models of the configuration and imported ones. The caller starts and stops it. */
+  readonly activeModels: ActiveModels<CatalogRow>;
+  replace(config: Config): void;
+}
+
+/** The snapshot in force, which `replace` and a change of the imported models replace. */
+export function createCurrentConfig({ config, database, clock, logger }: CurrentConfigOptions): CurrentConfig {
+  let current = createSnapshot(config, 0);
+  const activeModels = createActiveModels({
+    database,
+    clock,
+    logger,
+    configured: config.models,
+    parseRows: (models) => parseImportedRows(models, (name) => current.config.providers[name] ?? null),
+    priceOf: toPrice,
+    onChange(models) {
+      current = { ...current, catalog: buildCatalog({ ...current.config, models }) };
+    },
+  });
+  return {
+    snapshot: () => current,
+    activeModels,
+    replace(next) {
+      current = createSnapshot(next, current.revision + 1);
+      activeModels.reconfigure(next.models);
+    },
+  };
+}
+
 /** `revision`: number of reloads. A response cached under one configuration is not served under another. */
-export function createSnapshot(config: Config, revision: number) {
+function createSnapshot(config: Config, revision: number) {
   return {
     config,
     catalog: buildCatalog(config),
@@ -15,9 +58,4 @@ export function createSnapshot(config: Config, revision: number) {
     mediaProviders: buildMediaProviders(config.providers),
     revision,
   };
-}
-
-/** The same configuration with other active models: imported rows were merged or changed. */
-export function withModels(snapshot: ConfigSnapshot, models: Readonly<Record<string, CatalogRow>>): ConfigSnapshot {
-  return { ...snapshot, catalog: buildCatalog({ ...snapshot.config, models }) };
 }

@@ -1,5 +1,5 @@
 /** Plain text tables for a terminal, with columns as wide as their widest cell and without borders. */
-import { isObject, type JsonObject } from '../core/json/narrow.ts';
+import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 
 /** A table with a header line; `-` marks an empty cell. */
 export function formatTable(titles: readonly string[], rows: readonly (readonly unknown[])[]): string {
@@ -20,6 +20,11 @@ export function formatTable(titles: readonly string[], rows: readonly (readonly 
 export function formatFacts(facts: readonly (readonly [string, unknown])[]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
   return facts.map(([name, value]) => `${name.padEnd(width)}  ${cellText(value)}\n`).join('');
+}
+
+/** The rows of a list in a response. */
+export function toRows(response: JsonObject): JsonObject[] {
+  return asArray(response.data).map(asObject);
 }
 
 /** All members of an object, one per line; those of nested objects as `ceilings.calls`. */
