@@ -47,11 +47,22 @@ const maxSeparateChunks = 1_024;
  * Rejects with 413 as soon as the limit is exceeded, with ClientDisconnectedError when the caller disconnects, and with `budget_unavailable`
  * when `memory` is full. The caller releases the bytes of the body from `memory`.
  */
-export function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
+export async function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
-  if (declared > limitBytes) return Promise.reject(tooLarge(limitBytes));
-  // The caller disconnected during the key lookup: the events below have already been emitted.
-  if (request.destroyed) return Promise.reject(new ClientDisconnectedError());
+  if (declared > limitBytes) throw tooLarge(limitBytes);
+  // Meanwhile Node parses what has arrived together with the headers: of most requests the whole body, which needs no listeners and no timer.
+  await null;
+  // The caller disconnected, perhaps during the key lookup: the events of `readArriving` have already been emitted.
+  if (request.destroyed) throw new ClientDisconnectedError();
+  if (declared === 0 || request.readableLength !== declared) return readArriving(request, limitBytes, memory);
+  memory?.hold(declared);
+  const bytes: Buffer = request.read();
+  // It ends like every other request.
+  request.resume();
+  return bytes;
+}
+
+function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyBodies | undefined): Promise<Buffer> {
   const timer = limitDuration(request);
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];

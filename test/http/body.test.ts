@@ -1,9 +1,11 @@
+import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import { Readable } from 'node:stream';
 import { mock } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { ClientDisconnectedError, readBody } from '../../src/http/body.ts';
 import { createBodyMemory } from '../../src/http/body-memory.ts';
@@ -43,11 +45,35 @@ test('readBody joins any number of small chunks in their order', async () => {
   }
 });
 
+test('readBody reads a body that has arrived with its headers, within the memory', async () => {
+  const mebibyte = 1_048_576;
+  const memory = createBodyMemory(32 * mebibyte);
+  const bodies = memory.of('one');
+  const read = (body: string): [IncomingMessage, Promise<Buffer>] => {
+    const headers = { 'content-length': String(body.length) };
+    const request = Object.assign(new Readable({ read: () => undefined }), { headers }) as unknown as IncomingMessage;
+    const bytes = readBody(request, 3, bodies);
+    for (const part of body) request.push(part);
+    setImmediate(() => request.push(null));
+    return [request, bytes];
+  };
+  const [request, bytes] = read('tea');
+  expect((await bytes).toString()).toBe('tea');
+  expect(memory.heldBytes).toBe(3);
+  await once(request, 'close');
+  expect(request.readableEnded).toBe(true);
+  bodies.hold(32 * mebibyte - 4);
+  await expect(read('tea')[1]).rejects.toMatchObject({ code: 'budget_unavailable' });
+  expect(memory.heldBytes).toBe(32 * mebibyte - 1);
+  await expect(read('more')[1]).rejects.toMatchObject({ status: 413 });
+});
+
 test('readBody disconnects a caller that sends for five minutes', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const request = Object.assign(new Readable({ read: () => undefined }), { headers: {}, complete: false });
     const body = readBody(request as unknown as IncomingMessage);
+    await nextTurn();
     request.push('a');
     mock.timers.tick(300_000);
     await expect(body).rejects.toBeInstanceOf(ClientDisconnectedError);
