@@ -186,6 +186,12 @@ export const commands: Readonly<Record<string, Command>> = {
     run: replayBatches,
     format: formatReplay,
   },
+  'batches stop': {
+    summary: 'give up a failed batch, which ends its alert; a replay starts it again',
+    args: { id: 'batch' },
+    operations: ['post /provision/batches/{id}/stop'],
+    format: formatBatch,
+  },
 
   'erasures list': {
     summary: 'list erasures of end users, newest first',

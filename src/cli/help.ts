@@ -19,7 +19,7 @@ const summaries = {
   rules: 'show and replace content rules',
   memory: 'show and change memory settings, export and import memory',
   calls: 'list the latest calls of a project',
-  batches: 'list, show and replay learning batches',
+  batches: 'list, show, replay and stop learning batches',
   erasures: 'list and show erasures of end users',
   leases: 'list leases on ceilings, release those of dead processes',
   quarantine: 'list records that the database rejected',
@@ -37,8 +37,8 @@ const notes: Readonly<Partial<Record<string, string>>> = {
   batches: `States: running, waiting, retrying, done, failed, stopped.
 
 A batch learns memories from conversations. It is waiting while memory is off or no memory tier has a model, retrying between a failure and
-its next attempt, failed after five unusable model responses of a group, and stopped when an operator terminated or cancelled its run in
-Temporal. A failed or stopped batch needs a replay; its groups that are done stay. RUN is the address of its run in Temporal's web UI.
+its next attempt, failed after five unusable model responses of a group, and stopped when an operator gave it up: with gateway batches stop
+after it failed, or by ending its run in Temporal. A failed or stopped batch needs a replay; its groups that are done stay. RUN is the address of its run in Temporal's web UI.
 `,
   people: `--no-admin and --no-disabled take these back.
 `,

@@ -1,4 +1,4 @@
-/** Learning batches for operators: list, inspect, replay. Subjects are shown as hashes only. */
+/** Learning batches for operators: list, inspect, replay, stop. Subjects are shown as hashes only. */
 import { gatewayError } from '../../core/errors.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Database, Queries } from '../../db/database.ts';
@@ -7,7 +7,7 @@ import { type EndedState, type LockedBatch, replayBatch, replayProject } from '.
 
 /**
  * `waiting`: for a route, or for memory to be enabled; `retrying`: failed, next attempt at `next_try_at`; `stopped`: an operator ended its run
- * in Temporal.
+ * in Temporal, or gave up the failed batch.
  */
 export const batchStates = ['running', 'waiting', 'retrying', 'done', 'failed', 'stopped'] as const;
 export type BatchState = (typeof batchStates)[number];
@@ -124,6 +124,14 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
         if (batch.state !== 'done') await replayBatch(tx, batch);
       });
       return findWithGroups(projectId, id);
+    },
+    /** Gives up a failed batch: it is `stopped` until a replay. Throws `not_found`, and `conflict` for a batch that is open or done. */
+    async stop(id: string): Promise<BatchWithGroups> {
+      await database.query(`update memory_batches set state = 'stopped' where id = $1::uuid and state = 'failed'`, [id]);
+      const batch = await findWithGroups(null, id);
+      if (batch.state !== 'stopped')
+        throw gatewayError('conflict', { message: `only a failed batch can be stopped; this one is ${batch.state}` });
+      return batch;
     },
     /** Replays all batches of a project in this state; returns their ids. */
     replayAll: (projectId: string, state: EndedState) => replayProject(database, projectId, state),

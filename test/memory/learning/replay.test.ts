@@ -1,4 +1,5 @@
 /** Which batches a replay opens, and which batches an ended run closes. */
+import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import { reenqueueLearning } from '../../../src/memory/triggers/learning-triggers.ts';
 import { describeDatabases } from '../../db/databases.ts';
@@ -64,6 +65,21 @@ describeDatabases('replay', (database) => {
     expect(await stateOf()).toBe('running');
     await end('run-3');
     expect(await stateOf()).toBe('stopped');
+  });
+
+  test('a failed batch that an operator stops does not count as failed, and only a replay starts it again', async () => {
+    const { projectId, id, learning, stateOf, end } = await startBatch();
+    await expect(learning.batches.stop(id)).rejects.toMatchObject({ code: 'conflict', message: expect.stringContaining('is running') });
+    await end('run-1', false);
+    expect(await learning.batches.count(projectId)).toMatchObject({ failed: 1, stopped: 0 });
+    for (let n = 0; n < 2; n += 1) expect(await learning.batches.stop(id)).toMatchObject({ id, state: 'stopped' });
+    expect(await learning.batches.count(projectId)).toMatchObject({ failed: 0, stopped: 1 });
+    await reenqueueLearning(database());
+    expect(await learning.activities.replayBatches(projectId)).toBe(0);
+    expect(await stateOf()).toBe('stopped');
+    await learning.batches.replay(null, id);
+    expect(await stateOf()).toBe('running');
+    await expect(learning.batches.stop(randomUUID())).rejects.toMatchObject({ code: 'not_found' });
   });
 
   test('a stopped batch whose groups are done has no next try, and is done after a replay', async () => {

@@ -61,7 +61,7 @@ const batch = z.looseObject({
   kind: z.enum(['normal', 'remember', 'page']).describe('`page`: rebuilds a page after one of its memories was removed or corrected'),
   state: z
     .enum(['running', 'waiting', 'retrying', 'done', 'failed', 'stopped'])
-    .describe('`stopped`: an operator ended its run in Temporal'),
+    .describe('`stopped`: an operator gave it up, or ended its run in Temporal'),
   episode_id: id.nullable().describe('for `remember`'),
   workflow_id: z.string().describe('the workflow id in Temporal'),
   run_url: z.string().nullable().describe('the latest run in the web UI of Temporal; null when its address is unknown'),

@@ -1,4 +1,4 @@
-/** Learning batches, of one project or of all: list, show, replay. */
+/** Learning batches, of one project or of all: list, show, replay, stop. */
 import type { Request, Router } from 'express';
 import { z } from 'zod';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
@@ -55,6 +55,14 @@ export function addBatchRoutes(router: Router, responders: Responders, batches: 
   router.post(
     '/batches/:id/replay',
     change('batch.replay', (request, change) => replay(null, request, change)),
+  );
+  router.post(
+    '/batches/:id/stop',
+    change('batch.stop', async (request, change) => {
+      const batch = await batches.stop(parseBatchId(request));
+      change.note({ project: batch.project });
+      return toBatchJson(batch);
+    }),
   );
 }
 

@@ -193,6 +193,14 @@ export const provisionOperations: OperationSpecs = {
     parameters: ['batch'],
     responses: { 202: 'Batch' },
   },
+  'post /provision/batches/{id}/stop': {
+    ...projectRead,
+    summary: 'Gives up a failed batch',
+    details: 'It is stopped and raises no alert any more. A replay starts it again.',
+    parameters: ['batch'],
+    responses: { 200: 'Batch' },
+    codes: [...projectRead.codes, 'conflict'],
+  },
   'post /provision/batches/replay': {
     ...projectWrite,
     summary: 'Replays all failed or all stopped batches of a project',
