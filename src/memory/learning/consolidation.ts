@@ -151,12 +151,20 @@ function parseFact(fact: unknown, { added, facts }: ConsolidationContext): NewFa
 
 /** `1.` of a numbered list. */
 const listNumber = /^\s*\d{1,3}[.)]\s/;
+/** After the space that follows a sentence. What is shorter than three letters may be an abbreviation. */
+const sentenceEnd = /(?<=[\p{L}\p{N}]{3}[.!?] )|(?<=[。！？])/u;
 
+/** Each line, up to its first sentence that memories do not support: later ones may refer to that one. */
 function keepSupportedLines(page: string, { added, known }: ConsolidationContext): string {
   const isSaid = createNameCheck([...added, ...known].map((item) => item.text));
   return page
     .split('\n')
-    .filter((line) => isSaid(line.replace(listNumber, ''), 'sentence'))
+    .flatMap((line) => {
+      if (isSaid(line.replace(listNumber, ''), 'sentence')) return [line];
+      const sentences = line.split(sentenceEnd);
+      const unsupported = sentences.findIndex((sentence) => !isSaid(sentence.replace(listNumber, ''), 'sentence'));
+      return unsupported <= 0 ? [] : [sentences.slice(0, unsupported).join('').trimEnd()];
+    })
     .join('\n')
     .trim();
 }

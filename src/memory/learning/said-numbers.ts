@@ -1,4 +1,4 @@
-/** Numbers of a text as whole numbers of digits: `1,500`, `1 500`, `１５００` and `١٥٠٠` are 1500, `three` and `三` are 3. */
+/** Numbers of a text as whole numbers of digits: `1,500`, `1 500`, `１５００` and `١٥٠٠` are 1500, `three` and `三` are 3, `85k` is 85000. */
 
 const numberWords: readonly (readonly string[])[] = [
   'one two three four five six seven eight nine ten eleven twelve',
@@ -10,6 +10,21 @@ const numberWords: readonly (readonly string[])[] = [
 const valueByWord = new Map(numberWords.flatMap((terms) => terms.map((word, index) => [word, index + 1] as const)));
 /** They have another meaning, or another value in another language. */
 const ambiguousWords: ReadonlySet<string> = new Set(['one', 'un', 'uno', 'eins', 'once', 'elf', 'neuf', 'sept', 'dos']);
+
+const scaleTerms: Readonly<Record<number, string>> = {
+  2: 'hundred hundert',
+  3: 'k thousand tausend mil mille 千',
+  4: '万 萬',
+  6: 'million millions millionen millón millones mio',
+  8: '億 亿',
+  9: 'billion billions bn milliarde milliarden milliard milliards',
+};
+/** Powers of ten. */
+const scales = new Map(
+  Object.entries(scaleTerms).flatMap(([power, terms]) => terms.split(' ').map((term) => [term, Number(power)] as const)),
+);
+const number = String.raw`(?<token>\d+(?:[.,'’]\d+)*(?: \d{3}(?!\d))*)`;
+const scaledNumber = new RegExp(`${number}(?: ?(?<scale>${[...scales.keys()].join('|')})(?!\\p{Ll}))?`, 'gu');
 
 const hanDigits = '〇一二三四五六七八九';
 const hanNumber = /[一二两兩三四五六七八九]?十[一二三四五六七八九]?|[二两兩三四五六七八九]/gu;
@@ -24,15 +39,23 @@ export interface SaidNumber {
 /** `strict` leaves out terms that are not surely numbers. */
 export function findNumbers(text: string, { strict }: { readonly strict: boolean }): SaidNumber[] {
   const plain = foldDigits(text.normalize('NFKC')).toLowerCase();
-  const numbers = Array.from(plain.matchAll(/\d+(?:[.,'’]\d+)*(?: \d{3}(?!\d))*/g), ([token]) => {
+  const numbers = Array.from(plain.matchAll(scaledNumber), ({ groups }) => {
+    const { token = '', scale } = groups ?? {};
     const parts = token.split(/\D/).map(trimZeros);
-    return { digits: trimZeros(token.replace(/\D/g, '')), parts };
+    return { digits: scale === undefined ? trimZeros(token.replace(/\D/g, '')) : scaleDecimal(token, scale), parts };
   });
-  const terms = (plain.match(/\p{L}+/gu) ?? [])
-    .filter((word) => !strict || !ambiguousWords.has(word))
-    .flatMap((word) => valueByWord.get(word) ?? []);
-  const inHan = (plain.match(hanNumber) ?? []).map(parseHanNumber);
-  return [...numbers, ...[...terms, ...inHan].map((value) => ({ digits: String(value), parts: [String(value)] }))];
+  const terms = (plain.match(/\p{L}+/gu) ?? []).flatMap((word, index, all) => {
+    const value = strict && ambiguousWords.has(word) ? undefined : valueByWord.get(word);
+    return value === undefined ? [] : [{ digits: scaleDecimal(String(value), all[index + 1] ?? ''), parts: [String(value)] }];
+  });
+  const inHan = (plain.match(hanNumber) ?? []).map((text) => String(parseHanNumber(text)));
+  return [...numbers, ...terms, ...inHan.map((digits) => ({ digits, parts: [digits] }))];
+}
+
+/** `1.5` and `million` are 1500000, without rounding errors. A comma before three digits separates thousands. */
+function scaleDecimal(token: string, scale: string): string {
+  const [whole = '', fraction = ''] = token.replace(/[ '’]|,(?=\d{3}(?!\d))/g, '').split(/[.,]/);
+  return trimZeros(whole + fraction.padEnd(scales.get(scale) ?? 0, '0'));
 }
 
 /** Numbers of `said` that `known` does not contain, whole or in parts. Zeros need no support: 15:00 is `at three` or `15 Uhr`. */

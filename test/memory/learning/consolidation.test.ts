@@ -94,6 +94,11 @@ test('a page loses the lines with names and numbers that no memory contains', ()
     '- Likes tea\n- Lives in Bergen',
   );
   expect(read({ page: '1. Likes tea\n2. Likes 2 teas\n3) Lives in Bergen' })?.page).toBe('1. Likes tea\n3) Lives in Bergen');
+  // What follows may refer to what is left out.
+  const paragraph = 'Likes tea. Lives in Bergen with Dr. Bob. He likes tea.';
+  expect(read({ page: `${paragraph}\n1. Lives in Oslo with Eve. Likes tea.\nLikes tea. Drinks tea.` })?.page).toBe(
+    'Likes tea.\nLikes tea. Drinks tea.',
+  );
 });
 
 test.each(['%p is unusable', '{}', '[]', '{"merges":[]}', '{"merges":{},"facts":[]}', 'OK'])('%p is of no use', (answer) => {
