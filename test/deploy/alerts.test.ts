@@ -165,12 +165,29 @@ const cases: Readonly<
   },
 };
 
+/** One of two calls fails every other minute: too few for an alert. */
+const fewFailures: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  CallsFail: {
+    'gateway_calls_total{route="chat",outcome="ok"}': '0+0.5x60',
+    'gateway_calls_total{route="chat",outcome="failed"}': '0+0.5x60',
+  },
+  CallsRejected: { 'gateway_error_responses_total{code="budget_unavailable"}': '0+0.5x60' },
+  ProviderFails: {
+    'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+0.4x60',
+    'gateway_attempts_total{provider="one",model="m",outcome="failed"}': '0+0.5x60',
+  },
+  ProviderLimitsRate: {
+    'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+0.5x60',
+    'gateway_attempts_total{provider="one",model="m",outcome="rate_limited"}': '0+0.5x60',
+  },
+};
+
 /** Long after the fault, whatever the alert waits for. */
 const firedAt = '80m';
 const healthyAt = '10m';
 
 describe('promtool', () => {
-  test('each alert fires for its fault, and not before', async () => {
+  test('each alert fires for its fault, and not before or for a few failures', async () => {
     const promtool = await ensurePromtool();
     if (promtool === null) {
       if (process.env.CI === 'true') throw new Error('promtool is not installed');
@@ -184,15 +201,13 @@ describe('promtool', () => {
         exp_labels: { severity, ...labels },
         exp_annotations: { ...annotations, summary: expand(annotations.summary) },
       };
-      return {
-        interval: '1m',
-        input_series: Object.entries(series).map(([name, values]) => ({ series: name, values: lengthen(values) })),
-        alert_rule_test: [
-          { eval_time: healthyAt, alertname: alert, exp_alerts: [] },
-          { eval_time: firedAt, alertname: alert, exp_alerts: [fired] },
-        ],
-      };
+      return toRuleTest(series, [
+        { eval_time: healthyAt, alertname: alert, exp_alerts: [] },
+        { eval_time: firedAt, alertname: alert, exp_alerts: [fired] },
+      ]);
     });
+    for (const [alert, series] of Object.entries(fewFailures))
+      tests.push(toRuleTest(series, [{ eval_time: firedAt, alertname: alert, exp_alerts: [] }]));
     const folder = await mkdtemp(join(tmpdir(), 'alerts-'));
     try {
       const file = join(folder, 'cases.yaml');
@@ -205,6 +220,11 @@ describe('promtool', () => {
     return undefined;
   });
 });
+
+function toRuleTest(series: Readonly<Record<string, string>>, expected: readonly object[]) {
+  const input = Object.entries(series).map(([name, values]) => ({ series: name, values: lengthen(values) }));
+  return { interval: '1m', input_series: input, alert_rule_test: expected };
+}
 
 /** The last part of a series continues: `x50` is more than an hour. */
 function lengthen(values: string): string {
