@@ -14,8 +14,7 @@ export function createStoreBatch(masker: CredentialMasker): (tx: Queries, batch:
   return async (tx, batch) => {
     // First, so that no later step sees erased data. The caller's shared project lock excludes concurrent erasures.
     const calls = await redactErased(tx, batch);
-    const added = await storeCalls(tx, calls);
-    const stored = calls.filter(({ metadata }) => added.has(metadata.id));
+    const stored = await storeCalls(tx, calls);
     // Before the ceilings, which must count the final cost of videos.
     const videos = stored.flatMap(({ metadata }) => (metadata.route === 'video' ? [metadata.id] : []));
     await correctCalls(tx, await lockCorrections(tx, videos));

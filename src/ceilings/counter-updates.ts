@@ -4,6 +4,7 @@
  */
 import type { SettledCall } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
+import { toArrayLiteral } from '../db/array-literal.ts';
 import type { Queries } from '../db/database.ts';
 import { lockCounterCreation } from '../db/locks.ts';
 import { toBatches, toColumns } from '../db/row-batches.ts';
@@ -14,9 +15,9 @@ import { toBatches, toColumns } from '../db/row-batches.ts';
  */
 export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   if (calls.length === 0) return;
-  const ids = calls.map(({ metadata }) => metadata.id);
+  const ids = toArrayLiteral(calls, ({ metadata }) => metadata.id);
   const consumed = consumedBy(calls);
-  const counters = consumed.map(({ counter }) => counter);
+  const counters = toArrayLiteral(consumed, ({ counter }) => counter);
   await lockCounterCreation(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
   // A separate statement: the next one must read the rows as they are once we hold their locks.
   const locked = await tx.query<CounterSum>(lockCounters, [ids, counters]);
@@ -66,10 +67,16 @@ function consumedBy(calls: readonly SettledCall[]): Consumed[] {
     const { process, amounts } = result.consumed;
     for (const { counter, generation, amount } of amounts) {
       const sums = byCounter.get(counter);
-      const sum = sums?.find((lease) => lease.generation === generation && lease.process === process);
+      if (!sums) {
+        byCounter.set(counter, [{ process, counter, generation, amount }]);
+        continue;
+      }
+      // Mostly the calls of a batch have one lease of a counter.
+      let at = 0;
+      while (at < sums.length && (sums[at]?.generation !== generation || sums[at]?.process !== process)) at += 1;
+      const sum = sums[at];
       if (sum) sum.amount += amount;
-      else if (sums) sums.push({ process, counter, generation, amount });
-      else byCounter.set(counter, [{ process, counter, generation, amount }]);
+      else sums.push({ process, counter, generation, amount });
     }
   }
   return [...byCounter.values()].flat().filter(({ amount }) => amount > 0);

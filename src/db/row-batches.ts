@@ -2,7 +2,7 @@
  * Splits the rows that a transaction reads or writes into statements of bounded size. The embedded database runs on the event loop and
  * blocks it for the length of a statement; `db/embedded.ts` yields between two of them.
  */
-import { type ArrayValue, toArrayLiteral } from './array-literal.ts';
+import { type ArrayValue, toArrayLiteral, toArrayParameter, toParameter } from './array-literal.ts';
 import type { Queries } from './database.ts';
 
 /** Rows per statement. */
@@ -35,6 +35,41 @@ export function toColumns<Column extends string>(
   ...columns: readonly Column[]
 ): string[] {
   return columns.map((column) => toArrayLiteral(rows, (row) => row[column]));
+}
+
+/** A column of rows that are sent: its name, its type and its value in a row, in the form of `toArrayParameter`. */
+export type Column<Row> = readonly [name: string, sqlType: string, toValue: (row: Row) => ArrayValue];
+
+/**
+ * A `select` of `rows`, at least one, and its parameters. The first column is `$1`, an array. Any other that has the same value in all rows is
+ * sent once: the server takes 0.05 to 0.5 µs for each element of an array, and most columns of usage are of this kind.
+ */
+export function selectRows<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+): { readonly text: string; readonly values: readonly unknown[] } {
+  const values: unknown[] = [];
+  const arrays: string[] = [];
+  const arrayNames: string[] = [];
+  const fields = columns.map(([name, sqlType, toValue]) => {
+    const column = rows.map(toValue);
+    const parameter = `$${values.length + 1}::${sqlType}`;
+    if (values.length > 0 && isConstant(column)) {
+      values.push(toParameter(sqlType, column[0]));
+      return `${parameter} as ${name}`;
+    }
+    values.push(toArrayParameter(sqlType, column));
+    arrays.push(`${parameter}[]`);
+    arrayNames.push(name);
+    return name;
+  });
+  return { text: `select ${fields.join(', ')} from unnest(${arrays.join(', ')}) as sent (${arrayNames.join(', ')})`, values };
+}
+
+function isConstant(column: readonly ArrayValue[]): boolean {
+  const [first] = column;
+  for (const value of column) if (value !== first) return false;
+  return true;
 }
 
 /** Runs `text` once per batch of `keys` and concatenates the rows; `toValues` makes the parameters of one statement. */

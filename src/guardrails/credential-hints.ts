@@ -28,19 +28,15 @@ const minTermLength = 15;
 /** Null when the text contains no credential. */
 export function findHints(text: string): CredentialHints | null {
   const terms = /\d/.test(text) ? findTerms(text) : [];
-  const names = findNames(text);
+  const { assigned, connection } = findNames(text);
   const hasDash = text.includes('-');
-  const hints = {
-    terms,
-    ...names,
-    authorization: terms.some(([start]) => isMatchAt(afterScheme, text, start)),
-    option: hasDash && hasOption(text),
-    address: text.includes('://'),
-    signature: text.includes('sig='),
-    privateKey: hasDash && text.includes('-----BEGIN '),
-  };
-  const { assigned, connection, option, address, signature, privateKey } = hints;
-  return terms.length > 0 || assigned || connection || option || address || signature || privateKey ? hints : null;
+  const option = hasDash && hasOption(text);
+  const address = text.includes('://');
+  const signature = text.includes('sig=');
+  const privateKey = hasDash && text.includes('-----BEGIN ');
+  if (terms.length === 0 && !assigned && !connection && !option && !address && !signature && !privateKey) return null;
+  const authorization = terms.some(([start]) => isMatchAt(afterScheme, text, start));
+  return { terms, assigned, connection, authorization, option, address, signature, privateKey };
 }
 
 /** ASCII characters of terms: all that `credential-kinds.ts` and an authorization may contain. */

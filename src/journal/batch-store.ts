@@ -38,7 +38,7 @@ export interface BatchStoreOptions {
 interface BatchEntry {
   readonly call: SettledCall;
   /** Its record, for the quarantine. Null for a call without a `settled` record, which `recover.ts` settles. */
-  readonly encode: (() => Buffer) | null;
+  readonly encode: ((call: SettledCall) => Buffer) | null;
 }
 
 export interface BatchCounts {
@@ -95,7 +95,7 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
   /** Stores a rejected record without its prompt and response, then without any text, or gives it up. */
   const isolate = async (entry: BatchEntry, cause: unknown): Promise<void> => {
     const { call } = entry;
-    if (entry.encode) await addToQuarantine(call.metadata.id, entry.encode());
+    if (entry.encode) await addToQuarantine(call.metadata.id, entry.encode(call));
     for (const smaller of [{ ...call, content: null }, stripText(call)]) {
       try {
         await commit([smaller]);
@@ -127,9 +127,9 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
 
   const storeEntries = async (entries: readonly BatchEntry[]): Promise<void> => {
     // A journal may contain a record twice, when its write was retried; the copies are equal.
-    const unique = new Map(entries.toReversed().map((entry) => [entry.call.metadata.id, entry]));
-    const inOrder = [...unique.values()].toReversed().filter(({ call }) => !done.has(call.metadata.id));
-    for (const batch of toBatches(inOrder, textBytes, maxBatchBytes)) await storeBatch(batch);
+    const ids = new Set(done);
+    const pending = entries.filter(({ call: { metadata } }) => ids.size < ids.add(metadata.id).size);
+    for (const batch of toBatches(pending, textBytes, maxBatchBytes)) await storeBatch(batch);
     done.clear();
   };
 
@@ -154,12 +154,15 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
       return entries.map(({ call }) => call);
     },
     /** Stores calls whose `settled` record is in the journal; may be called again after an error, as `storeFrames`. */
-    storeSettled: (calls: readonly SettledCall[]): Promise<void> =>
-      storeEntries(calls.map((call) => ({ call, encode: () => Buffer.concat(encodeRecord({ kind: 'settled', call })) }))),
+    storeSettled: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: encodeSettled }))),
     /** Stores calls that have no `settled` record. */
     storeAll: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: null }))),
     counts: (): BatchCounts => ({ stored, quarantined, rejected }),
   };
+}
+
+function encodeSettled(call: SettledCall): Buffer {
+  return Buffer.concat(encodeRecord({ kind: 'settled', call }));
 }
 
 function textBytes({ call }: BatchEntry): number {

@@ -1,23 +1,22 @@
 /** Removes from a call what PostgreSQL cannot store, and reduces a call that the database rejects all the same. */
-import type { AssistantTurn, Attempt, CallContent, CallMetadata, SettledCall } from '../core/call.ts';
+import type { AssistantTurn, Attempt, CallMetadata, CallResult, Correlation, PlanEntry, SettledCall } from '../core/call.ts';
 import { noCorrelation } from '../core/call.ts';
 import { toPostgresText } from '../core/postgres-text.ts';
 
 /** Bound of correlation values and of the source, in Unicode code points. */
 const maxCodePoints = 256;
 
-/** Sanitizes all texts except the bytes of the request; memory sanitizes what it extracts from these. */
-export function sanitizeCall({ metadata, result, content }: SettledCall): SettledCall {
-  return {
-    metadata: sanitizeMetadata(metadata),
-    result: {
-      ...result,
-      code: sanitizeOrNull(result.code),
-      model: sanitizeOrNull(result.model),
-      attempts: result.attempts.map(sanitizeAttempt),
-    },
-    content: content === null ? null : sanitizeContent(content),
-  };
+/**
+ * Sanitizes all texts except the bytes of the request; memory sanitizes what it extracts from these. Returns `call` itself, and each part of it
+ * that is not changed, because hardly any call is.
+ */
+export function sanitizeCall(call: SettledCall): SettledCall {
+  const metadata = sanitizeMetadata(call.metadata);
+  const result = sanitizeResult(call.result);
+  const response = call.content?.response ? sanitizeResponse(call.content.response) : null;
+  const isResponseChanged = call.content !== null && call.content.response !== response;
+  if (metadata === call.metadata && result === call.result && !isResponseChanged) return call;
+  return { metadata, result, content: isResponseChanged ? { ...call.content, response } : call.content };
 }
 
 /** Keeps ids, models and numbers; removes the content and all free text of the caller. */
@@ -27,38 +26,73 @@ export function stripText({ metadata, result }: SettledCall): SettledCall {
 }
 
 function sanitizeMetadata(metadata: CallMetadata): CallMetadata {
-  const { memory, correlation } = metadata;
-  return {
-    ...metadata,
-    keyPrefix: toPostgresText(metadata.keyPrefix),
-    source: toPostgresText(metadata.source, maxCodePoints),
-    modelAsked: toPostgresText(metadata.modelAsked),
-    memory: { ...memory, subject: sanitizeOrNull(memory.subject) },
-    correlation: {
-      ...correlation,
-      taskId: truncateOrNull(correlation.taskId),
-      turnId: truncateOrNull(correlation.turnId),
-      agentId: truncateOrNull(correlation.agentId),
-      triggerKind: truncateOrNull(correlation.triggerKind),
-      triggerDetail: truncateOrNull(correlation.triggerDetail),
-    },
-    plan: metadata.plan.map((line) => ({ ...line, model: toPostgresText(line.model), skipped: sanitizeOrNull(line.skipped) })),
-  };
+  const keyPrefix = toPostgresText(metadata.keyPrefix);
+  const source = toPostgresText(metadata.source, maxCodePoints);
+  const modelAsked = toPostgresText(metadata.modelAsked);
+  const subject = sanitizeOrNull(metadata.memory.subject);
+  const memory = subject === metadata.memory.subject ? metadata.memory : { ...metadata.memory, subject };
+  const correlation = sanitizeCorrelation(metadata.correlation);
+  const plan = sanitizeEach(metadata.plan, sanitizePlanEntry);
+  const isSame =
+    keyPrefix === metadata.keyPrefix &&
+    source === metadata.source &&
+    modelAsked === metadata.modelAsked &&
+    memory === metadata.memory &&
+    correlation === metadata.correlation &&
+    plan === metadata.plan;
+  return isSame ? metadata : { ...metadata, keyPrefix, source, modelAsked, memory, correlation, plan };
+}
+
+function sanitizeCorrelation(correlation: Correlation): Correlation {
+  const taskId = truncateOrNull(correlation.taskId);
+  const turnId = truncateOrNull(correlation.turnId);
+  const agentId = truncateOrNull(correlation.agentId);
+  const triggerKind = truncateOrNull(correlation.triggerKind);
+  const triggerDetail = truncateOrNull(correlation.triggerDetail);
+  const isSame =
+    taskId === correlation.taskId &&
+    turnId === correlation.turnId &&
+    agentId === correlation.agentId &&
+    triggerKind === correlation.triggerKind &&
+    triggerDetail === correlation.triggerDetail;
+  return isSame ? correlation : { ...correlation, taskId, turnId, agentId, triggerKind, triggerDetail };
+}
+
+function sanitizePlanEntry(entry: PlanEntry): PlanEntry {
+  const model = toPostgresText(entry.model);
+  const skipped = sanitizeOrNull(entry.skipped);
+  return model === entry.model && skipped === entry.skipped ? entry : { ...entry, model, skipped };
+}
+
+function sanitizeResult(result: CallResult): CallResult {
+  const code = sanitizeOrNull(result.code);
+  const model = sanitizeOrNull(result.model);
+  const attempts = sanitizeEach(result.attempts, sanitizeAttempt);
+  return code === result.code && model === result.model && attempts === result.attempts ? result : { ...result, code, model, attempts };
 }
 
 function sanitizeAttempt(attempt: Attempt): Attempt {
-  return { ...attempt, provider: toPostgresText(attempt.provider), model: toPostgresText(attempt.model) };
+  const provider = toPostgresText(attempt.provider);
+  const model = toPostgresText(attempt.model);
+  return provider === attempt.provider && model === attempt.model ? attempt : { ...attempt, provider, model };
 }
 
-function sanitizeContent({ response, ...content }: CallContent): CallContent {
-  return { ...content, response: response && sanitizeResponse(response) };
+function sanitizeResponse(response: AssistantTurn): AssistantTurn {
+  const text = toPostgresText(response.text);
+  const toolCalls = sanitizeEach(response.toolCalls, sanitizeToolCall);
+  return text === response.text && toolCalls === response.toolCalls ? response : { text, toolCalls };
 }
 
-function sanitizeResponse({ text, toolCalls }: AssistantTurn): AssistantTurn {
-  return {
-    text: toPostgresText(text),
-    toolCalls: toolCalls.map((tool) => ({ name: toPostgresText(tool.name), arguments: toPostgresText(tool.arguments) })),
-  };
+function sanitizeToolCall(tool: AssistantTurn['toolCalls'][number]): AssistantTurn['toolCalls'][number] {
+  const name = toPostgresText(tool.name);
+  const text = toPostgresText(tool.arguments);
+  return name === tool.name && text === tool.arguments ? tool : { name, arguments: text };
+}
+
+/** `items` itself when none is changed. */
+function sanitizeEach<Item>(items: readonly Item[], sanitize: (item: Item) => Item): readonly Item[] {
+  for (const item of items) if (sanitize(item) !== item) return items.map(sanitize);
+  return items;
 }
 
 function sanitizeOrNull(text: string | null): string | null {

@@ -1,23 +1,38 @@
 /** Stores settled calls: a row per call and per attempt. Idempotent by call id. */
-import type { Attempt, SettledCall } from '../core/call.ts';
+import type { Attempt, PlanEntry, SettledCall } from '../core/call.ts';
 import { reachedVendor } from '../core/ceiling-usage.ts';
 import { hashSubjectHex } from '../core/subject.ts';
-import { type ArrayValue, toArrayLiteral } from '../db/array-literal.ts';
 import type { Queries } from '../db/database.ts';
+import { type Column, selectRows } from '../db/row-batches.ts';
 
-/** Returns the ids of the calls that were not stored before. */
-export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> {
-  if (calls.length === 0) return new Set();
-  const rows = await tx.query<{ id: string }>(insertCalls, toArrays(callColumns, calls));
-  const stored = new Set(rows.map(({ id }) => id));
-  const attempts = calls
-    .filter(({ metadata }) => stored.has(metadata.id))
-    .flatMap(({ metadata, result }) => result.attempts.map((attempt) => ({ callId: metadata.id, attempt })));
-  if (attempts.length > 0) await tx.query(insertAttempts, toArrays(attemptColumns, attempts));
-  return stored;
+/** Returns the calls that were not stored before. */
+export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Promise<readonly SettledCall[]> {
+  if (calls.length === 0) return [];
+  const insertCalls = insertInto('calls', callColumns, calls);
+  const known = await tx.query<{ position: number }>(
+    `with added as (${insertCalls.text} on conflict (id) do nothing returning id) ${selectKnown}`,
+    insertCalls.values,
+  );
+  const positions = new Set(known.map(({ position }) => position));
+  const added = positions.size === 0 ? calls : calls.filter((_, index) => !positions.has(index + 1));
+  const attempts: CallAttempt[] = [];
+  for (const { metadata, result } of added) for (const attempt of result.attempts) attempts.push({ callId: metadata.id, attempt });
+  if (attempts.length > 0) {
+    const insertAttempts = insertInto('attempts', attemptColumns, attempts);
+    await tx.query(`${insertAttempts.text} on conflict (call_id, n) do nothing`, insertAttempts.values);
+  }
+  return added;
 }
 
-type Column<Item> = readonly [name: string, sqlType: string, toValue: (item: Item) => ArrayValue];
+/** Positions of the calls that were stored before, from 1. Usually none, so that no row is returned for a call that was added. */
+const selectKnown = `
+  select position::integer from unnest($1::uuid[]) with ordinality as given (id, position)
+   where (select count(*) from added) < cardinality($1::uuid[]) and not exists (select from added where added.id = given.id)`;
+
+interface CallAttempt {
+  readonly callId: string;
+  readonly attempt: Attempt;
+}
 
 const callColumns: readonly Column<SettledCall>[] = [
   ['id', 'uuid', ({ metadata }) => metadata.id],
@@ -49,18 +64,16 @@ const callColumns: readonly Column<SettledCall>[] = [
   ['trigger_detail', 'text', ({ metadata }) => metadata.correlation.triggerDetail],
   ['iteration', 'bigint', ({ metadata }) => toIntegerOrNull(metadata.correlation.iteration)],
   ['distil_saved', 'bigint', ({ metadata }) => toIntegerOrNull(metadata.correlation.distilSaved)],
-  ['subject_sha256', 'bytea', ({ metadata: { memory } }) => (memory.subject === null ? null : `\\x${hashSubjectHex(memory.subject)}`)],
-  ['plan', 'jsonb', ({ metadata }) => JSON.stringify(metadata.plan)],
-  ['started_at', 'timestamptz', ({ metadata }) => new Date(metadata.startedAt).toISOString()],
+  ['subject_sha256', 'bytea', ({ metadata: { memory } }) => (memory.subject === null ? null : hashSubjectHex(memory.subject))],
+  ['plan', 'jsonb', ({ metadata }) => toPlanText(metadata.plan)],
+  ['started_at', 'float8', ({ metadata }) => metadata.startedAt],
   ['vendor_called', 'boolean', ({ result }) => reachedVendor(result)],
   ['unmetered', 'boolean', ({ metadata }) => metadata.unmetered === true],
   ['takes_slot', 'boolean', ({ metadata }) => metadata.takesNoSlot !== true],
   ['units', 'jsonb', ({ result }) => (result.units === undefined ? null : JSON.stringify(result.units))],
 ];
 
-const insertCalls = `${insertInto('calls', callColumns)} on conflict (id) do nothing returning id`;
-
-const attemptColumns: readonly Column<{ readonly callId: string; readonly attempt: Attempt }>[] = [
+const attemptColumns: readonly Column<CallAttempt>[] = [
   ['call_id', 'uuid', ({ callId }) => callId],
   ['n', 'integer', ({ attempt }) => attempt.n],
   ['provider', 'text', ({ attempt }) => attempt.provider],
@@ -68,7 +81,7 @@ const attemptColumns: readonly Column<{ readonly callId: string; readonly attemp
   ['status', 'integer', ({ attempt }) => attempt.status],
   ['outcome', 'text', ({ attempt }) => attempt.outcome],
   ['wait_ms', 'integer', ({ attempt }) => toMilliseconds(attempt.waitMs)],
-  ['started_at', 'timestamptz', ({ attempt }) => new Date(attempt.startedAt).toISOString()],
+  ['started_at', 'float8', ({ attempt }) => attempt.startedAt],
   ['first_byte_ms', 'integer', ({ attempt }) => toMillisecondsOrNull(attempt.firstByteMs)],
   ['duration_ms', 'integer', ({ attempt }) => toMilliseconds(attempt.durationMs)],
   ['tokens_input', 'bigint', ({ attempt }) => toInteger(attempt.tokens.input)],
@@ -79,16 +92,23 @@ const attemptColumns: readonly Column<{ readonly callId: string; readonly attemp
   ['cost_nanos', 'bigint', ({ attempt }) => toIntegerOrNull(attempt.costNanos)],
 ];
 
-const insertAttempts = `${insertInto('attempts', attemptColumns)} on conflict (call_id, n) do nothing`;
-
-function insertInto<Item>(table: string, columns: readonly Column<Item>[]): string {
+/** The times are sent in milliseconds. */
+function insertInto<Row>(table: string, columns: readonly Column<Row>[], rows: readonly Row[]): ReturnType<typeof selectRows> {
+  const { text, values } = selectRows(columns, rows);
   const names = columns.map(([name]) => name);
-  const arrays = columns.map(([, sqlType], index) => `$${index + 1}::${sqlType}[]`);
-  return `insert into ${table} (${names.join(', ')}) select * from unnest(${arrays.join(', ')})`;
+  const selected = names.map((name) => (name === 'started_at' ? 'to_timestamp(started_at / 1000)' : name));
+  return { text: `insert into ${table} (${names.join(', ')}) select ${selected.join(', ')} from (${text}) as new`, values };
 }
 
-function toArrays<Item>(columns: readonly Column<Item>[], items: readonly Item[]): string[] {
-  return columns.map(([, , toValue]) => toArrayLiteral(items, toValue));
+/** Calls of a key share their plan. */
+const planTexts = new WeakMap<readonly PlanEntry[], string>();
+
+function toPlanText(plan: readonly PlanEntry[]): string {
+  const known = planTexts.get(plan);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(plan);
+  planTexts.set(plan, text);
+  return text;
 }
 
 /** The nearest safe integer, for values that a bigint column rejects (a fraction, an absurd size). */

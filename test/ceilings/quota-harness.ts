@@ -115,11 +115,7 @@ function settledCallOf(limits: Limits, startedAt: number, { costNanos, tokens }:
 
 export async function storeAndCount(database: Database, calls: readonly SettledCall[]): Promise<void> {
   await database.transaction(async (tx) => {
-    const added = await storeCalls(tx, calls);
-    await applyCalls(
-      tx,
-      calls.filter(({ metadata }) => added.has(metadata.id)),
-    );
+    await applyCalls(tx, await storeCalls(tx, calls));
   });
 }
 

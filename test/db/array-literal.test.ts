@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { toArrayLiteral } from '../../src/db/array-literal.ts';
+import { toArrayLiteral, toArrayParameter } from '../../src/db/array-literal.ts';
 import { describeDatabases } from './databases.ts';
 
 describeDatabases('array literals', (database) => {
@@ -14,13 +14,34 @@ describeDatabases('array literals', (database) => {
     const values = fc.array(fc.oneof(text, fc.constantFrom(null, 'NULL', 'null', '')), { maxLength: 5 });
     await fc.assert(
       fc.asyncProperty(values, async (list) => {
-        const rows = await database().query<{ value: string | null }>('select * from unnest($1::text[]) as value', [
-          toArrayLiteral(list, (value) => value),
-        ]);
-        expect(rows.map(({ value }) => value)).toEqual(list);
+        for (const parameter of [toArrayLiteral(list, (value) => value), toArrayParameter('text', list)]) {
+          const rows = await database().query<{ value: string | null }>('select * from unnest($1::text[]) as value', [parameter]);
+          expect(rows.map(({ value }) => value)).toEqual(list);
+        }
       }),
       { numRuns: 200 },
     );
+  });
+
+  test('bytes arrive as their hexadecimal digits', async () => {
+    const bytes = fc.uint8Array({ maxLength: 40 }).map((list) => Buffer.from(list).toString('hex'));
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.oneof(bytes, fc.constant(null)), { maxLength: 5 }), async (list) => {
+        const rows = await database().query<{ value: string | null }>(
+          `select encode(bytes, 'hex') as value from unnest($1::bytea[]) as list (bytes)`,
+          [toArrayParameter('bytea', list)],
+        );
+        expect(rows.map(({ value }) => value)).toEqual(list);
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('a text that PostgreSQL cannot store is refused in either format', async () => {
+    for (const text of ['\0', 'x'.repeat(70).concat('\0')]) {
+      const refused = database().query('select unnest($1::text[])', [toArrayParameter('text', [text])]);
+      await expect(refused).rejects.toMatchObject({ code: '22021' });
+    }
   });
 
   test('numbers, booleans, bytes and JSON arrive unchanged', async () => {

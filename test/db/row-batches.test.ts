@@ -1,6 +1,8 @@
 import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import type { Queries } from '../../src/db/database.ts';
-import { queryInBatches, toBatches } from '../../src/db/row-batches.ts';
+import { type Column, queryInBatches, selectRows, toBatches } from '../../src/db/row-batches.ts';
+import { describeDatabases } from './databases.ts';
 
 test('a batch has at most 500 rows and 1 Mi characters; a longer row forms one alone', () => {
   const lengths = (rows: readonly string[]) => [...toBatches(rows, (row) => row.length)].map((batch) => batch.length);
@@ -22,4 +24,49 @@ test('a query in batches returns the rows of all statements in the order of the 
   expect(await queryInBatches<number, number>(tx, keys, 'select unnest($1::int[])', (batch) => [batch])).toEqual(keys);
   expect(await queryInBatches<number, number>(tx, [], 'select unnest($1::int[])', (batch) => [batch])).toEqual([]);
   expect(statements).toEqual([500, 1]);
+});
+
+interface Row {
+  readonly id: number;
+  readonly name: string | null;
+  readonly hash: string | null;
+  readonly isOpen: boolean;
+  readonly json: string | null;
+}
+
+const columns: readonly Column<Row>[] = [
+  ['id', 'bigint', ({ id }) => id],
+  ['name', 'text', ({ name }) => name],
+  ['hash', 'bytea', ({ hash }) => hash],
+  ['is_open', 'boolean', ({ isOpen }) => isOpen],
+  ['json', 'jsonb', ({ json }) => json],
+];
+
+test('a column with one value is sent once, except for the first', () => {
+  const row: Row = { id: 1, name: 'x', hash: null, isOpen: true, json: '[]' };
+  expect(selectRows(columns, [row, { ...row, isOpen: false }]).values).toEqual(['{1,1}', 'x', null, '{true,false}', '[]']);
+  expect(selectRows(columns, [{ ...row, hash: '00ff' }]).values).toEqual(['{1}', 'x', Buffer.from([0, 255]), true, '[]']);
+});
+
+describeDatabases('rows that are sent', (database) => {
+  test('arrive unchanged and in order, whatever they have in common', async () => {
+    const row = fc.record<Row>({
+      id: fc.integer(),
+      name: fc.constantFrom('', 'a "name" \\', 'long '.repeat(20), null),
+      hash: fc.constantFrom('', 'ab'.repeat(32), null),
+      isOpen: fc.boolean(),
+      json: fc.constantFrom('[]', '{"a":"b \\"c\\""}', null),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 4 }), async (rows) => {
+        const { text, values } = selectRows(columns, rows);
+        const stored = await database().query(
+          `select id, name, encode(hash, 'hex') as hash, is_open as "isOpen", json from (${text}) as sent`,
+          values,
+        );
+        expect(stored).toEqual(rows.map((sent) => ({ ...sent, json: sent.json === null ? null : JSON.parse(sent.json) })));
+      }),
+      { numRuns: 200 },
+    );
+  });
 });

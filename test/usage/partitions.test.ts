@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import type { SettledCall } from '../../src/core/call.ts';
 import type { Database } from '../../src/db/database.ts';
 import { ensurePartitions } from '../../src/usage/partitions.ts';
 import { storeCalls } from '../../src/usage/store-calls.ts';
@@ -42,9 +43,9 @@ describeDatabases('partitions', (database) => {
 
   test('a call that is stored again is found in its partition', async () => {
     const call = settledCall();
-    const store = (): Promise<ReadonlySet<string>> => database().transaction((tx) => storeCalls(tx, [call]));
-    expect((await store()).size).toBe(1);
-    expect((await store()).size).toBe(0);
+    const store = (): Promise<readonly SettledCall[]> => database().transaction((tx) => storeCalls(tx, [call]));
+    expect(await store()).toEqual([call]);
+    expect(await store()).toEqual([]);
   });
 
   test('other errors are thrown', async () => {

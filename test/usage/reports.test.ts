@@ -9,8 +9,11 @@ import { storeCalls } from '../../src/usage/store-calls.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { type CallChanges, clockAt, factsOf, noon, settledCall } from '../journal/calls.ts';
 
-const store = (database: Database, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> =>
-  database.transaction((tx) => storeCalls(tx, calls));
+/** Returns the ids of the calls that were not stored before. */
+const store = async (database: Database, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> => {
+  const added = await database.transaction((tx) => storeCalls(tx, calls));
+  return new Set(added.map(({ metadata }) => metadata.id));
+};
 
 /** A separate project and key per test; `call` creates their calls. */
 function newOwner() {

@@ -16,7 +16,13 @@ const done: VideoResult = { kind: 'done', uris: ['https://video.example/v1/files
 function store(database: Database, call: SettledCall): Promise<void> {
   return database.transaction(async (tx) => {
     const added = await storeCalls(tx, [call]);
-    await correctCalls(tx, await lockCorrections(tx, [...added]));
+    await correctCalls(
+      tx,
+      await lockCorrections(
+        tx,
+        added.map(({ metadata }) => metadata.id),
+      ),
+    );
   });
 }
 

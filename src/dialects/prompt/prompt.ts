@@ -67,11 +67,15 @@ export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
 /** Normalizes a message: text that PostgreSQL can store, tool calls that have a name. Null when nothing remains. */
 export function normalizeMessage(role: NormalMessage['role'], turn: AssistantTurn): NormalMessage | null {
   const text = toPostgresText(truncateText(foldDataUrls(stripRecalled(turn.text))));
-  const toolCalls = turn.toolCalls
+  const toolCalls = turn.toolCalls.length === 0 ? turn.toolCalls : normalizeToolCalls(turn.toolCalls);
+  return text.trim() === '' && toolCalls.length === 0 ? null : { role, text, toolCalls };
+}
+
+function normalizeToolCalls(toolCalls: AssistantTurn['toolCalls']): AssistantTurn['toolCalls'] {
+  return toolCalls
     .slice(0, maxToolCalls)
     .map((call) => ({ name: toPostgresText(call.name), arguments: toPostgresText(truncateText(stripRecalled(call.arguments))) }))
     .filter((call) => call.name !== '');
-  return text.trim() === '' && toolCalls.length === 0 ? null : { role, text, toolCalls };
 }
 
 function collect(steps: readonly Step[], lastIsAssistant: boolean): Prompt {
@@ -84,7 +88,8 @@ function collect(steps: readonly Step[], lastIsAssistant: boolean): Prompt {
     if (message) messages.push(message);
   }
   const last = messages.at(-1);
-  const extras = collectNewest(extraSteps, ({ position, read }) => read().map((extra) => ({ position, ...extra })));
+  const extras =
+    extraSteps.length === 0 ? [] : collectNewest(extraSteps, ({ position, read }) => read().map((extra) => ({ position, ...extra })));
   return { messages, extras, isPrefilled: lastIsAssistant && last?.role === 'assistant' && last.toolCalls.length === 0 };
 }
 
@@ -176,6 +181,7 @@ function joinItems(steps: readonly Step[]): Step[] {
 
 /** Steps of the text and blocks of one user or assistant message. */
 function parseContent(role: NormalMessage['role'], content: unknown, calls: AssistantTurn['toolCalls'] = []): Step[] {
+  if (typeof content === 'string') return [{ kind: 'message', role, text: content, toolCalls: calls }];
   const blocks = newestBlocks(content);
   const texts: string[] = [];
   const toolCalls = [...calls];

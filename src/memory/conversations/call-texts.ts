@@ -1,7 +1,7 @@
 /** Stores the prompt and response of every call: messages as parts shared within the project, everything else with the call. */
-import { toArrayLiteral } from '../../db/array-literal.ts';
+import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
-import { queryInBatches, toBatches } from '../../db/row-batches.ts';
+import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
 import type { PositionedExtra } from '../../dialects/prompt/prompt.ts';
 import type { ChainPart, Sha256 } from './chain.ts';
 
@@ -20,30 +20,34 @@ export interface CallText {
 
 /** The ids in `callIds` whose text is already stored. */
 export async function findStoredCallIds(tx: Queries, callIds: readonly string[]): Promise<ReadonlySet<string>> {
-  const rows = await tx.query<{ callId: string }>(`select call_id as "callId" from call_texts where call_id = any($1::uuid[])`, [callIds]);
+  const rows = await tx.query<{ callId: string }>(`select call_id as "callId" from call_texts where call_id = any($1::uuid[])`, [
+    toArrayLiteral(callIds, (id) => id),
+  ]);
   return new Set(rows.map((row) => row.callId));
 }
 
-/** Stores `texts`; `conversationIds` maps recorded calls to their conversation. */
+/** Stores those of `texts` that are not stored; `conversationIds` maps recorded calls to their conversation. */
 export async function storeTexts(tx: Queries, texts: readonly CallText[], conversationIds: ReadonlyMap<string, string>): Promise<void> {
   await storeParts(tx, texts);
+  const columns: readonly Column<CallText>[] = [
+    ['call_id', 'uuid', ({ callId }) => callId],
+    ['project_id', 'uuid', ({ projectId }) => projectId],
+    ['conversation_id', 'uuid', ({ callId }) => conversationIds.get(callId) ?? null],
+    ['subject', 'text', ({ subject }) => subject],
+    ['extras', 'jsonb', ({ extras }) => (extras.length === 0 ? '[]' : JSON.stringify(extras))],
+    ['last_hash', 'bytea', ({ parts }) => parts[parts.length - 1]?.hash ?? null],
+    ['answered', 'boolean', ({ parts, promptLength }) => parts.length > promptLength],
+    ['created_at', 'float8', ({ startedAt }) => startedAt],
+    ['recalled_items', 'text', ({ recalled }) => (recalled.length === 0 ? '{}' : `{${recalled.join(',')}}`)],
+  ];
   for (const slice of toBatches(texts, countExtraCharacters)) {
+    const rows = selectRows(columns, slice);
     await tx.query(
       `insert into call_texts (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)
-       select call_id, project_id, conversation_id, subject, extras, decode(last_hash, 'hex'), answered, created_at, recalled_items::uuid[]
-         from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::jsonb[], $6::text[], $7::boolean[], $8::timestamptz[], $9::text[])
-           as text (call_id, project_id, conversation_id, subject, extras, last_hash, answered, created_at, recalled_items)`,
-      [
-        toArrayLiteral(slice, ({ callId }) => callId),
-        toArrayLiteral(slice, ({ projectId }) => projectId),
-        toArrayLiteral(slice, ({ callId }) => conversationIds.get(callId) ?? null),
-        toArrayLiteral(slice, ({ subject }) => subject),
-        toArrayLiteral(slice, ({ extras }) => (extras.length === 0 ? '[]' : JSON.stringify(extras))),
-        toArrayLiteral(slice, ({ parts }) => parts.at(-1)?.hash ?? null),
-        toArrayLiteral(slice, ({ parts, promptLength }) => parts.length > promptLength),
-        toArrayLiteral(slice, ({ startedAt }) => new Date(startedAt).toISOString()),
-        toArrayLiteral(slice, ({ recalled }) => `{${recalled.join(',')}}`),
-      ],
+       select call_id, project_id, conversation_id, subject, extras, last_hash, answered, to_timestamp(created_at / 1000), recalled_items::uuid[]
+         from (${rows.text}) as new
+       on conflict (call_id) do nothing`,
+      rows.values,
     );
   }
 }
@@ -53,14 +57,21 @@ function countExtraCharacters({ extras }: CallText): number {
 }
 
 interface NewPart {
-  /** Project and hash. */
-  readonly key: string;
   readonly projectId: string;
   readonly part: ChainPart;
   readonly createdAt: number;
 }
 
-type PartsByKey = Map<string, NewPart>;
+type PartsByHash = Map<Sha256, NewPart>;
+
+/** The parts of a project's calls. */
+interface ProjectParts {
+  /** Sent without a lookup. */
+  readonly ends: PartsByHash;
+  readonly checked: PartsByHash;
+  /** By the hash of the last part, which is among the checked ones. */
+  readonly histories: ReadonlyMap<Sha256, readonly NewPart[]>;
+}
 
 /** A longer message is sent only after a lookup: a repeated document costs more than the lookup. */
 const maxUncheckedLength = 4_096;
@@ -72,76 +83,116 @@ const maxUnchecked = 4;
  * mostly stored. A stored part implies its predecessors, so the lookup of that response is usually the only one for a history of forty.
  */
 async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void> {
-  const ends: PartsByKey = new Map();
-  const checked: PartsByKey = new Map();
-  const histories = new Map<string, readonly NewPart[]>();
+  const projects = [...Map.groupBy(texts, ({ projectId }) => projectId).values()].map(splitParts);
+  const stored = await findParts(
+    tx,
+    projects.flatMap(({ checked }) => [...checked.values()]),
+  );
+  const unknown = projects.map((project) => missingHistories(project, stored));
+  const storedBefore = await findParts(
+    tx,
+    unknown.flatMap((parts) => [...parts.values()]),
+  );
+  const added = projects.flatMap(({ ends, checked }, index) => {
+    const parts = new Map(unknown[index]);
+    for (const [hash, part] of checked) parts.set(hash, part);
+    for (const [hash, part] of ends) parts.set(hash, part);
+    for (const part of checked.values()) if (stored.has(part)) parts.delete(part.part.hash);
+    for (const part of unknown[index]?.values() ?? []) if (storedBefore.has(part)) parts.delete(part.part.hash);
+    return [...parts.values()];
+  });
+  await insertParts(tx, added);
+}
+
+/** Of calls of the same project. */
+function splitParts(texts: readonly CallText[]): ProjectParts {
+  const ends: PartsByHash = new Map();
+  const checked: PartsByHash = new Map();
+  const histories = new Map<Sha256, readonly NewPart[]>();
   for (const { projectId, parts, promptLength, startedAt } of texts) {
-    const newParts = parts.map((part) => ({ key: toKey(projectId, part.hash), projectId, part, createdAt: startedAt }));
-    const lastResponse = parts.slice(0, promptLength).findLastIndex(({ message }) => message.role === 'assistant');
-    const historyLength = Math.max(lastResponse + 1, promptLength - maxUnchecked);
-    for (const part of newParts.slice(historyLength)) addOnce(countCharacters(part) > maxUncheckedLength ? checked : ends, part);
-    const last = newParts[historyLength - 1];
-    if (last && !histories.has(last.key)) histories.set(last.key, newParts.slice(0, historyLength));
+    const toNewPart = (part: ChainPart): NewPart => ({ projectId, part, createdAt: startedAt });
+    const historyLength = Math.max(findLastResponse(parts, promptLength) + 1, promptLength - maxUnchecked);
+    for (let at = Math.max(0, historyLength); at < parts.length; at += 1) {
+      const part = parts[at];
+      if (part) addOnce(countCharacters(part) > maxUncheckedLength ? checked : ends, toNewPart(part));
+    }
+    const last = parts[historyLength - 1];
+    if (last && !histories.has(last.hash)) histories.set(last.hash, parts.slice(0, historyLength).map(toNewPart));
   }
   // Another call of the batch stores the end of such a history, and with it all before.
-  for (const key of histories.keys()) if (ends.has(key) || checked.has(key)) histories.delete(key);
+  for (const hash of histories.keys()) if (ends.has(hash) || checked.has(hash)) histories.delete(hash);
   for (const history of histories.values()) for (const part of history.slice(-1)) addOnce(checked, part);
-  const stored = await findParts(tx, [...checked.values()]);
-  const unknown: PartsByKey = new Map();
-  for (const [key, history] of histories) if (!stored.has(key)) for (const part of history.slice(0, -1)) addOnce(unknown, part);
-  const storedBefore = await findParts(tx, [...unknown.values()]);
-  const added = new Map([...unknown, ...checked, ...ends]);
-  for (const key of [...stored, ...storedBefore]) added.delete(key);
-  await insertParts(tx, [...added.values()]);
+  return { ends, checked, histories };
 }
 
-function addOnce(parts: PartsByKey, part: NewPart): void {
-  if (!parts.has(part.key)) parts.set(part.key, part);
+/** Index of the last message of the assistant among the first `length`, or -1. */
+function findLastResponse(parts: readonly ChainPart[], length: number): number {
+  let at = length - 1;
+  while (at >= 0 && parts[at]?.message.role !== 'assistant') at -= 1;
+  return at;
 }
 
-function toKey(projectId: string, hash: Sha256): string {
-  return `${projectId} ${hash}`;
+/** What precedes the last parts of histories of which that part is not stored. */
+function missingHistories({ checked, histories }: ProjectParts, stored: ReadonlySet<NewPart>): PartsByHash {
+  const missing: PartsByHash = new Map();
+  for (const [hash, history] of histories) {
+    const last = checked.get(hash);
+    if (!last || !stored.has(last)) for (const part of history.slice(0, -1)) addOnce(missing, part);
+  }
+  return missing;
 }
+
+function addOnce(parts: PartsByHash, part: NewPart): void {
+  if (!parts.has(part.part.hash)) parts.set(part.part.hash, part);
+}
+
+const partColumns: readonly Column<NewPart>[] = [
+  ['hash', 'bytea', ({ part }) => part.hash],
+  ['project_id', 'uuid', ({ projectId }) => projectId],
+  ['parent_hash', 'bytea', ({ part }) => part.parentHash],
+  ['role', 'text', ({ part }) => part.message.role],
+  ['text', 'text', ({ part }) => part.message.text],
+  ['tool_calls', 'jsonb', ({ part: { message } }) => (message.toolCalls.length === 0 ? '[]' : JSON.stringify(message.toolCalls))],
+  ['created_at', 'float8', ({ createdAt }) => createdAt],
+];
 
 async function insertParts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
-  for (const slice of toBatches(parts, countCharacters)) {
+  for (const slice of toBatches(parts, ({ part }) => countCharacters(part))) {
+    const rows = selectRows(partColumns, slice);
     await tx.query(
       `insert into parts (project_id, hash, parent_hash, role, content, created_at)
-       select project_id, decode(hash, 'hex'), decode(parent_hash, 'hex'), role,
-              jsonb_build_object('text', text, 'tool_calls', tool_calls), created_at
-         from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::jsonb[], $7::timestamptz[])
-           as new (project_id, hash, parent_hash, role, text, tool_calls, created_at)
+       select project_id, hash, parent_hash, role, jsonb_build_object('text', text, 'tool_calls', tool_calls), to_timestamp(created_at / 1000)
+         from (${rows.text}) as new
        on conflict (project_id, hash) do nothing`,
-      [
-        toArrayLiteral(slice, ({ projectId }) => projectId),
-        toArrayLiteral(slice, ({ part }) => part.hash),
-        toArrayLiteral(slice, ({ part }) => part.parentHash),
-        toArrayLiteral(slice, ({ part }) => part.message.role),
-        toArrayLiteral(slice, ({ part }) => part.message.text),
-        toArrayLiteral(slice, ({ part: { message } }) => (message.toolCalls.length === 0 ? '[]' : JSON.stringify(message.toolCalls))),
-        toArrayLiteral(slice, ({ createdAt }) => new Date(createdAt).toISOString()),
-      ],
+      rows.values,
     );
   }
 }
 
-function countCharacters({
-  part: {
-    message: { text, toolCalls },
-  },
-}: NewPart): number {
+function countCharacters({ message: { text, toolCalls } }: ChainPart): number {
   return toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
 }
 
-async function findParts(tx: Queries, parts: readonly NewPart[]): Promise<ReadonlySet<string>> {
-  const rows = await queryInBatches<{ projectId: string; hash: Sha256 }, NewPart>(
-    tx,
-    parts,
-    `select project_id as "projectId", requested.hash
-       from unnest($1::uuid[], $2::text[]) as requested (project_id, hash)
-       join parts using (project_id)
-      where parts.hash = decode(requested.hash, 'hex')`,
-    (slice) => [toArrayLiteral(slice, ({ projectId }) => projectId), toArrayLiteral(slice, ({ part }) => part.hash)],
-  );
-  return new Set(rows.map(({ projectId, hash }) => toKey(projectId, hash)));
+/** Those of `parts` that are stored. */
+async function findParts(tx: Queries, parts: readonly NewPart[]): Promise<ReadonlySet<NewPart>> {
+  const found = new Set<NewPart>();
+  for (const slice of toBatches(parts)) {
+    const rows = await tx.query<{ position: number }>(
+      `select requested.position::integer
+         from unnest($1::bytea[], $2::uuid[]) with ordinality as requested (hash, project_id, position)
+         join parts using (project_id, hash)`,
+      [
+        toArrayParameter(
+          'bytea',
+          slice.map(({ part }) => part.hash),
+        ),
+        toArrayLiteral(slice, ({ projectId }) => projectId),
+      ],
+    );
+    for (const { position } of rows) {
+      const part = slice[position - 1];
+      if (part) found.add(part);
+    }
+  }
+  return found;
 }

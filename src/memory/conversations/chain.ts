@@ -26,7 +26,7 @@ export function chainMessages(messages: readonly NormalMessage[], after: Sha256 
   let parentHash = after;
   for (const message of messages) {
     const messageHash = hashMessage(message);
-    const hash: Sha256 = hashBytes((parentHash ?? '') + messageHash);
+    const hash: Sha256 = parentHash === null ? hashBytes(messageHash) : hashBytes(parentHash + messageHash);
     parts.push({ message, messageHash, hash, parentHash });
     parentHash = hash;
   }
@@ -48,8 +48,9 @@ export function toScopedKey(scope: Sha256, messageOrPart: Sha256): Sha256 {
  * clients re-serialize them.
  */
 function hashMessage({ role, text, toolCalls }: NormalMessage): Sha256 {
-  const calls = toolCalls.map((call) => prefixLength(call.name) + prefixLength(normalizeArguments(call.arguments)));
-  return hashText(`message 1\n${prefixLength(role)}${prefixLength(normalizeText(text))}${calls.join('')}`);
+  let calls = '';
+  for (const call of toolCalls) calls += prefixLength(call.name) + prefixLength(normalizeArguments(call.arguments));
+  return hashText(`message 1\n${prefixLength(role)}${prefixLength(normalizeText(text))}${calls}`);
 }
 
 function normalizeText(text: string): string {

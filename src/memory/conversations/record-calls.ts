@@ -16,7 +16,7 @@ import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
-import { defaultMemorySettings, isSourceRecorded, type MemorySettings, readMemorySettings } from '../records/settings.ts';
+import { defaultMemorySettings, isSourceRecorded, readMemorySettings } from '../records/settings.ts';
 import { createCredentialMasker } from '../text/credential-masker.ts';
 import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
 import { hashScope, type Sha256, toScopedKey } from './chain.ts';
@@ -32,19 +32,18 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
   if (candidates.length === 0) return;
   const projectIds = [...new Set(candidates.map((call) => call.metadata.projectId))];
   await lockConversations(tx, projectIds);
-  const undecided = candidates.filter(({ metadata }) => metadata.memory.isRecorded === undefined);
-  const settings = await readMemorySettings(tx, [...new Set(undecided.map(({ metadata }) => metadata.projectId))]);
-  const stored = await findStoredCallIds(
-    tx,
-    candidates.map(({ metadata }) => metadata.id),
-  );
-  const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
-  const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
+  const recordable = await findRecordable(tx, candidates);
+  // A call that is not recorded changes nothing when it is stored again.
+  const stored = recordable.size === 0 ? recordable : await findStoredCallIds(tx, [...recordable]);
+  const seen = new Set(stored);
+  const newCalls = candidates.filter(({ metadata }) => seen.size < seen.add(metadata.id).size);
   const readText = createTextReader(masker);
-  const extracted = await mapInTurns(newCalls, (call) => ({ call, text: toCallText(call, readText(call)) }));
-  const recordedCalls = extracted
-    .filter(({ call, text }) => isRecorded(call, text, settings.get(call.metadata.projectId) ?? defaultMemorySettings))
-    .map(({ call, text }) => toRecordedCall(call, text));
+  const texts = await mapInTurns(newCalls, (call) => toCallText(call, readText(call)));
+  const recordedCalls: RecordedCall[] = [];
+  for (const [index, call] of newCalls.entries()) {
+    const text = texts[index];
+    if (text && text.parts.length > 0 && recordable.has(call.metadata.id)) recordedCalls.push(toRecordedCall(call, text));
+  }
 
   const conversationIds = new Map<string, string>();
   if (recordedCalls.length > 0) {
@@ -52,7 +51,6 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
     for (const recorded of recordedCalls) conversationIds.set(recorded.callId, assignConversation(recorded, workingSet).id);
     await saveWorkingSet(tx, workingSet);
   }
-  const texts = extracted.map(({ text }) => text);
   await storeTexts(tx, texts, conversationIds);
 }
 
@@ -67,14 +65,27 @@ function toCallText({ metadata, content }: CallWithText, text: MaskedText): Call
     subject: metadata.memory.subject === null ? null : toPostgresText(metadata.memory.subject),
     startedAt: metadata.startedAt,
     recalled: content.recalled ?? [],
-    ...text,
+    extras: text.extras,
+    parts: text.parts,
+    promptLength: text.promptLength,
   };
 }
 
-/** Whether the call becomes part of a conversation (docs/api/reference.md#memory-rules). `settings` decide only where the call does not say. */
-function isRecorded({ metadata, result }: SettledCall, text: CallText, settings: MemorySettings): boolean {
-  if (result.outcome !== 'ok' || metadata.memory.mode === 'off' || text.parts.length === 0) return false;
-  return metadata.memory.isRecorded ?? isSourceRecorded(settings, metadata);
+/**
+ * The ids of the calls that become part of a conversation when they have messages (docs/api/reference.md#memory-rules). The settings of their
+ * projects decide only where a call does not say.
+ */
+async function findRecordable(tx: Queries, calls: readonly SettledCall[]): Promise<ReadonlySet<string>> {
+  const possible = calls.filter(
+    ({ metadata: { memory }, result }) => result.outcome === 'ok' && memory.mode !== 'off' && memory.isRecorded !== false,
+  );
+  const undecided = possible.filter(({ metadata }) => metadata.memory.isRecorded === undefined);
+  const projectIds = [...new Set(undecided.map(({ metadata }) => metadata.projectId))];
+  const settings = projectIds.length === 0 ? null : await readMemorySettings(tx, projectIds);
+  const recordable = possible.filter(
+    ({ metadata }) => metadata.memory.isRecorded ?? isSourceRecorded(settings?.get(metadata.projectId) ?? defaultMemorySettings, metadata),
+  );
+  return new Set(recordable.map(({ metadata }) => metadata.id));
 }
 
 function toRecordedCall({ metadata, result }: SettledCall, { parts, promptLength, subject }: CallText): RecordedCall {

@@ -33,7 +33,9 @@ export function createTextReader(masker: CredentialMasker): (call: CallWithText)
 /** Whether calls with the same text of the response have the same route, request and tool calls. */
 function isSameText(one: CallWithText, other: CallWithText): boolean {
   if (one.metadata.route !== other.metadata.route || !one.content.request.equals(other.content.request)) return false;
-  return JSON.stringify(one.content.response?.toolCalls) === JSON.stringify(other.content.response?.toolCalls);
+  const [oneCalls, otherCalls] = [one.content.response?.toolCalls, other.content.response?.toolCalls];
+  if (oneCalls?.length === 0 && otherCalls?.length === 0) return true;
+  return JSON.stringify(oneCalls) === JSON.stringify(otherCalls);
 }
 
 function readText({ metadata, content }: CallWithText, masker: CredentialMasker): MaskedText {
@@ -41,11 +43,9 @@ function readText({ metadata, content }: CallWithText, masker: CredentialMasker)
   const partial = isPrefilled ? messages.at(-1) : undefined;
   const prompt = partial && content.response ? messages.slice(0, -1) : messages;
   const response = content.response
-    ? normalizeMessage('assistant', { ...content.response, text: (partial?.text ?? '') + content.response.text })
+    ? normalizeMessage('assistant', partial ? { ...content.response, text: partial.text + content.response.text } : content.response)
     : null;
-  return {
-    extras: extras.map(masker.maskExtra),
-    parts: chainMessages([...prompt, ...(response ? [response] : [])].map(masker.maskMessage)),
-    promptLength: prompt.length,
-  };
+  const masked = prompt.map(masker.maskMessage);
+  if (response) masked.push(masker.maskMessage(response));
+  return { extras: extras.map(masker.maskExtra), parts: chainMessages(masked), promptLength: prompt.length };
 }

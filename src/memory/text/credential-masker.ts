@@ -43,11 +43,12 @@ export function createCredentialMasker(mask: (text: string) => string = maskCred
   };
 
   return {
-    maskMessage: ({ role, text, toolCalls }: NormalMessage): NormalMessage => ({
-      role,
-      text: maskText(text),
-      toolCalls: toolCalls.map((call) => ({ name: maskText(call.name), arguments: maskArguments(call.arguments) })),
-    }),
+    maskMessage(message: NormalMessage): NormalMessage {
+      const text = maskText(message.text);
+      if (message.toolCalls.length === 0 && text === message.text) return message;
+      const toolCalls = message.toolCalls.map((call) => ({ name: maskText(call.name), arguments: maskArguments(call.arguments) }));
+      return { role: message.role, text, toolCalls };
+    },
     maskExtra: (extra: PositionedExtra): PositionedExtra => {
       const type = maskText(extra.type);
       if (extra.kind !== 'binary') return { ...extra, type, text: maskText(extra.text) };
