@@ -35,6 +35,7 @@ export function memoryAreas({ database, memory, learning, eraseSubject, readStor
       items,
       writeItem: items.write,
       search: (projectId, request) => readStored(() => memory.searchAs(backgroundCaller(projectId), request)),
+      explainRecall: (projectId, request) => memory.explainRecall({ caller: backgroundCaller(projectId), ...request }),
       findFacts: memory.findFacts,
       findNames,
     }),

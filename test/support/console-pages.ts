@@ -96,6 +96,7 @@ function queriesOf(path: string, { subject }: PlantedProject): readonly string[]
     '/explore': ['', '?metric=calls&group=source'],
     '/conversations/:id': ['', '?view=text', '?view=memories', '?view=calls'],
     '/memory': ['', '?q=tea', '?state=left_out'],
+    '/memory/recall': ['', '?q=tea'],
     '/pages': ['', named({ subject })],
     '/graph': ['', named({ entity: subject.replace('ann', 'Ann') })],
     '/erase': ['', named({ subject })],

@@ -98,7 +98,7 @@ function listPage(context: ConsoleContext, content: Html): PageContent {
     kind: 'page',
     title: 'Memory',
     styles: [styles],
-    actions: html`${csvLink(context)}<a class="button primary" href="${memoryPath(context)}/new">Write a memory</a>`,
+    actions: html`${csvLink(context)}<a class="button" href="${memoryPath(context)}/recall">What would recall find</a><a class="button primary" href="${memoryPath(context)}/new">Write a memory</a>`,
     content: html`<div class="stack">${filters(context)}${content}</div>`,
   };
 }

@@ -2,10 +2,13 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sharedChromium } from '../../support/chromium.ts';
 import { expectAccessible, type SignedIn, signIn } from '../../support/console.ts';
-import { jsonOf, shareGateway, type TestGateway } from '../../support/gateway.ts';
+import { defaultYaml, jsonOf, shareGateway, type TestGateway } from '../../support/gateway.ts';
 import { type MemorySamples, storeMemorySamples } from '../../support/memory-samples.ts';
 
-const gateway = shareGateway({ database: 'any' });
+/** The deadline is long, so that a slow machine does not exceed it. */
+const yaml = (...urls: Parameters<typeof defaultYaml>): string =>
+  defaultYaml(...urls).replace('memory: {', '$& recall_deadline_ms: 20000,');
+const gateway = shareGateway({ database: 'any', yaml });
 const chromium = sharedChromium();
 const base = '/console/p/acme';
 /** Runs as a script wherever it is not escaped: in text, in attributes, in a text area. */
@@ -93,6 +96,23 @@ describe('memories', () => {
     expect(await search()).toMatchObject({ in_recall: true });
     expect(await textOf('/memory?state=left_out')).not.toContain(samples.leftOutId);
     for (const rating of ['wrong', 'wrong']) await keyCall(gateway(), 'POST', `/items/${samples.leftOutId}/rating`, { rating });
+  });
+
+  test('a member sees what recall would insert, why, and what it leaves out', async () => {
+    const message = 'Does Ann like tea, and has she moved?';
+    const shown = await jsonOf<{ block: string; memories: { item: { id: string } }[]; left_out: { item: { id: string } }[] }>(
+      keyCall(gateway(), 'POST', '/recall', { text: message, subject: xssSubject, dry_run: true }),
+    );
+    const page = await textOf(`/memory/recall?${new URLSearchParams({ q: message, subject: xssSubject })}`);
+    const [inserted = '', leftOut = ''] = page.split('<h2>Left out</h2>');
+    for (const { item } of shown.memories) expect(inserted).toContain(`${base}/memory/${item.id}"`);
+    for (const { item } of shown.left_out) expect(leftOut).toContain(`${base}/memory/${item.id}"`);
+    expect([shown.memories.length > 0, shown.left_out.map(({ item }) => item.id)]).toEqual([true, [samples.leftOutId]]);
+    expect(leftOut).toContain('Two ratings say that it is wrong');
+    expect(inserted).toMatch(/terms 0\.\d\d/);
+    expect(inserted).toContain('[gateway memory: begin]');
+    expect(await textOf('/memory/recall?q=zebra')).toContain('Recall would insert nothing.');
+    expect(await textOf('/memory')).toContain(`${base}/memory/recall"`);
   });
 
   test('a rejected text is shown again: injection, empty, too long', async () => {
@@ -243,6 +263,7 @@ describe('every page', () => {
     '/memory',
     `/memory?q=${encodeURIComponent(`tea ${xss}`)}&subject=${encodeURIComponent(xssSubject)}`,
     '/memory/new',
+    '/memory/recall?q=tea',
     `/memory/${samples.learnedId}`,
     `/memory/${samples.leftOutId}`,
     `/conversations?source=${encodeURIComponent(xss)}`,

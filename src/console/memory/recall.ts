@@ -1,0 +1,113 @@
+/** What recall would insert into a call: a form whose state is in the URL, and the dry run of the API. */
+import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
+import { type DryRunRequest, dryRunRequestSchema } from '../../memory/recall/dry-run.ts';
+import type { FoundMemory } from '../../memory/recall/find-memories.ts';
+import type { OmittedMemory, RecallExplanation } from '../../memory/recall/recall.ts';
+import { type Column, codeBlock, filterForm, formatDuration, notice, section, table, textField } from '../frame/components.ts';
+import { type Html, html } from '../frame/html.ts';
+import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
+import { memoryPath, shorten, stateBadges, styles, subjectLabel } from './item-view.ts';
+
+export interface RecallPageDeps {
+  /** The dry run of `POST /v1/memory/recall`, as the project itself. */
+  readonly explainRecall: (projectId: string, request: DryRunRequest) => Promise<RecallExplanation>;
+}
+
+export function createRecallRoutes({ explainRecall }: RecallPageDeps): readonly ConsoleRoute[] {
+  return [
+    {
+      method: 'get',
+      path: '/memory/recall',
+      access: 'member',
+      async handle(context): Promise<PageContent> {
+        const { url, project } = context;
+        const text = url.searchParams.get('q')?.trim() ?? '';
+        const request = { text, subject: url.searchParams.get('subject') || null, dry_run: true };
+        const result =
+          text === '' ? '' : describe(context, await explainRecall(project.id, parseOrBadRequest(dryRunRequestSchema, request)));
+        return {
+          kind: 'page',
+          title: 'What would recall find',
+          styles: [styles],
+          breadcrumbs: [{ label: 'Memory', href: memoryPath(context) }],
+          content: html`<p class="lead">Searches as a call with <code>x-gateway-memory: recall</code> does, without a call of chat. Its embedding is charged as those of learning are.</p>
+<div class="stack">${messageForm(context)}${result}</div>`,
+        };
+      },
+    },
+  ];
+}
+
+function messageForm(context: ConsoleContext): Html {
+  const { searchParams: given } = context.url;
+  return filterForm(
+    context,
+    [
+      textField({ name: 'q', label: 'Message of the user', type: 'search', value: given.get('q'), required: true, maxLength: 2_000 }),
+      textField({ name: 'subject', label: 'Subject', value: given.get('subject'), placeholder: 'Any', maxLength: 256 }),
+    ],
+    { submit: 'Show' },
+  );
+}
+
+function describe(context: ConsoleContext, { isEnabled, block, used, omitted, ...search }: RecallExplanation): Html {
+  if (!isEnabled) return notice('Memory is off for this project, so recall inserts nothing.', 'warning');
+  const reason: Column<OmittedMemory> = { label: 'Left out because', value: (memory) => reasonLabels[memory.reason] };
+  const late = 'The deadline ended a search. This is what had been found by then, and memories rated wrong may be missing.';
+  return html`${search.isLate ? notice(late, 'warning') : ''}<p class="hint">${describeSearch(search)}</p>
+${block === null ? notice('Recall would insert nothing.') : section('Inserted block', codeBlock(block, 'Inserted block'))}
+${section('Inserted memories', memoryTable(context, 'Inserted memories', used), { hint: partsHint })}
+${omitted.length === 0 ? '' : section('Left out', memoryTable(context, 'Left out', omitted, [reason]))}`;
+}
+
+function describeSearch({ vector, isReranked, durationMs }: Pick<RecallExplanation, 'vector' | 'isReranked' | 'durationMs'>): string {
+  const compared = vector === null ? 'Compared by text only' : 'Compared by meaning and text';
+  return `${compared}${isReranked ? ', in the order of the tier memory-rerank' : ''}, in ${formatDuration(durationMs)}.`;
+}
+
+const reasonLabels: Readonly<Record<OmittedMemory['reason'], string>> = {
+  near_duplicate: 'It nearly repeats a better match',
+  unsafe: 'It reads like an instruction, or has no text but markup',
+  limit: 'The block is full',
+  rated_wrong: 'Two ratings say that it is wrong',
+};
+
+const partLabels: Readonly<Record<string, string>> = {
+  similarity: 'similarity',
+  terms: 'terms',
+  time: 'named time',
+  neighbours: 'same conversation',
+  relevance: 'relevance',
+};
+
+const partsHint =
+  'Similarity of the vectors; share of the terms of the message, weighted by rarity; what the named time and other memories of the ' +
+  'same conversation add to the score; relevance by the model of memory-rerank.';
+
+function memoryTable<Memory extends FoundMemory>(
+  context: ConsoleContext,
+  caption: string,
+  rows: readonly Memory[],
+  further: readonly Column<Memory>[] = [],
+): Html {
+  return table<Memory>({
+    caption,
+    hideCaption: true,
+    columns: [
+      { label: 'Memory', value: ({ item }) => html`${shorten(item.text)}${stateBadges(item)}`, grow: true },
+      { label: 'Subject', value: ({ item }) => subjectLabel(item.subject) },
+      { label: 'Why', value: ({ parts }) => describeParts(parts) },
+      { label: 'Score', value: ({ score }) => score.toFixed(2), align: 'end' },
+      ...further,
+    ],
+    rows,
+    rowHref: ({ item }) => memoryPath(context, item.id),
+    empty: 'No memory matches this message.',
+  });
+}
+
+/** `similarity 0.71, terms 0.40`. */
+function describeParts(parts: FoundMemory['parts']): string {
+  const named = Object.entries(parts).flatMap(([name, value]) => (value ? [`${partLabels[name] ?? name} ${value.toFixed(2)}`] : []));
+  return named.join(', ');
+}
