@@ -34,15 +34,18 @@ export function nanosFromUsd(usd: string | number): bigint {
 export function tokenCost(tokens: Tokens, price: Price, { searches = 0, imageTokens = 0 }: ChargedUnits = {}): number {
   const rates = ratesFor(tokens, price);
   const imageInput = Math.min(imageTokens, tokens.input);
-  const total =
-    BigInt(tokens.input - imageInput) * rates.inputNanos +
-    BigInt(imageInput) * (price.imageInputNanos ?? rates.inputNanos) +
-    BigInt(tokens.cachedInput) * rates.cachedInputNanos +
-    BigInt(tokens.cacheWrite) * rates.cacheWriteNanos +
-    BigInt(tokens.cacheWrite1h) * rates.cacheWrite1hNanos +
-    BigInt(tokens.output) * rates.outputNanos +
-    BigInt(searches) * (price.perSearchNanos ?? 0n) * 1_000_000n;
+  let total = charge(tokens.input - imageInput, rates.inputNanos) + charge(tokens.output, rates.outputNanos);
+  // Big integers are slow, and most calls have none of these.
+  if (imageInput > 0) total += charge(imageInput, price.imageInputNanos ?? rates.inputNanos);
+  if (tokens.cachedInput > 0) total += charge(tokens.cachedInput, rates.cachedInputNanos);
+  if (tokens.cacheWrite > 0) total += charge(tokens.cacheWrite, rates.cacheWriteNanos);
+  if (tokens.cacheWrite1h > 0) total += charge(tokens.cacheWrite1h, rates.cacheWrite1hNanos);
+  if (searches > 0) total += charge(searches, price.perSearchNanos ?? 0n) * 1_000_000n;
   return Number((total + 500_000n) / 1_000_000n);
+}
+
+function charge(count: number, nanos: bigint): bigint {
+  return BigInt(count) * nanos;
 }
 
 type ChargedUnits = Pick<CallUnits, 'searches' | 'imageTokens'>;

@@ -36,22 +36,19 @@ export interface Chain<Success> {
   pause(waitMs: number): Promise<void>;
 }
 
-/** A candidate to try, or to retry after its 429. */
-interface QueuedAttempt {
-  readonly candidate: Candidate;
-  readonly waitMs: number;
-  readonly isRetry: boolean;
-}
-
 export async function runChain<Success>(chain: Chain<Success>): Promise<ChainResult<Success>> {
   const failures: AttemptFailure[] = [];
-  let queue: QueuedAttempt[] = chain.candidates.map((candidate) => ({ candidate, waitMs: 0, isRetry: false }));
+  let queue = [...chain.candidates];
+  /** The delay after which the last candidate is tried again; null for the next one. */
+  let retryMs: number | null = null;
   for (;;) {
-    const next = queue.shift();
-    if (!next) return { kind: 'exhausted', failures };
+    const isRetry: boolean = retryMs !== null;
+    const waitMs: number = retryMs ?? 0;
+    const candidate: Candidate | undefined = isRetry ? failures.at(-1)?.candidate : queue.shift();
+    if (!candidate) return { kind: 'exhausted', failures };
+    retryMs = null;
     const remaining = chain.remainingMs();
     if (remaining !== null && remaining <= 0) return { kind: 'aborted', failures, cut: null };
-    const { candidate, waitMs, isRetry } = next;
     try {
       if (isRetry) await chain.pause(waitMs);
       return { kind: 'responded', response: await chain.attempt(candidate, waitMs, queue.length === 0) };
@@ -62,15 +59,14 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
       failures.push({ candidate, error });
       if (isContextOverflow(error)) {
         const window = exceededWindow(candidate, error);
-        queue = queue.filter((other) => mayBeLarger(other.candidate, window));
+        queue = queue.filter((other) => mayBeLarger(other, window));
       }
       if (kind !== 'rate_limited') continue;
-      const isSameProvider = (other: QueuedAttempt): boolean => other.candidate.provider === candidate.provider;
+      const isSameProvider = (other: Candidate): boolean => other.provider === candidate.provider;
       if (queue.some((other) => !isSameProvider(other))) {
         queue = [...queue.filter((other) => !isSameProvider(other)), ...queue.filter(isSameProvider)];
       } else if (!isRetry) {
-        const pauseMs = retryDelay(error, chain.remainingMs());
-        if (pauseMs !== null) queue.unshift({ candidate, waitMs: pauseMs, isRetry: true });
+        retryMs = retryDelay(error, chain.remainingMs());
       }
     }
   }

@@ -49,20 +49,33 @@ export interface Planner {
 
 export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): Planner {
   const viewOf = (request: PlanRequest): SelectRequest => ({ ...request, catalog: catalog(), catalogFill: catalogFill() });
-  const findLast = createLastPlans();
+  const lastPlans = new WeakMap<Caller, LastPlan>();
+
+  /** The plan of the key's last call if this one asks for the same, otherwise a new one. */
+  const planAsLast = (request: PlanRequest): Plan => {
+    const last = lastPlans.get(request.caller);
+    if (last?.catalog === catalog() && last.catalogFill === catalogFill() && isSameRequest(last.request, request)) return last.plan;
+    const view = viewOf(request);
+    const plan = planAnyPrompt(view, request);
+    const { prompt: _notKept, ...kept } = request;
+    lastPlans.set(request.caller, { catalog: view.catalog, catalogFill: view.catalogFill, request: kept, plan });
+    return plan;
+  };
+
   return {
     plan(request) {
       const { prompt, route } = request;
-      const view = viewOf(request);
-      const plan = findLast(view, request, () => planAnyPrompt(view, request));
+      const plan = planAsLast(request);
+      if (!prompt) return plan;
       const { candidates } = plan;
-      const { fitting, tooSmall } = prompt ? splitByWindow(candidates, route, prompt) : { fitting: candidates, tooSmall: [] };
+      const { fitting, tooSmall } = splitByWindow(candidates, route, prompt);
       if (tooSmall.length === 0) return plan;
       const entryOf = ({ id }: Candidate): readonly PlanEntry[] => plan.entries.filter(({ model }) => model === id);
       const skipped = tooSmall.flatMap(entryOf).map((entry) => ({ ...entry, skipped: 'context_too_small' }));
       return { candidates: fitting, entries: [...fitting.flatMap(entryOf), ...skipped, ...plan.entries.slice(candidates.length)] };
     },
     order(plan, { caller, project }) {
+      if (plan.candidates.length === 1) return plan;
       const candidates = orderByPriority(plan.candidates, createPriority(project, caller.projectId, breakers));
       if (candidates.every((candidate, position) => candidate === plan.candidates[position])) return plan;
       const positions = new Map(candidates.map(({ id }, position) => [id, position]));
@@ -87,19 +100,21 @@ function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
   return { candidates, entries: [...entries, ...skipped] };
 }
 
-/** Returns the plan of the key's last call if this one asks for the same, otherwise that of `create`. Keeps no prompt. */
-function createLastPlans() {
-  const plans = new WeakMap<Caller, { readonly asked: readonly unknown[]; readonly plan: Plan }>();
-  return (view: SelectRequest, request: PlanRequest, create: () => Plan): Plan => {
-    const { catalog, catalogFill, project, source, route } = view;
-    const { caller, modelAsked, autoTier = null, requiresPrice = false } = request;
-    const asked = [catalog, catalogFill, project, source, route, modelAsked, autoTier, requiresPrice];
-    const last = plans.get(caller);
-    if (last?.asked.every((value, index) => value === asked[index])) return last.plan;
-    const plan = create();
-    plans.set(caller, { asked, plan });
-    return plan;
-  };
+/** What the plan of a key's last call depends on. */
+interface LastPlan extends Pick<SelectRequest, 'catalog' | 'catalogFill'> {
+  readonly request: Omit<PlanRequest, 'prompt'>;
+  readonly plan: Plan;
+}
+
+function isSameRequest(last: Omit<PlanRequest, 'prompt'>, request: PlanRequest): boolean {
+  return (
+    last.modelAsked === request.modelAsked &&
+    last.route === request.route &&
+    last.source === request.source &&
+    last.project === request.project &&
+    (last.autoTier ?? null) === (request.autoTier ?? null) &&
+    (last.requiresPrice ?? false) === (request.requiresPrice ?? false)
+  );
 }
 
 function noRouteFor(view: SelectRequest, { modelAsked }: PlanRequest, { skipped, isDeniedByKey, isUnknown }: Selection): Error {

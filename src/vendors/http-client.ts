@@ -18,14 +18,17 @@ export interface Timeouts {
   readonly idleTimeoutMs: number;
 }
 
+/** The parts of a URL that a request needs. A URL computes each of them anew when it is read, so those of fixed addresses are kept. */
+export type Address = Pick<URL, 'origin' | 'pathname' | 'search'>;
+
 export interface HttpRequest extends Timeouts {
-  readonly url: URL;
+  readonly url: Address;
   readonly method: 'POST' | 'GET';
   readonly headers: Readonly<Record<string, string>>;
   /** A body of chunks needs the header `content-length`, or is sent chunked. */
   readonly body: Buffer | AsyncIterable<Buffer> | null;
   /** Aborts the request with VendorError `aborted`. When absent, only the timeouts end it. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface HttpResponse {
@@ -51,18 +54,19 @@ export interface VendorConnections {
 }
 
 export function createVendorHttpClient(): VendorHttpClient {
-  const pools = new Map<string, Pool>();
+  /** By origin and connect timeout. */
+  const pools = new Map<string, Map<number, Pool>>();
   let abortedWith: VendorError | null = null;
 
   const poolFor = (origin: string, connectTimeoutMs: number): Pool => {
-    const key = `${connectTimeoutMs} ${origin}`;
-    let pool = pools.get(key);
-    if (!pool) {
-      pool = new Pool(origin, { connect: { timeout: connectTimeoutMs }, keepAliveTimeout: 30_000, pipelining: 1 });
-      pools.set(key, pool);
-    }
+    const known = pools.get(origin)?.get(connectTimeoutMs);
+    if (known) return known;
+    const pool = new Pool(origin, { connect: { timeout: connectTimeoutMs }, keepAliveTimeout: 30_000, pipelining: 1 });
+    const ofOrigin = pools.get(origin) ?? new Map<number, Pool>();
+    pools.set(origin, ofOrigin.set(connectTimeoutMs, pool));
     return pool;
   };
+  const listPools = (): Pool[] => [...pools.values()].flatMap((ofOrigin) => [...ofOrigin.values()]);
 
   return {
     send({ url, method, headers, body, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, signal }) {
@@ -78,11 +82,11 @@ export function createVendorHttpClient(): VendorHttpClient {
     },
     abort() {
       abortedWith ??= new VendorError('stopped', 'the gateway is stopping');
-      for (const pool of pools.values()) pool.destroy(abortedWith, ignoreLateError);
+      for (const pool of listPools()) pool.destroy(abortedWith, ignoreLateError);
     },
     stats() {
       const total = { busy: 0, idle: 0, waitingRequests: 0 };
-      for (const { stats } of pools.values()) {
+      for (const { stats } of listPools()) {
         total.busy += stats.connected - stats.free;
         total.idle += stats.free;
         total.waitingRequests += stats.queued;
@@ -90,7 +94,7 @@ export function createVendorHttpClient(): VendorHttpClient {
       return total;
     },
     async close() {
-      if (!abortedWith) await Promise.all([...pools.values()].map((pool) => pool.close()));
+      if (!abortedWith) await Promise.all(listPools().map((pool) => pool.close()));
     },
   };
 }

@@ -8,7 +8,7 @@ import { contextOverflowCode, VendorError } from '../core/errors.ts';
 import type { ResponseSummary, RouteCodec } from '../dialects/contract/route-codec.ts';
 import { parseVendorError, type VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
-import type { HttpResponse, VendorHttpClient } from './http-client.ts';
+import type { Address, HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, isSuccess, toReport, toStatusError } from './http-response.ts';
 import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd } from './stream.ts';
 import { stripSecrets } from './strip-secrets.ts';
@@ -26,7 +26,7 @@ export interface TextRequest {
   readonly body: Buffer;
   readonly stream: boolean;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Another model can be tried: a stream is returned when its content begins, so that an earlier failure is thrown. */
   readonly mayFailOver?: boolean;
   /** For a `Retry-After` that is a date. Called when the response arrives, which may be long after the request. */
@@ -53,38 +53,55 @@ export type VendorResponse = JsonResponse | StreamResponse;
 
 /** Throws VendorError. */
 export async function sendToVendor(httpClient: VendorHttpClient, request: TextRequest): Promise<VendorResponse> {
-  const { provider, codec, body, stream, signal } = request;
+  const { provider, codec, body, stream, signal, forwardedHeaders } = request;
+  const { url, plainHeaders, streamHeaders } = targetOf(provider, codec);
+  const headers = stream ? streamHeaders : plainHeaders;
   const response = await httpClient.send({
-    url: addressOf(provider, codec.path),
+    url,
     method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: stream ? 'text/event-stream' : 'application/json',
-      'accept-encoding': 'identity',
-      ...(codec.route === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
-      ...request.forwardedHeaders,
-      ...provider.headers,
-    },
+    headers: hasMembers(forwardedHeaders) ? { ...headers, ...forwardedHeaders, ...provider.headers } : headers,
     body,
     connectTimeoutMs: provider.connectTimeoutMs,
     firstByteTimeoutMs: provider.firstByteTimeoutMs,
     idleTimeoutMs: provider.idleTimeoutMs,
-    ...(signal ? { signal } : {}),
+    signal,
   });
   if (!isSuccess(response)) throw await readStatusError(response, request);
   if (stream) return openStream(response, request);
   return toJsonResponse(response, await response.body.readAll(maxResponseBytes), request);
 }
 
-/** Parsed addresses of each provider's routes. */
-const addresses = new WeakMap<Provider, Map<string, URL>>();
+/** Where a route's requests to a provider go, and their headers without those of the caller. */
+interface Target {
+  readonly url: Address;
+  readonly plainHeaders: Readonly<Record<string, string>>;
+  readonly streamHeaders: Readonly<Record<string, string>>;
+}
 
-function addressOf(provider: Provider, path: string): URL {
-  const known = addresses.get(provider) ?? new Map<string, URL>();
-  addresses.set(provider, known);
-  const address = known.get(path) ?? new URL(provider.baseUrl + path);
-  known.set(path, address);
-  return address;
+/** Of each provider, by path. */
+const targets = new WeakMap<Provider, Map<string, Target>>();
+
+function targetOf(provider: Provider, codec: RouteCodec): Target {
+  const known = targets.get(provider)?.get(codec.path);
+  if (known) return known;
+  const { origin, pathname, search } = new URL(provider.baseUrl + codec.path);
+  const headersFor = (accept: string) => ({
+    'content-type': 'application/json',
+    accept,
+    'accept-encoding': 'identity',
+    ...(codec.route === 'messages' ? { 'anthropic-version': '2023-06-01' } : {}),
+    ...provider.headers,
+  });
+  const url = { origin, pathname, search };
+  const target = { url, plainHeaders: headersFor('application/json'), streamHeaders: headersFor('text/event-stream') };
+  const ofProvider = targets.get(provider) ?? new Map<string, Target>();
+  targets.set(provider, ofProvider.set(codec.path, target));
+  return target;
+}
+
+function hasMembers(headers: Readonly<Record<string, string>>): boolean {
+  for (const _name in headers) return true;
+  return false;
 }
 
 function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec }: TextRequest): JsonResponse {

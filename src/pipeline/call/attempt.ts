@@ -58,68 +58,91 @@ export interface AttemptDeps {
   readonly clock: Clock;
 }
 
+/** A chain in progress. */
+interface RunningChain {
+  readonly request: ChainRequest;
+  readonly failed: Attempt[];
+  readonly headersFor: ReturnType<typeof createIdempotencyKeyFilter>;
+  attempts: number;
+  isJournaled: boolean;
+}
+
+interface AttemptRequest {
+  readonly candidate: Candidate;
+  readonly waitMs: number;
+  readonly isLast: boolean;
+  readonly responsesForm: ResponsesForm;
+}
+
 export function createAttemptChain({ httpClient, findProvider, breakers, journal, clock }: AttemptDeps) {
   const responsesRoutes = createResponsesRoutes(clock);
+  const now = (): number => clock.now();
+
+  function report({ call }: ChainRequest, { provider }: Candidate, error: VendorError | null): void {
+    reportAttempt(breakers, { projectId: call.caller.projectId, provider, error, now: clock.now() });
+  }
+
+  async function send(chain: RunningChain, { candidate, waitMs, isLast, responsesForm }: AttemptRequest): Promise<Responded> {
+    const { request, headersFor } = chain;
+    const { call, metadata, cancellation } = request;
+    chain.attempts += 1;
+    const n = chain.attempts;
+    const startedAt = clock.now();
+    const record = { n, provider: candidate.provider, model: candidate.model, startedAt };
+    await (chain.isJournaled ? journal.attempt(call.id, record) : journal.open(metadata, record));
+    chain.isJournaled = true;
+    try {
+      const provider = findProvider(candidate.provider);
+      if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
+      const { codec, body, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm);
+      const vendorResponse = await sendToVendor(httpClient, {
+        provider,
+        codec,
+        body,
+        stream: call.stream,
+        mayFailOver: !isLast,
+        forwardedHeaders: headersFor(candidate, forwardedHeadersFor(codec.route, call)),
+        now,
+        signal: cancellation.signal,
+      });
+      const response = toCallerResponse(vendorResponse);
+      report(request, candidate, null);
+      return { response, attempt: { n, candidate, waitMs, startedAt, status: response.status, firstByteMs: clock.now() - startedAt } };
+    } catch (error) {
+      if (!(error instanceof VendorError)) throw error;
+      report(request, candidate, error);
+      const outcome = attemptOutcome(error, cancellation);
+      chain.failed.push({
+        ...record,
+        // An untranslatable request was never sent, so it has no vendor status.
+        status: error.cause instanceof UntranslatableError ? null : error.status,
+        outcome,
+        waitMs,
+        firstByteMs: null,
+        durationMs: clock.now() - startedAt,
+        ...(isCutOff(outcome) && !error.isUnsent ? estimateRequest(call, candidate.price) : { tokens: noTokens, costNanos: 0 }),
+      });
+      throw error;
+    }
+  }
+
   /** Throws `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not sent. */
-  return async function attemptChain({ call, metadata, candidates, cancellation }: ChainRequest): Promise<ChainOutcome> {
+  return async function attemptChain(request: ChainRequest): Promise<ChainOutcome> {
+    const { call, candidates, cancellation } = request;
     const failed: Attempt[] = [];
-    const headersFor = createIdempotencyKeyFilter();
-    let n = 0;
-    let isJournaled = false;
-    const report = ({ provider }: Candidate, error: VendorError | null): void =>
-      reportAttempt(breakers, { projectId: call.caller.projectId, provider, error, now: clock.now() });
-
-    const send = async (candidate: Candidate, waitMs: number, isLast: boolean, responsesForm: ResponsesForm): Promise<Responded> => {
-      n += 1;
-      const startedAt = clock.now();
-      const record = { n, provider: candidate.provider, model: candidate.model, startedAt };
-      await (isJournaled ? journal.attempt(call.id, record) : journal.open(metadata, record));
-      isJournaled = true;
-      try {
-        const provider = findProvider(candidate.provider);
-        if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
-        const { codec, body, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm);
-        const vendorResponse = await sendToVendor(httpClient, {
-          provider,
-          codec,
-          body,
-          stream: call.stream,
-          mayFailOver: !isLast,
-          forwardedHeaders: headersFor(candidate, forwardedHeadersFor(codec.route, call)),
-          now: () => clock.now(),
-          ...(cancellation.signal ? { signal: cancellation.signal } : {}),
-        });
-        const response = toCallerResponse(vendorResponse);
-        report(candidate, null);
-        return { response, attempt: { n, candidate, waitMs, startedAt, status: response.status, firstByteMs: clock.now() - startedAt } };
-      } catch (error) {
-        if (!(error instanceof VendorError)) throw error;
-        report(candidate, error);
-        const outcome = attemptOutcome(error, cancellation);
-        failed.push({
-          ...record,
-          // An untranslatable request was never sent, so it has no vendor status.
-          status: error.cause instanceof UntranslatableError ? null : error.status,
-          outcome,
-          waitMs,
-          firstByteMs: null,
-          durationMs: clock.now() - startedAt,
-          ...(isCutOff(outcome) && !error.isUnsent ? estimateRequest(call, candidate.price) : { tokens: noTokens, costNanos: 0 }),
-        });
-        throw error;
-      }
-    };
-
+    const chain: RunningChain = { request, failed, headersFor: createIdempotencyKeyFilter(), attempts: 0, isJournaled: false };
     const attempt = (candidate: Candidate, waitMs: number, isLast: boolean): Promise<Responded> =>
       call.route === 'responses'
-        ? responsesRoutes.attempt(candidate, waitMs, (form, wait) => send(candidate, wait, isLast, form))
-        : send(candidate, waitMs, isLast, 'native');
+        ? responsesRoutes.attempt(candidate, waitMs, (responsesForm, wait) =>
+            send(chain, { candidate, waitMs: wait, isLast, responsesForm }),
+          )
+        : send(chain, { candidate, waitMs, isLast, responsesForm: 'native' });
 
     let result: ChainResult<Responded>;
     try {
       result = await runChain({ candidates, attempt, remainingMs: cancellation.remainingMs, pause: cancellation.pause });
     } catch (cause) {
-      if (!isJournaled) throw cause;
+      if (!chain.isJournaled) throw cause;
       // The call is already in the journal, so it is settled like any other failure.
       const error = cause instanceof GatewayError ? cause : gatewayError('internal_error', { cause });
       return { kind: 'failed', error, outcome: 'failed', failed };
@@ -127,8 +150,10 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       cancellation.clearDeadline();
     }
     switch (result.kind) {
-      case 'responded':
-        return { kind: 'responded', ...result.response, failed };
+      case 'responded': {
+        const { response, attempt } = result.response;
+        return { kind: 'responded', response, attempt, failed };
+      }
       case 'exhausted':
       case 'aborted':
         return { kind: 'failed', ...toChainFailure(result, cancellation), failed };

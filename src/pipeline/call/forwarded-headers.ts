@@ -6,10 +6,14 @@ import type { Call, TextRoute } from '../../core/call.ts';
  * version itself.
  */
 export function forwardedHeadersFor(route: TextRoute, call: Pick<Call, 'route' | 'forwardedHeaders'>): Readonly<Record<string, string>> {
-  const isForwarded = (name: string): boolean => {
-    if (name === 'anthropic-version') return route === 'messages' && call.route === 'messages';
-    return !name.startsWith(route === 'messages' ? 'openai-' : 'anthropic-');
-  };
-  if (Object.keys(call.forwardedHeaders).every(isForwarded)) return call.forwardedHeaders;
-  return Object.fromEntries(Object.entries(call.forwardedHeaders).filter(([name]) => isForwarded(name)));
+  const { forwardedHeaders } = call;
+  for (const name in forwardedHeaders)
+    if (!isForwarded(name, route, call))
+      return Object.fromEntries(Object.entries(forwardedHeaders).filter(([name]) => isForwarded(name, route, call)));
+  return forwardedHeaders;
+}
+
+function isForwarded(name: string, route: TextRoute, call: Pick<Call, 'route'>): boolean {
+  if (name === 'anthropic-version') return route === 'messages' && call.route === 'messages';
+  return !name.startsWith(route === 'messages' ? 'openai-' : 'anthropic-');
 }

@@ -9,11 +9,12 @@ import type { Reservation } from '../../ceilings/reservation.ts';
 import type { Call, Caller, CallMetadata, CallResult, Candidate, Outcome, SettledCall } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
+import type { PlaceRules } from '../../guardrails/rules.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
 import type { Plan, Planner } from '../../routing/plan.ts';
-import type { VendorResponse } from '../../vendors/text.ts';
+import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 import { replayCached } from '../cache/replay-cached.ts';
 import type { CacheHit, CacheWriter, ResponseCache } from '../cache/response-cache.ts';
 import type { AttemptDeps, ChainOutcome } from './attempt.ts';
@@ -70,27 +71,27 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   async function handleCall(call: Call, project: ProjectContext, cancellation: CallCancellation): Promise<CallResponse> {
     const ceilings = getKeyCeilings(call.caller);
     const limits = limitsFor(call, project, ceilings instanceof Promise ? await ceilings : ceilings);
-    const budget = createBudgetReservation((sent, candidates) =>
-      admission.admit({ limits, startedAt: call.startedAt, bounds: () => usageBounds(sent, candidates) }),
-    );
-    const received = { call, project, cancellation, budget, requiresPrice: hasCostCeiling(limits) };
+    const admit: BudgetReservation['admit'] = (sent, candidates) =>
+      admission.admit({ limits, startedAt: call.startedAt, bounds: () => usageBounds(sent, candidates) });
+    // Only for these calls other models are called first.
+    const budget = call.modelAsked === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit) : null;
+    const received: ReceivedCall = { call, project, cancellation, requiresPrice: hasCostCeiling(limits) };
     // Awaits only what needs I/O: most calls have no rules and no recall, and are admitted from the local quota.
     try {
-      const plan = call.modelAsked === 'auto' ? await planTier(received) : planFor(received, null);
+      const plan = budget && call.modelAsked === 'auto' ? await planTier(received, budget) : planFor(received, null);
       if (!project.mayCall) throw gatewayError('subscription_required');
       if (project.rules.input) await checkInput(call, project.rules.input);
       const { candidates } = plan;
       const withRecall =
-        call.memory.mode === 'recall'
+        budget && call.memory.mode === 'recall'
           ? await recallIntoCall({ call, recall, budget, candidates, remainingMs: cancellation.remainingMs() })
           : null;
       const planned = readCache(received, plan, withRecall);
       if (planned.hit) return await respondFromCache(planned, planned.hit);
-      const admitting = budget.admit(planned.sent, candidates);
-      const admitted = orderCandidates(planned, admitting instanceof Promise ? await admitting : admitting);
-      return await deliverResponse(admitted, await attemptCall(admitted));
+      const admitting = budget ? budget.admit(planned.sent, candidates) : admit(planned.sent, candidates);
+      return await attemptCall(orderCandidates(planned, admitting instanceof Promise ? await admitting : admitting));
     } finally {
-      budget.release();
+      budget?.release();
     }
   }
 
@@ -102,14 +103,15 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const recalledSubjects = withRecall?.recalled.subjects ?? none;
     const { candidates } = plan;
     const { hit, writer } = responseCache.lookup({ call: sent, recalledSubjects, settings: project.cache, candidates, revision });
-    return { ...received, plan, sent, recalled, hit, cacheWriter: writer };
+    return { call, project, cancellation: received.cancellation, plan, sent, recalled, hit, cacheWriter: writer };
   }
 
   /** Orders the candidates after admission, because a breaker's probe must be followed by an attempt. Cached responses do not depend on this order. */
   function orderCandidates(planned: PlannedCall, reservation: Reservation): AdmittedCall {
-    const { call, project, plan } = planned;
-    const ordered = planner.order(plan, { caller: call.caller, project });
-    return { ...planned, candidates: ordered.candidates, reservation, metadata: toTextCallMetadata(call, ordered, reservation) };
+    const { call, project, cancellation, sent, recalled, cacheWriter } = planned;
+    const ordered = planner.order(planned.plan, { caller: call.caller, project });
+    const metadata = toTextCallMetadata(call, ordered, reservation);
+    return { call, project, cancellation, sent, recalled, cacheWriter, candidates: ordered.candidates, reservation, metadata };
   }
 
   /** Orders the candidates of a call. Throws `no_route`. */
@@ -119,8 +121,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /** Chooses a tier for `auto`, then plans the call. */
-  async function planTier(received: ReceivedCall): Promise<Plan> {
-    const { call, project, cancellation, budget } = received;
+  async function planTier(received: ReceivedCall, budget: BudgetReservation): Promise<Plan> {
+    const { call, project, cancellation } = received;
     const { source, route, modelAsked, body, spans } = call;
     const reserveBudget = (): Promise<boolean> =>
       budget.reserveEarly(
@@ -132,8 +134,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return planFor(received, await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs, complete }));
   }
 
-  /** Tries the candidates in order until one responds. Settles the call and throws when none does. */
-  async function attemptCall(admitted: AdmittedCall): Promise<Responded> {
+  /** Tries the candidates in order until one responds, and returns its response. Settles the call and throws when none does. */
+  async function attemptCall(admitted: AdmittedCall): Promise<CallResponse> {
     const { sent, metadata, candidates, cancellation, reservation } = admitted;
     let outcome: ChainOutcome;
     try {
@@ -143,39 +145,46 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       reservation.release();
       throw error;
     }
-    if (outcome.kind === 'responded') return outcome;
-    await settle(admitted, settleFailed(endOf(admitted, outcome), outcome.error, outcome.outcome));
-    throw outcome.error;
+    if (outcome.kind === 'failed') {
+      await settle(admitted, settleFailed(endOf(admitted, outcome), outcome.error, outcome.outcome));
+      throw outcome.error;
+    }
+    const responded = admitted.project.rules.output ? await applyOutputRules(admitted, outcome, admitted.project.rules.output) : outcome;
+    const { response } = responded;
+    if (response.kind === 'stream') return streamResponse(admitted, responded, response);
+    await endCall(admitted, responded, response.summary, 'ok');
+    const { status, contentType, bytes } = response;
+    const { call, recalled } = admitted;
+    return { kind: 'plain', status, contentType, bytes, model: outcome.attempt.candidate.id, cache: cacheStatusFor(call), recalled };
   }
 
-  /** Applies the output rules, then returns the response; it is settled, and cached if complete, when its last byte is ready to be sent. */
-  async function deliverResponse(admitted: AdmittedCall, responded: Responded): Promise<CallResponse> {
-    const { call, project, recalled, cacheWriter } = admitted;
-    const { attempt } = responded;
-    const { response, error } = project.rules.output
-      ? await checkResponse(call, project.rules.output, responded.response)
-      : { response: responded.response, error: null };
-    if (error) {
-      await settle(admitted, settleBlocked(endOf(admitted, responded), attempt, summaryOf(response), error));
-      throw error;
-    }
-    const model = attempt.candidate.id;
-    const cache = cacheStatusFor(call);
-    const onEnd = (summary: ResponseSummary, outcome: Outcome): Promise<void> => {
-      if (outcome === 'ok' && response.status === 200 && summary.finished === true) storeInCache(cacheWriter, response, model);
-      return settle(admitted, settleResponse(endOf(admitted, responded), attempt, summary, outcome));
+  /** Settles the call and throws when the response is blocked. */
+  async function applyOutputRules(admitted: AdmittedCall, responded: Responded, rules: PlaceRules): Promise<Responded> {
+    const { response, error } = await checkResponse(admitted.call, rules, responded.response);
+    if (!error) return { ...responded, response };
+    await settle(admitted, settleBlocked(endOf(admitted, responded), responded.attempt, summaryOf(response), error));
+    throw error;
+  }
+
+  /** The call is settled when the last chunk is ready to be sent. */
+  function streamResponse(admitted: AdmittedCall, responded: Responded, response: StreamResponse): CallResponse {
+    const { call, recalled, cacheWriter } = admitted;
+    const onEnd = (summary: ResponseSummary, outcome: Outcome): Promise<void> => endCall(admitted, responded, summary, outcome);
+    return {
+      kind: 'stream',
+      deliver: (write) => deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append }, write),
+      model: responded.attempt.candidate.id,
+      cache: cacheStatusFor(call),
+      recalled,
     };
-    if (response.kind === 'stream')
-      return {
-        kind: 'stream',
-        deliver: (write) => deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append }, write),
-        model,
-        cache,
-        recalled,
-      };
-    await onEnd(response.summary, 'ok');
-    const { status, contentType, bytes } = response;
-    return { kind: 'plain', status, contentType, bytes, model, cache, recalled };
+  }
+
+  /** Settles a call that got a response, and caches it if it is complete. */
+  function endCall(admitted: AdmittedCall, responded: Responded, summary: ResponseSummary, outcome: Outcome): Promise<void> {
+    const { response, attempt } = responded;
+    if (outcome === 'ok' && response.status === 200 && summary.finished === true)
+      storeInCache(admitted.cacheWriter, response, attempt.candidate.id);
+    return settle(admitted, settleResponse(endOf(admitted, responded), attempt, summary, outcome));
   }
 
   /** Returns a cached response. It has no attempts and costs nothing; the journal gets only the settled record. */
@@ -209,8 +218,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /** Converts the reservation to usage and records the call. */
-  function settle({ call, reservation }: AdmittedCall, settled: SettledCall): Promise<void> {
-    return record(call, { ...settled, result: reservation.settle(settled.result) });
+  function settle({ call, reservation }: AdmittedCall, { metadata, result, content }: SettledCall): Promise<void> {
+    return record(call, { metadata, result: reservation.settle(result), content });
   }
 
   /** Logged first: record and line are then written in the same turn of the event loop. */
@@ -243,23 +252,28 @@ interface ReceivedCall {
   readonly call: Call;
   readonly project: ProjectContext;
   readonly cancellation: CallCancellation;
-  readonly budget: BudgetReservation;
   /** A cost ceiling applies, so models without a price are skipped. */
   readonly requiresPrice: boolean;
 }
 
-interface PlannedCall extends ReceivedCall {
-  /** When all vendors are healthy. */
-  readonly plan: Plan;
+interface PreparedCall {
+  readonly call: Call;
+  readonly project: ProjectContext;
+  readonly cancellation: CallCancellation;
   /** The call as vendors, cache and bounds see it, with recalled memories. Records hold the body of `call`, which the caller sent. */
   readonly sent: Call;
   /** Ids of the recalled memory items. */
   readonly recalled: readonly string[];
-  readonly hit: CacheHit | null;
   readonly cacheWriter: CacheWriter | null;
 }
 
-interface AdmittedCall extends PlannedCall {
+interface PlannedCall extends PreparedCall {
+  /** When all vendors are healthy. */
+  readonly plan: Plan;
+  readonly hit: CacheHit | null;
+}
+
+interface AdmittedCall extends PreparedCall {
   readonly candidates: readonly Candidate[];
   readonly reservation: Reservation;
   readonly metadata: CallMetadata;

@@ -6,6 +6,7 @@ import {
   type Call,
   type CallContent,
   type CallMetadata,
+  type CallResult,
   isDialect,
   isPromptRoute,
   type MediaCall,
@@ -14,8 +15,7 @@ import {
 } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import type { GatewayError } from '../../core/errors.ts';
-import type { Tokens } from '../../core/pricing.ts';
-import { noTokens } from '../../core/pricing.ts';
+import { type CallUnits, noTokens, type Tokens } from '../../core/pricing.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import { hasEncodedData } from '../../dialects/routes/input-size.ts';
@@ -29,6 +29,7 @@ import { estimateInput, estimateSearches, isChargedBySearch, isCutOff } from './
 
 /** Limit of every recorded name: the caller may have sent megabytes. */
 const maxNameLength = 256;
+const noUnits: CallUnits = {};
 
 export interface CallEnd {
   /** With the body that the caller sent, before recall. */
@@ -40,14 +41,19 @@ export interface CallEnd {
   readonly endedAt: number;
 }
 
-/** Returns the journal's metadata of a call: what all routes have in common, and the `details` of its route. */
-export function toCallMetadata<Details extends object>(call: Call | MediaCall, reservation: Reservation | undefined, details: Details) {
+/** Returns the journal's metadata of a media call: what all routes have in common, and the `details` of its route. */
+export function toCallMetadata<Details extends object>(call: MediaCall, reservation: Reservation, details: Details) {
   const { id, startedAt, caller, source, sourceGiven, route, modelAsked, correlation } = call;
   const { projectId, keyId, keyPrefix } = caller;
-  const unmetered = reservation?.isUnmetered && { unmetered: true as const };
-  const trace = activeTrace();
-  const traced = trace !== undefined && { trace };
-  return {
+  const common = { id, startedAt, projectId, keyId, keyPrefix, source, sourceGiven, route, modelAsked, correlation };
+  return withCircumstances({ ...common, ...details }, reservation);
+}
+
+/** Returns the metadata of a call of a text route, before its first attempt. */
+export function toTextCallMetadata(call: Call, plan: Plan, reservation?: Reservation): CallMetadata {
+  const { id, startedAt, caller, source, sourceGiven, route, modelAsked, correlation, stream, memory, body, takesNoSlot } = call;
+  const { projectId, keyId, keyPrefix } = caller;
+  const metadata: CallMetadata = {
     id,
     startedAt,
     projectId,
@@ -56,20 +62,22 @@ export function toCallMetadata<Details extends object>(call: Call | MediaCall, r
     source,
     sourceGiven,
     route,
-    modelAsked,
+    modelAsked: modelAsked.slice(0, maxNameLength),
     correlation,
-    ...details,
-    ...unmetered,
-    ...traced,
+    stream,
+    memory,
+    plan: plan.entries,
+    bodyBytes: hasEncodedData(body) ? 4 * estimateInput(body) : body.length,
   };
+  return withCircumstances(takesNoSlot ? { ...metadata, takesNoSlot } : metadata, reservation);
 }
 
-/** Returns the metadata of a call of a text route, before its first attempt. */
-export function toTextCallMetadata(call: Call, plan: Plan, reservation?: Reservation): CallMetadata {
-  const { modelAsked, stream, memory, body, takesNoSlot } = call;
-  const bodyBytes = hasEncodedData(body) ? 4 * estimateInput(body) : body.length;
-  const details = { modelAsked: modelAsked.slice(0, maxNameLength), stream, memory, plan: plan.entries, bodyBytes };
-  return toCallMetadata(call, reservation, takesNoSlot ? { ...details, takesNoSlot } : details);
+/** Adds to the metadata what few calls have. */
+function withCircumstances<Metadata extends object>(metadata: Metadata, reservation: Reservation | undefined) {
+  const trace = activeTrace();
+  const isUnmetered = reservation?.isUnmetered === true;
+  if (!isUnmetered && trace === undefined) return metadata;
+  return { ...metadata, ...(isUnmetered && { unmetered: true as const }), ...(trace !== undefined && { trace }) };
 }
 
 /** Settles a call that got a response, complete or in part. */
@@ -81,7 +89,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
   const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
   const searches = lacksSearches ? estimateSearches(call) : summary.searches;
   const units = searches === undefined ? null : { searches };
-  const costNanos = price === null ? null : tokenCost(tokens, price, units ?? {});
+  const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
   const last: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
@@ -95,24 +103,20 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     tokens,
     costNanos,
   };
-  return {
-    metadata,
-    result: {
-      outcome,
-      status: attempt.status,
-      code: outcome === 'interrupted' ? 'upstream_failed' : null,
-      model: candidate.id,
-      cache: cacheStatusFor(call),
-      tokens,
-      costNanos,
-      ...(units !== null && { units }),
-      estimated: isEstimated || lacksSearches,
-      durationMs: endedAt - call.startedAt,
-      firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
-      attempts: [...failed, last],
-    },
-    content: toCallContent(callEnd, summary.turn),
+  const result: CallResult = {
+    outcome,
+    status: attempt.status,
+    code: outcome === 'interrupted' ? 'upstream_failed' : null,
+    model: candidate.id,
+    cache: cacheStatusFor(call),
+    tokens,
+    costNanos,
+    estimated: isEstimated || lacksSearches,
+    durationMs: endedAt - call.startedAt,
+    firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
+    attempts: failed.length === 0 ? [last] : [...failed, last],
   };
+  return { metadata, result: units === null ? result : { ...result, units }, content: toCallContent(callEnd, summary.turn) };
 }
 
 /** Settles a call whose response a content rule blocked: charged, because the vendor bills it, without the text of the response. */
@@ -183,7 +187,7 @@ export function cacheStatusFor({ route }: Call): 'miss' | null {
 /** Returns the text to store: prompts of chat, messages and responses, except those of internal calls. */
 function toCallContent({ call: { route, body, isInternal }, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
   if (isInternal || !isPromptRoute(route)) return null;
-  return { request: body, response: turn, ...(recalled.length > 0 && { recalled }) };
+  return recalled.length === 0 ? { request: body, response: turn } : { request: body, response: turn, recalled };
 }
 
 /** Returns the vendor's final token counts; without them, an estimate of what was sent and delivered, so that no call is free. */

@@ -60,7 +60,9 @@ function costBound(call: Call, price: Price, input: number, output: number): num
   const { route, body } = call;
   const isSearched = route === 'rerank' && price.perSearchNanos !== undefined;
   const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
-  const costOf = (tokens: Partial<Tokens>): number => tokenCost({ ...noTokens, ...tokens, output }, price, { searches });
-  const uncached = costOf({ input });
-  return body.includes(cacheMark) ? Math.max(uncached, costOf({ cacheWrite: input }), costOf({ cacheWrite1h: input })) : uncached;
+  const units = { searches };
+  const uncached = tokenCost({ input, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output }, price, units);
+  if (!body.includes(cacheMark)) return uncached;
+  const costOf = (written: Partial<Tokens>): number => tokenCost({ ...noTokens, ...written, output }, price, units);
+  return Math.max(uncached, costOf({ cacheWrite: input }), costOf({ cacheWrite1h: input }));
 }
