@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { CallRow, TestGateway } from '../support/gateway.ts';
-import { callsOf, defaultYaml, jsonOf, shareGateway } from '../support/gateway.ts';
+import { callsOf, defaultYaml, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 
 const firsts = {
   'after-500': 'fail-500',
@@ -41,7 +41,10 @@ const tiersOf = (dialect: string, { one, two, dead, hasty }: Record<'one' | 'two
 
 const chains = (vendorUrl: string, deadUrl: string): string =>
   defaultYaml(vendorUrl, deadUrl)
-    .replace('models:\n', `  mute: { base_url: "https://127.0.0.1:${portOf(mute)}/v1", api_key: key-mute, dialect: chat }\nmodels:\n`)
+    .replace(
+      'models:\n',
+      `  mute: { base_url: "https://127.0.0.1:${portOf(mute)}/v1", api_key: key-mute, dialect: chat }\nmodels:\n  mute/voice: { per_million_characters: 15 }\n`,
+    )
     .replace('models:\n', `${hastyRow(vendorUrl, 'hasty', 'chat')}${hastyRow(vendorUrl, 'hasty-messages', 'messages')}models:\n`)
     .replace(
       'tiers:\n',
@@ -231,6 +234,23 @@ it('a call whose deadline passes before there is a connection is free: the vendo
     expect(await jsonOf(answer)).toMatchObject({ error: { message: expect.stringMatching(/^client deadline exceeded/) } });
     const attempts = [{ outcome: 'deadline', status: null }];
     expect(await lastCall(gateway)).toMatchObject({ outcome: 'deadline', estimated: false, tokens: { input: 0 }, attempts });
+  }));
+
+it('speech whose caller disconnects before there is a connection is free too', () =>
+  withProject(async (gateway) => {
+    const { length } = muteSockets;
+    const caller = new AbortController();
+    const spoken = fetch(`${gateway.url}/v1/audio/speech`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'mute/voice', input: 'Hello' }),
+      signal: caller.signal,
+    });
+    await eventually(async () => expect(muteSockets.length).toBeGreaterThan(length));
+    caller.abort();
+    await expect(spoken).rejects.toThrow('aborted');
+    const free = { outcome: 'client_left', estimated: false, cost: 0, attempts: [{ outcome: 'client_left', status: null }] };
+    await eventually(async () => expect(await lastCall(gateway)).toMatchObject(free));
   }));
 
 function portOf(server: Server): number {

@@ -118,13 +118,14 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
 
   /**
    * Settles a call without a response and throws the caller's error. A call whose caller disconnected, or which was cut off by a shutdown, is
-   * charged, because the vendor may finish and bill it.
+   * charged, because the vendor may finish and bill it, unless the vendor has received nothing.
    */
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
     const request = { ...running.request, ...running.request.usageWhenCut?.() };
     const error = asGatewayError(cause);
     const vendorError = cause instanceof VendorError ? cause : null;
     if (vendorError) report(request, vendorError);
+    const isUnsent = vendorError?.isUnsent ?? false;
     const hasLeft = cancellation?.cancelledBy() === 'client';
     const isCut = vendorError?.kind === 'stopped';
     const isRefused = vendorError !== null && classifyFailure(vendorError) === 'refused';
@@ -132,7 +133,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     const isUnrecorded = error.code === 'budget_unavailable';
     const end =
       hasLeft || isCut || isUnrecorded
-        ? ({ outcome: hasLeft ? 'client_left' : 'unknown', units: request.units, tokens: null } as const)
+        ? ({ outcome: hasLeft ? 'client_left' : 'unknown', units: isUnsent ? {} : request.units, tokens: null, isUnsent } as const)
         : ({ outcome: isRefused ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
     await settle(
       { ...running, request, status: vendorError?.status ?? null },

@@ -50,6 +50,8 @@ export interface MediaEnd {
   /** Whether `units` is an estimate; absent: as in the request. */
   readonly unitsEstimated?: boolean;
   readonly tokens: Tokens | null;
+  /** The call ended before there was a connection to the vendor, and is free. */
+  readonly isUnsent?: boolean;
   readonly endedAt: number;
 }
 
@@ -85,9 +87,9 @@ function isFailure(outcome: Outcome): boolean {
 /** Charges by units when one of them has a price, otherwise by tokens, reported or estimated. */
 function computeCharge(
   { candidate, estimatedTokens, unitsEstimated: requestEstimated = false }: MediaCallRequest,
-  { outcome, units, unitsEstimated = requestEstimated, tokens }: MediaEnd,
+  { outcome, units, unitsEstimated = requestEstimated, tokens, isUnsent = false }: MediaEnd,
 ): { tokens: Tokens; costNanos: number | null; isEstimated: boolean } {
-  if (isFailure(outcome)) return { tokens: noTokens, costNanos: 0, isEstimated: false };
+  if (isFailure(outcome) || isUnsent) return { tokens: noTokens, costNanos: 0, isEstimated: false };
   const unitCost = unitsCost(units, candidate.unitPrices);
   const isCut = outcome !== 'ok';
   if (unitCost !== null) return { tokens: tokens ?? noTokens, costNanos: unitCost, isEstimated: isCut || unitsEstimated };
