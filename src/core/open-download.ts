@@ -11,7 +11,7 @@ interface DownloadOptions {
 
 const maxRedirects = 5;
 
-/** The bytes at the address. Follows redirects within its origin and to `https:` alone. Throws what is wrong in a few words. */
+/** The bytes at the address. Follows redirects within its origin and to `https:` alone. Throws the status, or why there is no response. */
 export async function openDownload(address: URL, { signal, responseTimeoutMs = 10_000 }: DownloadOptions): Promise<Readable> {
   // `fetch` keeps its signal for the body too, and this timeout ends with the headers.
   const tooLate = new AbortController();

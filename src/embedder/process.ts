@@ -4,38 +4,42 @@
  * Its channel to the service closes when the service ends, however that dies. It ignores stop signals, which a terminal or a supervisor sends to
  * the whole group: running calls of the service still need it.
  */
+import type { Server } from 'node:http';
+import { Socket } from 'node:net';
 import { errorSummary } from '../core/error-messages.ts';
 import { type EmbedderMessage, serviceMessage } from './messages.ts';
-import { type Embed, loadModel } from './model.ts';
+import { loadModel } from './model.ts';
 import { createEmbeddingQueue } from './queue.ts';
-import { serveEmbeddings } from './server.ts';
+import { createEmbeddingServer } from './server.ts';
 
 /** Resolves when the service has ended, or when the model cannot be served. */
 export async function runEmbedderProcess(): Promise<void> {
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   process.on('disconnect', end);
-  const send = (message: EmbedderMessage): void => void process.send?.(message, () => undefined);
-  let embed: Embed | null = null;
-  const follow = async (data: unknown): Promise<void> => {
+  let server: Server | null = null;
+  const follow = async (data: unknown, socket: unknown): Promise<void> => {
     const message = serviceMessage.parse(data);
     switch (message.kind) {
-      case 'load':
-        embed = await loadModel(message.files);
+      case 'load': {
+        const embed = await loadModel(message.files);
         // The first run allocates memory and takes longer.
         await embed('ready');
-        return send({ kind: 'loaded' });
-      case 'listen':
-        if (!embed) throw new Error('no model is loaded');
-        await serveEmbeddings(createEmbeddingQueue(embed), message);
-        return send({ kind: 'listening' });
+        server = createEmbeddingServer(createEmbeddingQueue(embed), message.token);
+        return send({ kind: 'ready' });
+      }
+      case 'connection':
+        // Without a socket when the caller has left.
+        if (socket instanceof Socket) server?.emit('connection', socket);
+        return send({ kind: 'accepted' });
     }
   };
-  process.on('message', (data: unknown) => {
-    follow(data).catch((error: unknown) => {
-      const failed: EmbedderMessage = { kind: 'failed', reason: errorSummary(error) };
-      process.send?.(failed, () => end());
-    });
+  process.on('message', (data: unknown, socket: unknown) => {
+    follow(data, socket).catch((error: unknown) => send({ kind: 'failed', reason: errorSummary(error) }, end));
   });
   await ended;
+}
+
+function send(message: EmbedderMessage, onSent = (): void => undefined): void {
+  process.send?.(message, onSent);
 }

@@ -1,7 +1,6 @@
-/** Serves `POST /v1/embeddings` in OpenAI's format on the loopback interface, for those who have the token. */
+/** Serves `POST /v1/embeddings` in OpenAI's format to those who have the token. */
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { z } from 'zod';
 import { localModel } from '../core/local-model.ts';
 import type { Embedding } from './model.ts';
@@ -30,11 +29,11 @@ class RequestError extends Error {
   }
 }
 
-/** Rejects when the port cannot be used. */
-export async function serveEmbeddings(queue: EmbeddingQueue, { port, token }: { port: number; token: string }): Promise<void> {
+/** It listens on no port: its connections are events. */
+export function createEmbeddingServer(queue: EmbeddingQueue, token: string): Server {
   const expected = digest(`Bearer ${token}`);
   let heldBytes = 0;
-  const server = createServer((request, response) => {
+  return createServer((request, response) => {
     const left = new AbortController();
     response.once('close', () => left.abort(new Error('the client has left')));
     const respond = async (): Promise<void> => {
@@ -55,8 +54,6 @@ export async function serveEmbeddings(queue: EmbeddingQueue, { port, token }: { 
     };
     respond().catch((error: unknown) => sendError(request, response, error));
   });
-  server.listen({ host: '127.0.0.1', port });
-  await once(server, 'listening');
 }
 
 function digest(text: string): Buffer {

@@ -2,7 +2,8 @@
  * The local embedder of a service: provides its files, runs its process and restarts it when it dies. Everything happens in the background; the
  * start and the stop of the service wait for none of it.
  *
- * The address is fixed from the start, so that it can be configured as a provider. While the process does not run, a stand-in responds with 503.
+ * The address is fixed from the start, so that it can be configured as a provider; while the process does not run, it responds with 503. The
+ * service holds the port and passes connections on, so no other program can take the port when the process dies.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -15,8 +16,8 @@ import { withTimeout } from '../core/time-limit.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { EmbedderFiles } from './find-files.ts';
 import { type InstallOptions, provideFiles } from './install.ts';
-import { type EmbedderMessage, embedderMessage, type ServiceMessage } from './messages.ts';
-import { createStandIn } from './stand-in.ts';
+import { openListener } from './listener.ts';
+import { embedderMessage, type ServiceMessage } from './messages.ts';
 
 export interface LocalEmbedder {
   /** Base address of the provider. */
@@ -49,8 +50,7 @@ const heapLimit = '--max-old-space-size=160';
 export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise<LocalEmbedder> {
   const { folder, cacheDir, variables, logger, onChange, onUnavailable } = options;
   const token = randomBytes(32).toString('base64url');
-  const standIn = createStandIn();
-  await standIn.open();
+  const listener = await openListener();
   let isReady = false;
   let crashes = 0;
   const setReady = (next: boolean): void => {
@@ -69,9 +69,8 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
       child.once('exit', (code, ended) => resolve(`it ended with ${ended ?? code}`)).once('error', (error) => resolve(errorSummary(error)));
     });
     try {
-      await request(child, { kind: 'load', files }, 'loaded');
-      await standIn.close();
-      await request(child, { kind: 'listen', port: standIn.port(), token }, 'listening');
+      await load(child, { kind: 'load', files, token });
+      listener.passTo(child);
       logger.info({ model: localModelId, durationMs: Math.round(performance.now() - startedAt) }, 'local embedder ready');
       setReady(true);
       const reason = await exited;
@@ -80,17 +79,15 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
       logger.error({ model: localModelId, reason }, 'local embedder died; restarting it');
     } finally {
       signal.removeEventListener('abort', kill);
+      listener.passTo(null);
       kill();
       await exited;
       setReady(false);
-      if (!signal.aborted) await standIn.open();
     }
   };
 
   const loop = createBackgroundLoop({
     async run(signal) {
-      // After a failure of `open`: another program may have released the port.
-      await standIn.open();
       const files = await provideFiles({ folder, cacheDir, variables, logger, signal });
       await runProcess(files, signal);
       crashes += 1;
@@ -106,14 +103,14 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
   });
   loop.start();
   return {
-    url: `http://127.0.0.1:${standIn.port()}/v1`,
+    url: `http://127.0.0.1:${listener.port}/v1`,
     token,
     retry() {
       if (loop.isFailing) loop.wake();
     },
     async stop() {
       await loop.stop();
-      await standIn.close();
+      listener.close();
     },
   };
 }
@@ -123,13 +120,13 @@ function startProcess(): ChildProcess {
   return fork(main, ['embedder'], { env: {}, execArgv: [heapLimit], stdio: ['ignore', 'ignore', 'ignore', 'ipc'], detached: true });
 }
 
-/** Sends a message and waits for the response of this kind. Rejects when the process fails, ends or takes too long. */
-async function request(child: ChildProcess, message: ServiceMessage, expected: EmbedderMessage['kind']): Promise<void> {
+/** Resolves when the process is ready; rejects when it fails, ends or takes too long. */
+async function load(child: ChildProcess, message: ServiceMessage): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const receive = (data: unknown): void => {
     const received = embedderMessage.parse(data);
     if (received.kind === 'failed') reject(new Error(received.reason));
-    else if (received.kind === expected) resolve();
+    else resolve();
   };
   const end = (code: number | null, signal: string | null): void => reject(new Error(`the process ended with ${signal ?? code}`));
   child.on('message', receive).once('exit', end).once('error', reject);

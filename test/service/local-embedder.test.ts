@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { EmbedderFiles } from '../../src/embedder/find-files.ts';
 import { identifyProcess } from '../../src/jobs/dev-server/processes.ts';
-import { embedderFiles } from '../support/embedder-files.ts';
+import { embedderFiles, findEmbedder } from '../support/embedder-files.ts';
 import { eventually } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf, type GatewayProcess } from '../support/gateway-process.ts';
-import { run } from '../support/run.ts';
 
 const processes = createProcesses();
 const model = 'local/bge-small-en-v1.5';
@@ -83,21 +82,15 @@ it('a short text does not wait for the rest of a long request', async () => {
 });
 
 it('kill -9 of it: it is started again; kill -9 of the service ends it', async () => {
-  const first = await findEmbedder();
+  const first = await findEmbedder(gateway.child.pid);
   process.kill(first, 'SIGKILL');
   await eventually(async () => expect(gateway.logs().some(({ msg }) => msg === 'local embedder died; restarting it')).toBe(true));
   await untilReady();
-  const second = await findEmbedder();
+  const second = await findEmbedder(gateway.child.pid);
   expect(second).not.toBe(first);
   await gateway.end('SIGKILL');
   await eventually(async () => expect(await identifyProcess(second)).toBe(null));
 });
-
-async function findEmbedder(): Promise<number> {
-  const children = await run('ps', ['-A', '-o', 'ppid=,pid=,args=']);
-  const [, pid] = new RegExp(`^ *${gateway.child.pid} +(\\d+) .*main\\.ts embedder$`, 'm').exec(children) ?? [];
-  return Number(pid);
-}
 
 async function embed(input: unknown, members: object = {}): Promise<{ status: number; vectors: number[][]; tokens: number }> {
   const response = await gateway.call(key, '/v1/embeddings', { model, input, ...members });

@@ -1,13 +1,21 @@
-/** The real files of the local embedder, from the operator's folder or the cache directory, into which they are fetched once. */
+/** The real files of the local embedder, from the operator's folder or the cache directory, into which they are fetched once; and its process. */
 import { resolve } from 'node:path';
 import { cacheDirectory } from '../../scripts/cache.js';
 import type { EmbedderFiles } from '../../src/embedder/find-files.ts';
 import { provideFiles } from '../../src/embedder/install.ts';
 import { createLogger } from '../../src/observability/logger.ts';
+import { run } from './run.ts';
 
 export function embedderFiles(): Promise<EmbedderFiles> {
   const logger = createLogger({ level: 'silent' });
   const signal = AbortSignal.timeout(600_000);
   const folder = process.env.GATEWAY_LOCAL_EMBEDDER_DIR;
   return provideFiles({ folder: folder ? resolve(folder) : null, cacheDir: cacheDirectory(), variables: process.env, logger, signal });
+}
+
+/** Process id of the embedder of a service; NaN when it has none. */
+export async function findEmbedder(servicePid: number | undefined): Promise<number> {
+  const children = await run('ps', ['-A', '-o', 'ppid=,pid=,args=']);
+  const [, pid] = new RegExp(`^ *${servicePid} +(\\d+) .*main\\.ts embedder$`, 'm').exec(children) ?? [];
+  return Number(pid);
 }

@@ -1,0 +1,69 @@
+/**
+ * Holds the embedder's port for as long as its service runs, so that no other program can take it and receive texts. Passes each connection to
+ * the embedder's process; while there is none, it refuses every request at once, so that no caller waits.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer, type Socket } from 'node:net';
+import { embedderMessage, type ServiceMessage } from './messages.ts';
+
+export interface Listener {
+  readonly port: number;
+  /** Passes connections to this process from now on; null refuses them. */
+  passTo(process: ChildProcess | null): void;
+  close(): void;
+}
+
+const refusal = JSON.stringify({ error: { message: 'the local model is not loaded yet', type: 'server_error', param: null, code: null } });
+const connection: ServiceMessage = { kind: 'connection' };
+
+/** Listens on a free port of the loopback interface. */
+export async function openListener(): Promise<Listener> {
+  let receiver: ChildProcess | null = null;
+  /** Connections that are refused, or that the process has not accepted yet. */
+  const held = new Set<Socket>();
+  /** Those that the process has not accepted, in the order in which they were sent. */
+  let sent: Socket[] = [];
+  const closeHeld = (): void => {
+    for (const socket of held) socket.destroy();
+  };
+  const closeAccepted = (data: unknown): void => {
+    if (embedderMessage.parse(data).kind === 'accepted') sent.shift()?.destroy();
+  };
+  const refusing = createHttpServer((request, response) => {
+    request.resume();
+    response.writeHead(503, { 'content-type': 'application/json', connection: 'close' }).end(refusal);
+  });
+  const server = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => {
+    held.add(socket);
+    socket.once('close', () => held.delete(socket)).on('error', () => socket.destroy());
+    if (!receiver) {
+      refusing.emit('connection', socket);
+      socket.resume();
+      return;
+    }
+    sent.push(socket);
+    // Kept open, because Node does not close what a process that dies has not received.
+    receiver.send(connection, socket, { keepOpen: true }, (error) => {
+      if (error) socket.destroy();
+    });
+  });
+  server.listen({ host: '127.0.0.1', port: 0 });
+  await once(server, 'listening');
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no port');
+  return {
+    port: address.port,
+    passTo(next) {
+      receiver?.off('message', closeAccepted);
+      receiver = next?.on('message', closeAccepted) ?? null;
+      sent = [];
+      if (next === null) closeHeld();
+    },
+    close() {
+      server.close();
+      closeHeld();
+    },
+  };
+}

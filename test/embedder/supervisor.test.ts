@@ -1,0 +1,74 @@
+/** The port of the local embedder while its process dies: other programs cannot take it, and no caller waits. */
+import { spawnSync } from 'node:child_process';
+import { dirname } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { type LocalEmbedder, startLocalEmbedder } from '../../src/embedder/supervisor.ts';
+import { createLogger } from '../../src/observability/logger.ts';
+import { embedderFiles, findEmbedder } from '../support/embedder-files.ts';
+import { eventually } from '../support/gateway.ts';
+
+let embedder: LocalEmbedder;
+
+beforeAll(async () => {
+  const { runtime } = await embedderFiles();
+  const options = { folder: null, cacheDir: dirname(runtime), variables: {}, logger: createLogger({ level: 'silent' }) };
+  embedder = await startLocalEmbedder({ ...options, onChange: () => undefined, onUnavailable: () => undefined });
+}, 660_000);
+afterAll(() => embedder.stop());
+
+/** The status of a request; null when its connection breaks. Throws when there is no response. */
+function embed(token = embedder.token): Promise<number | null> {
+  const body = JSON.stringify({ model: 'bge-small-en-v1.5', input: 'tea' });
+  const headers = { authorization: `Bearer ${token}` };
+  const signal = AbortSignal.timeout(30_000);
+  return fetch(`${embedder.url}/embeddings`, { method: 'POST', headers, body, signal }).then(
+    ({ status }) => status,
+    (error: unknown) => {
+      if (signal.aborted) throw error;
+      return null;
+    },
+  );
+}
+
+async function untilReady(): Promise<number> {
+  await eventually(async () => expect(await embed()).toBe(200), 60_000);
+  return findEmbedder(process.pid);
+}
+
+/** Ends the process and takes its port as soon as it is dead; prints `taken`, or the error. */
+const takePort = `
+const { execFileSync } = require('node:child_process');
+const [pid, port] = process.argv.slice(1).map(Number);
+process.kill(pid, 'SIGKILL');
+const state = () => { try { return execFileSync('ps', ['-o', 'stat=', '-p', pid], { encoding: 'utf8' }); } catch { return 'Z'; } };
+while (!state().trim().startsWith('Z'));
+const server = require('node:net').createServer().once('error', ({ code }) => console.log(code));
+server.listen(port, '127.0.0.1', () => { console.log('taken'); server.close(); });
+`;
+
+test('its port is never free: not between the death of its process and the moment when the service notices it', async () => {
+  const pid = await untilReady();
+  // The service runs in this process, which notices nothing meanwhile.
+  const { stdout } = spawnSync(process.execPath, ['-e', takePort, String(pid), new URL(embedder.url).port], { encoding: 'utf8' });
+  expect(stdout).toBe('EADDRINUSE\n');
+  // 503, or broken when it was accepted before the service noticed the death.
+  expect([503, null]).toContain(await embed());
+  expect(await untilReady()).not.toBe(pid);
+});
+
+test('401: without the token', async () => {
+  await untilReady();
+  expect(await embed('other')).toBe(401);
+});
+
+test('requests that its process has not taken up end with it', async () => {
+  const pid = await untilReady();
+  process.kill(pid, 'SIGSTOP');
+  const statuses = Array.from({ length: 20 }, () => embed());
+  // Their connections are accepted meanwhile, and passed on.
+  for (let turn = 0; turn < 100; turn += 1) await nextTurn();
+  process.kill(pid, 'SIGKILL');
+  for (const status of await Promise.all(statuses)) expect([503, null]).toContain(status);
+  await untilReady();
+});
