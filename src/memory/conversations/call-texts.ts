@@ -70,7 +70,13 @@ interface ProjectParts {
   readonly ends: PartsByHash;
   readonly checked: PartsByHash;
   /** By the hash of the last part, which is among the checked ones. */
-  readonly histories: ReadonlyMap<Sha256, readonly NewPart[]>;
+  readonly histories: ReadonlyMap<Sha256, History>;
+}
+
+/** The first messages of a call. */
+interface History {
+  readonly text: CallText;
+  readonly length: number;
 }
 
 /** A longer message is sent only after a lookup: a repeated document costs more than the lookup. */
@@ -94,6 +100,7 @@ async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void
     unknown.flatMap((parts) => [...parts.values()]),
   );
   const added = projects.flatMap(({ ends, checked }, index) => {
+    if (checked.size === 0) return [...ends.values()];
     const parts = new Map(unknown[index]);
     for (const [hash, part] of checked) parts.set(hash, part);
     for (const [hash, part] of ends) parts.set(hash, part);
@@ -108,20 +115,23 @@ async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void
 function splitParts(texts: readonly CallText[]): ProjectParts {
   const ends: PartsByHash = new Map();
   const checked: PartsByHash = new Map();
-  const histories = new Map<Sha256, readonly NewPart[]>();
-  for (const { projectId, parts, promptLength, startedAt } of texts) {
-    const toNewPart = (part: ChainPart): NewPart => ({ projectId, part, createdAt: startedAt });
-    const historyLength = Math.max(findLastResponse(parts, promptLength) + 1, promptLength - maxUnchecked);
-    for (let at = Math.max(0, historyLength); at < parts.length; at += 1) {
+  const histories = new Map<Sha256, History>();
+  for (const text of texts) {
+    const { parts, promptLength } = text;
+    const length = Math.max(0, findLastResponse(parts, promptLength) + 1, promptLength - maxUnchecked);
+    for (let at = length; at < parts.length; at += 1) {
       const part = parts[at];
-      if (part) addOnce(countCharacters(part) > maxUncheckedLength ? checked : ends, toNewPart(part));
+      if (part) addOnce(countCharacters(part) > maxUncheckedLength ? checked : ends, part, text);
     }
-    const last = parts[historyLength - 1];
-    if (last && !histories.has(last.hash)) histories.set(last.hash, parts.slice(0, historyLength).map(toNewPart));
+    const last = parts[length - 1];
+    if (last && !histories.has(last.hash)) histories.set(last.hash, { text, length });
   }
-  // Another call of the batch stores the end of such a history, and with it all before.
-  for (const hash of histories.keys()) if (ends.has(hash) || checked.has(hash)) histories.delete(hash);
-  for (const history of histories.values()) for (const part of history.slice(-1)) addOnce(checked, part);
+  for (const [hash, { text, length }] of histories) {
+    const last = text.parts[length - 1];
+    // Another call of the batch stores the end of such a history, and with it all before.
+    if (!last || ends.has(hash) || checked.has(hash)) histories.delete(hash);
+    else addOnce(checked, last, text);
+  }
   return { ends, checked, histories };
 }
 
@@ -135,15 +145,15 @@ function findLastResponse(parts: readonly ChainPart[], length: number): number {
 /** What precedes the last parts of histories of which that part is not stored. */
 function missingHistories({ checked, histories }: ProjectParts, stored: ReadonlySet<NewPart>): PartsByHash {
   const missing: PartsByHash = new Map();
-  for (const [hash, history] of histories) {
+  for (const [hash, { text, length }] of histories) {
     const last = checked.get(hash);
-    if (!last || !stored.has(last)) for (const part of history.slice(0, -1)) addOnce(missing, part);
+    if (!last || !stored.has(last)) for (const part of text.parts.slice(0, length - 1)) addOnce(missing, part, text);
   }
   return missing;
 }
 
-function addOnce(parts: PartsByHash, part: NewPart): void {
-  if (!parts.has(part.part.hash)) parts.set(part.part.hash, part);
+function addOnce(parts: PartsByHash, part: ChainPart, { projectId, startedAt }: CallText): void {
+  if (!parts.has(part.hash)) parts.set(part.hash, { projectId, part, createdAt: startedAt });
 }
 
 const partColumns: readonly Column<NewPart>[] = [
