@@ -18,7 +18,7 @@ export interface Timeouts {
   readonly idleTimeoutMs: number;
 }
 
-/** The parts of a URL that a request needs. A URL computes each of them anew when it is read, so those of fixed addresses are kept. */
+/** The parts of a URL that a request needs. A URL computes each of them whenever it is read, so those of fixed addresses are kept. */
 export type Address = Pick<URL, 'origin' | 'pathname' | 'search'>;
 
 export interface HttpRequest extends Timeouts {
