@@ -164,9 +164,10 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     /** An operator wrote the process off, or its recovery ends: to be called before its leases are revoked. */
     revoked(process: SimulatedProcess): void {
       for (const stored of store.counters()) {
-        const counter = counters.get(formatCounterKey(stored.key));
-        counter?.recovering.delete(process);
-        if (!counter || !process.isAlive) continue;
+        // Also what was leased ahead, of a minute without a call until now.
+        const counter = observe({ key: stored.key, name: formatCounterKey(stored.key), limit: 0 });
+        counter.recovering.delete(process);
+        if (!process.isAlive) continue;
         counter.revoked.set(process, (stored.leases.get(process.name)?.amount ?? 0) + (counter.revoked.get(process) ?? 0));
         counter.usedBefore.set(process, Math.max(usedBy(process, counter), counter.usedBefore.get(process) ?? 0));
       }
