@@ -63,7 +63,7 @@ describeDatabases('quota leased ahead', (database) => {
       },
     });
     (await admit(limits)).release();
-    // Ended: the calls of this minute are over when the process next looks.
+    // The minute is over when the process checks its counters next.
     clock.move(60_500);
     await sleep(1_500);
     expect(asked).toEqual([new Date(noon).toISOString()]);
