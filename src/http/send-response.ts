@@ -21,14 +21,10 @@ export function setCallId(response: ServerResponse, id: string, style: ErrorStyl
   for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '');
 }
 
-/** Returns a promise only for a stream. It resolves when the response is handed to the connection, or the caller has disconnected. */
-export function sendCallResponse(
-  response: ServerResponse,
-  callResponse: CallResponse,
-  idHeaders: readonly string[],
-): Promise<void> | undefined {
+/** Adds to `headers`. Returns a promise only for a stream. It resolves when the response is handed to the connection, or the caller has disconnected. */
+export function sendCallResponse(response: ServerResponse, callResponse: CallResponse, headers: string[]): Promise<void> | undefined {
   const { model, cache, recalled } = callResponse;
-  const headers = [...idHeaders, 'x-gateway-model', toHeaderValue(model)];
+  headers.push('x-gateway-model', toHeaderValue(model));
   if (cache !== null) headers.push('x-gateway-cache', cache);
   if (recalled.length > 0) headers.push('x-gateway-memory-recalled', recalled.join());
   if (callResponse.kind === 'plain') {

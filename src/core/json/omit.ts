@@ -1,5 +1,5 @@
 /** Removes members from a scanned JSON object without re-serializing it, to compare bodies that differ in these members only. */
-import type { BodySpans } from './spans.ts';
+import type { BodySpans, Member } from './spans.ts';
 import { skipSpace } from './syntax.ts';
 
 const comma = 0x2c;
@@ -9,7 +9,12 @@ const comma = 0x2c;
  * them. The chunks are views of `bytes`.
  */
 export function omitMembers(bytes: Buffer, spans: BodySpans, keys: readonly string[]): Buffer[] {
-  const cuts = keys.flatMap((key) => spans.members.get(key) ?? []).sort((a, b) => a.start - b.start);
+  const cuts: Member[] = [];
+  for (const key of keys) {
+    const member = spans.members.get(key);
+    if (member) cuts.push(member);
+  }
+  if (cuts.length > 1) cuts.sort((a, b) => a.start - b.start);
   const chunks: Buffer[] = [];
   let from = 0;
   for (const cut of cuts) {

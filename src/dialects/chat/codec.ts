@@ -1,5 +1,6 @@
 /** Codec of OpenAI chat completions (docs/vendors.md). */
 
+import type { AssistantTurn } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans, Splice } from '../../core/json/spans.ts';
@@ -75,14 +76,17 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const response = parseJson(bytes.toString('utf8'));
   if (!isObject(response) || !Array.isArray(response.choices)) return null;
   const message = asObject(asObject(response.choices[0]).message);
-  const toolCalls = listToolCalls(message).flatMap(({ function: fn }) => {
-    if (!isObject(fn)) return [];
-    return [{ name: asString(fn.name) ?? '', arguments: toArgumentText(fn.arguments) }];
-  });
+  const toolCalls: AssistantTurn['toolCalls'][number][] = [];
+  for (const { function: fn } of listToolCalls(message))
+    if (isObject(fn)) toolCalls.push({ name: asString(fn.name) ?? '', arguments: toArgumentText(fn.arguments) });
   const tokens = parseChatUsage(response.usage);
   const text = asString(message.content) ?? asString(message.refusal) ?? '';
-  const finished = response.choices.length > 0 && response.choices.every((choice) => typeof asObject(choice).finish_reason === 'string');
+  const finished = response.choices.length > 0 && response.choices.every(isFinished);
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, finished };
+}
+
+function isFinished(choice: unknown): boolean {
+  return typeof asObject(choice).finish_reason === 'string';
 }
 
 /** The text of a chunk that only continues the text of the first choice; null for every other chunk. */

@@ -1,11 +1,13 @@
 /** Reads the tool calls of chat responses, plain and streamed. */
-import { asArray, asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
+import { asObject, asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import { createObjectText, toJsonText } from '../json/json-text.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject } from '../json/lossless-json.ts';
 
 /** The calls in a message, with the legacy `function_call` as the last one. */
 export function listToolCalls({ tool_calls: calls, function_call: legacyCall }: JsonObject): JsonObject[] {
-  return [...asArray(calls).map(asLosslessObject), ...(isLosslessObject(legacyCall) ? [{ function: legacyCall }] : [])];
+  const all = Array.isArray(calls) ? calls.map(asLosslessObject) : [];
+  if (isLosslessObject(legacyCall)) all.push({ function: legacyCall });
+  return all;
 }
 
 /** The text of `arguments`, which some vendors send as an object. */

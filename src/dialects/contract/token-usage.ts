@@ -4,7 +4,7 @@
  */
 
 import { asCount, asObject, isObject } from '../../core/json/narrow.ts';
-import { noTokens, type Tokens } from '../../core/pricing.ts';
+import type { Tokens } from '../../core/pricing.ts';
 
 /** Usage of a chat response or of its last chunk. Null when input or output tokens are missing. */
 export function parseChatUsage(usage: unknown): Tokens | null {
@@ -36,7 +36,7 @@ function toTokens(usage: { whole: unknown; output: unknown; total: unknown; cach
   if (counted === undefined && remaining === undefined) return null;
   const output = Math.max(counted ?? 0, remaining ?? 0);
   const { cached = 0 } = usage;
-  return { ...noTokens, input: Math.max(0, whole - cached), cachedInput: cached, output };
+  return { input: Math.max(0, whole - cached), cachedInput: cached, cacheWrite: 0, cacheWrite1h: 0, output };
 }
 
 /** Usage of the messages dialect. Streams send cumulative counts in parts: later counts replace those of `earlier`. */

@@ -135,56 +135,56 @@ interface CallSource {
 /** Builds the Call from headers and body. Throws the 400 codes of the route. */
 export function parseCall(received: CallSource): Call {
   const { id, startedAt, now, codec, caller, project, headers, body } = received;
-  const memoryMode = parseMemoryMode(headers);
+  const { mode, explicitWrite } = parseMemoryMode(headers);
   const timeoutMs = parseTimeoutMs(headers);
   const sourceHeader = parseSource(headers);
-  const application = { source: sourceHeader ?? project.slug, sourceGiven: sourceHeader !== null };
+  const source = sourceHeader ?? project.slug;
+  const sourceGiven = sourceHeader !== null;
   const spans = scanJson(body, bodyKeys);
   const summary = codec.parseRequest(body, spans);
   if (summary.model !== null && summary.model.length > maxModelLength) throw modelTooLong(summary.model);
-  return {
+  const call: Call = {
     id,
     startedAt,
     route: codec.route,
     caller,
     projectSlug: project.slug,
-    ...application,
+    source,
+    sourceGiven,
     modelAsked: summary.model ?? 'auto',
     stream: summary.stream,
-    ...(summary.hidesUsage && { hidesUsage: true as const }),
     body,
     spans,
     maxOutputTokens: summary.maxOutputTokens,
     memory: isPromptRoute(codec.route)
-      ? { ...memoryMode, ...parseRecording(received, { mode: memoryMode.mode, user: summary.user, ...application }) }
-      : { ...memoryMode, subject: null },
+      ? parseMemory(received, { mode, explicitWrite, user: summary.user, source, sourceGiven })
+      : { mode, explicitWrite, subject: null },
     cache: parseCacheControl(headers),
     correlation: parseCorrelation(headers),
     // The timeout limits the attempts: it does not include the time to receive the body.
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
   };
+  return summary.hidesUsage ? { ...call, hidesUsage: true } : call;
 }
 
-interface RecordingOptions extends Pick<Call, 'source' | 'sourceGiven'> {
-  readonly mode: MemoryOptions['mode'];
+interface MemorySource extends Pick<Call, 'source' | 'sourceGiven'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
   /** The end user whom the body names. */
   readonly user: string | null;
 }
 
 /**
- * The end user of a call, and whether memory records it. Throws `invalid_memory_subject` when it is recorded and the header is invalid. When that
- * is unknown, such a call is not recorded, because it has no valid subject.
+ * The memory options of a call: its end user, and whether memory records it. Throws `invalid_memory_subject` when it is recorded and the header
+ * is invalid. When that is unknown, such a call is not recorded, because it has no valid subject.
  */
-function parseRecording(
-  { headers, settings }: Pick<CallSource, 'headers' | 'settings'>,
-  { mode, user, ...application }: RecordingOptions,
-): Pick<MemoryOptions, 'subject' | 'isSubjectInvalid' | 'isRecorded'> {
+function parseMemory({ headers, settings }: Pick<CallSource, 'headers' | 'settings'>, from: MemorySource): MemoryOptions {
+  const { mode, explicitWrite, user } = from;
   const subject = parseSubject(headers, user);
-  const isRecorded = settings === null ? undefined : isSourceRecorded(settings, application);
+  const isRecorded = settings === null ? undefined : isSourceRecorded(settings, from);
   const isHeaderInvalid = subject === null && hasSubjectHeader(headers);
   if (isHeaderInvalid && isRecorded && mode !== 'off') throw gatewayError('invalid_memory_subject');
-  if (isHeaderInvalid) return { subject, isSubjectInvalid: true, isRecorded: false };
+  if (isHeaderInvalid) return { mode, explicitWrite, subject, isSubjectInvalid: true, isRecorded: false };
+  const options: MemoryOptions = isRecorded === undefined ? { mode, explicitWrite, subject } : { mode, explicitWrite, subject, isRecorded };
   const isUserInvalid = subject === null && user !== null && user !== '';
-  return { subject, ...(isUserInvalid && { isSubjectInvalid: true }), ...(isRecorded !== undefined && { isRecorded }) };
+  return isUserInvalid ? { ...options, isSubjectInvalid: true } : options;
 }

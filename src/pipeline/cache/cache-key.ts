@@ -19,12 +19,9 @@ const excludedMembers = ['model', 'stream', 'stream_options'];
  */
 export function computeCacheKey(projectId: string, { call, candidates, revision }: CacheKeyInput): string {
   const { route, body, spans, forwardedHeaders } = call;
-  const { 'idempotency-key': _once, ...headers } = forwardedHeaders;
-  const headerList = Object.entries(headers).sort(([a], [b]) => (a < b ? -1 : 1));
-  // JSON text contains no line feed, so the first one separates the parameters from the body.
-  const parameters = `${JSON.stringify([projectId, route, revision, headerList])}${planText(candidates)}\n`;
+  const parameters = parametersOf({ projectId, route, revision, candidates, forwardedHeaders });
   const parts = omitMembers(body, spans, excludedMembers);
-  if (body.length <= maxJoinedBytes) return hash('sha256', Buffer.concat([Buffer.from(parameters), ...parts]), 'base64');
+  if (body.length <= maxJoinedBytes) return hash('sha256', Buffer.concat([parameters, ...parts]), 'base64');
   const digest = createHash('sha256').update(parameters);
   for (const part of parts) digest.update(part);
   return digest.digest('base64');
@@ -33,14 +30,28 @@ export function computeCacheKey(projectId: string, { call, candidates, revision 
 /** One hash of joined bytes takes less than an object that is given them in parts, unless there are many bytes to copy. */
 const maxJoinedBytes = 16 * 1_024;
 
-/** Plans are kept between calls (`routing/plan.ts`), so their text is too. */
-const planTexts = new WeakMap<readonly Candidate[], string>();
+interface KeyParameters extends Pick<Call, 'route' | 'forwardedHeaders'>, Pick<CacheKeyInput, 'candidates' | 'revision'> {
+  readonly projectId: string;
+}
 
-function planText(candidates: readonly Candidate[]): string {
-  const known = planTexts.get(candidates);
-  if (known !== undefined) return known;
+/** Plans are kept between calls (`routing/plan.ts`), so the parameters of calls without headers are too. */
+const knownParameters = new WeakMap<readonly Candidate[], KeyParameters & { readonly bytes: Buffer }>();
+
+function parametersOf(of: KeyParameters): Buffer {
+  const { projectId, route, revision, candidates, forwardedHeaders } = of;
+  for (const _name in forwardedHeaders) return encodeParameters(of);
+  const known = knownParameters.get(candidates);
+  if (known?.projectId === projectId && known.route === route && known.revision === revision) return known.bytes;
+  const bytes = encodeParameters(of);
+  knownParameters.set(candidates, { ...of, bytes });
+  return bytes;
+}
+
+function encodeParameters({ projectId, route, revision, candidates, forwardedHeaders }: KeyParameters): Buffer {
+  const { 'idempotency-key': _once, ...headers } = forwardedHeaders;
+  const headerList = Object.entries(headers).sort(([a], [b]) => (a < b ? -1 : 1));
   // A model's traits change what it is sent; its price does not.
-  const text = JSON.stringify(candidates.map(({ price: _price, ...candidate }) => candidate));
-  planTexts.set(candidates, text);
-  return text;
+  const plan = JSON.stringify(candidates.map(({ price: _price, ...candidate }) => candidate));
+  // JSON text contains no line feed, so the first one separates the parameters from the body.
+  return Buffer.from(`${JSON.stringify([projectId, route, revision, headerList])}${plan}\n`);
 }
