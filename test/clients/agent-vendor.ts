@@ -2,13 +2,7 @@
  * A vendor of both dialects that plays the model of a coding agent: it calls the agent's shell tool once, and ends with a text when it sees the
  * result. Requests without a known tool get the text at once.
  */
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-
-export interface AgentVendor {
-  readonly url: string;
-  close(): Promise<void>;
-}
+import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 
 /** What the task leaves in `result.txt` of the agent's folder. */
 export const taskResult = 'written through the gateway';
@@ -31,8 +25,8 @@ const textEdit = `result.txt\n\`\`\`\n${taskResult}\n\`\`\`\n`;
 type Json = Readonly<Record<string, unknown>>;
 type Reply = { readonly tool: string; readonly input: string } | { readonly text: string };
 
-export async function startAgentVendor(): Promise<AgentVendor> {
-  const server = createServer(async (request, response) => {
+export async function startAgentVendor(): Promise<LocalServer> {
+  return startLocalServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8'));
@@ -45,18 +39,6 @@ export async function startAgentVendor(): Promise<AgentVendor> {
     response.writeHead(200, { 'content-type': isStream ? 'text/event-stream' : 'application/json' });
     response.end(isStream ? dialect.stream(reply, body.model) : JSON.stringify(dialect.plain(reply, body.model)));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
 }
 
 function replyTo(toolNames: readonly string[], hasResult: boolean): Reply {

@@ -1,6 +1,6 @@
 /** A proxy in front of the gateway that keeps the requests of a program; `anonymize` reduces them to their shape. */
-import { once } from 'node:events';
-import { createServer, request as send } from 'node:http';
+import { request as send } from 'node:http';
+import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 
 export interface RecordedRequest {
   readonly method: string;
@@ -9,15 +9,13 @@ export interface RecordedRequest {
   readonly body: unknown;
 }
 
-export interface RequestRecorder {
-  readonly url: string;
+export interface RequestRecorder extends LocalServer {
   readonly requests: readonly RecordedRequest[];
-  close(): Promise<void>;
 }
 
 export async function startRequestRecorder(gatewayUrl: string): Promise<RequestRecorder> {
   const requests: RecordedRequest[] = [];
-  const server = createServer(async (request, response) => {
+  const server = await startLocalServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const body = Buffer.concat(chunks);
@@ -35,19 +33,7 @@ export async function startRequestRecorder(gatewayUrl: string): Promise<RequestR
     forwarded.on('error', () => response.destroy());
     forwarded.end(body);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    requests,
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
+  return { ...server, requests };
 }
 
 const droppedHeaders = /^(?:authorization|x-api-key|host|connection|content-length|accept-encoding|x-stainless-(?:arch|os|runtime.*))$/;

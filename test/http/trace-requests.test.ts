@@ -32,7 +32,7 @@ async function request(sampling: RequestSampling, headers: readonly Record<strin
     server.closeAllConnections();
     server.close();
     await tracing.stop();
-    collector.close();
+    await collector.close();
   }
   return { seen, spans: collector.spans.map((span) => span.traceId), lines };
 }

@@ -1,11 +1,11 @@
 /** kill -9 of the worker during calls to the memory model: memories are stored once and no completed step is repeated. */
-import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { createServer, type ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf } from '../support/gateway-process.ts';
+import { startLocalServer } from '../support/local-server.ts';
 
 const processes = createProcesses();
 afterAll(() => processes.stopAll());
@@ -15,7 +15,7 @@ type Job = 'chat' | 'memories' | 'consolidation';
 /** A chat vendor that never responds to the first request of each memory job. */
 async function createVendor() {
   const requests: Job[] = [];
-  const server = createServer((request, response) => {
+  const server = await startLocalServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -26,14 +26,7 @@ async function createVendor() {
       reply(response, job === 'chat' ? 'Noted.' : JSON.stringify(job === 'memories' ? memories : consolidation));
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const close = (): void => {
-    server.close();
-    server.closeAllConnections();
-  };
-  return { requests, close, url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}/v1` };
+  return { requests, close: server.close, url: `${server.url}/v1` };
 }
 
 interface Body {
@@ -95,5 +88,5 @@ memory: { idle_minutes: 0.02 }
     profile: { text: 'Lives in Oslo' },
   });
   expect(await gateway.end('SIGTERM')).toBe(0);
-  vendor.close();
+  await vendor.close();
 }, 600_000);

@@ -221,7 +221,7 @@ describePostgres('planted texts', () => {
       await stored.drop();
       await demo.close();
       vendor.close();
-      collector.close();
+      await collector.close();
     }
 
     /** Sends calls that contain the subject in every field a caller can set, then a call of another user. */

@@ -1,7 +1,6 @@
 /** The recorded vendor responses of `test/fixtures/recordings`, with what a caller of either dialect must receive, and a vendor that serves them. */
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 
 export type RecordedRoute = 'chat' | 'messages' | 'responses' | 'images';
 
@@ -110,11 +109,6 @@ export function readRecording(route: RecordedRoute, name: string, stream: boolea
   return readFileSync(new URL(`../fixtures/recordings/${route}/${name}.${stream ? 'sse' : 'json'}`, import.meta.url));
 }
 
-export interface RecordedVendor {
-  readonly url: string;
-  close(): Promise<void>;
-}
-
 const routesByPath: Readonly<Record<string, RecordedRoute>> = {
   '/v1/chat/completions': 'chat',
   '/v1/messages': 'messages',
@@ -125,8 +119,8 @@ const routesByPath: Readonly<Record<string, RecordedRoute>> = {
 };
 
 /** A vendor that serves the recording named by the request's `model`; the names of errors, `error-<status>`, set the status. */
-export async function startRecordedVendor(): Promise<RecordedVendor> {
-  const server = createServer(async (request, response) => {
+export async function startRecordedVendor(): Promise<LocalServer> {
+  return startLocalServer(async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const { model = 'artifacts', stream } = JSON.parse(Buffer.concat(chunks).toString('utf8'));
@@ -136,16 +130,4 @@ export async function startRecordedVendor(): Promise<RecordedVendor> {
     response.writeHead(status, { 'content-type': isStream ? 'text/event-stream; charset=utf-8' : 'application/json' });
     response.end(readRecording(route, model, isStream));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    async close() {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  };
 }

@@ -2,7 +2,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { createServer, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { isExhaustive } from '../support/exhaustive.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, shareGateway, withGateway } from '../support/gateway.ts';
+import { startLocalServer } from '../support/local-server.ts';
 
 /** A request and its response at a server of this process. */
 interface Served {
@@ -121,7 +122,7 @@ function longAnswer(bytes: number): Buffer {
 
 /** A vendor that responds to every request with `answer`, as fast as the client reads. */
 async function withStreamVendor<Result>(answer: Buffer, work: (url: string) => Promise<Result>): Promise<Result> {
-  const server = createServer(async (request, response) => {
+  const server = await startLocalServer(async (request, response) => {
     request.resume();
     response.on('error', () => undefined);
     response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -129,15 +130,10 @@ async function withStreamVendor<Result>(answer: Buffer, work: (url: string) => P
       if (!response.write(answer.subarray(at, at + 65_536))) await drained(response);
     response.end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
   try {
-    if (address === null || typeof address === 'string') throw new Error('no port');
-    return await work(`http://127.0.0.1:${address.port}`);
+    return await work(server.url);
   } finally {
-    server.close();
-    server.closeAllConnections();
+    await server.close();
   }
 }
 

@@ -3,9 +3,7 @@
  * its data directory, and a vendor that records requests for work that is finished already.
  */
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,6 +16,7 @@ import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts
 import type { CrashPoint } from './crash-worker.ts';
 import { copyTestBundle, jsonOf } from './gateway.ts';
 import { createProcesses, type GatewayProcess } from './gateway-process.ts';
+import { startLocalServer } from './local-server.ts';
 import { createTestDatabase } from './postgres.ts';
 import { createTestLog } from './temporal.ts';
 import { createTemporalServer } from './temporal-server.ts';
@@ -172,7 +171,7 @@ async function createRecordingVendor(database: Database) {
     }
   }
 
-  const proxy = createServer(async (request, response) => {
+  const proxy = await startLocalServer(async (request, response) => {
     const { method = '', url = '', headers } = request;
     try {
       const body = await textOf(request);
@@ -193,15 +192,11 @@ async function createRecordingVendor(database: Database) {
       response.destroy(); // The client crashed, or the test has ended.
     }
   });
-  proxy.listen(0, '127.0.0.1');
-  await once(proxy, 'listening');
-  const address = proxy.address();
   return {
     asked: requests,
-    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
+    url: proxy.url,
     async close() {
-      proxy.close();
-      proxy.closeAllConnections();
+      await proxy.close();
       await vendor.close();
     },
   };

@@ -1,6 +1,5 @@
 /** A collector that keeps the spans that it receives, as an OTLP endpoint over HTTP with protobuf. */
-import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { type LocalServer, startLocalServer } from './local-server.ts';
 
 export interface CollectedSpan {
   readonly name: string;
@@ -17,19 +16,17 @@ export interface CollectedSpan {
   readonly endedAt: bigint;
 }
 
-export interface OtlpCollector {
-  /** For `OTEL_EXPORTER_OTLP_ENDPOINT`. */
-  readonly url: string;
+/** Its URL is for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
+export interface OtlpCollector extends LocalServer {
   readonly spans: readonly CollectedSpan[];
   /** Bodies and headers of all requests, as they arrived. */
   received(): string;
-  close(): void;
 }
 
 export async function createOtlpCollector(): Promise<OtlpCollector> {
   const spans: CollectedSpan[] = [];
   const received: string[] = [];
-  const server = createServer((request, response) => {
+  const server = await startLocalServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
@@ -39,17 +36,10 @@ export async function createOtlpCollector(): Promise<OtlpCollector> {
       response.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
   return {
-    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
+    ...server,
     spans,
     received: () => received.join('\n'),
-    close() {
-      server.close();
-      server.closeAllConnections();
-    },
   };
 }
 

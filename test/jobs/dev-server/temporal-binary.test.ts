@@ -1,12 +1,13 @@
 import { execFile } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type RequestListener } from 'node:http';
+import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, test } from '@jest/globals';
 import { errorSummary } from '../../../src/core/error-messages.ts';
 import { resolveTemporalBinary } from '../../../src/jobs/dev-server/temporal-binary.ts';
+import { startLocalServer } from '../../support/local-server.ts';
 import { createTestLog, type LogLine } from '../../support/temporal.ts';
 
 const run = promisify(execFile);
@@ -27,13 +28,15 @@ async function withMachine(
   respond: RequestListener = (_request, response) => response.writeHead(403).end(),
 ): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), 'gateway-find-'));
-  const server = createServer(respond);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  const downloadOrigin = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  const server = await startLocalServer(respond);
   const { logger, lines } = createTestLog();
   const [path, cacheDir] = [join(home, 'bin'), join(home, 'cache')];
-  const environment = { path: `${path}:/usr/bin:/bin`, cacheDir, variables: { HOME: home, OPENAI_API_KEY: 'planted' }, downloadOrigin };
+  const environment = {
+    path: `${path}:/usr/bin:/bin`,
+    cacheDir,
+    variables: { HOME: home, OPENAI_API_KEY: 'planted' },
+    downloadOrigin: server.url,
+  };
   try {
     await work({
       home,
@@ -47,8 +50,7 @@ async function withMachine(
       lines,
     });
   } finally {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
+    await server.close();
     await rm(home, { recursive: true, force: true });
   }
 }

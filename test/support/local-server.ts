@@ -1,0 +1,25 @@
+/** A server that a test starts for what it tests to talk to. */
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import { listenOn } from '../../src/http/listen.ts';
+
+export interface LocalServer {
+  readonly url: string;
+  /** Ends open connections too. */
+  close(): Promise<void>;
+}
+
+/** Listens on a free port of the loopback interface. */
+export async function startLocalServer(respond: RequestListener): Promise<LocalServer> {
+  const server = createServer(respond);
+  const url = await listenOn(server, '127.0.0.1', 0);
+  return {
+    url,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
