@@ -1,5 +1,5 @@
 /** File operations of the journal, its drain and its recovery. Tests replace them to simulate a disk: full, failing, or after a power failure. */
-import { constants, existsSync, writevSync } from 'node:fs';
+import { constants, existsSync, writeSync } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errorCode } from '../core/error-messages.ts';
@@ -54,11 +54,13 @@ export const nodeFileSystem: JournalFileSystem = {
       },
       writeAllSync(buffers, position) {
         let offset = position;
-        let remaining = buffers.filter(({ length }) => length > 0);
-        while (remaining.length > 0) {
-          const bytesWritten = writevSync(handle.fd, remaining, offset);
-          offset += bytesWritten;
-          remaining = skipBytes(remaining, bytesWritten);
+        for (const buffer of buffers) {
+          for (let written = 0; written < buffer.length; ) {
+            const bytes = writeSync(handle.fd, buffer, written, buffer.length - written, offset);
+            if (bytes === 0) throw nothingWritten();
+            written += bytes;
+            offset += bytes;
+          }
         }
       },
       sync: () => handle.datasync(),
@@ -112,11 +114,15 @@ export const nodeFileSystem: JournalFileSystem = {
 
 /** What remains to be written. A disk that fills up first causes a short write; the next write fails with its error. */
 function skipBytes(buffers: readonly Buffer[], bytes: number): Buffer[] {
-  if (bytes === 0) throw Object.assign(new Error('nothing was written'), { code: 'EIO' });
+  if (bytes === 0) throw nothingWritten();
   let remaining = bytes;
   return buffers.flatMap((buffer) => {
     const skipped = Math.min(remaining, buffer.length);
     remaining -= skipped;
     return skipped === buffer.length ? [] : [buffer.subarray(skipped)];
   });
+}
+
+function nothingWritten(): Error {
+  return Object.assign(new Error('nothing was written'), { code: 'EIO' });
 }

@@ -26,8 +26,22 @@ export interface DecodedFrames {
   readonly neededBytes: number;
 }
 
+/** Consecutive frames in memory that is reused. */
+export interface FrameBuffer {
+  /** Bytes of the frames. */
+  readonly length: number;
+  /** `meta`: the JSON in parts. */
+  add(meta: readonly string[], attachment: Buffer | null): void;
+  /** The frames in order, until `clear`. */
+  buffers(): readonly Buffer[];
+  clear(): void;
+}
+
 const prefixBytes = 8;
 export const headerBytes = 12;
+/** As many bytes as are written at once on the event loop (`sync-writes.ts`). */
+const reusedBytes = 256 * 1_024;
+const maxUtf8Bytes = 3;
 
 /** The buffers of a frame in order. The attachment is not copied. */
 export function encodeFrame(meta: string, attachment: Buffer | null): Buffer[] {
@@ -39,6 +53,59 @@ export function encodeFrame(meta: string, attachment: Buffer | null): Buffer[] {
   const headCrc = crc32(head.subarray(prefixBytes));
   head.writeUInt32LE(attachment === null ? headCrc : crc32(attachment, headCrc), 4);
   return attachment === null || attachment.length === 0 ? [head] : [head, attachment];
+}
+
+/** Frames that do not fit in the reused memory get buffers of their own, and their attachments are not copied. */
+export function createFrameBuffer(): FrameBuffer {
+  const memory = Buffer.allocUnsafeSlow(reusedBytes);
+  let buffers: Buffer[] = [];
+  let length = 0;
+  let used = 0;
+  /** Start of the frames that are not in `buffers` yet. */
+  let start = 0;
+
+  const endBuffer = (): void => {
+    if (used > start) buffers.push(memory.subarray(start, used));
+    start = used;
+  };
+
+  return {
+    get length() {
+      return length;
+    },
+    add(meta, attachment) {
+      const frame = used;
+      const attachedBytes = attachment === null ? 0 : attachment.length;
+      let metaLength = 0;
+      for (const part of meta) metaLength += part.length;
+      if (frame + headerBytes + maxUtf8Bytes * metaLength + attachedBytes > reusedBytes) {
+        endBuffer();
+        for (const buffer of encodeFrame(meta.join(''), attachment)) {
+          buffers.push(buffer);
+          length += buffer.length;
+        }
+        return;
+      }
+      let metaEnd = frame + headerBytes;
+      for (const part of meta) metaEnd += memory.write(part, metaEnd, 'utf8');
+      if (attachment !== null) memory.set(attachment, metaEnd);
+      used = metaEnd + attachedBytes;
+      memory.writeUInt32LE(used - frame - prefixBytes, frame);
+      memory.writeUInt32LE(metaEnd - frame - headerBytes, frame + prefixBytes);
+      memory.writeUInt32LE(crc32(memory.subarray(frame + prefixBytes, used)), frame + 4);
+      length += used - frame;
+    },
+    buffers() {
+      endBuffer();
+      return buffers;
+    },
+    clear() {
+      buffers = [];
+      length = 0;
+      used = 0;
+      start = 0;
+    },
+  };
 }
 
 /** The complete frames at the start of `bytes`, whose memory they share. */

@@ -3,8 +3,8 @@
  * records is in it. The journal therefore copies these records to the newest segment (a kilobyte per call and segment), so that one long
  * stream does not retain a chain of segments with the texts in them.
  */
-import type { CallMetadata } from '../core/call.ts';
-import { redactSubjectMetadata } from '../core/redact-subject.ts';
+import type { CallMetadata, SettledCall } from '../core/call.ts';
+import { redactSubject, redactSubjectMetadata } from '../core/redact-subject.ts';
 import type { AttemptStart } from './record.ts';
 
 export interface InFlightCall {
@@ -15,6 +15,8 @@ export interface InFlightCall {
 interface Entry extends InFlightCall {
   metadata: CallMetadata;
   readonly attempts: AttemptStart[];
+  /** JSON of the metadata with which the call was opened. */
+  readonly facts: string;
   /** Segment of the `opened` record. Null while it is being written. */
   segment: number | null;
   /** The `settled` record is being written: a copy of the `opened` record could end up after it. */
@@ -30,8 +32,8 @@ export function createInFlightCalls() {
     get size(): number {
       return entries.size;
     },
-    add(metadata: CallMetadata, first: AttemptStart): void {
-      entries.set(metadata.id, { metadata, attempts: [first], segment: null, isSettling: false, isRedacted: false });
+    add(metadata: CallMetadata, first: AttemptStart, facts: string): void {
+      entries.set(metadata.id, { metadata, facts, attempts: [first], segment: null, isSettling: false, isRedacted: false });
     },
     setSegment(callId: string, segment: number): void {
       const entry = entries.get(callId);
@@ -40,9 +42,13 @@ export function createInFlightCalls() {
     addAttempt(callId: string, attempt: AttemptStart): void {
       entries.get(callId)?.attempts.push(attempt);
     },
-    markSettling(callId: string): void {
-      const entry = entries.get(callId);
-      if (entry) entry.isSettling = true;
+    /** The call as it is to be settled; with the JSON of its metadata, if that is known and still valid. */
+    beginSettling(settled: SettledCall): { readonly call: SettledCall; readonly facts?: string } {
+      const entry = entries.get(settled.metadata.id);
+      if (!entry) return { call: settled };
+      entry.isSettling = true;
+      if (entry.isRedacted) return { call: redactSubject(settled) };
+      return entry.metadata === settled.metadata ? { call: settled, facts: entry.facts } : { call: settled };
     },
     /** Also for a call whose `opened` record could not be written. */
     remove(callId: string): void {
@@ -57,7 +63,6 @@ export function createInFlightCalls() {
       }
       return matching.length;
     },
-    isRedacted: (callId: string): boolean => entries.get(callId)?.isRedacted === true,
     /** Calls whose `opened` record is in `segment` or an earlier one. */
     callsPinning(segment: number): { toCopy: readonly InFlightCall[]; settling: number } {
       const pinning = [...entries.values()].filter((entry) => entry.segment !== null && entry.segment <= segment);

@@ -13,7 +13,6 @@ import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { CallMetadata, SettledCall } from '../core/call.ts';
 import type { FileLock } from '../core/file-lock.ts';
 import { newId } from '../core/ids.ts';
-import { redactSubject } from '../core/redact-subject.ts';
 import type { Clock } from '../core/time.ts';
 import type { Logger } from '../observability/logger.ts';
 import { spanNames } from '../observability/trace-names.ts';
@@ -21,13 +20,13 @@ import { markFailed, startStep } from '../observability/tracing.ts';
 import { createBallastFile } from './ballast-file.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
-import { createInFlightCalls, type InFlightCall } from './in-flight-calls.ts';
+import { createInFlightCalls } from './in-flight-calls.ts';
 import { isDiskFull, type JournalObstacle, notRecorded, toObstacle } from './obstacle.ts';
 import { createParkedCalls } from './parked-calls.ts';
 import type { WrittenRange } from './recent-calls.ts';
-import { type AttemptStart, encodeRecord } from './record.ts';
+import type { AttemptStart, JournalRecord } from './record.ts';
 import { lockFileName } from './segment-name.ts';
-import { type Append, createSegmentWriter, type Segment } from './segment-writer.ts';
+import { createSegmentWriter, type Segment } from './segment-writer.ts';
 
 export interface Journal {
   /** Name of its folder, which identifies the process in leases and recovery. */
@@ -105,6 +104,13 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     segmentBytes,
     sync,
     failpoint,
+    onWritten(record, segment) {
+      if (record.kind === 'opened') inFlight.setSegment(record.metadata.id, segment);
+      else if (record.kind === 'settled') {
+        inFlight.remove(record.call.metadata.id);
+        parked.remove(record.call.metadata.id);
+      }
+    },
     onAppended(range) {
       for (const listener of listeners) listener(range);
     },
@@ -117,7 +123,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   const tryResume = async (): Promise<'again' | 'idle'> => {
     await writeParked();
     await ballast.create(spareBytes);
-    await writer.append({ buffers: encodeRecord({ kind: 'probe' }) });
+    await writer.append({ kind: 'probe' });
     if (!ballast.exists) throw new Error('the ballast file was deleted meanwhile');
     if (parked.size > 0) return 'again'; // Parked since `writeParked`, while the disk still failed.
     obstacle = null;
@@ -146,30 +152,19 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   };
 
   const writeParked = async (): Promise<void> => {
-    for (let next = parked.first(); next; next = parked.first()) {
-      const entry = next;
-      const onWritten = (): void => {
-        inFlight.remove(entry.call.metadata.id);
-        parked.remove(entry);
-      };
-      await writer.append({ buffers: entry.buffers, settled: entry.call, onWritten });
-    }
+    for (let call = parked.first(); call; call = parked.first()) await writer.append({ kind: 'settled', call });
   };
 
   /** Writes, if necessary after deleting the ballast file; throws when that fails too. */
-  const appendUsingBallast = async (record: Append): Promise<void> => {
+  const appendUsingBallast = async (record: JournalRecord): Promise<void> => {
+    const written = writer.append(record);
     try {
-      await writer.append(record);
+      await written;
     } catch (error) {
       await onWriteFailure(error);
       await writer.append(record);
     }
   };
-
-  const encodeOpened = ({ metadata, attempts }: InFlightCall): Append => ({
-    buffers: encodeRecord({ kind: 'opened', metadata, attempts }),
-    onWritten: (segment) => inFlight.setSegment(metadata.id, segment),
-  });
 
   await ballast.create(spareBytes).catch(onWriteFailure);
 
@@ -178,10 +173,11 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     folder,
     async open(metadata, first) {
       if (obstacle !== null) throw notRecorded(obstacle);
-      inFlight.add(metadata, first);
+      const facts = JSON.stringify(metadata);
+      inFlight.add(metadata, first, facts);
       const span = startStep(spanNames.journalOpen);
       try {
-        await writer.append(encodeOpened({ metadata, attempts: [first] }));
+        await writer.append({ kind: 'opened', metadata, attempts: [first], facts });
       } catch (cause) {
         inFlight.remove(metadata.id);
         await onWriteFailure(cause).catch((err: unknown) => logger.warn({ err }, 'ballast file not deleted'));
@@ -194,23 +190,18 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     async attempt(callId, attempt) {
       inFlight.addAttempt(callId, attempt);
       try {
-        await appendUsingBallast({ buffers: encodeRecord({ kind: 'attempt', callId, attempt }) });
+        await appendUsingBallast({ kind: 'attempt', callId, attempt });
       } catch (cause) {
         throw notRecorded(toObstacle(cause), cause);
       }
     },
     async settle(input) {
       const { id: callId } = input.metadata;
-      const call = inFlight.isRedacted(callId) ? redactSubject(input) : input;
       if (isClosed) return logger.warn({ call: callId }, 'call settled after the journal was closed; recovery records it as unknown');
-      inFlight.markSettling(callId);
+      const { call, facts } = inFlight.beginSettling(input);
       const span = startStep(spanNames.journalSettle);
       try {
-        await appendUsingBallast({
-          buffers: encodeRecord({ kind: 'settled', call }),
-          settled: call,
-          onWritten: () => inFlight.remove(callId),
-        });
+        await appendUsingBallast({ kind: 'settled', call, facts });
       } catch {
         parked.add(call);
         resume.wake(retryIntervalMs);
@@ -229,7 +220,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       const { toCopy, settling } = inFlight.callsPinning(segment);
       if (settling > 0) return false;
       try {
-        await Promise.all(toCopy.map((call) => appendUsingBallast(encodeOpened(call))));
+        await Promise.all(toCopy.map(({ metadata, attempts }) => appendUsingBallast({ kind: 'opened', metadata, attempts })));
       } catch {
         return false; // Logged by `onWriteFailure`; the segment stays until the journal is writable again.
       }

@@ -11,7 +11,8 @@ import { encodeRecord } from './record.ts';
 
 interface ParkedCall {
   readonly call: SettledCall;
-  readonly buffers: readonly Buffer[];
+  /** Of its record. */
+  readonly bytes: number;
 }
 
 export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logger: Logger }) {
@@ -19,20 +20,21 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
   let bytes = 0;
   let lost = 0;
 
-  const insert = (call: SettledCall, buffers: readonly Buffer[]): void => {
-    parked.set(call.metadata.id, { call, buffers });
-    bytes += sizeOf(buffers);
+  const insert = (call: SettledCall): void => {
+    const entry = { call, bytes: sizeOf(encodeRecord({ kind: 'settled', call })) };
+    parked.set(call.metadata.id, entry);
+    bytes += entry.bytes;
   };
 
-  const remove = (entry: ParkedCall): void => {
-    if (parked.delete(entry.call.metadata.id)) bytes -= sizeOf(entry.buffers);
+  const remove = (callId: string): void => {
+    const entry = parked.get(callId);
+    if (entry && parked.delete(callId)) bytes -= entry.bytes;
   };
 
   const dropContents = (): void => {
-    for (const entry of [...parked.values()].filter(({ call }) => call.content !== null)) {
-      remove(entry);
-      const call = { ...entry.call, content: null };
-      insert(call, encodeRecord({ kind: 'settled', call }));
+    for (const { call } of [...parked.values()].filter((entry) => entry.call.content !== null)) {
+      remove(call.metadata.id);
+      insert({ ...call, content: null });
     }
   };
 
@@ -45,18 +47,19 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
       return lost;
     },
     add(call: SettledCall): void {
-      insert(call, encodeRecord({ kind: 'settled', call }));
+      insert(call);
       logger.error({ call: call.metadata.id, parked: parked.size }, 'journal not writable; settled call parked in memory');
       if (bytes > maxBytes) dropContents();
-      for (const entry of parked.values()) {
+      for (const oldest of parked.values()) {
         if (bytes <= maxBytes) break;
-        remove(entry);
+        remove(oldest.call.metadata.id);
         lost += 1;
-        logger.error(billingFields(entry.call), 'settled call lost: journal not writable and memory for parked calls full');
+        logger.error(billingFields(oldest.call), 'settled call lost: journal not writable and memory for parked calls full');
       }
     },
     /** The oldest call, which stays until it is removed. */
-    first: (): ParkedCall | undefined => parked.values().next().value,
+    first: (): SettledCall | undefined => parked.values().next().value?.call,
+    /** Also for a call that is not parked. */
     remove,
   };
 }

@@ -15,28 +15,40 @@ export interface AttemptStart {
   readonly startedAt: number;
 }
 
+/** `facts` is the JSON of the metadata, where it is known. */
 export type JournalRecord =
-  | { readonly kind: 'opened'; readonly metadata: CallMetadata; readonly attempts: readonly AttemptStart[] }
+  | {
+      readonly kind: 'opened';
+      readonly metadata: CallMetadata;
+      readonly attempts: readonly AttemptStart[];
+      readonly facts?: string | undefined;
+    }
   | { readonly kind: 'attempt'; readonly callId: string; readonly attempt: AttemptStart }
-  | { readonly kind: 'settled'; readonly call: SettledCall }
+  | { readonly kind: 'settled'; readonly call: SettledCall; readonly facts?: string | undefined }
   /** Written to test whether the journal is writable. */
   | { readonly kind: 'probe' };
 
 export type DecodedRecord = JournalRecord | { readonly kind: 'unreadable'; readonly callId: string | null };
 
 export function encodeRecord(record: JournalRecord): Buffer[] {
-  // Stored names: `facts` for the metadata, `answer` for the response.
-  if (record.kind === 'opened')
-    return encodeFrame(JSON.stringify({ kind: 'opened', facts: record.metadata, attempts: record.attempts }), null);
-  if (record.kind !== 'settled') return encodeFrame(JSON.stringify(record), null);
-  const { metadata: facts, result, content } = record.call;
-  const meta = {
-    kind: record.kind,
-    facts,
-    result,
-    content: content === null ? null : { answer: content.response, recalled: content.recalled },
-  };
-  return encodeFrame(JSON.stringify(meta), content?.request ?? null);
+  return encodeFrame(formatRecord(record).join(''), attachmentOf(record));
+}
+
+/** The JSON of a record, in parts. Stored names: `facts` for the metadata, `answer` for the response. */
+export function formatRecord(record: JournalRecord): readonly string[] {
+  if (record.kind === 'opened') {
+    const facts = record.facts ?? JSON.stringify(record.metadata);
+    return ['{"kind":"opened","facts":', facts, `,"attempts":${JSON.stringify(record.attempts)}}`];
+  }
+  if (record.kind !== 'settled') return [JSON.stringify(record)];
+  const { metadata, result, content } = record.call;
+  const facts = record.facts ?? JSON.stringify(metadata);
+  const stored = content === null ? null : { answer: content.response, recalled: content.recalled };
+  return ['{"kind":"settled","facts":', facts, ',', JSON.stringify({ result, content: stored }).slice(1)];
+}
+
+export function attachmentOf(record: JournalRecord): Buffer | null {
+  return record.kind === 'settled' && record.call.content !== null ? record.call.content.request : null;
 }
 
 export function decodeRecord({ meta, attachment }: Frame): DecodedRecord {

@@ -1,6 +1,6 @@
 /**
- * Appends to segment files with group commit: the records of one turn of the event loop share a write, which is synchronous where
- * `sync-writes.ts` allows it. Records that arrive during an asynchronous write go into the next one.
+ * Appends to segment files with group commit: the records of one turn of the event loop share a buffer, a promise and a write. The write is
+ * synchronous where `sync-writes.ts` allows it. Records that arrive during an asynchronous write go into the next one.
  *
  * When a write fails, all its records are rejected, the segment is truncated to its last valid byte (or, if that fails too, its known length
  * ends there), and the next write starts a new segment. So no partial write ever precedes a valid record.
@@ -11,7 +11,9 @@ import { createSyncWrites } from '../core/sync-writes.ts';
 import type { Clock } from '../core/time.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import type { JournalFileSystem, OpenFile } from './file-system.ts';
+import { createFrameBuffer, type FrameBuffer } from './frame.ts';
 import type { WrittenRange } from './recent-calls.ts';
+import { attachmentOf, formatRecord, type JournalRecord } from './record.ts';
 import { segmentName } from './segment-name.ts';
 
 export interface Segment {
@@ -30,29 +32,18 @@ export interface SegmentWriterOptions {
   readonly clock: Clock;
   readonly segmentBytes: number;
   readonly sync: boolean;
+  /** Called with each record that was written, before `segments` includes its bytes. */
+  readonly onWritten: (record: JournalRecord, segment: number) => void;
   /** Called after each write that added bytes. */
   readonly onAppended: (range: WrittenRange) => void;
   readonly failpoint: HitFailpoint;
 }
 
-/** An encoded record. */
-export interface Append {
-  readonly buffers: readonly Buffer[];
-  /** The call of a `settled` record. */
-  readonly settled?: SettledCall;
-  /** Called before `segments` includes the bytes. */
-  readonly onWritten?: (segment: number) => void;
-}
-
-interface PendingWrite extends Append {
-  readonly bytes: number;
-  readonly resolve: () => void;
-  readonly reject: (error: unknown) => void;
-}
-
+/** The records of one write. */
 interface WriteGroup {
-  readonly items: readonly PendingWrite[];
-  readonly bytes: number;
+  readonly records: JournalRecord[];
+  readonly frames: FrameBuffer;
+  readonly written: PromiseWithResolvers<void>;
 }
 
 type MutableSegment = { -readonly [Key in keyof Segment]: Segment[Key] };
@@ -63,10 +54,12 @@ interface OpenSegment {
 }
 
 export function createSegmentWriter(options: SegmentWriterOptions) {
-  const { folder, files, clock, segmentBytes, sync, onAppended, failpoint } = options;
+  const { folder, files, clock, segmentBytes, sync, onWritten, onAppended, failpoint } = options;
   const allSegments: MutableSegment[] = [];
   // Bounded by the callers: each call waits for its record, and parked calls are bounded in `parked-calls.ts`.
-  let pending: PendingWrite[] = [];
+  const pending: WriteGroup[] = [];
+  /** Reused by the next group. */
+  let spareFrames: FrameBuffer | null = null;
   let current: OpenSegment | null = null;
   let nextNumber = 1;
   /** Asynchronous work on the files. */
@@ -78,16 +71,19 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
   const schedule = (): void => {
     if (isScheduled || working) return;
     isScheduled = true;
-    setImmediate(() => {
-      isScheduled = false;
-      if (!working) writePending();
-    });
+    setImmediate(writeScheduled);
+  };
+
+  const writeScheduled = (): void => {
+    isScheduled = false;
+    writePending();
   };
 
   const writePending = (): void => {
-    while (pending.length > 0 && !working) {
-      const group = nextGroup();
-      if (!current || !canWriteSync(current.segment, group)) startWork(writeGroup(group));
+    while (!working) {
+      const group = pending.shift();
+      if (!group) return;
+      if (!current || !canWriteSync(current.segment, group.frames)) startWork(writeGroup(group));
       else writeGroupSync(current, group);
     }
   };
@@ -96,31 +92,32 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
   const startWork = (work: Promise<void>): void => {
     working = work.finally(() => {
       working = null;
-      if (pending.length > 0) writePending();
+      writePending();
     });
   };
 
-  const canWriteSync = (segment: Segment, { bytes }: WriteGroup): boolean =>
-    !sync && segment.bytes < segmentBytes && syncWrites.allows(bytes);
+  const canWriteSync = (segment: Segment, { length }: FrameBuffer): boolean =>
+    !sync && segment.bytes < segmentBytes && syncWrites.allows(length);
 
-  /** Records of one write: about a segment at most, to bound a write of many large bodies. */
-  const nextGroup = (): WriteGroup => {
-    let bytes = 0;
-    let length = 0;
-    for (const item of pending) {
-      if (length > 0 && bytes + item.bytes > segmentBytes) break;
-      bytes += item.bytes;
-      length += 1;
-    }
-    const items = pending.slice(0, length);
-    pending = pending.slice(length);
-    return { items, bytes };
+  /** The group of the next record. Groups are about as long as a segment at most, which bounds a write of many large bodies. */
+  const groupToFill = (): WriteGroup => {
+    const last = pending.at(-1);
+    if (last && last.frames.length < segmentBytes) return last;
+    const group = { records: [], frames: spareFrames ?? createFrameBuffer(), written: Promise.withResolvers<void>() };
+    spareFrames = null;
+    pending.push(group);
+    return group;
+  };
+
+  const reuseFrames = ({ frames }: WriteGroup): void => {
+    frames.clear();
+    spareFrames = frames;
   };
 
   const writeGroupSync = ({ segment, file }: OpenSegment, group: WriteGroup): void => {
     try {
       failpoint('before write');
-      syncWrites.measure(() => file.writeAllSync(buffersOf(group), segment.bytes));
+      syncWrites.measure(() => file.writeAllSync(group.frames.buffers(), segment.bytes));
       failpoint('after write');
     } catch (error) {
       startWork(reject(group, error));
@@ -135,7 +132,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       const open = await openCurrent();
       segment = open.segment;
       failpoint('before write');
-      await open.file.writeAll(buffersOf(group), segment.bytes);
+      await open.file.writeAll(group.frames.buffers(), segment.bytes);
       failpoint('after write');
       if (sync) await open.file.sync();
     } catch (error) {
@@ -144,17 +141,23 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     resolve(group, segment);
   };
 
-  const resolve = ({ items, bytes }: WriteGroup, segment: MutableSegment): void => {
-    for (const item of items) item.onWritten?.(segment.number);
+  const resolve = (group: WriteGroup, segment: MutableSegment): void => {
+    const calls: SettledCall[] = [];
+    for (const record of group.records) {
+      onWritten(record, segment.number);
+      if (record.kind === 'settled') calls.push(record.call);
+    }
     const start = segment.bytes;
-    segment.bytes += bytes;
-    for (const item of items) item.resolve();
-    onAppended({ segment: segment.number, start, end: segment.bytes, calls: items.flatMap(({ settled }) => settled ?? []) });
+    segment.bytes += group.frames.length;
+    reuseFrames(group);
+    group.written.resolve();
+    onAppended({ segment: segment.number, start, end: segment.bytes, calls });
   };
 
-  const reject = async ({ items }: WriteGroup, error: unknown): Promise<void> => {
+  const reject = async (group: WriteGroup, error: unknown): Promise<void> => {
+    reuseFrames(group);
     await truncateCurrent();
-    for (const item of items) item.reject(error);
+    group.written.reject(error);
   };
 
   const openCurrent = async (): Promise<OpenSegment> => {
@@ -202,13 +205,14 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
 
   return {
     /** Resolves when the bytes are written (with `sync`, flushed); rejects when they are not. */
-    append(record: Append): Promise<void> {
+    append(record: JournalRecord): Promise<void> {
       if (isClosed) return Promise.reject(new Error('the journal is closed'));
-      return new Promise((resolve, reject) => {
-        const bytes = record.buffers.reduce((sum, buffer) => sum + buffer.length, 0);
-        pending.push({ ...record, bytes, resolve, reject });
-        schedule();
-      });
+      const meta = formatRecord(record);
+      const { records, frames, written } = groupToFill();
+      frames.add(meta, attachmentOf(record));
+      records.push(record);
+      schedule();
+      return written.promise;
     },
     /** Oldest first. */
     segments: (): readonly Segment[] => allSegments,
@@ -231,8 +235,4 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       await whenIdle(sealCurrent);
     },
   };
-}
-
-function buffersOf({ items }: WriteGroup): Buffer[] {
-  return items.flatMap(({ buffers }) => buffers);
 }

@@ -31,7 +31,10 @@ test('an open call whose subject is erased continues, and is recorded without su
     expect(remaining).toContain(ada.id);
     expect(remaining).toContain('Bob');
     expect(remaining).not.toContain('Ada');
-    for (const metadata of [ada, bob]) await journal.settle(settledCall({ metadata, content: withText('text of Ada') }));
+    await journal.settle(settledCall({ metadata: ada, content: withText('text of Ada') }));
+    expect(await textOf(journal.folder)).toContain(`{"kind":"settled","facts":{"id":"${ada.id}"`);
+    expect(await textOf(journal.folder)).not.toContain('Ada');
+    await journal.settle(settledCall({ metadata: bob, content: withText('text of Ada') }));
     await drain.waitUntilDrained();
     const [first, second] = batches.flat();
     expect(first).toMatchObject({ metadata: { memory: { subject: null }, correlation: { taskId: null, iteration: 3 } }, content: null });

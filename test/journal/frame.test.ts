@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { decodeFrames, encodeFrame } from '../../src/journal/frame.ts';
+import { createFrameBuffer, decodeFrames, encodeFrame } from '../../src/journal/frame.ts';
 import { decodeRecord, encodeRecord, type JournalRecord } from '../../src/journal/record.ts';
 import { attemptStart, factsOf, settledCall } from './calls.ts';
 
@@ -18,6 +18,26 @@ describe('frames', () => {
         expect(decoded.frames.map((frame) => [frame.meta, frame.attachment])).toEqual(
           records.map(([meta, attachment]) => [Buffer.from(meta), Buffer.from(attachment)]),
         );
+      }),
+    );
+  });
+
+  test('a frame buffer holds any frames in order, also those that exceed its memory, and can be used again', () => {
+    const frames = createFrameBuffer();
+    const bytes = fc.tuple(fc.uint8Array({ maxLength: 300 }), fc.constantFrom(0, 0, 1_000, 100_000, 300_000));
+    const json = fc.array(fc.string({ unit: 'binary' }), { minLength: 1, maxLength: 3 });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(json, fc.option(bytes)), { maxLength: 8 }), (records) => {
+        const expected = records.map(([meta, attachment]) => {
+          const attached = attachment && Buffer.concat([attachment[0], Buffer.alloc(attachment[1], 7)]);
+          frames.add(meta, attached);
+          return frameOf(meta.join(''), attached);
+        });
+        const file = Buffer.concat(expected);
+        expect(frames.length).toBe(file.length);
+        expect(Buffer.concat(frames.buffers()).equals(file)).toBe(true);
+        frames.clear();
+        expect([frames.length, frames.buffers()]).toEqual([0, []]);
       }),
     );
   });

@@ -22,7 +22,7 @@ export const journalMutants: readonly Mutant[] = [
   {
     name: 'open calls are not copied to the next segment',
     file: 'src/journal/journal.ts',
-    passage: 'await Promise.all(toCopy.map((call) => appendUsingBallast(encodeOpened(call))));',
+    passage: "await Promise.all(toCopy.map(({ metadata, attempts }) => appendUsingBallast({ kind: 'opened', metadata, attempts })));",
     replacement: '',
     seeds: 2,
   },
@@ -57,7 +57,7 @@ export const journalMutants: readonly Mutant[] = [
   {
     name: 'the record of a rejected call is dropped',
     file: batches,
-    passage: 'if (entry.encode) await addToQuarantine(call.metadata.id, entry.encode());',
+    passage: 'if (entry.encode) await addToQuarantine(call.metadata.id, entry.encode(call));',
     replacement: '',
     seeds: 1,
   },
