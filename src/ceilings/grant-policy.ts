@@ -15,8 +15,6 @@ export function createGrantPolicy(window: WindowKind) {
   /** Another process needed quota recently: lease nothing beyond the need, and return what becomes available. */
   const isContested = (): boolean => contestedUntil > 0 && performance.now() < contestedUntil;
 
-  const mayPrefetch = (): boolean => !isContested() && performance.now() >= prefetchFrom;
-
   return {
     isContested,
     /** Starts, or prolongs, the contested period. */
@@ -32,8 +30,7 @@ export function createGrantPolicy(window: WindowKind) {
     pausePrefetch(): void {
       prefetchFrom = performance.now() + prefetchPauseMs;
     },
-    mayPrefetch,
     /** Whether to lease ahead when `available` is left. */
-    shouldPrefetch: (available: number): boolean => available * 2 < lastGrant && mayPrefetch(),
+    shouldPrefetch: (available: number): boolean => available * 2 < lastGrant && !isContested() && performance.now() >= prefetchFrom,
   };
 }
