@@ -67,16 +67,10 @@ function consumedBy(calls: readonly SettledCall[]): Consumed[] {
     const { process, amounts } = result.consumed;
     for (const { counter, generation, amount } of amounts) {
       const sums = byCounter.get(counter);
-      if (!sums) {
-        byCounter.set(counter, [{ process, counter, generation, amount }]);
-        continue;
-      }
-      // Mostly the calls of a batch have one lease of a counter.
-      let at = 0;
-      while (at < sums.length && (sums[at]?.generation !== generation || sums[at]?.process !== process)) at += 1;
-      const sum = sums[at];
+      const sum = sums?.find((lease) => lease.generation === generation && lease.process === process);
       if (sum) sum.amount += amount;
-      else sums.push({ process, counter, generation, amount });
+      else if (sums) sums.push({ process, counter, generation, amount });
+      else byCounter.set(counter, [{ process, counter, generation, amount }]);
     }
   }
   return [...byCounter.values()].flat().filter(({ amount }) => amount > 0);

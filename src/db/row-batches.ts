@@ -17,9 +17,8 @@ export function* toBatches<Row>(
 ): Generator<readonly Row[]> {
   let start = 0;
   let size = 0;
-  for (let index = 0; index < rows.length; index += 1) {
-    const row = rows[index];
-    const added = row === undefined ? 0 : sizeOf(row);
+  for (const [index, row] of rows.entries()) {
+    const added = sizeOf(row);
     if (index > start && (index - start >= batchSize || size + added > maxSize)) {
       yield rows.slice(start, index);
       start = index;
@@ -67,10 +66,8 @@ export function selectRows<Row>(
   return { text: `select ${fields.join(', ')} from unnest(${arrays.join(', ')}) as sent (${arrayNames.join(', ')})`, values };
 }
 
-/** Without an iterator, for which V8 makes an object per element when arrays of several kinds come here. */
 function isConstant(column: readonly ArrayValue[]): boolean {
-  for (let at = 1; at < column.length; at += 1) if (column[at] !== column[0]) return false;
-  return true;
+  return column.every((value) => value === column[0]);
 }
 
 /** Runs `text` once per batch of `keys` and concatenates the rows; `toValues` makes the parameters of one statement. */

@@ -57,7 +57,7 @@ export async function readBody(request: IncomingMessage, limitBytes: number = ma
   if (declared === 0 || request.readableLength !== declared) return readArriving(request, limitBytes, memory);
   memory?.hold(declared);
   const bytes: Buffer = request.read();
-  // It ends like every other request.
+  // Without this it would not emit `end`.
   request.resume();
   return bytes;
 }

@@ -127,8 +127,8 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
 
   const storeEntries = async (entries: readonly BatchEntry[]): Promise<void> => {
     // A journal may contain a record twice, when its write was retried; the copies are equal.
-    const ids = new Set(done);
-    const pending = entries.filter(({ call: { metadata } }) => ids.size < ids.add(metadata.id).size);
+    const distinct = new Map(entries.map((entry) => [entry.call.metadata.id, entry]));
+    const pending = [...distinct.values()].filter(({ call }) => !done.has(call.metadata.id));
     for (const batch of toBatches(pending, textBytes, maxBatchBytes)) await storeBatch(batch);
     done.clear();
   };

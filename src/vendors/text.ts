@@ -59,7 +59,7 @@ export async function sendToVendor(httpClient: VendorHttpClient, request: TextRe
   const response = await httpClient.send({
     url,
     method: 'POST',
-    headers: hasMembers(forwardedHeaders) ? { ...headers, ...forwardedHeaders, ...provider.headers } : headers,
+    headers: Object.keys(forwardedHeaders).length > 0 ? { ...headers, ...forwardedHeaders, ...provider.headers } : headers,
     body,
     connectTimeoutMs: provider.connectTimeoutMs,
     firstByteTimeoutMs: provider.firstByteTimeoutMs,
@@ -97,11 +97,6 @@ function targetOf(provider: Provider, codec: RouteCodec): Target {
   const ofProvider = targets.get(provider) ?? new Map<string, Target>();
   targets.set(provider, ofProvider.set(codec.path, target));
   return target;
-}
-
-function hasMembers(headers: Readonly<Record<string, string>>): boolean {
-  for (const _name in headers) return true;
-  return false;
 }
 
 function toJsonResponse(response: HttpResponse, bytes: Buffer, { provider, codec }: TextRequest): JsonResponse {

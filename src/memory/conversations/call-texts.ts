@@ -99,13 +99,11 @@ async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void
     tx,
     unknown.flatMap((parts) => [...parts.values()]),
   );
+  const found = new Set([...stored, ...storedBefore]);
   const added = projects.flatMap(({ ends, checked }, index) => {
-    if (checked.size === 0) return [...ends.values()];
-    const parts = new Map(unknown[index]);
-    for (const [hash, part] of checked) parts.set(hash, part);
-    for (const [hash, part] of ends) parts.set(hash, part);
-    for (const part of checked.values()) if (stored.has(part)) parts.delete(part.part.hash);
-    for (const part of unknown[index]?.values() ?? []) if (storedBefore.has(part)) parts.delete(part.part.hash);
+    const earlier = new Map([...(unknown[index] ?? []), ...checked]);
+    const parts = new Map([...earlier, ...ends]);
+    for (const [hash, part] of earlier) if (found.has(part)) parts.delete(hash);
     return [...parts.values()];
   });
   await insertParts(tx, added);
@@ -118,7 +116,8 @@ function splitParts(texts: readonly CallText[]): ProjectParts {
   const histories = new Map<Sha256, History>();
   for (const text of texts) {
     const { parts, promptLength } = text;
-    const length = Math.max(0, findLastResponse(parts, promptLength) + 1, promptLength - maxUnchecked);
+    const lastResponse = parts.slice(0, promptLength).findLastIndex(({ message }) => message.role === 'assistant');
+    const length = Math.max(lastResponse + 1, promptLength - maxUnchecked);
     for (let at = length; at < parts.length; at += 1) {
       const part = parts[at];
       if (part) addOnce(countCharacters(part) > maxUncheckedLength ? checked : ends, part, text);
@@ -133,13 +132,6 @@ function splitParts(texts: readonly CallText[]): ProjectParts {
     else addOnce(checked, last, text);
   }
   return { ends, checked, histories };
-}
-
-/** Index of the last message of the assistant among the first `length`, or -1. */
-function findLastResponse(parts: readonly ChainPart[], length: number): number {
-  let at = length - 1;
-  while (at >= 0 && parts[at]?.message.role !== 'assistant') at -= 1;
-  return at;
 }
 
 /** What precedes the last parts of histories of which that part is not stored. */

@@ -35,8 +35,8 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
   const recordable = await findRecordable(tx, candidates);
   // A call that is not recorded changes nothing when it is stored again.
   const stored = recordable.size === 0 ? recordable : await findStoredCallIds(tx, [...recordable]);
-  const seen = new Set(stored);
-  const newCalls = candidates.filter(({ metadata }) => seen.size < seen.add(metadata.id).size);
+  const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
+  const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
   const readText = createTextReader(masker);
   const texts = await mapInTurns(newCalls, (call) => toCallText(call, readText(call)));
   const recordedCalls: RecordedCall[] = [];

@@ -39,7 +39,7 @@ const knownParameters = new WeakMap<readonly Candidate[], KeyParameters & { read
 
 function parametersOf(of: KeyParameters): Buffer {
   const { projectId, route, revision, candidates, forwardedHeaders } = of;
-  for (const _name in forwardedHeaders) return encodeParameters(of);
+  if (Object.keys(forwardedHeaders).length > 0) return encodeParameters(of);
   const known = knownParameters.get(candidates);
   if (known?.projectId === projectId && known.route === route && known.revision === revision) return known.bytes;
   const bytes = encodeParameters(of);

@@ -7,10 +7,8 @@ import type { Call, TextRoute } from '../../core/call.ts';
  */
 export function forwardedHeadersFor(route: TextRoute, call: Pick<Call, 'route' | 'forwardedHeaders'>): Readonly<Record<string, string>> {
   const { forwardedHeaders } = call;
-  for (const name in forwardedHeaders)
-    if (!isForwarded(name, route, call))
-      return Object.fromEntries(Object.entries(forwardedHeaders).filter(([name]) => isForwarded(name, route, call)));
-  return forwardedHeaders;
+  if (Object.keys(forwardedHeaders).every((name) => isForwarded(name, route, call))) return forwardedHeaders;
+  return Object.fromEntries(Object.entries(forwardedHeaders).filter(([name]) => isForwarded(name, route, call)));
 }
 
 function isForwarded(name: string, route: TextRoute, call: Pick<Call, 'route'>): boolean {
