@@ -129,7 +129,7 @@ onBothDatabases('a steady stream of calls', (database) => {
       expect(byTransaction.size).toBeLessThanOrEqual(passes + calls / 500);
       for (const batch of byTransaction.values()) {
         expect(batch.length).toBeLessThanOrEqual(20);
-        expect(batch.filter(({ text }) => text.startsWith('insert into calls '))).toHaveLength(1);
+        expect(batch.filter(({ text }) => text.includes('insert into calls '))).toHaveLength(1);
       }
       show(`${calls} calls on ${database}: ${statements.length} statements in ${byTransaction.size} transactions, all of the drain`);
     });

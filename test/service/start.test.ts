@@ -295,6 +295,7 @@ describePostgres('on a database server', () => {
     const waiting = `select from pg_locks where relation = 'schema_migrations'::regclass and not granted`;
     try {
       await database.transaction(async (tx) => {
+        await tx.query('set local idle_in_transaction_session_timeout = 0');
         await tx.query('lock table schema_migrations in access exclusive mode');
         await work(() => eventually(async () => expect(await database.query(waiting)).toHaveLength(1)));
       });
