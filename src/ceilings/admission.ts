@@ -133,6 +133,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
       if (quota.counterId !== null) quotasById.set(quota.counterId, quota);
       quota.maintain(now);
       if (quota.isEvictable) quotas.delete(key);
+      const next = quota.nextCounter(now);
+      if (next) quotaFor(next).prepare(next.key.start - now);
     }
     const current = new Set(quotas.values());
     for (const [id, quota] of quotasById) if (quota.counterId !== id || !current.has(quota)) quotasById.delete(id);

@@ -5,7 +5,8 @@
  * A state machine (`quota-state.ts`): each of its states has a function below that executes a statement and returns the next state.
  */
 import { clampToSafeInteger } from '../core/cost.ts';
-import type { LimitedCounter } from './counters.ts';
+import { minuteMs } from '../core/time.ts';
+import { counterAt, type LimitedCounter } from './counters.ts';
 import { createGrantPolicy } from './grant-policy.ts';
 import { createLease, type LeaseOptions } from './lease.ts';
 import type { LeaseGrant } from './lease-store.ts';
@@ -28,6 +29,8 @@ export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'>
 const unavailable: ReserveResult = { kind: 'unavailable' };
 
 const idleMs = 10_000;
+/** Quota of the next minute is leased this long before it at the latest, and at most this much earlier: not for all keys at the same time. */
+const [minLeadMs, leadSpreadMs] = [2_000, 6_000];
 
 export function createCounterQuota(options: CounterQuotaOptions) {
   const { counter, process, leases, health, nextGeneration, returnWaitMs, onTransition } = options;
@@ -126,6 +129,20 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     returnUnused(): void {
       policy.contend();
       onQuotaChanged();
+    },
+    /** The counter of the next minute, when this one was used lately and ends soon. */
+    nextCounter(now: number): LimitedCounter | null {
+      const { window, start, end } = key;
+      if (window !== 'minute' || end === null || now < start || now >= end) return null;
+      const leadMs = minLeadMs + ((lease.generation * 1_000) % leadSpreadMs);
+      if (end - now > leadMs || performance.now() - usedAt > idleMs) return null;
+      return counterAt({ ...key, start: end, end: end + minuteMs }, limit);
+    },
+    /** Leases quota for a window that begins in `aheadMs`, unless there is some. */
+    prepare(aheadMs: number): void {
+      if (lease.quota.leased > 0 || health.isDown || mustVerify || !policy.mayPrefetch()) return;
+      usedAt = performance.now() + aheadMs;
+      state.start('prefetching');
     },
     /** To be called every second; `now` is the clock's time. */
     maintain(now: number): void {

@@ -55,7 +55,7 @@ export function countersFor({ projectId, keyId, source, key, project }: Limits, 
     if (limit === null) return;
     const { start, end } = windowAt(window, epochMs);
     const counter = { projectId, scope, scopeId, ceiling, window, start, end };
-    counters.push({ key: counter, name: formatCounterKey(counter), limit });
+    counters.push(counterAt(counter, limit));
   };
   add('key', keyId, 'calls', key.calls);
   add('key', keyId, 'cost', key.cost);
@@ -68,6 +68,10 @@ export function countersFor({ projectId, keyId, source, key, project }: Limits, 
   }
   add('project', '', 'cost', { limit: project.monthlyCapNanos, window: 'month' });
   return counters;
+}
+
+export function counterAt(key: CounterKey, limit: number): LimitedCounter {
+  return { key, name: formatCounterKey(key), limit };
 }
 
 /** Counters of a call, and the time for which they are the same for further calls with these limits. */

@@ -15,6 +15,8 @@ export function createGrantPolicy(window: WindowKind) {
   /** Another process needed quota recently: lease nothing beyond the need, and return what becomes available. */
   const isContested = (): boolean => contestedUntil > 0 && performance.now() < contestedUntil;
 
+  const mayPrefetch = (): boolean => !isContested() && performance.now() >= prefetchFrom;
+
   return {
     isContested,
     /** Starts, or prolongs, the contested period. */
@@ -30,7 +32,8 @@ export function createGrantPolicy(window: WindowKind) {
     pausePrefetch(): void {
       prefetchFrom = performance.now() + prefetchPauseMs;
     },
+    mayPrefetch,
     /** Whether to lease ahead when `available` is left. */
-    shouldPrefetch: (available: number): boolean => available * 2 < lastGrant && !isContested() && performance.now() >= prefetchFrom,
+    shouldPrefetch: (available: number): boolean => available * 2 < lastGrant && mayPrefetch(),
   };
 }

@@ -2,6 +2,7 @@
 import { type CounterKey, countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../src/ceilings/counters.ts';
 import type { CallResult, SettledCall } from '../../src/core/call.ts';
 import { usageFor } from '../../src/core/ceiling-usage.ts';
+import { minuteMs } from '../../src/core/time.ts';
 import type { SimulatedProcess } from './ceilings-run.ts';
 import type { CeilingsStore } from './ceilings-store.ts';
 import {
@@ -29,6 +30,7 @@ interface ObservedCounter {
   readonly recovering: Map<SimulatedProcess, number>;
   /** After the last step: a lowered ceiling ends no call, so use that exceeds it may stay, but not grow. */
   before: { readonly use: number; readonly excess: number };
+  /** Of its calls. */
   highestLimit: number;
 }
 
@@ -87,11 +89,15 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     useIsWithinCeiling({ name, limit, settled, reserved, excess: excess + sum(revoked) });
   };
 
+  /** The highest ceiling under which its quota may have been leased: also that of the minute before, in which a process leases ahead. */
+  const highestLimitOf = ({ key, highestLimit }: ObservedCounter): number =>
+    Math.max(highestLimit, counters.get(formatCounterKey({ ...key, start: key.start - minuteMs }))?.highestLimit ?? 0);
+
   const checkGrant = (key: CounterKey): void => {
     const name = formatCounterKey(key);
     const stored = store.find(key);
     const counter = counters.get(name);
-    if (stored && counter) grantIsWithinLimit({ ...stored, name }, counter.highestLimit);
+    if (stored && counter) grantIsWithinLimit({ ...stored, name }, highestLimitOf(counter));
   };
 
   const checkStore = (): void => {
@@ -101,7 +107,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       outstandingIsGrantedMinusReturned(stored);
       eachCallIsCountedOnce(stored);
       const counter = counters.get(name);
-      if (counter) grantedIsWithinLimit(stored, counter.highestLimit, counter.excess + sum(counter.revoked) + sum(counter.recovering));
+      if (counter) grantedIsWithinLimit(stored, highestLimitOf(counter), counter.excess + sum(counter.revoked) + sum(counter.recovering));
     }
   };
 
@@ -158,9 +164,10 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     /** An operator wrote the process off, or its recovery ends: to be called before its leases are revoked. */
     revoked(process: SimulatedProcess): void {
       for (const stored of store.counters()) {
-        const counter = counters.get(formatCounterKey(stored.key));
-        counter?.recovering.delete(process);
-        if (!counter || !process.isAlive) continue;
+        // Also what was leased ahead, of a minute without a call until now.
+        const counter = observe({ key: stored.key, name: formatCounterKey(stored.key), limit: 0 });
+        counter.recovering.delete(process);
+        if (!process.isAlive) continue;
         counter.revoked.set(process, (stored.leases.get(process.name)?.amount ?? 0) + (counter.revoked.get(process) ?? 0));
         counter.usedBefore.set(process, Math.max(usedBy(process, counter), counter.usedBefore.get(process) ?? 0));
       }

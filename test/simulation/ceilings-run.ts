@@ -105,7 +105,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     kind: 'server',
     async query(text, [value] = []) {
       if (text.startsWith('delete from limit_counters') && value instanceof Date)
-        await world.request(process, () => store.deleteExpired(value.getTime()));
+        await world.request(process, () => store.deleteExpired(Math.min(value.getTime(), ...alive().map(({ clock }) => clock.now()))));
       else await world.request(process, () => undefined);
       return [];
     },
