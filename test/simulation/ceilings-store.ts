@@ -162,7 +162,7 @@ export function createCeilingsStore(now: () => number = () => 0) {
         }
       }
     },
-    /** Deletes counters of minutes and days that ended before `epochMs`, which stands for an hour ago: no process is in such a window any more. */
+    /** Deletes counters of minutes and days that ended before `epochMs`. The real one waits an hour more, so no process is in such a window. */
     deleteExpired(epochMs: number): void {
       version += 1;
       for (const [name, { key }] of counters) {
