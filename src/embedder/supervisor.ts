@@ -89,6 +89,8 @@ export async function startLocalEmbedder(options: LocalEmbedderOptions): Promise
   const loop = createBackgroundLoop({
     async run(signal) {
       const files = await provideFiles({ folder, cacheDir, variables, logger, signal });
+      // A stop while the hashes of existing files are computed is not noticed there.
+      signal.throwIfAborted();
       await runProcess(files, signal);
       crashes += 1;
       return backoffMs(crashes, restartBackoff);

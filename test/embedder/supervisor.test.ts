@@ -11,11 +11,15 @@ import { eventually } from '../support/gateway.ts';
 let embedder: LocalEmbedder;
 
 beforeAll(async () => {
-  const { runtime } = await embedderFiles();
-  const options = { folder: null, cacheDir: dirname(runtime), variables: {}, logger: createLogger({ level: 'silent' }) };
-  embedder = await startLocalEmbedder({ ...options, onChange: () => undefined, onUnavailable: () => undefined });
+  embedder = await start();
 }, 660_000);
 afterAll(() => embedder.stop());
+
+async function start(onChange = (_isReady: boolean): void => undefined): Promise<LocalEmbedder> {
+  const { runtime } = await embedderFiles();
+  const options = { folder: null, cacheDir: dirname(runtime), variables: {}, logger: createLogger({ level: 'silent' }) };
+  return startLocalEmbedder({ ...options, onChange, onUnavailable: () => undefined });
+}
 
 /** The status of a request; null when its connection breaks. Throws when there is no response. */
 function embed(token = embedder.token): Promise<number | null> {
@@ -71,4 +75,11 @@ test('requests that its process has not taken up end with it', async () => {
   process.kill(pid, 'SIGKILL');
   for (const status of await Promise.all(statuses)) expect([503, null]).toContain(status);
   await untilReady();
+});
+
+test('a stop while its files are checked starts no process', async () => {
+  const changes: boolean[] = [];
+  const stopped = await start((isReady) => changes.push(isReady));
+  await stopped.stop();
+  expect(changes).toEqual([]);
 });
