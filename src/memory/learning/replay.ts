@@ -1,7 +1,6 @@
 /**
  * Replay of failed and stopped batches: by an operator through the API, by the signal `replay` (failed ones only), and by a reset of a
- * batch's run. All of them
- * lock the batch's row first, so concurrent replays are one.
+ * batch's run. All of them lock the batch's row first, so concurrent replays are one.
  */
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
