@@ -29,7 +29,7 @@ export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'>
 const unavailable: ReserveResult = { kind: 'unavailable' };
 
 const idleMs = 10_000;
-/** Quota of the next minute is leased this long before it at the latest, and at most this much earlier: not for all keys at the same time. */
+/** Quota of the next minute is leased when so much is left of the current one, and up to so much more: not for all keys at the same time. */
 const [minLeadMs, leadSpreadMs] = [2_000, 6_000];
 
 export function createCounterQuota(options: CounterQuotaOptions) {

@@ -11,14 +11,14 @@ import { clockAt, keepingLogger, noon, until } from '../journal/calls.ts';
 import { limitsOf } from './quota-harness.ts';
 
 describeDatabases('quota leased ahead', (database) => {
-  let admission: Admission | null = null;
-  afterEach(async () => admission?.stop());
+  const running: Admission[] = [];
+  afterEach(() => Promise.all(running.splice(0).map((admission) => admission.stop())));
 
   const start = async (
     clock: ReturnType<typeof clockAt>,
     leases: LeaseStore,
   ): Promise<(limits: Limits) => Reservation | Promise<Reservation>> => {
-    admission = createAdmission({
+    const admission = createAdmission({
       database: database(),
       clock,
       logger: keepingLogger(),
@@ -26,9 +26,19 @@ describeDatabases('quota leased ahead', (database) => {
       onStoreDown: () => 'refuse',
       leases,
     });
+    running.push(admission);
     await admission.start();
     const { admit } = admission;
     return (limits) => admit({ limits, startedAt: clock.now(), bounds: () => ({ costNanos: 1, tokens: 1 }) });
+  };
+
+  const countLeasedAhead = async ({ projectId }: Limits): Promise<number> => {
+    const rows = await database().query(
+      `select 1 from limit_leases l join limit_counters c on c.id = l.counter_id
+        where c.project_id = $1::uuid and c.window_start = $2::timestamptz and l.amount > 0`,
+      [projectId, new Date(noon + 60_000)],
+    );
+    return rows.length;
   };
 
   test('a key in use needs no statement when the next minute begins', async () => {
@@ -37,13 +47,7 @@ describeDatabases('quota leased ahead', (database) => {
     const admit = await start(clock, createLeaseStore(database()));
     (await admit(limits)).release();
     clock.move(58_500);
-    await until(async () => {
-      const rows = await database().query(
-        'select 1 from limit_leases l join limit_counters c on c.id = l.counter_id where c.project_id = $1::uuid and c.window_start = $2::timestamptz',
-        [limits.projectId, new Date(noon + 60_000)],
-      );
-      return rows.length === 2;
-    }, 'quota of the next minute');
+    await until(async () => (await countLeasedAhead(limits)) === 2, 'quota of the next minute');
     clock.move(1_500);
     const second = admit(limits);
     expect(second).not.toBeInstanceOf(Promise);
@@ -67,5 +71,31 @@ describeDatabases('quota leased ahead', (database) => {
     clock.move(60_500);
     await sleep(1_500);
     expect(asked).toEqual([new Date(noon).toISOString()]);
+  });
+
+  test('a ceiling that is lowered before the minute begins applies to what is leased ahead', async () => {
+    const clock = clockAt(noon);
+    const limits = limitsOf({ rpm: 100 });
+    const admit = await start(clock, createLeaseStore(database()));
+    (await admit(limits)).release();
+    clock.move(58_500);
+    await until(async () => (await countLeasedAhead(limits)) === 1, 'quota of the next minute');
+    clock.move(1_500);
+    const lowered = { ...limits, key: limitsOf({ rpm: 2 }).key };
+    await admit(lowered);
+    await admit(lowered);
+    await expect((async () => admit(lowered))()).rejects.toMatchObject({ code: 'tenant_capped' });
+  });
+
+  test('another process gets what is leased ahead when it needs it', async () => {
+    const clock = clockAt(noon);
+    const limits = limitsOf({ rpm: 20 });
+    const admit = await start(clock, createLeaseStore(database()));
+    const admitElsewhere = await start(clockAt(noon + 60_000), createLeaseStore(database()));
+    (await admit(limits)).release();
+    clock.move(58_500);
+    await until(async () => (await countLeasedAhead(limits)) === 1, 'quota of the next minute');
+    for (let calls = 0; calls < 20; calls += 1) await admitElsewhere(limits);
+    await expect((async () => admitElsewhere(limits))()).rejects.toMatchObject({ code: 'tenant_capped' });
   });
 });
