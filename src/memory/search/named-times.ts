@@ -55,7 +55,7 @@ export function findNamedTimes(query: string, now: Date): TimeSpan[] {
   });
 }
 
-/** `may` and `march` before a word, as in `may 2 people` and `2 may share`, unless the form or what precedes it is that of a date. */
+/** `may` and `march` before a word, as in `may 2 people` and `2 may share`, unless its form, or what precedes or follows it, is that of a date. */
 function isVerb({ 0: text, index, input, groups }: RegExpExecArray): boolean {
   const { month = '', day, year } = groups ?? {};
   if (!/^(?:may|march)$/i.test(month) || day === undefined || year !== undefined) return false;
@@ -63,8 +63,8 @@ function isVerb({ 0: text, index, input, groups }: RegExpExecArray): boolean {
   const opensSentence = text.startsWith(month) && /(?:^|[.!?:] *)$/.test(before);
   const isName = /^\p{Lu}/u.test(month) && !opensSentence;
   const isDate =
-    isName || / of |(?:st|nd|rd|th)$/i.test(text) || /(?<!\p{L})(?:on|since|until|by|before|after|from) (?:the )?$/iu.test(before);
-  return !isDate && /^ \p{L}/u.test(input.slice(index + text.length));
+    isName || / of |(?:st|nd|rd|th)$/i.test(text) || /(?<!\p{L})(?:on|since|until|by|before|after|from|between) (?:the )?$/iu.test(before);
+  return !isDate && /^ (?!(?:is|was) )\p{L}/iu.test(input.slice(index + text.length));
 }
 
 type Unit = 'day' | 'week' | 'month' | 'year';

@@ -43,6 +43,8 @@ test.each([
   ['the May 7 meeting', '2026-05-07 2026-05-07'],
   ['7 May meeting', '2026-05-07 2026-05-07'],
   ['May 7: what did Ann say?', '2026-05-07 2026-05-07'],
+  ['May 5 is whose birthday?', '2026-05-05 2026-05-05'],
+  ['what did Ann do between may 3 and now', '2026-05-03 2026-05-03'],
   ['standup march 3', '2026-03-03 2026-03-03'],
   ['What did I say about the boat today?', '2026-05-20 2026-05-20'],
   ['what happened today', '2026-05-20 2026-05-20'],
