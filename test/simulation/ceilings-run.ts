@@ -416,7 +416,8 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
       await runUntil(world.now() + maxCalmMs, () => incidents === 0 && world.now() > plan.durationMs + 3_000 && !alive().some(hasWork));
       await runUntil(world.now() + 4_000);
       isQuiet = true;
-      await runUntil(world.now() + 1_000);
+      // Long enough for a call that asks for quota of two ceilings by polling.
+      await runUntil(world.now() + 2_000);
       for (const process of alive())
         fittingCallIsAdmitted(process.waiting.size === 0 && process.journal.length === 0, `${process.name} still waits`);
       await spendTheRest();
