@@ -71,7 +71,7 @@ it('200: floats in base64; 400: tokens, other dimensions, another model and an e
 
 it('a short text does not wait for the rest of a long request', async () => {
   const order: string[] = [];
-  const long = embed(Array.from({ length: 6 }, (_, index) => `${index} and the rest of a passage `.repeat(20))).then(() =>
+  const long = embed(Array.from({ length: 60 }, (_, index) => `${index} and the rest of a passage `.repeat(20))).then(() =>
     order.push('long'),
   );
   // Begun before the short one: its first text has been taken up.
