@@ -11,7 +11,10 @@ interface DownloadOptions {
 
 const maxRedirects = 5;
 
-/** The bytes at the address. Follows redirects within its origin and to `https:` alone. Throws the status, or why there is no response. */
+/**
+ * The bytes at the address. Follows redirects only within its origin and to `https:`. Throws an error with the status, or with the reason why
+ * it got no response.
+ */
 export async function openDownload(address: URL, { signal, responseTimeoutMs = 10_000 }: DownloadOptions): Promise<Readable> {
   // `fetch` keeps its signal for the body too, and this timeout ends with the headers.
   const tooLate = new AbortController();

