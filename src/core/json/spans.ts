@@ -5,14 +5,14 @@
  * are preserved, because nothing is re-serialized. The scan is the only parse of a request on the hot path. It checks the whole text against
  * RFC 8259, without recursion, so that only the body's size bounds its depth. It allocates only for the members of the outermost object.
  *
- * Measured on one core: 700 to 900 MB/s where a body is mostly text, 90 MB/s where it consists of brackets and short numbers, 2.3 µs
- * for a body of 480 bytes. `JSON.parse` is as fast on text and takes half the time otherwise (1.0 µs for the 480 bytes), but loses the bytes.
+ * Measured on one core: 1.4 GB/s where a body is mostly text, 80 MB/s where it consists of brackets and short numbers, 1.3 µs for a body of
+ * 460 bytes. `JSON.parse` takes half the time for brackets and numbers (1.1 µs for the 460 bytes), but loses the bytes.
  */
 import { isUtf8 } from 'node:buffer';
 import { characters } from './characters.ts';
 import { JsonSyntaxError, kindAt, skipSpace, skipString, skipValue, type ValueKind } from './syntax.ts';
 
-const { closeBrace, closeBracket, colon, comma, openBrace, quote } = characters;
+const { backslash, closeBrace, closeBracket, colon, comma, openBrace, quote } = characters;
 
 /** A range of bytes; `end` is exclusive. */
 export interface Span {
@@ -103,9 +103,25 @@ export function* scanElements(bytes: Buffer, start: number): Generator<Pick<Memb
 
 /** The key at `span`; null when it is not wanted. Each of its characters may be written as an escape of six bytes. */
 function decodeWantedKey(bytes: Buffer, span: Span, wantedKeys: ReadonlySet<string> | undefined): string | null {
-  if (wantedKeys !== undefined && span.end - span.start > maxWantedKeyLength * 6) return null;
+  if (wantedKeys === undefined) return decodeString(bytes, span);
+  if (span.end - span.start > maxWantedKeyLength * 6) return null;
+  // To decode each key takes longer than to compare its bytes (measured).
+  for (const key of wantedKeys) if (isWrittenAs(bytes, span, key)) return key;
+  if (!hasEscapeOrUnicode(bytes, span)) return null;
   const key = decodeString(bytes, span);
-  return wantedKeys === undefined || wantedKeys.has(key) ? key : null;
+  return wantedKeys.has(key) ? key : null;
+}
+
+/** Whether a string is `text`, written without escapes. False for text beyond ASCII. */
+function isWrittenAs(bytes: Buffer, { start, end }: Span, text: string): boolean {
+  if (end - start !== text.length + 2) return false;
+  for (let at = 0; at < text.length; at += 1) if (bytes[start + 1 + at] !== text.charCodeAt(at)) return false;
+  return true;
+}
+
+function hasEscapeOrUnicode(bytes: Buffer, { start, end }: Span): boolean {
+  for (let at = start; at < end; at += 1) if (bytes[at] === backslash || (bytes[at] ?? 0) > 0x7f) return true;
+  return false;
 }
 
 /** Text of a string value, unescaped; `span` includes the quotes. */

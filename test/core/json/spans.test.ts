@@ -186,6 +186,20 @@ describe('scanObject', () => {
     expect(members.size).toBe(6);
   });
 
+  test('with wanted keys it finds only these, also written with escapes', () => {
+    const wanted = new Set(['model', 'é', 'n']);
+    const keys = fc.oneof(keyText('model'), keyText('é'), keyText('n'), keyText('modes'), keyText('è'), keyText('models'));
+    fc.assert(
+      fc.property(fc.array(fc.tuple(keys, valueText)), (entries) => {
+        const bytes = Buffer.from(`{${entries.map(([key, value]) => `${key}:${value}`).join()}}`);
+        const all = scanObject(bytes);
+        const found = scanObject(bytes, wanted);
+        expect([...found.members]).toEqual([...all.members].filter(([key]) => wanted.has(key)));
+        expect(found.repeated).toEqual(all.repeated.intersection(wanted));
+      }),
+    );
+  });
+
   test('names of JavaScript properties are ordinary keys', () => {
     const { members, repeated } = scanObject(Buffer.from('{"__proto__":1,"constructor":2,"toString":3,"hasOwnProperty":4}'));
     expect([...members.keys()]).toEqual(['__proto__', 'constructor', 'toString', 'hasOwnProperty']);
