@@ -11,10 +11,10 @@ type CallHandlerDeps = Omit<HandleCallDeps, 'planner' | 'chooseTier' | 'findProv
 
 export function createCallHandler(snapshot: () => ConfigSnapshot, deps: CallHandlerDeps): HandleCall {
   let handler: { readonly snapshot: ConfigSnapshot; readonly handle: HandleCall } | null = null;
-  return (...call) => {
+  return (call, project, cancellation) => {
     const current = snapshot();
     if (handler?.snapshot !== current) handler = { snapshot: current, handle: createForSnapshot(current, deps) };
-    return handler.handle(...call);
+    return handler.handle(call, project, cancellation);
   };
 }
 

@@ -38,7 +38,7 @@ export interface Chain<Success> {
 
 export async function runChain<Success>(chain: Chain<Success>): Promise<ChainResult<Success>> {
   const failures: AttemptFailure[] = [];
-  let queue = [...chain.candidates];
+  let queue = chain.candidates.slice();
   /** The delay after which the last candidate is tried again; null for the next one. */
   let retryMs: number | null = null;
   for (;;) {

@@ -47,11 +47,20 @@ const maxSeparateChunks = 1_024;
  * Rejects with 413 as soon as the limit is exceeded, with ClientDisconnectedError when the caller disconnects, and with `budget_unavailable`
  * when `memory` is full. The caller releases the bytes of the body from `memory`.
  */
-export async function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
+export function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
-  if (declared > limitBytes) throw tooLarge(limitBytes);
+  if (declared > limitBytes) return Promise.reject(tooLarge(limitBytes));
   // Meanwhile Node parses what has arrived together with the headers: of most requests the whole body, which needs no listeners and no timer.
-  await null;
+  return Promise.resolve().then(() => takeArrived(request, declared, limitBytes, memory));
+}
+
+/** The body if all of it has arrived; a promise if not. */
+function takeArrived(
+  request: IncomingMessage,
+  declared: number,
+  limitBytes: number,
+  memory: KeyBodies | undefined,
+): Buffer | Promise<Buffer> {
   // The caller disconnected, perhaps during the key lookup: the events of `readArriving` have already been emitted.
   if (request.destroyed) throw new ClientDisconnectedError();
   if (declared === 0 || request.readableLength !== declared) return readArriving(request, limitBytes, memory);

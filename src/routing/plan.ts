@@ -75,6 +75,7 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
       return { candidates: fitting, entries: [...fitting.flatMap(entryOf), ...skipped, ...plan.entries.slice(candidates.length)] };
     },
     order(plan, { caller, project }) {
+      if (plan.candidates.length === 1) return plan;
       const candidates = orderByPriority(plan.candidates, createPriority(project, caller.projectId, breakers));
       if (candidates.every((candidate, position) => candidate === plan.candidates[position])) return plan;
       const positions = new Map(candidates.map(({ id }, position) => [id, position]));

@@ -15,6 +15,8 @@ export interface ResponseBody {
   arrival(): Promise<void>;
   /** The whole body. Throws `unreadable` when it is larger than `limitBytes`, and like `take`. */
   readAll(limitBytes: number): Promise<Buffer>;
+  /** The whole body if it has arrived, as a short one often does with its headers. Null if it has not, is empty or is larger than `limitBytes`. */
+  takeComplete(limitBytes: number): Buffer | null;
   /** Closes the connection, unless the body is complete. */
   destroy(error?: VendorError): void;
   /** Call unless the body was read to its end. Drains a short remainder, so that the connection is reused; a longer one closes it. */
@@ -102,6 +104,7 @@ export function createResponseBody(source: BodySource): IncomingBody {
       if (failure) throw failure;
       return takeAll();
     },
+    takeComplete: (limitBytes) => (isEnded && !failure && size > 0 && size <= limitBytes ? takeAll() : null),
     destroy,
     release() {
       drainedBytes = size;

@@ -52,11 +52,11 @@ export interface StreamResponse {
 export type VendorResponse = JsonResponse | StreamResponse;
 
 /** Throws VendorError. */
-export async function sendToVendor(httpClient: VendorHttpClient, request: TextRequest): Promise<VendorResponse> {
+export function sendToVendor(httpClient: VendorHttpClient, request: TextRequest): Promise<VendorResponse> {
   const { provider, codec, body, stream, signal, forwardedHeaders } = request;
   const { url, plainHeaders, streamHeaders } = targetOf(provider, codec);
   const headers = stream ? streamHeaders : plainHeaders;
-  const response = await httpClient.send({
+  const sent = httpClient.send({
     url,
     method: 'POST',
     headers: Object.keys(forwardedHeaders).length > 0 ? { ...headers, ...forwardedHeaders, ...provider.headers } : headers,
@@ -66,8 +66,15 @@ export async function sendToVendor(httpClient: VendorHttpClient, request: TextRe
     idleTimeoutMs: provider.idleTimeoutMs,
     signal,
   });
+  return sent.then((response) => {
+    const bytes = stream || !isSuccess(response) ? null : response.body.takeComplete(maxResponseBytes);
+    return bytes === null ? readResponse(response, request) : toJsonResponse(response, bytes, request);
+  });
+}
+
+async function readResponse(response: HttpResponse, request: TextRequest): Promise<VendorResponse> {
   if (!isSuccess(response)) throw await readStatusError(response, request);
-  if (stream) return openStream(response, request);
+  if (request.stream) return openStream(response, request);
   return toJsonResponse(response, await response.body.readAll(maxResponseBytes), request);
 }
 

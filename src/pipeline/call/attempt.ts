@@ -2,12 +2,12 @@
  * Sends a call to its candidates in order until one responds. Each attempt is journaled before it is sent.
  */
 import type { Attempt, Call, CallMetadata, Candidate, Outcome } from '../../core/call.ts';
-import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
+import { VendorError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import type { Breakers } from '../../failover/breaker.ts';
-import { type ChainResult, runChain } from '../../failover/chain.ts';
+import type { Chain } from '../../failover/chain.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
@@ -15,7 +15,6 @@ import type { VendorResponse } from '../../vendors/text.ts';
 import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
 import type { CallCancellation } from './cancellation.ts';
-import { type ChainFailure, toChainFailure } from './chain-error.ts';
 import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest, isCutOff } from './estimate.ts';
 import { forwardedHeadersFor } from './forwarded-headers.ts';
@@ -33,15 +32,12 @@ export interface WinningAttempt {
   readonly firstByteMs: number;
 }
 
-interface Responded {
+export interface Responded {
   readonly response: VendorResponse;
   readonly attempt: WinningAttempt;
+  /** The attempts before it. */
+  readonly failed: readonly Attempt[];
 }
-
-export type ChainOutcome = { readonly failed: readonly Attempt[] } & (
-  | { readonly kind: 'responded'; readonly response: VendorResponse; readonly attempt: WinningAttempt }
-  | ({ readonly kind: 'failed' } & ChainFailure)
-);
 
 export interface ChainRequest {
   readonly call: Call;
@@ -58,12 +54,13 @@ export interface AttemptDeps {
   readonly clock: Clock;
 }
 
-/** A chain in progress. */
-interface RunningChain {
+/** The chain of a call, and what became of its attempts. */
+export interface AttemptChain extends Chain<Responded> {
   readonly request: ChainRequest;
   readonly failed: Attempt[];
   readonly headersFor: ReturnType<typeof createIdempotencyKeyFilter>;
   attempts: number;
+  /** Whether the call is in the journal, and so must be settled. */
   isJournaled: boolean;
 }
 
@@ -82,7 +79,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     reportAttempt(breakers, { projectId: call.caller.projectId, provider, error, now: clock.now() });
   }
 
-  async function send(chain: RunningChain, { candidate, waitMs, isLast, responsesForm }: AttemptRequest): Promise<Responded> {
+  async function send(chain: AttemptChain, { candidate, waitMs, isLast, responsesForm }: AttemptRequest): Promise<Responded> {
     const { request, headersFor } = chain;
     const { call, metadata, cancellation } = request;
     chain.attempts += 1;
@@ -107,7 +104,8 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       });
       const response = toCallerResponse(vendorResponse);
       report(request, candidate, null);
-      return { response, attempt: { n, candidate, waitMs, startedAt, status: response.status, firstByteMs: clock.now() - startedAt } };
+      const attempt = { n, candidate, waitMs, startedAt, status: response.status, firstByteMs: clock.now() - startedAt };
+      return { response, attempt, failed: chain.failed };
     } catch (error) {
       if (!(error instanceof VendorError)) throw error;
       report(request, candidate, error);
@@ -126,38 +124,26 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     }
   }
 
-  /** Throws `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not sent. */
-  return async function attemptChain(request: ChainRequest): Promise<ChainOutcome> {
+  /** Its attempts throw `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not sent. */
+  return function toChain(request: ChainRequest): AttemptChain {
     const { call, candidates, cancellation } = request;
-    const failed: Attempt[] = [];
-    const chain: RunningChain = { request, failed, headersFor: createIdempotencyKeyFilter(), attempts: 0, isJournaled: false };
-    const attempt = (candidate: Candidate, waitMs: number, isLast: boolean): Promise<Responded> =>
-      call.route === 'responses'
-        ? responsesRoutes.attempt(candidate, waitMs, (responsesForm, wait) =>
-            send(chain, { candidate, waitMs: wait, isLast, responsesForm }),
-          )
-        : send(chain, { candidate, waitMs, isLast, responsesForm: 'native' });
-
-    let result: ChainResult<Responded>;
-    try {
-      result = await runChain({ candidates, attempt, remainingMs: cancellation.remainingMs, pause: cancellation.pause });
-    } catch (cause) {
-      if (!chain.isJournaled) throw cause;
-      // The call is already in the journal, so it is settled like any other failure.
-      const error = cause instanceof GatewayError ? cause : gatewayError('internal_error', { cause });
-      return { kind: 'failed', error, outcome: 'failed', failed };
-    } finally {
-      cancellation.clearDeadline();
-    }
-    switch (result.kind) {
-      case 'responded': {
-        const { response, attempt } = result.response;
-        return { kind: 'responded', response, attempt, failed };
-      }
-      case 'exhausted':
-      case 'aborted':
-        return { kind: 'failed', ...toChainFailure(result, cancellation), failed };
-    }
+    const chain: AttemptChain = {
+      request,
+      candidates,
+      attempt: (candidate, waitMs, isLast) =>
+        call.route === 'responses'
+          ? responsesRoutes.attempt(candidate, waitMs, (responsesForm, wait) =>
+              send(chain, { candidate, waitMs: wait, isLast, responsesForm }),
+            )
+          : send(chain, { candidate, waitMs, isLast, responsesForm: 'native' }),
+      remainingMs: cancellation.remainingMs,
+      pause: cancellation.pause,
+      failed: [],
+      headersFor: createIdempotencyKeyFilter(),
+      attempts: 0,
+      isJournaled: false,
+    };
+    return chain;
   };
 }
 

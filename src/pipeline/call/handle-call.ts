@@ -6,9 +6,10 @@ import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
 import { hasCostCeiling } from '../../ceilings/counters.ts';
 import type { Reservation } from '../../ceilings/reservation.ts';
-import type { Call, Caller, CallMetadata, CallResult, Candidate, Outcome, SettledCall } from '../../core/call.ts';
+import type { Attempt, Call, Caller, CallMetadata, CallResult, Candidate, Outcome, SettledCall } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
+import { type ChainResult, runChain } from '../../failover/chain.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -17,10 +18,11 @@ import type { Plan, Planner } from '../../routing/plan.ts';
 import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 import { replayCached } from '../cache/replay-cached.ts';
 import type { CacheHit, CacheWriter, ResponseCache } from '../cache/response-cache.ts';
-import type { AttemptDeps, ChainOutcome } from './attempt.ts';
+import type { AttemptDeps, Responded } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
 import { type BudgetReservation, createBudgetReservation } from './budget-reservation.ts';
 import type { CallCancellation } from './cancellation.ts';
+import { type ChainFailure, toChainFailure } from './chain-error.ts';
 import { type DeliverStream, deliverStream } from './deliver-stream.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
@@ -63,7 +65,7 @@ const none: readonly string[] = [];
 
 export function createHandleCall(deps: HandleCallDeps): HandleCall {
   const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, journal, clock, logger } = deps;
-  const attemptCandidates = createAttemptChain(deps);
+  const toChain = createAttemptChain(deps);
   const { checkInput, checkResponse, checkBytes } = createRuleEnforcer({ logger });
 
   return handleCall;
@@ -137,32 +139,39 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   /** Tries the candidates in order until one responds, and returns its response. Settles the call and throws when none does. */
   async function attemptCall(admitted: AdmittedCall): Promise<CallResponse> {
     const { sent, metadata, candidates, cancellation, reservation } = admitted;
-    let outcome: ChainOutcome;
+    const chain = toChain({ call: sent, metadata, candidates, cancellation });
+    let result: ChainResult<Responded>;
     try {
-      outcome = await attemptCandidates({ call: sent, metadata, candidates, cancellation });
-    } catch (error) {
+      result = await runChain(chain);
+    } catch (cause) {
+      if (chain.isJournaled) return await fail(admitted, chain.failed, { error: toInternalError(cause), outcome: 'failed' });
       // No attempt was made, so the call leaves no record.
       reservation.release();
-      throw error;
+      throw cause;
+    } finally {
+      cancellation.clearDeadline();
     }
-    if (outcome.kind === 'failed') {
-      await settle(admitted, settleFailed(endOf(admitted, outcome), outcome.error, outcome.outcome));
-      throw outcome.error;
-    }
-    const responded = admitted.project.rules.output ? await applyOutputRules(admitted, outcome, admitted.project.rules.output) : outcome;
+    if (result.kind !== 'responded') return await fail(admitted, chain.failed, toChainFailure(result, cancellation));
+    const { rules } = admitted.project;
+    const responded = rules.output ? await applyOutputRules(admitted, result.response, rules.output) : result.response;
     const { response } = responded;
     if (response.kind === 'stream') return streamResponse(admitted, responded, response);
     await endCall(admitted, responded, response.summary, 'ok');
     const { status, contentType, bytes } = response;
     const { call, recalled } = admitted;
-    return { kind: 'plain', status, contentType, bytes, model: outcome.attempt.candidate.id, cache: cacheStatusFor(call), recalled };
+    return { kind: 'plain', status, contentType, bytes, model: responded.attempt.candidate.id, cache: cacheStatusFor(call), recalled };
+  }
+
+  async function fail(admitted: AdmittedCall, failed: readonly Attempt[], { error, outcome }: ChainFailure): Promise<never> {
+    await settle(admitted, settleFailed(endOf(admitted, failed), error, outcome));
+    throw error;
   }
 
   /** Settles the call and throws when the response is blocked. */
   async function applyOutputRules(admitted: AdmittedCall, responded: Responded, rules: PlaceRules): Promise<Responded> {
     const { response, error } = await checkResponse(admitted.call, rules, responded.response);
     if (!error) return { ...responded, response };
-    await settle(admitted, settleBlocked(endOf(admitted, responded), responded.attempt, summaryOf(response), error));
+    await settle(admitted, settleBlocked(endOf(admitted, responded.failed), responded.attempt, summaryOf(response), error));
     throw error;
   }
 
@@ -181,10 +190,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
 
   /** Settles a call that got a response, and caches it if it is complete. */
   function endCall(admitted: AdmittedCall, responded: Responded, summary: ResponseSummary, outcome: Outcome): Promise<void> {
-    const { response, attempt } = responded;
+    const { response, attempt, failed } = responded;
     if (outcome === 'ok' && response.status === 200 && summary.finished === true)
       storeInCache(admitted.cacheWriter, response, attempt.candidate.id);
-    return settle(admitted, settleResponse(endOf(admitted, responded), attempt, summary, outcome));
+    return settle(admitted, settleResponse(endOf(admitted, failed), attempt, summary, outcome));
   }
 
   /** Returns a cached response. It has no attempts and costs nothing; the journal gets only the settled record. */
@@ -213,7 +222,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit', recalled };
   }
 
-  function endOf({ call, recalled, metadata }: AdmittedCall, { failed }: ChainOutcome): CallEnd {
+  function endOf({ call, recalled, metadata }: AdmittedCall, failed: readonly Attempt[]): CallEnd {
     return { call, recalled, metadata, failed, endedAt: clock.now() };
   }
 
@@ -237,6 +246,11 @@ function candidatesOrNone(plan: () => Plan): readonly Candidate[] {
     if (error instanceof GatewayError && error.code === 'no_route') return [];
     throw error;
   }
+}
+
+/** Anything but a GatewayError is a bug. */
+function toInternalError(cause: unknown): GatewayError {
+  return cause instanceof GatewayError ? cause : gatewayError('internal_error', { cause });
 }
 
 function storeInCache(writer: CacheWriter | null, response: VendorResponse, model: string): void {
@@ -278,5 +292,3 @@ interface AdmittedCall extends PreparedCall {
   readonly reservation: Reservation;
   readonly metadata: CallMetadata;
 }
-
-type Responded = Extract<ChainOutcome, { kind: 'responded' }>;
