@@ -97,12 +97,12 @@ function skipScalar(bytes: Buffer, at: number): number {
   }
 }
 
-/** The first offset from `at` on that is not white space. */
+/** The first offset from `at` on that is not white space. Mostly the first byte is none, which one comparison shows. */
 export function skipSpace(bytes: Buffer, at: number): number {
   let position = at;
   for (;;) {
     const byte = bytes[position];
-    if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return position;
+    if (byte === undefined || byte > 0x20 || (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09)) return position;
     position += 1;
   }
 }
