@@ -24,6 +24,8 @@ import { createStoreHealth } from './store-health.ts';
 
 export interface AdmissionRequest {
   readonly limits: Limits;
+  /** When `limits` were read, by `performance.now()`: each counter uses the limit that was read last. */
+  readonly limitsReadAt: number;
   readonly startedAt: number;
   /** Called only where a ceiling needs it. */
   readonly bounds: () => UsageBounds;
@@ -195,10 +197,12 @@ export function createAdmission(options: AdmissionOptions): Admission {
 
   return {
     leases,
-    admit({ limits, startedAt, bounds }) {
+    admit({ limits, limitsReadAt, startedAt, bounds }) {
       const counters = countersFor(limits, startedAt);
       const reservation =
-        counters.length === 0 ? emptyReservation : reserveAll({ counters, bounds, quotaFor, onStoreDown: onUnavailable, attachDebits });
+        counters.length === 0
+          ? emptyReservation
+          : reserveAll({ counters, limitsReadAt, bounds, quotaFor, onStoreDown: onUnavailable, attachDebits });
       if (reservation instanceof Promise) reservation.then(noteAdmitted, () => undefined);
       else noteAdmitted();
       return reservation;

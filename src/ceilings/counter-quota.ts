@@ -55,6 +55,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     onTransition,
   });
   let { limit } = counter;
+  let limitReadAt = 0;
   /** The lease may have been revoked. */
   let mustVerify = false;
   /** A statement failed and may or may not have been executed. */
@@ -86,10 +87,14 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       );
     },
     /** Reserves `bound`, or everything that is left for a call larger than that; a promise only when the database must be asked. */
-    reserve(bound: number, currentLimit: number): ReserveResult | Promise<ReserveResult> {
+    reserve(bound: number, currentLimit: number, readAt: number): ReserveResult | Promise<ReserveResult> {
       usedAt = performance.now();
       if (bound === 0) return { kind: 'granted', reserved: 0, generation: lease.generation };
-      if (currentLimit !== limit) changeLimit(currentLimit);
+      // A call that has waited, or is extended, may bring a limit from before the last change.
+      if (readAt >= limitReadAt) {
+        limitReadAt = readAt;
+        if (currentLimit !== limit) changeLimit(currentLimit);
+      }
       const grant = mayGrant() && !mustReturn ? lease.tryGrant(bound) : null;
       if (grant) {
         if (!health.isDown && policy.shouldPrefetch(lease.quota.available)) state.start('prefetching');

@@ -31,6 +31,7 @@ export interface Reservation {
 
 export interface ReservationRequest {
   readonly counters: readonly LimitedCounter[];
+  readonly limitsReadAt: number;
   /** Called only where a ceiling needs it. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
@@ -73,7 +74,7 @@ interface PendingGrant {
 
 /** Throws, or rejects with, the error of the first ceiling that denies the call. */
 export function reserveAll(request: ReservationRequest): Reservation | Promise<Reservation> {
-  const { counters, quotaFor, onStoreDown, attachDebits } = request;
+  const { counters, limitsReadAt, quotaFor, onStoreDown, attachDebits } = request;
   const reservations: CounterReservation[] = [];
   const bounds = counters.some(({ key }) => isBounded(key.ceiling)) ? request.bounds() : null;
   let isUnmetered = false;
@@ -102,7 +103,7 @@ export function reserveAll(request: ReservationRequest): Reservation | Promise<R
     async extend(larger) {
       const bounded = reservations.filter(({ ceiling }) => isBounded(ceiling));
       if (bounded.length === 0) return true;
-      const extensions = await reserveExtensions(bounded, larger());
+      const extensions = await reserveExtensions(bounded, larger(), limitsReadAt);
       if (extensions === null) return false;
       for (const { reservation: extended, grant, bound } of extensions) {
         extended.grant = { ...extended.grant, reserved: extended.grant.reserved + grant.reserved };
@@ -126,7 +127,7 @@ export function reserveAll(request: ReservationRequest): Reservation | Promise<R
       const counter = counters[index];
       if (!counter) break;
       const pending = { counter, quota: quotaFor(counter), bound: boundOf(counter.key.ceiling, bounds) };
-      const result = pending.quota.reserve(pending.bound, counter.limit);
+      const result = pending.quota.reserve(pending.bound, counter.limit, limitsReadAt);
       if (result instanceof Promise) {
         return result.then((late) => {
           addResult(late, pending);
@@ -141,14 +142,18 @@ export function reserveAll(request: ReservationRequest): Reservation | Promise<R
 }
 
 /** Null when one of them does not fit; nothing more is reserved then. */
-async function reserveExtensions(reservations: readonly CounterReservation[], bounds: UsageBounds): Promise<Extension[] | null> {
+async function reserveExtensions(
+  reservations: readonly CounterReservation[],
+  bounds: UsageBounds,
+  limitsReadAt: number,
+): Promise<Extension[] | null> {
   const extensions: Extension[] = [];
   for (const reservation of reservations) {
     const { ceiling, quota, grant, limit } = reservation;
     const bound = boundOf(ceiling, bounds);
     // A call granted less than its bound already has everything there is, as the counter's only call.
     if (bound <= reservation.bound || grant.reserved < reservation.bound) continue;
-    const result = await quota.reserve(bound - reservation.bound, limit);
+    const result = await quota.reserve(bound - reservation.bound, limit, limitsReadAt);
     if (result.kind === 'granted') extensions.push({ reservation, quota, grant: result, bound });
     // A grant of another generation: the lease of this reservation was revoked meanwhile, and the two cannot be joined.
     if (result.kind !== 'granted' || result.generation !== grant.generation) {

@@ -58,4 +58,19 @@ describeDatabases('the reservation of a call that grows after its admission', (d
     settle(call, { costNanos: 100 });
     expect(await admit(limits, { costNanos: 1_000 })).not.toBeNull();
   });
+
+  test('does not restore a ceiling that was lowered meanwhile, for itself or for a call that waits', async () => {
+    const limits = limitsOf({ cost: 1_000 });
+    const lowered = { ...limits, key: limitsOf({ cost: 200 }).key };
+    const { admit } = await start();
+    const call = await admit(limits, { costNanos: 100 });
+    // Calls of other processes make the third call wait: what they hold could be returned.
+    const other = createTestProcess({ database: database(), clock: clockAt(noon) });
+    await other.admit(limits, { costNanos: 10 });
+    await admit(lowered, { costNanos: 50 });
+    const waiting = admit(lowered, { costNanos: 100 });
+    const extended = call?.reservation.extend(() => ({ costNanos: 600, tokens: 0 }));
+    expect([await extended, (await waiting) === null ? 'denied' : 'admitted']).toEqual([false, 'denied']);
+    await other.admission.stop();
+  });
 });

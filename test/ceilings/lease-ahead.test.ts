@@ -29,7 +29,8 @@ describeDatabases('quota leased ahead', (database) => {
     running.push(admission);
     await admission.start();
     const { admit } = admission;
-    return (limits) => admit({ limits, startedAt: clock.now(), bounds: () => ({ costNanos: 1, tokens: 1 }) });
+    return (limits) =>
+      admit({ limits, limitsReadAt: performance.now(), startedAt: clock.now(), bounds: () => ({ costNanos: 1, tokens: 1 }) });
   };
 
   const countLeasedAhead = async ({ projectId }: Limits): Promise<number> => {

@@ -84,7 +84,12 @@ export function createTestProcess({
     admission,
     async admit(limits, { costNanos = 0, tokens = 0 } = {}, startedAt = clock.now()) {
       try {
-        const reservation = await admission.admit({ limits, startedAt, bounds: () => ({ costNanos, tokens }) });
+        const reservation = await admission.admit({
+          limits,
+          limitsReadAt: performance.now(),
+          startedAt,
+          bounds: () => ({ costNanos, tokens }),
+        });
         return { reservation, limits, startedAt };
       } catch (error) {
         if (error instanceof Error && 'status' in error && error.status === 429) return null;

@@ -76,7 +76,7 @@ function createTestQuota() {
   const fail = async (name: StatementName): Promise<void> => (await inProgress(name)).reject();
   const grant = (granted: number, heldByOthers = 0): LeaseGrant => ({ counterId: 7, granted, heldByOthers });
   const reserve = async (bound: number): Promise<QuotaGrant> => {
-    const result = await quota.reserve(bound, limit);
+    const result = await quota.reserve(bound, limit, performance.now());
     if (result.kind !== 'granted') throw new Error(result.kind);
     return result;
   };
@@ -125,7 +125,7 @@ const scenarios: readonly Scenario[] = [
     path: ['idle', 'acquiring', 'idle', 'prefetching', 'idle'],
     async run({ quota, lease, end, grant }) {
       await lease(10, 1);
-      quota.reserve(6, limit);
+      quota.reserve(6, limit, performance.now());
       await end('acquire', grant(0));
     },
   },
@@ -153,7 +153,7 @@ const scenarios: readonly Scenario[] = [
     path: ['idle', 'acquiring', 'idle', 'prefetching', 'stalled', 'prefetching', 'idle', 'reconciling', 'idle'],
     async run({ quota, path, lease, end, fail }) {
       await lease(10, 1);
-      quota.reserve(6, limit);
+      quota.reserve(6, limit, performance.now());
       await fail('acquire');
       while (path.at(-1) !== 'idle') await new Promise((resolve) => setTimeout(resolve, 1));
       quota.maintain(noon);
@@ -183,7 +183,7 @@ const scenarios: readonly Scenario[] = [
       jest.restoreAllMocks();
       await idle();
       await lease(10, 1);
-      quota.reserve(6, limit);
+      quota.reserve(6, limit, performance.now());
       await fail('acquire');
       await idle();
       quota.maintain(noon);
@@ -208,7 +208,7 @@ const scenarios: readonly Scenario[] = [
     async run({ quota, lease, fail }) {
       await lease(10, 1);
       quota.markUnverified();
-      const result = quota.reserve(5, limit);
+      const result = quota.reserve(5, limit, performance.now());
       await fail('reconcile');
       expect(await result).toEqual({ kind: 'unavailable' });
     },
@@ -219,7 +219,7 @@ const scenarios: readonly Scenario[] = [
     async run({ quota, lease, end, grant }) {
       await lease(10, 1);
       quota.markUnverified();
-      const result = quota.reserve(5, limit - 1);
+      const result = quota.reserve(5, limit - 1, performance.now());
       await end('reconcile', true);
       await end('release');
       await end('acquire', grant(5));
@@ -277,7 +277,7 @@ const scenarios: readonly Scenario[] = [
     title: 'a failed acquisition stalls, and the call is not kept waiting',
     path: ['idle', 'acquiring', 'stalled', 'acquiring', 'idle'],
     async run({ quota, fail }) {
-      const result = quota.reserve(5, limit);
+      const result = quota.reserve(5, limit, performance.now());
       await fail('acquire');
       expect(await result).toEqual({ kind: 'unavailable' });
     },
@@ -300,7 +300,7 @@ const scenarios: readonly Scenario[] = [
     path: ['idle', 'acquiring', 'idle', 'acquiring', 'returning', 'idle'],
     async run({ quota, lease, inProgress, end, grant }) {
       await lease(10, 7);
-      const result = quota.reserve(5, limit);
+      const result = quota.reserve(5, limit, performance.now());
       const acquire = await inProgress('acquire');
       quota.returnUnused();
       acquire.resolve(grant(0));
@@ -312,7 +312,7 @@ const scenarios: readonly Scenario[] = [
     title: 'quota that other processes hold is requested once',
     path: ['idle', 'acquiring', 'requesting', 'acquiring', 'idle'],
     async run({ quota, end, grant }) {
-      const result = quota.reserve(5, limit);
+      const result = quota.reserve(5, limit, performance.now());
       await end('acquire', grant(0, 3));
       await end('requestReturn');
       await end('acquire', grant(0, 3));
@@ -323,7 +323,7 @@ const scenarios: readonly Scenario[] = [
     title: 'a failed request stalls, and the call is not kept waiting',
     path: ['idle', 'acquiring', 'requesting', 'stalled', 'requesting', 'idle'],
     async run({ quota, end, fail, grant }) {
-      const result = quota.reserve(5, limit);
+      const result = quota.reserve(5, limit, performance.now());
       await end('acquire', grant(0, 3));
       await fail('requestReturn');
       expect(await result).toEqual({ kind: 'unavailable' });

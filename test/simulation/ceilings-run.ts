@@ -213,7 +213,12 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     observer.started(process, limits, startedAt);
     let reservation: Reservation;
     try {
-      reservation = await admission.admit({ limits, startedAt, bounds: () => ({ costNanos: bound, tokens: bound }) });
+      reservation = await admission.admit({
+        limits,
+        limitsReadAt: world.now(),
+        startedAt,
+        bounds: () => ({ costNanos: bound, tokens: bound }),
+      });
     } catch (error) {
       const status = error instanceof Error && 'status' in error ? error.status : 0;
       if (status !== 429 && status !== 503) throw error;
@@ -363,7 +368,8 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
       const { limits, clock, admission } = process;
       const startedAt = clock.now();
       observer.started(process, limits, startedAt);
-      const reservation = await Promise.resolve(admission.admit({ limits, startedAt, bounds: () => ({ costNanos: 1, tokens: 1 }) }));
+      const request = { limits, limitsReadAt: world.now(), startedAt, bounds: () => ({ costNanos: 1, tokens: 1 }) };
+      const reservation = await Promise.resolve(admission.admit(request));
       reservation.release();
     };
     world.after(0, process, () => void whileWaiting(process, work).catch(() => undefined));

@@ -104,7 +104,12 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkTexts(call, project.rules.input, texts);
     const limits = await readLimits(call, project);
-    const reservation = await admission.admit({ limits, startedAt: call.startedAt, bounds: () => mediaUsageBounds(request) });
+    const reservation = await admission.admit({
+      limits,
+      limitsReadAt: performance.now(),
+      startedAt: call.startedAt,
+      bounds: () => mediaUsageBounds(request),
+    });
     const start = { n: 1, provider: candidate.provider, model: candidate.model, startedAt: clock.now() };
     const metadata = toMediaCallMetadata(request, reservation);
     try {
