@@ -108,7 +108,10 @@ interface ExchangeOptions {
 }
 
 /** Receives one response from undici. The callbacks of its `request` cost three times as much CPU (measured). */
-function createExchange({ upload, firstByteTimeoutMs, signal, resolve, reject }: ExchangeOptions): Dispatcher.DispatchHandler {
+function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
+  const { upload, firstByteTimeoutMs, signal } = options;
+  /** Null once there is a response: its promise would keep the headers in memory as long as the body is open. */
+  let waiting: Pick<ExchangeOptions, 'resolve' | 'reject'> | null = options;
   let connection: Dispatcher.DispatchController | null = null;
   let body: IncomingBody | null = null;
   let startedAt = 0;
@@ -126,7 +129,7 @@ function createExchange({ upload, firstByteTimeoutMs, signal, resolve, reject }:
     signal?.removeEventListener('abort', abort);
     if (upload instanceof Readable) upload.on('error', ignoreLateError).destroy();
     if (body) body.fail(toVendorError(cause, 'body'));
-    else reject(toVendorError(cause, connection ? 'start' : 'unsent'));
+    else waiting?.reject(toVendorError(cause, connection ? 'start' : 'unsent'));
   };
   const abort = (): void => {
     if (connection) connection.abort(signal?.reason);
@@ -147,7 +150,8 @@ function createExchange({ upload, firstByteTimeoutMs, signal, resolve, reject }:
       // Parsed above. The raw ones keep 2 kB of memory as long as the response is open (measured).
       started.rawHeaders = null;
       body = createResponseBody(started);
-      resolve({ status, headers, body });
+      waiting?.resolve({ status, headers, body });
+      waiting = null;
     },
     onResponseData(_started, chunk) {
       body?.add(chunk);

@@ -10,6 +10,7 @@ import { parseVendorError, type VendorErrorBody } from '../dialects/contract/ven
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { Address, HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, isSuccess, toReport, toStatusError } from './http-response.ts';
+import type { ResponseBody } from './response-body.ts';
 import { type ChunkReader, nextChunk, relayEvents, type StreamChunk, type StreamEnd } from './stream.ts';
 import { stripSecrets } from './strip-secrets.ts';
 import type { Provider } from './vendor.ts';
@@ -150,18 +151,20 @@ function plainTextBody(response: HttpResponse, bytes: Buffer): string | null {
 }
 
 async function openStream(response: HttpResponse, { provider, codec, mayFailOver }: TextRequest): Promise<StreamResponse> {
+  // The functions below must not use `response`: they would keep its headers in memory as long as the stream is open.
+  const { status, body } = response;
   const type = getHeader(response, 'content-type') ?? 'text/event-stream';
   if (!/^text\/event-stream\b/i.test(type)) {
-    response.body.release();
-    throw new VendorError('unreadable', 'the response is not an event stream', { status: response.status });
+    body.release();
+    throw new VendorError('unreadable', 'the response is not an event stream', { status });
   }
   const reader = codec.createStreamReader();
-  const relay = relayEvents(response.body, reader, provider.secrets);
-  const first = relay.read() ?? (await waitForChunk(relay, response, provider));
+  const relay = relayEvents(body, reader, provider.secrets);
+  const first = relay.read() ?? (await waitForChunk(relay, body, provider));
   const fail = (reason: string): never => {
     const problem = reader.problem();
     if (problem?.code === contextOverflowCode) throw overflowError(problem, provider);
-    throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, { status: response.status });
+    throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, { status });
   };
   if (first.kind !== 'chunk') return fail(first.kind === 'broken' ? first.message : 'it was empty');
   const { held, end }: OpenedStream = mayFailOver && first.isOpening ? await holdOpening(relay, first) : { held: [first], end: null };
@@ -171,14 +174,14 @@ async function openStream(response: HttpResponse, { provider, codec, mayFailOver
     ready: relay.ready,
     close() {
       relay.close();
-      response.body.release();
+      body.release();
     },
   });
-  return { kind: 'stream', status: response.status, chunks, summary: () => reader.summary() };
+  return { kind: 'stream', status, chunks, summary: () => reader.summary() };
 }
 
 /** Keep-alives do not count: a vendor that sends nothing else is treated like one that sends nothing. */
-function waitForChunk(relay: ChunkReader, { body }: HttpResponse, { firstByteTimeoutMs }: Provider): Promise<StreamChunk | StreamEnd> {
+function waitForChunk(relay: ChunkReader, body: ResponseBody, { firstByteTimeoutMs }: Provider): Promise<StreamChunk | StreamEnd> {
   const timer = setTimeout(() => body.destroy(new VendorError('timeout', 'no chunk of the response in time')), firstByteTimeoutMs);
   return nextChunk(relay).finally(() => clearTimeout(timer));
 }

@@ -1,9 +1,12 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from '@jest/globals';
 import { VendorError } from '../../src/core/errors.ts';
 import { chat } from '../../src/dialects/chat/codec.ts';
 import type { RouteCodec } from '../../src/dialects/contract/route-codec.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
 import { responses } from '../../src/dialects/passthrough/responses.ts';
+import type { VendorHttpClient } from '../../src/vendors/http-client.ts';
 import { nextChunk, type StreamEnd } from '../../src/vendors/stream.ts';
 import type { StreamResponse, TextRequest, VendorResponse } from '../../src/vendors/text.ts';
 import { sendToVendor } from '../../src/vendors/text.ts';
@@ -456,6 +459,28 @@ describe('a stream', () => {
         },
       );
     }
+  });
+
+  test("keeps nothing of the vendor's headers while it is open", async () => {
+    await withVendor(
+      (response) => response.writeHead(200, eventStream).write(opening),
+      async ({ url, httpClient }) => {
+        const headers: WeakRef<object>[] = [];
+        const send: VendorHttpClient['send'] = async (request) => {
+          const response = await httpClient.send(request);
+          headers.push(new WeakRef(response.headers));
+          return response;
+        };
+        const stream = streamed(await sendToVendor({ ...httpClient, send }, requestOf(url, { stream: true })));
+        setFlagsFromString('--expose-gc');
+        const collect = runInNewContext('gc') as () => void;
+        // Weak references hold their objects until the end of the turn.
+        await nextTurn();
+        collect();
+        expect(headers.map((reference) => reference.deref())).toEqual([undefined]);
+        stream.chunks().close();
+      },
+    );
   });
 
   test('ends the request at the vendor when its reader stops early', async () => {
