@@ -55,17 +55,33 @@ const byteaOid = 17;
 const textOid = 25;
 const headBytes = 20;
 
-/** Dimensions, a flag for nulls, the type of the elements, their number and the first index; then the length of each, -1 for null, and its bytes. */
+/** Of a UTF-16 unit. */
+const maxUtf8Bytes = 3;
+
+/**
+ * Dimensions, a flag for nulls, the type of the elements, their number and the first index; then the length of each, -1 for null, and its bytes.
+ * The buffer is large enough for texts of ASCII, and grows for others: counting their bytes first takes longer than writing them.
+ */
 function toBinaryArray(elementOid: number, encoding: 'utf8' | 'hex', values: readonly ArrayValue[]): Buffer {
   let size = headBytes + 4 * values.length;
-  for (const value of values) if (typeof value === 'string') size += Buffer.byteLength(value, encoding);
-  const array = Buffer.allocUnsafe(size);
+  let longest = 0;
+  for (const value of values) {
+    if (typeof value !== 'string') continue;
+    size += value.length;
+    longest = Math.max(longest, value.length);
+  }
+  let array = Buffer.allocUnsafe(size + (maxUtf8Bytes - 1) * longest);
   let at = 0;
   for (const field of [1, 1, elementOid, values.length, 1]) at = array.writeInt32BE(field, at);
-  for (const value of values) {
-    const length = typeof value === 'string' ? array.write(value, at + 4, encoding) : -1;
+  for (const [index, value] of values.entries()) {
+    let length = -1;
+    if (typeof value === 'string') {
+      const needed = at + 4 * (values.length - index) + maxUtf8Bytes * value.length;
+      if (needed > array.length) array = Buffer.concat([array], Math.max(needed, 2 * array.length));
+      length = array.write(value, at + 4, encoding);
+    }
     array.writeInt32BE(length, at);
     at += 4 + Math.max(0, length);
   }
-  return array;
+  return array.subarray(0, at);
 }

@@ -17,8 +17,8 @@ export function* toBatches<Row>(
 ): Generator<readonly Row[]> {
   let start = 0;
   let size = 0;
-  for (const [index, row] of rows.entries()) {
-    const added = sizeOf(row);
+  for (let index = 0; index < rows.length; index += 1) {
+    const added = sizeOf(rows[index] as Row);
     if (index > start && (index - start >= batchSize || size + added > maxSize)) {
       yield rows.slice(start, index);
       start = index;
@@ -26,7 +26,7 @@ export function* toBatches<Row>(
     }
     size += added;
   }
-  if (start < rows.length) yield rows.slice(start);
+  if (start < rows.length) yield start === 0 ? rows : rows.slice(start);
 }
 
 /** Each column of `rows` as an array literal, the parameters of `unnest`. */
@@ -52,13 +52,13 @@ export function selectRows<Row>(
   const arrays: string[] = [];
   const arrayNames: string[] = [];
   const fields = columns.map(([name, sqlType, toValue]) => {
-    const column = rows.map(toValue);
     const parameter = `$${values.length + 1}::${sqlType}`;
-    if (values.length > 0 && isConstant(column)) {
-      values.push(toParameter(sqlType, column[0]));
+    const first = toValue(rows[0] as Row);
+    if (values.length > 0 && rows.every((row) => toValue(row) === first)) {
+      values.push(toParameter(sqlType, first));
       return `${parameter} as ${name}`;
     }
-    values.push(toArrayParameter(sqlType, column));
+    values.push(toArrayParameter(sqlType, rows.map(toValue)));
     arrays.push(`${parameter}[]`);
     arrayNames.push(name);
     return name;
@@ -66,8 +66,19 @@ export function selectRows<Row>(
   return { text: `select ${fields.join(', ')} from unnest(${arrays.join(', ')}) as sent (${arrayNames.join(', ')})`, values };
 }
 
-function isConstant(column: readonly ArrayValue[]): boolean {
-  return column.every((value) => value === column[0]);
+/** Runs the statement that `toText` makes of a `select` of `keys`, once per batch, and concatenates the rows. */
+export async function querySelected<Row, Key>(
+  tx: Queries,
+  keys: readonly Key[],
+  columns: readonly Column<Key>[],
+  toText: (select: string) => string,
+): Promise<Row[]> {
+  const rows: Row[][] = [];
+  for (const batch of toBatches(keys)) {
+    const { text, values } = selectRows(columns, batch);
+    rows.push(await tx.query<Row>(toText(text), values));
+  }
+  return rows.flat();
 }
 
 /** Runs `text` once per batch of `keys` and concatenates the rows; `toValues` makes the parameters of one statement. */

@@ -127,8 +127,13 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
 
   const storeEntries = async (entries: readonly BatchEntry[]): Promise<void> => {
     // A journal may contain a record twice, when its write was retried; the copies are equal.
-    const distinct = new Map(entries.map((entry) => [entry.call.metadata.id, entry]));
-    const pending = [...distinct.values()].filter(({ call }) => !done.has(call.metadata.id));
+    const seen = new Set(done);
+    const pending: BatchEntry[] = [];
+    for (const entry of entries) {
+      const { id } = entry.call.metadata;
+      if (!seen.has(id)) pending.push(entry);
+      seen.add(id);
+    }
     for (const batch of toBatches(pending, textBytes, maxBatchBytes)) await storeBatch(batch);
     done.clear();
   };

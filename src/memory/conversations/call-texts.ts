@@ -101,6 +101,7 @@ async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void
   );
   const found = new Set([...stored, ...storedBefore]);
   const added = projects.flatMap(({ ends, checked }, index) => {
+    if (checked.size === 0) return [...ends.values()];
     const earlier = new Map([...(unknown[index] ?? []), ...checked]);
     const parts = new Map([...earlier, ...ends]);
     for (const [hash, part] of earlier) if (found.has(part)) parts.delete(hash);
@@ -116,8 +117,8 @@ function splitParts(texts: readonly CallText[]): ProjectParts {
   const histories = new Map<Sha256, History>();
   for (const text of texts) {
     const { parts, promptLength } = text;
-    const lastResponse = parts.slice(0, promptLength).findLastIndex(({ message }) => message.role === 'assistant');
-    const length = Math.max(lastResponse + 1, promptLength - maxUnchecked);
+    let length = promptLength;
+    while (length > 0 && length > promptLength - maxUnchecked && parts[length - 1]?.message.role !== 'assistant') length -= 1;
     for (let at = length; at < parts.length; at += 1) {
       const part = parts[at];
       if (part) addOnce(countCharacters(part) > maxUncheckedLength ? checked : ends, part, text);
@@ -172,7 +173,9 @@ async function insertParts(tx: Queries, parts: readonly NewPart[]): Promise<void
 }
 
 function countCharacters({ message: { text, toolCalls } }: ChainPart): number {
-  return toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
+  let count = text.length;
+  for (const call of toolCalls) count += call.name.length + call.arguments.length;
+  return count;
 }
 
 /** Those of `parts` that are stored. */

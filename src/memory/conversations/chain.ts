@@ -75,7 +75,12 @@ function hashText(text: string): Sha256 {
   return digest('sha256', text, 'hex');
 }
 
-/** Hashes bytes that are given in hexadecimal digits. */
-function hashBytes(hex: string): Sha256 {
-  return digest('sha256', Buffer.from(hex, 'hex'), 'hex');
+const oneHash = Buffer.alloc(32);
+const twoHashes = Buffer.alloc(64);
+
+/** Hashes the bytes of one or two hashes. */
+function hashBytes(hex: Sha256): Sha256 {
+  const bytes = hex.length === 64 ? oneHash : twoHashes;
+  bytes.write(hex, 'hex');
+  return digest('sha256', bytes, 'hex');
 }

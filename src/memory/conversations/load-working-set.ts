@@ -4,9 +4,8 @@
  *
  * Where many conversations have the same tip (a thousand anonymous callers who start with "hi"), each call needs only one of them.
  */
-import { toArrayLiteral } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
-import { batchSize, queryInBatches, toColumns } from '../../db/row-batches.ts';
+import { batchSize, type Column, queryInBatches, querySelected, toColumns } from '../../db/row-batches.ts';
 import { hashScope, type Sha256 } from './chain.ts';
 import { getTipKeys, getTipMessageKeys, maxComparedConversations } from './match-conversation.ts';
 import { type Conversation, type ConversationWorkingSet, createConversationWorkingSet, type RecordedCall } from './working-set.ts';
@@ -62,18 +61,19 @@ async function findTips(tx: Queries, calls: readonly RecordedCall[], batchTips: 
 }
 
 async function readTips(tx: Queries, keys: readonly Sha256[]): Promise<Map<Sha256, string[]>> {
-  const rows = await queryInBatches<{ key: Sha256; id: string }, RequestedKey>(
+  const rows = await querySelected<{ key: Sha256; id: string }, RequestedKey>(
     tx,
     countKeys(keys),
-    `select requested.key, match.id
-       from unnest($1::text[], $2::integer[]) as requested (key, copies)
-      cross join lateral (
-        select id from conversations
-         where tip_key = decode(requested.key, 'hex')
-         order by state desc, last_turn_at desc, id desc
-         limit requested.copies
-      ) match`,
-    (slice) => toColumns(slice, 'key', 'copies'),
+    keyColumns,
+    (requested) =>
+      `select encode(requested.key, 'hex') as key, match.id
+         from (${requested}) as requested
+        cross join lateral (
+          select id from conversations
+           where tip_key = requested.key
+           order by state desc, last_turn_at desc, id desc
+           limit requested.copies
+        ) match`,
   );
   const byKey = Map.groupBy(rows, (row) => row.key);
   return new Map([...byKey].map(([key, list]) => [key, list.map((row) => row.id)]));
@@ -86,19 +86,21 @@ async function readTips(tx: Queries, keys: readonly Sha256[]): Promise<Map<Sha25
 async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Promise<FoundOccurrence[]> {
   const requested = countKeys(calls.flatMap((call) => call.scopedKeys.at(-1) ?? []));
   const repeatable = new Set(calls.flatMap((call) => (call.firstAssistant < 0 ? [] : (call.scopedKeys.at(-1) ?? []))));
-  return queryInBatches<FoundOccurrence, RequestedKey>(
+  const columns: readonly Column<RequestedKey>[] = [...keyColumns, ['repeatable', 'boolean', ({ key }) => repeatable.has(key)]];
+  return querySelected<FoundOccurrence, RequestedKey>(
     tx,
     requested,
-    `select requested.key, match.conversation_id as "conversationId", match.position, match.call_id as "callId"
-       from unnest($1::text[], $2::integer[], $3::boolean[]) as requested (key, copies, repeatable)
-      cross join lateral (
-        select conversation_id, position, call_id from conversation_parts
-         where place_key = decode(requested.key, 'hex')
-         order by call_id desc
-         limit requested.copies
-      ) match
-      where requested.repeatable or match.call_id is null`,
-    (slice) => [...toColumns(slice, 'key', 'copies'), toArrayLiteral(slice, ({ key }) => repeatable.has(key))],
+    columns,
+    (select) =>
+      `select encode(requested.key, 'hex') as key, match.conversation_id as "conversationId", match.position, match.call_id as "callId"
+         from (${select}) as requested
+        cross join lateral (
+          select conversation_id, position, call_id from conversation_parts
+           where place_key = requested.key
+           order by call_id desc
+           limit requested.copies
+        ) match
+        where requested.repeatable or match.call_id is null`,
   );
 }
 
@@ -207,7 +209,14 @@ interface RequestedKey {
   readonly copies: number;
 }
 
+const keyColumns: readonly Column<RequestedKey>[] = [
+  ['key', 'bytea', ({ key }) => key],
+  ['copies', 'integer', ({ copies }) => copies],
+];
+
 /** Distinct keys with their multiplicity. */
 function countKeys(keys: readonly Sha256[]): RequestedKey[] {
-  return [...Map.groupBy(keys, (key) => key).values()].flatMap(([key, ...others]) => (key ? [{ key, copies: 1 + others.length }] : []));
+  const counts = new Map<Sha256, number>();
+  for (const key of keys) counts.set(key, (counts.get(key) ?? 0) + 1);
+  return [...counts].map(([key, copies]) => ({ key, copies }));
 }

@@ -1,12 +1,11 @@
 /** Writes the changes of a batch to conversations, their messages and passages, and the outbox rows of their idle timers. */
-import { toArrayLiteral } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { enqueue } from '../../db/outbox.ts';
-import { toBatches, toColumns } from '../../db/row-batches.ts';
+import { type Column, selectRows, toBatches, toColumns } from '../../db/row-batches.ts';
 import { addConversationPassages } from '../records/passages.ts';
 import { triggerLearning } from '../triggers/learning-triggers.ts';
 import { toIdleTimerEntry } from './idle-timer.ts';
-import type { Conversation, ConversationWorkingSet } from './working-set.ts';
+import type { AppendedMessage, Conversation, ConversationWorkingSet } from './working-set.ts';
 
 export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkingSet): Promise<void> {
   const changed = [...workingSet.all()].filter((conversation) => conversation.changed);
@@ -37,61 +36,79 @@ export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkin
 
 async function insertNew(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
   if (conversations.length === 0) return;
+  const { text, values } = selectRows(newColumns, conversations);
   await tx.query(
     `insert into conversations (id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
                                 started_at, last_turn_at)
-     select id, project_id, source, subject, state, opened, learnable, calls, messages, decode(tip_key, 'hex'), decode(tip_message_key, 'hex'),
-            started_at, last_turn_at
-       from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::integer[], $7::boolean[], $8::integer[],
-                   $9::integer[], $10::text[], $11::text[], $12::timestamptz[], $13::timestamptz[])
-         as new (id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key, started_at, last_turn_at)`,
-    [...toColumns(conversations, 'id', 'projectId', 'source', 'subject'), ...toMutableColumns(conversations)],
+     select id, project_id, source, subject, state, opened, learnable, calls, messages, tip_key, tip_message_key,
+            to_timestamp(started_at / 1000), to_timestamp(last_turn_at / 1000)
+       from (${text}) as new`,
+    values,
   );
 }
 
 async function updateExisting(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
   if (conversations.length === 0) return;
+  const { text, values } = selectRows([idColumn, ...mutableColumns], conversations);
   await tx.query(
     `update conversations as existing
         set state = new.state, opened = new.opened, learnable = new.learnable, calls = new.calls, messages = new.messages,
-            tip_key = decode(new.tip_key, 'hex'), tip_message_key = decode(new.tip_message_key, 'hex'), started_at = new.started_at, last_turn_at = new.last_turn_at,
-            read_at = case when new.state = 'read' then existing.read_at end
-       from unnest($1::uuid[], $2::text[], $3::integer[], $4::boolean[], $5::integer[], $6::integer[], $7::text[], $8::text[],
-                   $9::timestamptz[], $10::timestamptz[])
-         as new (id, state, opened, learnable, calls, messages, tip_key, tip_message_key, started_at, last_turn_at)
+            tip_key = new.tip_key, tip_message_key = new.tip_message_key, started_at = to_timestamp(new.started_at / 1000),
+            last_turn_at = to_timestamp(new.last_turn_at / 1000), read_at = case when new.state = 'read' then existing.read_at end
+       from (${text}) as new
       where existing.id = new.id`,
-    [...toColumns(conversations, 'id'), ...toMutableColumns(conversations)],
+    values,
   );
 }
 
-/** Mutable columns in the order of both statements. */
-function toMutableColumns(conversations: readonly Conversation[]): string[] {
-  return [
-    ...toColumns(conversations, 'state', 'opened', 'learnable', 'calls', 'messages', 'tipKey', 'tipMessageKey'),
-    toArrayLiteral(conversations, ({ startedAt }) => new Date(startedAt).toISOString()),
-    toArrayLiteral(conversations, ({ lastTurnAt }) => new Date(lastTurnAt).toISOString()),
-  ];
+const idColumn: Column<Conversation> = ['id', 'uuid', ({ id }) => id];
+
+/** Times are sent in whole milliseconds. */
+const mutableColumns: readonly Column<Conversation>[] = [
+  ['state', 'text', ({ state }) => state],
+  ['opened', 'integer', ({ opened }) => opened],
+  ['learnable', 'boolean', ({ learnable }) => learnable],
+  ['calls', 'integer', ({ calls }) => calls],
+  ['messages', 'integer', ({ messages }) => messages],
+  ['tip_key', 'bytea', ({ tipKey }) => tipKey],
+  ['tip_message_key', 'bytea', ({ tipMessageKey }) => tipMessageKey],
+  ['started_at', 'float8', ({ startedAt }) => Math.trunc(startedAt)],
+  ['last_turn_at', 'float8', ({ lastTurnAt }) => Math.trunc(lastTurnAt)],
+];
+
+const newColumns: readonly Column<Conversation>[] = [
+  idColumn,
+  ['project_id', 'uuid', ({ projectId }) => projectId],
+  ['source', 'text', ({ source }) => source],
+  ['subject', 'text', ({ subject }) => subject],
+  ...mutableColumns,
+];
+
+interface AddedRow {
+  readonly conversationId: string;
+  readonly added: AppendedMessage;
 }
+
+const messageColumns: readonly Column<AddedRow>[] = [
+  ['conversation_id', 'uuid', ({ conversationId }) => conversationId],
+  ['position', 'integer', ({ added }) => added.position],
+  ['part_hash', 'bytea', ({ added }) => added.part.hash],
+  ['place_key', 'bytea', ({ added }) => added.scopedKey],
+  ['message_hash', 'bytea', ({ added }) => added.part.messageHash],
+  ['call_id', 'uuid', ({ added }) => added.callId],
+  ['created_at', 'float8', ({ added }) => Math.trunc(added.createdAt)],
+];
 
 async function insertMessages(tx: Queries, conversations: readonly Conversation[]): Promise<void> {
-  const rows = conversations.flatMap(({ id, added }) =>
-    added.map(({ position, part: { hash, messageHash }, scopedKey, callId, createdAt }) => ({
-      conversationId: id,
-      position,
-      hash,
-      scopedKey,
-      messageHash,
-      callId,
-      createdAt: new Date(createdAt).toISOString(),
-    })),
-  );
+  const rows: AddedRow[] = [];
+  for (const { id, added } of conversations) for (const message of added) rows.push({ conversationId: id, added: message });
   for (const slice of toBatches(rows)) {
+    const { text, values } = selectRows(messageColumns, slice);
     await tx.query(
       `insert into conversation_parts (conversation_id, position, part_hash, place_key, message_hash, call_id, created_at)
-       select conversation_id, position, decode(hash, 'hex'), decode(key, 'hex'), decode(message_hash, 'hex'), call_id, created_at
-         from unnest($1::uuid[], $2::integer[], $3::text[], $4::text[], $5::text[], $6::uuid[], $7::timestamptz[])
-           as new (conversation_id, position, hash, key, message_hash, call_id, created_at)`,
-      toColumns(slice, 'conversationId', 'position', 'hash', 'scopedKey', 'messageHash', 'callId', 'createdAt'),
+       select conversation_id, position, part_hash, place_key, message_hash, call_id, to_timestamp(created_at / 1000)
+         from (${text}) as new`,
+      values,
     );
   }
 }

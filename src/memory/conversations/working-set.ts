@@ -106,6 +106,7 @@ export function createConversationWorkingSet() {
     append(conversation: Conversation, call: RecordedCall, from: number): void {
       tipIndex.get(conversation.tipKey)?.delete(conversation);
       lastMessageIndex.get(conversation.tipMessageKey)?.delete(conversation);
+      let tipMessageHash: Sha256 | null = null;
       for (let at = from; at < call.parts.length; at += 1) {
         const part = call.parts[at];
         const scopedKey = call.scopedKeys[at];
@@ -118,8 +119,9 @@ export function createConversationWorkingSet() {
         conversation.messageHashes.set(conversation.messages, part.messageHash);
         conversation.messages += 1;
         conversation.tipKey = scopedKey;
-        conversation.tipMessageKey = toScopedKey(call.scope, part.messageHash);
+        tipMessageHash = part.messageHash;
       }
+      if (tipMessageHash !== null) conversation.tipMessageKey = toScopedKey(call.scope, tipMessageHash);
       index(conversation);
     },
     /** Names the call that produced a response known so far only from a later request. */

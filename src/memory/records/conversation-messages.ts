@@ -29,6 +29,7 @@ export function formatTranscript(messages: readonly NormalMessage[]): string {
 
 /** The text, then a line for each tool call. */
 export function formatMessage({ text, toolCalls }: Pick<NormalMessage, 'text' | 'toolCalls'>): string {
+  if (toolCalls.length === 0) return text.trim();
   const calls = toolCalls.map((call) => `[calls ${call.name}(${call.arguments.trim()})]`);
   return [text.trim(), ...calls].filter((line) => line !== '').join('\n');
 }

@@ -3,7 +3,7 @@
  * source is found by its text as soon as it is stored; embeddings follow (`indexing/embed-passages.ts`).
  */
 import type { Queries } from '../../db/database.ts';
-import { toBatches, toColumns } from '../../db/row-batches.ts';
+import { type Column, selectRows, toBatches, toColumns } from '../../db/row-batches.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import { lexemesSql, tokenizeForIndex, tokenizerVersion } from '../text/lexemes.ts';
 import { formatTranscript } from './conversation-messages.ts';
@@ -42,17 +42,30 @@ export interface AddedMessages {
 /** Indexes appended messages; existing passages never change. */
 export async function addConversationPassages(tx: Queries, added: readonly AddedMessages[]): Promise<void> {
   const rows = added.flatMap(({ conversationId, projectId, subject, messages }) =>
-    splitIntoPassages(messages).map((text) => ({ conversation_id: conversationId, project_id: projectId, subject, text })),
+    splitIntoPassages(messages).map((text) => ({ conversationId, projectId, subject, text })),
   );
   for (const slice of toBatches(rows, ({ text }) => text.length)) {
+    const sent = selectRows(passageColumns, slice);
     await tx.query(
       `insert into memory_passages (project_id, subject, conversation_id, text, lexemes, words_version)
        select new.project_id, new.subject, new.conversation_id, new.text, ${lexemesSql('new.tokens')}, ${tokenizerVersion}
-         from jsonb_to_recordset($1::jsonb) as new (project_id uuid, subject text, conversation_id uuid, text text, tokens text)`,
-      [JSON.stringify(slice.map((row) => ({ ...row, tokens: tokenizeForIndex(row.text) })))],
+         from (${sent.text}) as new`,
+      sent.values,
     );
   }
 }
+
+interface ConversationPassage extends Omit<AddedMessages, 'messages'> {
+  readonly text: string;
+}
+
+const passageColumns: readonly Column<ConversationPassage>[] = [
+  ['conversation_id', 'uuid', ({ conversationId }) => conversationId],
+  ['project_id', 'uuid', ({ projectId }) => projectId],
+  ['subject', 'text', ({ subject }) => subject],
+  ['text', 'text', ({ text }) => text],
+  ['tokens', 'text', ({ text }) => tokenizeForIndex(text)],
+];
 
 /** Packs consecutive messages into passages; long messages are split at spaces. */
 function splitIntoPassages(messages: readonly NormalMessage[]): string[] {
