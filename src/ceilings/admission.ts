@@ -8,7 +8,7 @@
  * @see docs/architecture/ceilings.md
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
-import type { CallResult, ConsumedAmount, SettledCall } from '../core/call.ts';
+import type { ConsumedAmount, SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import type { Database } from '../db/database.ts';
@@ -18,8 +18,7 @@ import type { CounterKey, LimitedCounter, Limits } from './counters.ts';
 import { createCounterCache, formatCounterKey } from './counters.ts';
 import { deleteExpiredCounters } from './expired-counters.ts';
 import { createLeaseStore, type LeaseStore, quotaReturnChannel } from './lease-store.ts';
-import type { Debit } from './local-quota.ts';
-import { type LeaseDebit, type Reservation, reserveAll, type UsageBounds } from './reservation.ts';
+import { type Reservation, reserveAll, type UsageBounds } from './reservation.ts';
 import { createStoreHealth } from './store-health.ts';
 
 export interface AdmissionRequest {
@@ -76,6 +75,8 @@ const pollIntervalMs = 250;
 /** So many refused calls in a row mean that hardly any other is served. */
 const refusalsInRow = 10;
 
+const nothing: readonly ConsumedAmount[] = [];
+
 const emptyReservation: Reservation = {
   isUnmetered: false,
   extend: async () => true,
@@ -117,29 +118,24 @@ export function createAdmission(options: AdmissionOptions): Admission {
     return quota;
   };
 
-  const attachDebits = (result: CallResult, debits: readonly LeaseDebit[]): CallResult => {
-    const amounts: ConsumedAmount[] = [];
-    for (const { quota, generation, debit } of debits) {
-      const { counterId: counter } = quota;
-      if (counter === null) continue;
-      quotasById.set(counter, quota);
-      const { amount, overdraft } = debit;
-      amounts.push(overdraft > 0 ? { counter, generation, amount, owed: overdraft } : { counter, generation, amount });
-    }
-    return amounts.length === 0 ? result : { ...result, consumed: { process, amounts } };
+  /** `commit` finds the quota by this id. */
+  const counterIdOf = (quota: CounterQuota): number | null => {
+    const id = quota.counterId();
+    if (id !== null) quotasById.set(id, quota);
+    return id;
   };
 
   const maintain = (): void => {
     const now = clock.now();
     for (const [key, quota] of quotas) {
-      if (quota.counterId !== null) quotasById.set(quota.counterId, quota);
+      counterIdOf(quota);
       quota.maintain(now);
-      if (quota.isEvictable) quotas.delete(key);
+      if (quota.isEvictable()) quotas.delete(key);
       const next = quota.nextCounter(now);
       if (next) quotaFor(next).prepare(next.key.start - now);
     }
     const current = new Set(quotas.values());
-    for (const [id, quota] of quotasById) if (quota.counterId !== id || !current.has(quota)) quotasById.delete(id);
+    for (const [id, quota] of quotasById) if (quota.counterId() !== id || !current.has(quota)) quotasById.delete(id);
     if (health.isDown) return;
     if (database.kind === 'server') publishing.wake();
     deleteExpired();
@@ -150,7 +146,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     async run() {
       for (const id of published.keys()) if (!quotasById.has(id)) published.delete(id);
       const changed = new Map(
-        [...quotasById].flatMap(([id, { reserved }]) => (reserved === (published.get(id) ?? 0) ? [] : [[id, reserved]])),
+        [...quotasById].flatMap(([id, quota]) => (quota.reserved() === (published.get(id) ?? 0) ? [] : [[id, quota.reserved()]])),
       );
       if (changed.size > 0) await leases.publish(process, changed);
       for (const [id, reserved] of changed) published.set(id, reserved);
@@ -164,7 +160,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const polling = createBackgroundLoop({
     async run() {
       if (!isPolling()) return 'idle';
-      const held = [...quotas.values()].flatMap(({ counterId }) => counterId ?? []);
+      const held = [...quotas.values()].flatMap(({ counterId }) => counterId() ?? []);
       if (held.length > 0 && !health.isDown) for (const id of await leases.returnRequests(process, held)) returnQuota(id);
       return pollIntervalMs;
     },
@@ -202,22 +198,22 @@ export function createAdmission(options: AdmissionOptions): Admission {
       const reservation =
         counters.length === 0
           ? emptyReservation
-          : reserveAll({ counters, limitsReadAt, bounds, quotaFor, onStoreDown: onUnavailable, attachDebits });
+          : reserveAll({ counters, limitsReadAt, bounds, quotaFor, onStoreDown: onUnavailable, process, counterIdOf });
       if (reservation instanceof Promise) reservation.then(noteAdmitted, () => undefined);
       else noteAdmitted();
       return reservation;
     },
     isRefusing: () => health.isDown && refusals >= refusalsInRow,
     commit(calls) {
-      for (const call of calls) endDebits(call, (quota, debit, generation) => quota.commit(debit, generation));
+      for (const call of calls) for (const amount of consumedHere(call)) quotasById.get(amount.counter)?.commit(amount);
     },
     revert(call) {
-      endDebits(call, (quota, debit, generation) => quota.revert(debit, generation));
+      for (const amount of consumedHere(call)) quotasById.get(amount.counter)?.revert(amount);
     },
     verifyLeases() {
       for (const quota of quotas.values()) quota.markUnverified();
     },
-    reservedFor: (counter) => quotas.get(formatCounterKey(counter))?.reserved ?? 0,
+    reservedFor: (counter) => quotas.get(formatCounterKey(counter))?.reserved() ?? 0,
     async start() {
       timer = setInterval(maintain, maintenanceIntervalMs);
       timer.unref();
@@ -238,17 +234,13 @@ export function createAdmission(options: AdmissionOptions): Admission {
     },
   };
 
-  /** Calls `end` with what a call of this process has used of each lease. */
-  function endDebits({ result: { consumed } }: SettledCall, end: (quota: CounterQuota, debit: Debit, generation: number) => void): void {
-    if (consumed?.process !== process) return;
-    for (const { counter, generation, amount, owed: overdraft = 0 } of consumed.amounts) {
-      const quota = quotasById.get(counter);
-      if (quota) end(quota, { amount, overdraft }, generation);
-    }
+  /** What a call has used of the leases of this process. */
+  function consumedHere({ result: { consumed } }: SettledCall): readonly ConsumedAmount[] {
+    return consumed?.process === process ? consumed.amounts : nothing;
   }
 
   function findById(id: number): CounterQuota | undefined {
-    for (const quota of quotas.values()) if (quota.counterId === id) return quota;
+    for (const quota of quotas.values()) if (quota.counterId() === id) return quota;
     return undefined;
   }
 }

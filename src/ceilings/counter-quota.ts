@@ -4,13 +4,13 @@
  *
  * A state machine (`quota-state.ts`): each of its states has a function below that executes a statement and returns the next state.
  */
+import type { ConsumedAmount } from '../core/call.ts';
 import { clampToSafeInteger } from '../core/cost.ts';
 import { minuteMs } from '../core/time.ts';
 import { counterAt, type LimitedCounter } from './counters.ts';
 import { createGrantPolicy } from './grant-policy.ts';
 import { createLease, type LeaseOptions } from './lease.ts';
 import type { LeaseGrant } from './lease-store.ts';
-import type { Debit } from './local-quota.ts';
 import { createQuotaStateMachine, type QuotaState, type QuotaTask } from './quota-state.ts';
 import type { StoreHealth } from './store-health.ts';
 import { createWaitQueue, type QuotaGrant, type ReserveResult } from './wait-queue.ts';
@@ -69,23 +69,16 @@ export function createCounterQuota(options: CounterQuotaOptions) {
 
   return {
     /** Row of `limit_counters`; null before the first lease. */
-    get counterId(): number | null {
-      return lease.counterId;
-    },
-    get reserved(): number {
-      return lease.quota.reserved;
-    },
+    counterId: (): number | null => lease.counterId,
+    reserved: (): number => lease.quota.reserved,
     /** Nothing is held locally or in the database. */
-    get isEvictable(): boolean {
-      return (
-        lease.quota.leased === 0 &&
-        lease.quota.isIdle &&
-        queue.first === undefined &&
-        state.current === 'idle' &&
-        lease.counterId === null &&
-        !mustReconcile
-      );
-    },
+    isEvictable: (): boolean =>
+      lease.quota.leased === 0 &&
+      lease.quota.isIdle &&
+      queue.first() === undefined &&
+      state.current() === 'idle' &&
+      lease.counterId === null &&
+      !mustReconcile,
     /** Reserves `bound`, or everything that is left for a call larger than that; a promise only when the database must be asked. */
     reserve(bound: number, currentLimit: number, readAt: number): ReserveResult | Promise<ReserveResult> {
       usedAt = performance.now();
@@ -100,30 +93,30 @@ export function createCounterQuota(options: CounterQuotaOptions) {
         if (!health.isDown && policy.shouldPrefetch(lease.quota.available)) state.start('prefetching');
         return grant;
       }
-      if (health.isDown || state.current === 'stalled') return unavailable;
+      if (health.isDown || state.current() === 'stalled') return unavailable;
       if (queue.isDenied(bound)) return { kind: 'denied' };
       const result = queue.enqueue(bound);
       startWork();
       return result;
     },
-    /** Converts a call's reservation to usage. Null when its lease was revoked. */
-    settle({ reserved, generation }: QuotaGrant, spent: number): Debit | null {
+    /** Converts a call's reservation to usage. Returns what is debited from its lease, and null when that was revoked. */
+    settle({ reserved, generation }: QuotaGrant, spent: number): number | null {
       if (generation !== lease.generation) return null;
-      const debit = lease.quota.settle(reserved, spent);
+      const amount = lease.quota.settle(reserved, spent);
       onQuotaChanged();
-      return debit;
+      return amount;
     },
-    /** The database has counted the debit. */
-    commit(debit: Debit, generation: number): void {
+    /** The database has counted what a call has used. */
+    commit({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
-      lease.quota.commit(debit);
+      lease.quota.commit(amount, owed);
       // Until now the overdraft counted twice, here and in the counter; a cached denial may rest on that.
-      if (debit.overdraft > 0) queue.clearDenial();
+      if (owed > 0) queue.clearDenial();
     },
-    /** The database will never count the debit. */
-    revert(debit: Debit, generation: number): void {
+    /** The database will never count what a call has used. */
+    revert({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
-      lease.quota.revert(debit);
+      lease.quota.revert(amount, owed);
       onQuotaChanged();
     },
     /** The lease may have been revoked: grants nothing until the database confirms it. */
@@ -151,7 +144,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     },
     /** To be called every second; `now` is the clock's time. */
     maintain(now: number): void {
-      if (state.current !== 'idle' || (lease.counterId === null && !mustReconcile)) return;
+      if (state.current() !== 'idle' || (lease.counterId === null && !mustReconcile)) return;
       const { isIdle } = lease.quota;
       const isUnused = performance.now() - usedAt > idleMs;
       if (isIdle && key.window === 'minute' && key.end !== null && now > key.end) {
@@ -187,16 +180,16 @@ export function createCounterQuota(options: CounterQuotaOptions) {
 
   async function acquireForHead(): Promise<QuotaTask | 'idle'> {
     grantWaiters();
-    const { first } = queue;
+    const first = queue.first();
     if (!first) return nextTask();
     const waiters = queue.snapshot();
-    const demand = clampToSafeInteger(queue.demand - lease.quota.available);
+    const demand = clampToSafeInteger(queue.demand() - lease.quota.available);
     const grant = await acquire({ need: first.bound - lease.quota.available, demand, takesRemainder: lease.quota.reserved === 0 });
     if (mustVerify || grant === null || (isLeaseTooLarge && lease.quota.available > 0)) return nextTask();
     grantWaiters();
     const isSecondTry = hasRequestedReturn;
     hasRequestedReturn = false;
-    if (queue.first !== first) return nextTask();
+    if (queue.first() !== first) return nextTask();
     if (grant.heldByOthers > 0 && !isSecondTry) return 'requesting';
     const { reserved, available } = lease.quota;
     // A call larger than all that is left gets all of it, but only while no other call has a reservation.
@@ -236,13 +229,13 @@ export function createCounterQuota(options: CounterQuotaOptions) {
 
   function nextTask(): QuotaTask | 'idle' {
     const canReturn = mustReturn && lease.counterId !== null && lease.quota.available > 0;
-    if (queue.first === undefined && !canReturn) return 'idle';
+    if (queue.first() === undefined && !canReturn) return 'idle';
     if (mustVerify) return 'verifying';
     return mustReturn ? 'returning' : 'acquiring';
   }
 
   function startWork(): void {
-    if (state.current !== 'idle' || health.isDown) return;
+    if (state.current() !== 'idle' || health.isDown) return;
     hasRequestedReturn = false;
     state.start(nextTask());
   }
@@ -275,7 +268,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
 
   function onQuotaChanged(): void {
     queue.clearDenial();
-    if (queue.first) grantWaiters();
+    if (queue.first()) grantWaiters();
     if ((isLeaseTooLarge || policy.isContested()) && lease.quota.available > 0) mustReturn = true;
     startWork();
   }

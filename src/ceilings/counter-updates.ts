@@ -52,28 +52,35 @@ interface CounterSum {
   readonly amount: number;
 }
 
-interface Consumed {
+interface ConsumedSum {
   readonly process: string;
   readonly counter: number;
   readonly generation: number;
-  readonly amount: number;
+  amount: number;
 }
 
 /** Sums by lease. */
-function consumedBy(calls: readonly SettledCall[]): Consumed[] {
-  const byCounter = new Map<number, { -readonly [Key in keyof Consumed]: Consumed[Key] }[]>();
+function consumedBy(calls: readonly SettledCall[]): ConsumedSum[] {
+  const byCounter = new Map<number, ConsumedSum[]>();
   for (const { result } of calls) {
     if (!result.consumed) continue;
     const { process, amounts } = result.consumed;
     for (const { counter, generation, amount } of amounts) {
-      const sums = byCounter.get(counter);
-      const sum = sums?.find((lease) => lease.generation === generation && lease.process === process);
+      const known = byCounter.get(counter);
+      const sums = known ?? [];
+      if (known === undefined) byCounter.set(counter, sums);
+      const sum = sumOf(sums, generation, process);
       if (sum) sum.amount += amount;
-      else if (sums) sums.push({ process, counter, generation, amount });
-      else byCounter.set(counter, [{ process, counter, generation, amount }]);
+      else sums.push({ process, counter, generation, amount });
     }
   }
   return [...byCounter.values()].flat().filter(({ amount }) => amount > 0);
+}
+
+/** Not `find`, which needs a closure for each amount. */
+function sumOf(sums: readonly ConsumedSum[], generation: number, process: string): ConsumedSum | undefined {
+  for (const sum of sums) if (sum.generation === generation && sum.process === process) return sum;
+  return undefined;
 }
 
 /** Windows start at full minutes, so calls of a minute are counted together. `spent` selects what is counted. */

@@ -7,7 +7,7 @@
  */
 import type { CounterKey } from './counters.ts';
 import type { AcquireRequest, LeaseGrant, LeaseKey, LeaseStore } from './lease-store.ts';
-import { createLocalQuota } from './local-quota.ts';
+import { LocalQuota } from './local-quota.ts';
 import type { ReserveResult } from './wait-queue.ts';
 
 export interface LeaseOptions {
@@ -22,73 +22,67 @@ export interface LeaseOptions {
 }
 
 export function createLease({ key, process, leases, nextGeneration, watch }: LeaseOptions) {
-  let quota = createLocalQuota();
-  let generation = nextGeneration();
-  let counterId: number | null = null;
-
-  const toLeaseKey = (counter: number): LeaseKey => ({ projectId: key.projectId, process, counterId: counter, generation });
+  const toLeaseKey = (counterId: number): LeaseKey => ({ projectId: key.projectId, process, counterId, generation: lease.generation });
 
   const reset = (): void => {
-    quota = createLocalQuota();
-    generation = nextGeneration();
-    counterId = null;
+    lease.quota = new LocalQuota();
+    lease.generation = nextGeneration();
+    lease.counterId = null;
   };
 
-  return {
+  /** Without getters: V8 takes objects that define getters for different types. */
+  const lease = {
     /** Row of `limit_counters`; null while there is no lease. */
-    get counterId() {
-      return counterId;
-    },
-    get generation() {
-      return generation;
-    },
-    get quota() {
-      return quota;
-    },
+    counterId: null as number | null,
+    generation: nextGeneration(),
+    quota: new LocalQuota(),
     /** Reserves available quota; null when it does not suffice. */
-    tryGrant: (bound: number): ReserveResult | null => (quota.reserve(bound) ? { kind: 'granted', reserved: bound, generation } : null),
+    tryGrant: (bound: number): ReserveResult | null =>
+      lease.quota.reserve(bound) ? { kind: 'granted', reserved: bound, generation: lease.generation } : null,
     /** Null when the lease was revoked; nothing is held then. */
     async acquire(
       request: Pick<AcquireRequest, 'limit' | 'need' | 'demand' | 'defaultGrant' | 'takesRemainder'>,
     ): Promise<LeaseGrant | null> {
-      const isLeaseExpected = quota.leased > 0;
+      const isLeaseExpected = lease.quota.leased > 0;
       // PostgreSQL would reject a number that is not a safe integer, and the database would count as unavailable.
-      const limit = Math.max(-Number.MAX_SAFE_INTEGER, request.limit - quota.overdraft);
-      const grant = await watch(leases.acquire({ process, generation, counter: key, isLeaseExpected, ...request, limit }));
+      const limit = Math.max(-Number.MAX_SAFE_INTEGER, request.limit - lease.quota.overdraft);
+      const grant = await watch(
+        leases.acquire({ process, generation: lease.generation, counter: key, isLeaseExpected, ...request, limit }),
+      );
       if (grant === null) {
         reset();
         return null;
       }
-      counterId = grant.counterId;
-      quota.grant(grant.granted);
+      lease.counterId = grant.counterId;
+      lease.quota.grant(grant.granted);
       return grant;
     },
     /** Returns all available quota. */
     async release(): Promise<void> {
-      const amount = quota.takeAvailable();
-      if (amount > 0 && counterId !== null) await watch(leases.release(toLeaseKey(counterId), amount));
+      const amount = lease.quota.takeAvailable();
+      if (amount > 0 && lease.counterId !== null) await watch(leases.release(toLeaseKey(lease.counterId), amount));
     },
     /** Sets the row to what is held here; if the row is missing, nothing is held here either. */
     async reconcile(): Promise<void> {
-      if (counterId === null) return;
-      const exists = await watch(leases.reconcile(toLeaseKey(counterId), quota.leased, quota.debited));
+      if (lease.counterId === null) return;
+      const exists = await watch(leases.reconcile(toLeaseKey(lease.counterId), lease.quota.leased, lease.quota.debited));
       if (!exists) reset();
     },
     /** Asks the other processes for quota. */
     async requestReturn(): Promise<void> {
-      if (counterId !== null) await watch(leases.requestReturn(toLeaseKey(counterId)));
+      if (lease.counterId !== null) await watch(leases.requestReturn(toLeaseKey(lease.counterId)));
     },
     /** Deletes an idle lease. */
     async remove(): Promise<void> {
-      if (counterId === null) return;
-      const lease = toLeaseKey(counterId);
-      quota.takeAvailable();
-      counterId = null;
+      if (lease.counterId === null) return;
+      const removed = toLeaseKey(lease.counterId);
+      lease.quota.takeAvailable();
+      lease.counterId = null;
       try {
-        await watch(leases.remove(lease));
+        await watch(leases.remove(removed));
         reset(); // The next row counts debits from zero.
       } catch (error) {
-        counterId ??= lease.counterId;
+        lease.counterId ??= removed.counterId;
         throw error;
       }
     },
@@ -97,4 +91,5 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
       reset();
     },
   };
+  return lease as Readonly<typeof lease>;
 }

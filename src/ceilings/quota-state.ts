@@ -66,9 +66,7 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
   };
 
   return {
-    get current(): QuotaState {
-      return current;
-    },
+    current: (): QuotaState => current,
     /** Begins a task, unless another one is in progress, and continues with those it leads to. */
     start(task: QuotaTask | 'idle'): void {
       if (current === 'idle' && task !== 'idle') running = run(task);

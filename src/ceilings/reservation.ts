@@ -2,13 +2,12 @@
  * Reserves one call's upper bounds, counter by counter in the order of denial. Synchronous unless a lease must be acquired: from that counter on it
  * is asynchronous.
  */
-import type { CallResult } from '../core/call.ts';
+import type { CallResult, ConsumedAmount } from '../core/call.ts';
 import { usageFor } from '../core/ceiling-usage.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { CeilingName } from '../core/windows.ts';
 import type { CounterQuota } from './counter-quota.ts';
 import { ceilingExceeded, type LimitedCounter } from './counters.ts';
-import type { Debit } from './local-quota.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
 /** What is reserved for a call; an upper bound only when the caller limits the output. */
@@ -36,15 +35,10 @@ export interface ReservationRequest {
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
   readonly onStoreDown: () => 'allow' | 'refuse';
-  /** Returns `result` with the debits. */
-  readonly attachDebits: (result: CallResult, debits: readonly LeaseDebit[]) => CallResult;
-}
-
-/** What a settled call has used of a lease. */
-export interface LeaseDebit {
-  readonly quota: CounterQuota;
-  readonly generation: number;
-  readonly debit: Debit;
+  /** Id of this process's journal. */
+  readonly process: string;
+  /** Row of a quota from which a call has been debited; null while there is no lease. */
+  readonly counterIdOf: (quota: CounterQuota) => number | null;
 }
 
 interface CounterGrant {
@@ -54,8 +48,7 @@ interface CounterGrant {
 
 /** One grant for each counter, enlarged when the call is extended: settling then debits all of it. */
 interface CounterReservation extends CounterGrant {
-  readonly ceiling: CeilingName;
-  readonly limit: number;
+  readonly counter: LimitedCounter;
   grant: QuotaGrant;
   /** What was requested: more than the grant if that was all there was. */
   bound: number;
@@ -67,6 +60,7 @@ interface Extension extends CounterGrant {
 }
 
 interface PendingGrant {
+  readonly result: Promise<ReserveResult>;
   readonly counter: LimitedCounter;
   readonly quota: CounterQuota;
   readonly bound: number;
@@ -74,71 +68,90 @@ interface PendingGrant {
 
 /** Throws, or rejects with, the error of the first ceiling that denies the call. */
 export function reserveAll(request: ReservationRequest): Reservation | Promise<Reservation> {
-  const { counters, limitsReadAt, quotaFor, onStoreDown, attachDebits } = request;
-  const reservations: CounterReservation[] = [];
-  const bounds = counters.some(({ key }) => isBounded(key.ceiling)) ? request.bounds() : null;
-  let isUnmetered = false;
+  const bounds = request.counters.some(isBounded) ? request.bounds() : null;
+  return new CallReservation(request).reserveFrom(0, bounds);
+}
 
-  const release = (): void => releaseAll(reservations);
+/** A class, because every call has one: in an object literal each method is another object. */
+class CallReservation implements Reservation {
+  isUnmetered = false;
+  readonly #request: ReservationRequest;
+  readonly #reservations: CounterReservation[] = [];
 
-  const addResult = (result: ReserveResult, { counter: { key, limit }, quota, bound }: PendingGrant): void => {
-    switch (result.kind) {
-      case 'granted':
-        reservations.push({ ceiling: key.ceiling, quota, grant: result, bound, limit });
-        return;
-      case 'denied':
-        release();
-        throw ceilingExceeded(key);
-      case 'unavailable':
-        if (onStoreDown() === 'refuse') {
-          release();
-          throw gatewayError('budget_unavailable', { message: 'the ceilings cannot be checked at the moment' });
-        }
-        isUnmetered = true;
-    }
-  };
+  constructor(request: ReservationRequest) {
+    this.#request = request;
+  }
 
-  const createReservation = (): Reservation => ({
-    isUnmetered,
-    async extend(larger) {
-      const bounded = reservations.filter(({ ceiling }) => isBounded(ceiling));
-      if (bounded.length === 0) return true;
-      const extensions = await reserveExtensions(bounded, larger(), limitsReadAt);
-      if (extensions === null) return false;
-      for (const { reservation: extended, grant, bound } of extensions) {
-        extended.grant = { ...extended.grant, reserved: extended.grant.reserved + grant.reserved };
-        extended.bound = bound;
-      }
-      return true;
-    },
-    settle(result) {
-      const debits: LeaseDebit[] = [];
-      for (const { ceiling, quota, grant } of reservations) {
-        const debit = quota.settle(grant, Math.max(0, usageFor(ceiling, result)));
-        if (debit !== null && debit.amount + debit.overdraft > 0) debits.push({ quota, generation: grant.generation, debit });
-      }
-      return attachDebits(result, debits);
-    },
-    release,
-  });
-
-  const reserveFrom = (first: number): Reservation | Promise<Reservation> => {
+  reserveFrom(first: number, bounds: UsageBounds | null): Reservation | Promise<Reservation> {
+    const { counters, limitsReadAt, quotaFor } = this.#request;
     for (let index = first; index < counters.length; index += 1) {
       const counter = counters[index];
       if (!counter) break;
-      const pending = { counter, quota: quotaFor(counter), bound: boundOf(counter.key.ceiling, bounds) };
-      const result = pending.quota.reserve(pending.bound, counter.limit, limitsReadAt);
-      if (result instanceof Promise) {
-        return result.then((late) => {
-          addResult(late, pending);
-          return reserveFrom(index + 1);
-        });
-      }
-      addResult(result, pending);
+      const quota = quotaFor(counter);
+      const bound = boundOf(counter.key.ceiling, bounds);
+      const result = quota.reserve(bound, counter.limit, limitsReadAt);
+      if (result instanceof Promise) return this.#resumeAt(index, bounds, { result, counter, quota, bound });
+      this.#add(result, counter, quota, bound);
     }
-    return createReservation();
-  };
-  return reserveFrom(0);
+    return this;
+  }
+
+  /** Not in the loop, which would need a closure for each counter. */
+  #resumeAt(index: number, bounds: UsageBounds | null, { result, counter, quota, bound }: PendingGrant): Promise<Reservation> {
+    return result.then((late) => {
+      this.#add(late, counter, quota, bound);
+      return this.reserveFrom(index + 1, bounds);
+    });
+  }
+
+  #add(result: ReserveResult, counter: LimitedCounter, quota: CounterQuota, bound: number): void {
+    switch (result.kind) {
+      case 'granted':
+        this.#reservations.push({ counter, quota, grant: result, bound });
+        return;
+      case 'denied':
+        this.release();
+        throw ceilingExceeded(counter.key);
+      case 'unavailable':
+        if (this.#request.onStoreDown() === 'refuse') {
+          this.release();
+          throw gatewayError('budget_unavailable', { message: 'the ceilings cannot be checked at the moment' });
+        }
+        this.isUnmetered = true;
+    }
+  }
+
+  async extend(larger: () => UsageBounds): Promise<boolean> {
+    const bounded = this.#reservations.filter(({ counter }) => isBounded(counter));
+    if (bounded.length === 0) return true;
+    const extensions = await reserveExtensions(bounded, larger(), this.#request.limitsReadAt);
+    if (extensions === null) return false;
+    for (const { reservation: extended, grant, bound } of extensions) {
+      extended.grant = { ...extended.grant, reserved: extended.grant.reserved + grant.reserved };
+      extended.bound = bound;
+    }
+    return true;
+  }
+
+  settle(result: CallResult): CallResult {
+    const { process, counterIdOf } = this.#request;
+    const amounts: ConsumedAmount[] = [];
+    for (const { counter: limited, quota, grant } of this.#reservations) {
+      const spent = Math.max(0, usageFor(limited.key.ceiling, result));
+      const amount = quota.settle(grant, spent);
+      if (amount === null || !(spent > 0)) continue;
+      const counter = counterIdOf(quota);
+      if (counter === null) continue;
+      const { generation } = grant;
+      amounts.push(spent > amount ? { counter, generation, amount, owed: spent - amount } : { counter, generation, amount });
+    }
+    // A copy: an array that has grown has space for 17 elements, and this one is kept until the call is stored.
+    return amounts.length === 0 ? result : { ...result, consumed: { process, amounts: amounts.slice() } };
+  }
+
+  release(): void {
+    releaseAll(this.#reservations);
+  }
 }
 
 /** Null when one of them does not fit; nothing more is reserved then. */
@@ -149,11 +162,11 @@ async function reserveExtensions(
 ): Promise<Extension[] | null> {
   const extensions: Extension[] = [];
   for (const reservation of reservations) {
-    const { ceiling, quota, grant, limit } = reservation;
-    const bound = boundOf(ceiling, bounds);
+    const { counter, quota, grant } = reservation;
+    const bound = boundOf(counter.key.ceiling, bounds);
     // A call granted less than its bound already has everything there is, as the counter's only call.
     if (bound <= reservation.bound || grant.reserved < reservation.bound) continue;
-    const result = await quota.reserve(bound - reservation.bound, limit, limitsReadAt);
+    const result = await quota.reserve(bound - reservation.bound, counter.limit, limitsReadAt);
     if (result.kind === 'granted') extensions.push({ reservation, quota, grant: result, bound });
     // A grant of another generation: the lease of this reservation was revoked meanwhile, and the two cannot be joined.
     if (result.kind !== 'granted' || result.generation !== grant.generation) {
@@ -168,7 +181,7 @@ function releaseAll(grants: readonly CounterGrant[]): void {
   for (const { quota, grant } of grants) quota.settle(grant, 0);
 }
 
-function isBounded(ceiling: CeilingName): boolean {
+function isBounded({ key: { ceiling } }: LimitedCounter): boolean {
   return ceiling === 'cost' || ceiling === 'tpm';
 }
 

@@ -31,13 +31,9 @@ export function createWaitQueue() {
   };
 
   return {
-    get first(): Waiter | undefined {
-      return waiters[0];
-    },
+    first: (): Waiter | undefined => waiters[0],
     /** Sum of the bounds. */
-    get demand(): number {
-      return waiters.reduce((sum, { bound }) => sum + bound, 0);
-    },
+    demand: (): number => waiters.reduce((sum, { bound }) => sum + bound, 0),
     enqueue: (bound: number): Promise<ReserveResult> =>
       new Promise((resolve) => {
         waiters.push({ bound, resolve });

@@ -1,48 +1,48 @@
 import { describe, expect, test } from '@jest/globals';
-import { createLocalQuota } from '../../src/ceilings/local-quota.ts';
+import { LocalQuota } from '../../src/ceilings/local-quota.ts';
 
 describe('a local quota', () => {
   test('reserves exactly what was granted', () => {
-    const quota = createLocalQuota();
+    const quota = new LocalQuota();
     expect(quota.reserve(1)).toBe(false);
     quota.grant(2);
     expect([quota.reserve(1), quota.reserve(1), quota.reserve(1)]).toEqual([true, true, false]);
   });
 
   test('makes available again what a call did not use', () => {
-    const quota = createLocalQuota();
+    const quota = new LocalQuota();
     quota.grant(100);
     quota.reserve(80);
-    expect(quota.settle(80, 30)).toEqual({ amount: 30, overdraft: 0 });
+    expect(quota.settle(80, 30)).toBe(30);
     expect(quota).toMatchObject({ leased: 100, reserved: 0, available: 70, isIdle: false });
-    quota.commit({ amount: 30, overdraft: 0 });
+    quota.commit(30, 0);
     expect(quota).toMatchObject({ leased: 70, reserved: 0, available: 70, isIdle: true });
   });
 
   test('usage beyond the reservation uses the available quota, then is overdraft until it is counted', () => {
-    const quota = createLocalQuota();
+    const quota = new LocalQuota();
     quota.grant(100);
     quota.reserve(40);
     quota.reserve(40);
-    expect(quota.settle(40, 90)).toEqual({ amount: 60, overdraft: 30 });
+    expect(quota.settle(40, 90)).toBe(60);
     expect(quota).toMatchObject({ available: 0, reserved: 40, overdraft: 30 });
-    expect(quota.settle(40, 40)).toEqual({ amount: 40, overdraft: 0 });
-    quota.commit({ amount: 100, overdraft: 0 });
+    expect(quota.settle(40, 40)).toBe(40);
+    quota.commit(100, 0);
     expect(quota).toMatchObject({ leased: 0, available: 0, overdraft: 30, isIdle: false });
-    quota.commit({ amount: 0, overdraft: 30 });
+    quota.commit(0, 30);
     expect(quota).toMatchObject({ leased: 0, available: 0, overdraft: 0, isIdle: true });
   });
 
   test('a reverted debit is available again', () => {
-    const quota = createLocalQuota();
+    const quota = new LocalQuota();
     quota.grant(100);
     quota.reserve(40);
-    quota.revert(quota.settle(40, 30));
+    quota.revert(quota.settle(40, 30), 0);
     expect(quota).toMatchObject({ leased: 100, available: 100, isIdle: true });
   });
 
   test('returns only what is neither reserved nor pending', () => {
-    const quota = createLocalQuota();
+    const quota = new LocalQuota();
     quota.grant(10);
     quota.reserve(3);
     quota.settle(1, 1);

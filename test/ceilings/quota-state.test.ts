@@ -142,8 +142,8 @@ const scenarios: readonly Scenario[] = [
     title: 'an unused lease is deleted',
     path: ['idle', 'acquiring', 'idle', 'removing', 'idle'],
     async run({ quota, lease, end }) {
-      const debit = quota.settle(await lease(10, 1), 1);
-      if (debit) quota.commit(debit, 1);
+      expect(quota.settle(await lease(10, 1), 1)).toBe(1);
+      quota.commit({ counter: 7, generation: 1, amount: 1 });
       makeUnused(quota);
       await end('remove');
     },
@@ -170,8 +170,8 @@ const scenarios: readonly Scenario[] = [
       const idle = async (): Promise<void> => {
         while (path.at(-1) !== 'idle') await new Promise((resolve) => setTimeout(resolve, 1));
       };
-      const debit = quota.settle(await lease(10, 1), 1);
-      if (debit) quota.commit(debit, 1);
+      expect(quota.settle(await lease(10, 1), 1)).toBe(1);
+      quota.commit({ counter: 7, generation: 1, amount: 1 });
       makeUnused(quota);
       await fail('remove');
       await idle();

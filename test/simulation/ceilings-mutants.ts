@@ -15,7 +15,7 @@ export const ceilingsMutants: readonly Mutant[] = [
     replacement: 'held',
     seeds: 268,
   },
-  { name: 'double return', file: local, passage: 'leased -= amount;\n      return amount;', replacement: 'return amount;', seeds: 2 },
+  { name: 'double return', file: local, passage: 'this.#leased -= amount;\n    return amount;', replacement: 'return amount;', seeds: 2 },
   {
     name: 'settling without a check of the generation',
     file: quota,
@@ -26,8 +26,8 @@ export const ceilingsMutants: readonly Mutant[] = [
   {
     name: 'a stored call of another generation is deducted',
     file: quota,
-    passage: 'commit(debit: Debit, generation: number): void {\n      if (generation !== lease.generation) return;',
-    replacement: 'commit(debit: Debit, _generation: number): void {',
+    passage: 'commit({ generation, amount, owed = 0 }: ConsumedAmount): void {\n      if (generation !== lease.generation) return;',
+    replacement: 'commit({ amount, owed = 0 }: ConsumedAmount): void {',
     seeds: 684,
   },
   {
@@ -47,12 +47,18 @@ export const ceilingsMutants: readonly Mutant[] = [
   {
     name: 'a revoked lease is not noticed',
     file: lease,
-    passage: 'isLeaseExpected = quota.leased > 0',
+    passage: 'isLeaseExpected = lease.quota.leased > 0',
     replacement: 'isLeaseExpected = false',
     seeds: 191,
   },
-  { name: 'settled usage is free again before it is stored', file: local, passage: 'pending += amount;', replacement: '', seeds: 2 },
-  { name: 'stored usage stays in the lease', file: local, passage: 'leased -= debit.amount;', replacement: '', seeds: 2 },
+  { name: 'settled usage is free again before it is stored', file: local, passage: 'this.#pending += amount;', replacement: '', seeds: 2 },
+  {
+    name: 'stored usage stays in the lease',
+    file: local,
+    passage: 'this.#leased -= amount;\n    this.#debited',
+    replacement: 'this.#debited',
+    seeds: 2,
+  },
   {
     name: 'quota of a higher ceiling is granted under a lower one',
     file: quota,
@@ -63,7 +69,7 @@ export const ceilingsMutants: readonly Mutant[] = [
   {
     name: 'the first lease is forgotten when its response is lost',
     file: quota,
-    passage: ' &&\n        !mustReconcile',
+    passage: ' &&\n      !mustReconcile',
     replacement: '',
     seeds: 156,
   },
