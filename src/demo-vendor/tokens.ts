@@ -22,9 +22,12 @@ export function splitArguments(text: string): readonly string[] {
   return text.match(/[\s\S]{1,9}/gu) ?? [];
 }
 
-/** Returns the lower-case terms of a text without punctuation. */
+/**
+ * Returns the lower-case terms of a text without punctuation, longer ones in parts: V8 may keep four bytes per repetition, up to 64 MiB, and
+ * then throws a `RangeError`.
+ */
 export function termsOf(text: string): readonly string[] {
-  return text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [];
+  return text.toLowerCase().match(/[\p{L}\p{N}]{1,1024}/gu) ?? [];
 }
 
 /** Computes the 32-bit FNV-1a hash over UTF-16 units; the same on every machine. */

@@ -25,6 +25,12 @@ describe('response content', () => {
       expect(whole.length).toBeGreaterThan(200 * 1024);
     }));
 
+  test('200 for embeddings of a term of 17 million characters', () =>
+    withVendor(async (vendor) => {
+      const body = JSON.stringify({ model: 'echo', input: '中'.repeat(17 * 1024 * 1024) });
+      expect((await post(vendor, '/v1/embeddings', body)).status).toBe(200);
+    }));
+
   test.each([false, true])('numbers adds members that parsing and re-serializing would change (stream: %s)', (stream) =>
     withVendor(async (vendor) => {
       for (const response of [await chat(vendor, 'numbers', { stream }), await message(vendor, 'numbers', { stream })]) {
