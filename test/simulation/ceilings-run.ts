@@ -342,10 +342,9 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     version += 1;
     note(`ceilings ${version}`);
     for (const process of processes) {
-      const next = plan.limits(version);
       world.after(random.between(0, 3_000), process, () => {
         note(`${process.name} learns of ceilings ${version}`);
-        process.limits = next;
+        process.limits = plan.limits(version);
       });
     }
   };
