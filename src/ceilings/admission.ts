@@ -90,6 +90,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const quotas = new Map<string, CounterQuota>();
   const quotasById = new Map<number, CounterQuota>();
   const published = new Map<number, number>();
+  /** Counters that others asked for within the last second and this process does not hold: it may not know yet that it has a lease of them. */
+  const requested = new Set<number>();
   let timer: NodeJS.Timeout | undefined;
   let listening: { stop(): Promise<void> } | null = null;
   let cleanedAt = clock.now();
@@ -105,15 +107,17 @@ export function createAdmission(options: AdmissionOptions): Admission {
 
   const returnQuota = (counterId: number): void => {
     const quota = findById(counterId);
-    quota?.returnUnused();
-    if (quota) onQuotaRequested?.();
+    if (!quota) return void requested.add(counterId);
+    quota.returnUnused();
+    onQuotaRequested?.();
   };
 
   const countersFor = createCounterCache();
   const quotaFor = (counter: LimitedCounter): CounterQuota => {
     const existing = quotas.get(counter.name);
     if (existing) return existing;
-    const quota = createCounterQuota({ counter, process, leases, health, nextGeneration, returnWaitMs: returnWait });
+    const isRequested = (id: number): boolean => requested.has(id);
+    const quota = createCounterQuota({ counter, process, leases, health, nextGeneration, returnWaitMs: returnWait, isRequested });
     quotas.set(counter.name, quota);
     return quota;
   };
@@ -127,6 +131,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
 
   const maintain = (): void => {
     const now = clock.now();
+    requested.clear();
     for (const [key, quota] of quotas) {
       counterIdOf(quota);
       quota.maintain(now);

@@ -22,6 +22,8 @@ export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'>
   readonly health: StoreHealth;
   /** How long other processes get to return their available quota. */
   readonly returnWaitMs: () => number;
+  /** Whether another process has just asked for quota of a counter of which this one held nothing. */
+  readonly isRequested: (counterId: number) => boolean;
   /** For tests. */
   readonly onTransition?: (from: QuotaState, to: QuotaState) => void;
 }
@@ -29,11 +31,13 @@ export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'>
 const unavailable: ReserveResult = { kind: 'unavailable' };
 
 const idleMs = 10_000;
+/** Quota of a minute is kept so long after its end, for processes with slower clocks. */
+const keptMs = 5_000;
 /** Quota of the next minute is leased when so much is left of the current one, and up to so much more: not for all keys at the same time. */
 const [minLeadMs, leadSpreadMs] = [2_000, 6_000];
 
 export function createCounterQuota(options: CounterQuotaOptions) {
-  const { counter, process, leases, health, nextGeneration, returnWaitMs, onTransition } = options;
+  const { counter, process, leases, health, nextGeneration, returnWaitMs, isRequested, onTransition } = options;
   const { key } = counter;
   const queue = createWaitQueue();
   const policy = createGrantPolicy(key.window);
@@ -147,7 +151,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       if (state.current() !== 'idle' || (lease.counterId === null && !mustReconcile)) return;
       const { isIdle } = lease.quota;
       const isUnused = performance.now() - usedAt > idleMs;
-      if (isIdle && key.window === 'minute' && key.end !== null && now > key.end) {
+      if (isIdle && key.window === 'minute' && key.end !== null && now > key.end + keptMs) {
         lease.abandon();
         mustReconcile = false;
       } else if (health.isDown) return;
@@ -228,6 +232,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   }
 
   function nextTask(): QuotaTask | 'idle' {
+    // Also what was granted just before another process asked for it.
+    if (queue.first() === undefined && policy.isContested() && lease.quota.available > 0) mustReturn = true;
     const canReturn = mustReturn && lease.counterId !== null && lease.quota.available > 0;
     if (queue.first() === undefined && !canReturn) return 'idle';
     if (mustVerify) return 'verifying';
@@ -252,6 +258,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     const requestedLimit = limit;
     const grant = await lease.acquire({ limit, defaultGrant: policy.defaultGrant(limit), ...request });
     policy.recordGrant(grant?.granted ?? 0);
+    if (grant && isRequested(grant.counterId)) policy.contend();
     if (requestedLimit > limit) markTooLarge();
     else if (grant && grant.granted > 0) isLeaseTooLarge = false;
     return grant;

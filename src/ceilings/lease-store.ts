@@ -19,7 +19,10 @@ export interface AcquireRequest {
   readonly need: number;
   /** What all waiting calls need. */
   readonly demand: number;
-  /** Usual size of a grant: demand beyond it waits for the next statement; without demand, at most a tenth of what remains is granted. */
+  /**
+   * Usual size of a grant: demand beyond it waits for the next statement; without demand, at most a tenth of what remains is granted. Counts as 0
+   * while another process asks for quota.
+   */
   readonly defaultGrant: number;
   /** The process has no reservation: if no other process holds quota either, all that is left is granted, however little. */
   readonly takesRemainder: boolean;
@@ -59,7 +62,7 @@ export interface LeaseStore {
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
   /** Asks the other processes to return available quota of a counter: by a notification, and for two seconds by `returnRequests`. */
   requestReturn(lease: LeaseKey): Promise<void>;
-  /** Those of the counters of which another process needs quota. */
+  /** Those of the counters of which another process asked for quota within two seconds. */
   returnRequests(process: string, counterIds: readonly number[]): Promise<number[]>;
   /** Deletes all leases of a process and returns their number. */
   revokeAll(process: string): Promise<number>;
@@ -77,6 +80,9 @@ const slotsPerProject = 2;
  * do (after two seconds), whatever the number of projects with locked counters. Of the transaction only, as poolers share connections.
  */
 const limitLockWait = `select set_config('lock_timeout', '1500ms', true)`;
+
+const isRequestedByOthers = (process: string): string =>
+  `return_requested_by <> ${process}::uuid and return_requested_at > now() - interval '2 seconds'`;
 
 export function createLeaseStore(database: Database): LeaseStore {
   const slots = createSlotsByKey(slotsPerProject);
@@ -162,7 +168,7 @@ export function createLeaseStore(database: Database): LeaseStore {
     async returnRequests(process, counterIds) {
       const rows = await database.query<{ id: number }>(
         `select id from limit_counters
-          where id = any($1::bigint[]) and return_requested_by <> $2::uuid and return_requested_at > now() - interval '2 seconds'`,
+          where id = any($1::bigint[]) and ${isRequestedByOthers('$2')}`,
         [counterIds, process],
       );
       return rows.map(({ id }) => id);
@@ -210,10 +216,14 @@ async function acquireExisting(queries: Queries, request: AcquireRequest): Promi
   return row?.isLost ? null : row;
 }
 
-/** Reads the counter and the lease with `for update`, so that they are current after a wait for the locks. */
+/**
+ * Reads the counter and the lease with `for update`, so that they are current after a wait for the locks. Grants nothing beyond the need while
+ * another process asks for quota.
+ */
 const acquireLease = `
   with settings as materialized (${limitLockWait}), counter as (
-    select id, leased, $8::bigint - settled - leased as remaining
+    select id, leased, $8::bigint - settled - leased as remaining,
+           case when ${isRequestedByOthers('$7')} then 0 else $11::bigint end as usual
       from limit_counters, settings
      where project_id = $1::uuid and holder = $2::text and holder_id = $3::text and ceiling = $4::text
        and window_kind = $5::text and window_start = $6::timestamptz
@@ -221,14 +231,14 @@ const acquireLease = `
   ), lease as (
     select l.amount, l.generation from limit_leases l join counter on l.counter_id = counter.id where l.process = $7::uuid for update of l
   ), state as (
-    select id, leased - coalesce((select amount from lease), 0) as held_by_others, remaining,
+    select id, leased - coalesce((select amount from lease), 0) as held_by_others, remaining, usual,
            $14::boolean and not exists (select 1 from lease where generation = $13::bigint) as lost
       from counter
   ), granted as (
     select id, held_by_others, lost,
            case when lost then 0
                 when remaining >= $9::bigint
-                then least(remaining, greatest(least($10::bigint, greatest($11::bigint, $9::bigint)), least($11::bigint, remaining / 10)))
+                then least(remaining, greatest(least($10::bigint, greatest(usual, $9::bigint)), least(usual, remaining / 10)))
                 when $12::boolean and held_by_others = 0 then greatest(0, remaining)
                 else 0 end as amount
       from state

@@ -1,17 +1,22 @@
 /** Quota that is leased before a call needs it, so that no call waits for the database at each full minute. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type Admission, createAdmission } from '../../src/ceilings/admission.ts';
-import type { Limits } from '../../src/ceilings/counters.ts';
+import { countersFor, type Limits } from '../../src/ceilings/counters.ts';
 import { createLeaseStore, type LeaseStore } from '../../src/ceilings/lease-store.ts';
 import type { Reservation } from '../../src/ceilings/reservation.ts';
+import type { Database } from '../../src/db/database.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { clockAt, keepingLogger, noon, until } from '../journal/calls.ts';
 import { limitsOf } from './quota-harness.ts';
 
 describeDatabases('quota leased ahead', (database) => {
   const running: Admission[] = [];
+  let returned = Promise.withResolvers<void>();
+  beforeEach(() => {
+    returned = Promise.withResolvers();
+  });
   afterEach(() => Promise.all(running.splice(0).map((admission) => admission.stop())));
 
   interface Started {
@@ -20,21 +25,40 @@ describeDatabases('quota leased ahead', (database) => {
     readonly leasedStarts: readonly number[];
   }
 
-  const start = async (clock: ReturnType<typeof clockAt>): Promise<Started> => {
+  /** `isDelayed`: no response about the next minute arrives before another process asks for quota. */
+  const start = async (clock: ReturnType<typeof clockAt>, { isDelayed = false } = {}): Promise<Started> => {
     const leases = createLeaseStore(database());
     const leasedStarts: number[] = [];
+    const asked = Promise.withResolvers<void>();
     const acquire: LeaseStore['acquire'] = async (request) => {
       const grant = await leases.acquire(request);
       leasedStarts.push(request.counter.start);
+      if (isDelayed && request.counter.start > noon) await asked.promise;
       return grant;
     };
+    const listen: Database['listen'] = (channel, onPayload, onReconnect) => {
+      const onRequest = (payload: string): void => {
+        onPayload(payload);
+        asked.resolve();
+      };
+      return database().listen(channel, onRequest, onReconnect);
+    };
+    const release: LeaseStore['release'] = async (...released) => {
+      await leases.release(...released);
+      returned.resolve();
+    };
+    // A busy machine may take longer to return quota than a process waits for it.
+    const requestReturn: LeaseStore['requestReturn'] = async (key) => {
+      await leases.requestReturn(key);
+      await Promise.race([returned.promise, sleep(1_000, undefined, { ref: false })]);
+    };
     const admission = createAdmission({
-      database: database(),
+      database: { ...database(), listen },
       clock,
       logger: keepingLogger(),
       process: randomUUID(),
       onStoreDown: () => 'refuse',
-      leases: { ...leases, acquire },
+      leases: { ...leases, acquire, release, requestReturn },
     });
     running.push(admission);
     await admission.start();
@@ -86,15 +110,52 @@ describeDatabases('quota leased ahead', (database) => {
     await expect((async () => started.admit(lowered))()).rejects.toMatchObject({ code: 'tenant_capped' });
   });
 
-  test('another process gets what is leased ahead when it needs it', async () => {
+  const admitAll = async (process: Started, limits: Limits, calls: number): Promise<void> => {
+    for (let call = 0; call < calls; call += 1) await process.admit(limits);
+    await expect((async () => process.admit(limits))()).rejects.toMatchObject({ code: 'tenant_capped' });
+  };
+
+  test.each([false, true])('another process gets what is leased ahead when it needs it, response delayed: %s', async (isDelayed) => {
     const clock = clockAt(noon);
     const limits = limitsOf({ rpm: 20 });
-    const started = await start(clock);
-    const elsewhere = await start(clockAt(noon + 60_000));
-    (await started.admit(limits)).release();
+    const slow = await start(clock, { isDelayed });
+    const fast = await start(clockAt(noon + 60_000));
+    (await slow.admit(limits)).release();
     clock.move(58_500);
-    await untilLeasedAhead(started, 1);
-    for (let calls = 0; calls < 20; calls += 1) await elsewhere.admit(limits);
-    await expect((async () => elsewhere.admit(limits))()).rejects.toMatchObject({ code: 'tenant_capped' });
+    await untilLeasedAhead(slow, 1);
+    await admitAll(fast, limits, 20);
+  });
+
+  test('a process whose clock is slow gets what another one has left of the minute', async () => {
+    const clock = clockAt(noon + 57_000);
+    const limits = limitsOf({ rpm: 20 });
+    const fast = await start(clock);
+    const slow = await start(clockAt(noon + 57_000));
+    (await fast.admit(limits)).release();
+    clock.move(4_000);
+    // The process checks its counters.
+    await sleep(1_500);
+    await admitAll(slow, limits, 20);
+  });
+
+  test('nothing is leased ahead while another process needs quota', async () => {
+    const limits = limitsOf({ rpm: 20 });
+    const [counter] = countersFor(limits, noon);
+    if (!counter) throw new Error('no counter');
+    const leases = createLeaseStore(database());
+    const wanted = {
+      generation: 1,
+      isLeaseExpected: false,
+      counter: counter.key,
+      limit: 20,
+      need: 1,
+      defaultGrant: 2,
+      takesRemainder: false,
+    };
+    const [slow, fast] = [randomUUID(), randomUUID()];
+    const lease = await leases.acquire({ ...wanted, process: fast, demand: 1 });
+    await leases.requestReturn({ projectId: limits.projectId, process: fast, counterId: lease?.counterId ?? 0, generation: 1 });
+    const granted = async (process: string, demand: number) => (await leases.acquire({ ...wanted, process, demand }))?.granted;
+    expect([await granted(slow, 0), await granted(slow, 1), await granted(fast, 0)]).toEqual([0, 1, 1]);
   });
 });

@@ -59,6 +59,7 @@ function createTestQuota() {
       return generation;
     },
     returnWaitMs: () => 1,
+    isRequested: () => false,
     onTransition(from, to) {
       expect(path.at(-1)).toBe(from);
       path.push(to);
@@ -127,6 +128,18 @@ const scenarios: readonly Scenario[] = [
       await lease(10, 1);
       quota.reserve(6, limit, performance.now());
       await end('acquire', grant(0));
+    },
+  },
+  {
+    title: 'quota that is being prefetched when another process needs it is returned',
+    path: ['idle', 'acquiring', 'idle', 'prefetching', 'idle', 'returning', 'idle'],
+    async run({ quota, lease, inProgress, end, grant }) {
+      await lease(10, 1);
+      quota.reserve(9, limit, performance.now());
+      const acquire = await inProgress('acquire');
+      quota.returnUnused();
+      acquire.resolve(grant(2));
+      await end('release');
     },
   },
   {

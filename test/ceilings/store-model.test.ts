@@ -40,7 +40,7 @@ function commandFrom({ random, counters, processes, idOf }: Given): Command {
     counterId: idOf(store, counter),
     generation,
   });
-  switch (random.pick(['acquire', 'acquire', 'acquire', 'release', 'reconcile', 'remove', 'publish', 'revokeAll'])) {
+  switch (random.pick(['acquire', 'acquire', 'acquire', 'release', 'reconcile', 'remove', 'publish', 'requestReturn', 'revokeAll'])) {
     case 'acquire': {
       const isLeaseExpected = random.chance(0.5);
       const [limit, need, demand] = [random.between(-5, 120), random.between(1, 25), random.between(0, 40)];
@@ -59,6 +59,8 @@ function commandFrom({ random, counters, processes, idOf }: Given): Command {
       return (store) => store.remove(leaseIn(store));
     case 'publish':
       return (store) => store.publish(process, new Map([[idOf(store, counter), amount]]));
+    case 'requestReturn':
+      return (store) => store.requestReturn(leaseIn(store));
     default:
       return (store) => store.revokeAll(process);
   }
@@ -102,6 +104,8 @@ async function compare(database: Database, random: Random): Promise<void> {
       const command = commandFrom(given);
       expect({ seed: n, result: await command(store) }).toEqual({ seed: n, result: await command(modelStore) });
     }
+    // In the model no time passes.
+    await database.query('update limit_counters set return_requested_at = now() where return_requested_at is not null');
     const rows = await readCounters(database, limits.projectId);
     ids.clear();
     for (const { id, name } of rows) ids.set(name, id);

@@ -181,16 +181,14 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       }
     },
     /**
-     * What the ceilings leave for the next call of a process: calls, and tokens or nano-dollars. Null where the window is over by the clock
-     * of another process, which keeps what it has leased of it, or where its minute has not begun: then that process may lease ahead meanwhile.
+     * What the ceilings leave for the next call of a process: calls, and tokens or nano-dollars. Null where the window ended three seconds ago,
+     * or earlier, by the clock of another process, which drops what it has leased of it after five.
      */
     freeFor({ limits, clock }: SimulatedProcess): { readonly slots: number; readonly amount: number } | null {
       const free = { slots: 1_000, amount: 1_000 };
-      const clocks = processes.map((process) => process.clock.now());
-      const [earliest, latest] = [Math.min(...clocks), Math.max(...clocks)];
+      const latest = Math.max(...processes.filter(({ isAlive }) => isAlive).map((process) => process.clock.now()));
       for (const { key, limit, name } of limitedFor(limits, clock.now())) {
-        if (key.end !== null && latest >= key.end) return null;
-        if (key.window === 'minute' && earliest < key.start) return null;
+        if (key.end !== null && latest >= key.end + 3_000) return null;
         const counter = counters.get(name);
         const left = limit - (counter ? counter.settled + sum(counter.reserved) : 0);
         if (key.ceiling === 'calls' || key.ceiling === 'rpm') free.slots = Math.min(free.slots, left);

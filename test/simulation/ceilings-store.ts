@@ -35,6 +35,8 @@ export function createCeilingsStore(now: () => number = () => 0) {
   const calls = new Map<string, SettledCall>();
   let lastId = 0;
   let version = 0;
+  const isRequestedByOthers = ({ returnRequest }: CounterState, process: string): boolean =>
+    returnRequest !== null && returnRequest.process !== process && returnRequest.at > now() - 2_000;
   const byId = (id: number): CounterState | undefined => [...counters.values()].find((counter) => counter.id === id);
 
   const leaseOf = ({
@@ -67,11 +69,12 @@ export function createCeilingsStore(now: () => number = () => 0) {
     /** Undefined when the counter does not exist; null when the lease was revoked. */
     acquire(request: AcquireRequest): LeaseGrant | null | undefined {
       version += 1;
-      const { process, generation, isLeaseExpected, limit, need, demand, defaultGrant, takesRemainder } = request;
+      const { process, generation, isLeaseExpected, limit, need, demand, takesRemainder } = request;
       const counter = counters.get(formatCounterKey(request.counter));
       if (!counter) return undefined;
       const lease = counter.leases.get(process);
       if (isLeaseExpected && lease?.generation !== generation) return null;
+      const defaultGrant = isRequestedByOthers(counter, process) ? 0 : request.defaultGrant;
       const remaining = limit - counter.settled - counter.leased;
       const heldByOthers = counter.leased - (lease?.amount ?? 0);
       let granted = 0;
@@ -121,8 +124,8 @@ export function createCeilingsStore(now: () => number = () => 0) {
     },
     returnRequests: (process: string, counterIds: readonly number[]): number[] =>
       counterIds.filter((id) => {
-        const request = byId(id)?.returnRequest;
-        return request && request.process !== process && request.at > now() - 2_000;
+        const counter = byId(id);
+        return counter && isRequestedByOthers(counter, process);
       }),
     revokeAll(process: string): number {
       version += 1;
