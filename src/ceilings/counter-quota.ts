@@ -103,9 +103,10 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       startWork();
       return result;
     },
-    /** Converts a call's reservation to usage. Returns what is debited from its lease, and null when that was revoked. */
+    /** Converts a call's reservation to usage. Returns what is debited from its lease, and null when there is none or that was revoked. */
     settle({ reserved, generation }: QuotaGrant, spent: number): number | null {
-      if (generation !== lease.generation) return null;
+      // Without a lease nothing is reserved, and no record would name the counter that must count the usage.
+      if (generation !== lease.generation || lease.counterId === null) return null;
       const amount = lease.quota.settle(reserved, spent);
       onQuotaChanged();
       return amount;

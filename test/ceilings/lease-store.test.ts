@@ -73,6 +73,17 @@ describeDatabases('counters and leases', (database) => {
     ]);
   });
 
+  test('usage of a call that reserved nothing and began before the first lease counts once', async () => {
+    const limits = limitsOf({ tpm: 1_000 });
+    const { admit, settle, store } = await start();
+    const call = await admit(limits, { tokens: 0 });
+    if (call) settle(call, { tokens: 400 });
+    await store();
+    expect(await admit(limits, { tokens: 300 })).not.toBeNull();
+    expect(await admit(limits, { tokens: 300 })).not.toBeNull();
+    expect(await admit(limits, { tokens: 1 })).toBeNull();
+  });
+
   test('statements that wait for the locked counters of a project leave connections for others', async () => {
     const separate = database().separate?.({ name: 'status', maxConnections: 4, statementTimeoutMs: 5_000 });
     if (!separate) return; // The embedded database has a single session.

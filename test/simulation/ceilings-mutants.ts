@@ -19,8 +19,8 @@ export const ceilingsMutants: readonly Mutant[] = [
   {
     name: 'settling without a check of the generation',
     file: quota,
-    passage: 'if (generation !== lease.generation) return null;',
-    replacement: '',
+    passage: 'generation !== lease.generation || lease.counterId === null',
+    replacement: 'lease.counterId === null',
     seeds: 5,
   },
   {
@@ -42,7 +42,7 @@ export const ceilingsMutants: readonly Mutant[] = [
     file: store,
     passage: 'return counter && lease?.generation === generation ?',
     replacement: 'return counter && lease ?',
-    seeds: 5,
+    seeds: 42,
   },
   {
     name: 'a revoked lease is not noticed',
@@ -51,7 +51,7 @@ export const ceilingsMutants: readonly Mutant[] = [
     replacement: 'isLeaseExpected = false',
     seeds: 191,
   },
-  { name: 'settled usage is free again before it is stored', file: local, passage: 'this.#pending += amount;', replacement: '', seeds: 2 },
+  { name: 'settled usage is free again before it is stored', file: local, passage: 'this.#pending += amount;', replacement: '', seeds: 1 },
   {
     name: 'stored usage stays in the lease',
     file: local,
@@ -85,7 +85,7 @@ export const ceilingsMutants: readonly Mutant[] = [
     file: quota,
     passage: 'policy.contend();\n      onQuotaChanged();',
     replacement: '',
-    seeds: 5,
+    seeds: 2,
   },
   {
     name: 'a call is counted twice',
@@ -99,6 +99,20 @@ export const ceilingsMutants: readonly Mutant[] = [
     file: 'src/ceilings/admission.ts',
     passage: '    polling.wake();\n',
     replacement: '',
-    seeds: 34,
+    seeds: 2,
+  },
+  {
+    name: 'quota of a minute is dropped when it ends by the clock of its process',
+    file: quota,
+    passage: 'keptMs = 5_000',
+    replacement: 'keptMs = 0',
+    seeds: 957,
+  },
+  {
+    name: 'quota is leased ahead while another process needs it',
+    file: store,
+    passage: 'isRequestedByOthers(counter, process) ? 0 : request.defaultGrant',
+    replacement: 'request.defaultGrant',
+    seeds: 2_908,
   },
 ];
