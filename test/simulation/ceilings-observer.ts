@@ -1,5 +1,6 @@
 /** Sees every process and the store at once: what calls have used and reserved, and whether the invariants hold. */
 import { type CounterKey, countersFor, formatCounterKey, type LimitedCounter, type Limits } from '../../src/ceilings/counters.ts';
+import type { AcquireRequest } from '../../src/ceilings/lease-store.ts';
 import type { CallResult, SettledCall } from '../../src/core/call.ts';
 import { usageFor } from '../../src/core/ceiling-usage.ts';
 import { minuteMs } from '../../src/core/time.ts';
@@ -39,6 +40,8 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
   /** The counters of the calls of each process. */
   const countersOf = new Map<SimulatedProcess, Set<ObservedCounter>>();
   let hasChanged = false;
+  /** The ceiling under which a process was last granted quota, by counter and process. */
+  const grantedUnder = new Map<string, number>();
   /** Of the last step. */
   let grantedKey: CounterKey | null = null;
 
@@ -75,7 +78,8 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     }
   };
 
-  const checkUse = (counter: ObservedCounter): void => {
+  /** `process` is the one whose code ran. */
+  const checkUse = (counter: ObservedCounter, process: SimulatedProcess | undefined): void => {
     const { name, settled, excess, revoked, before } = counter;
     const reserved = sum(counter.reserved);
     counter.before = { use: settled + reserved, excess };
@@ -85,7 +89,10 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       .flatMap(({ limits, waiting, clock }) => [{ limits, startedAt: clock.now() }, ...waiting])
       .flatMap(({ limits, startedAt }) => limitedFor(limits, startedAt))
       .flatMap((counter) => (counter.name === name ? counter.limit : []));
-    const limit = Math.max(known.length > 0 ? Math.max(...known) : counter.highestLimit, before.use - before.excess - sum(revoked));
+    const current = known.length > 0 ? Math.max(...known) : counter.highestLimit;
+    // It uses what it was granted under this ceiling, while others have used what they were granted under a higher one.
+    const isGranted = (grantedUnder.get(`${process?.name} ${name}`) ?? Number.POSITIVE_INFINITY) <= current;
+    const limit = Math.max(isGranted ? counter.highestLimit : current, before.use - before.excess - sum(revoked));
     useIsWithinCeiling({ name, limit, settled, reserved, excess: excess + sum(revoked) });
   };
 
@@ -130,8 +137,9 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       for (const counter of observedFor(limits, startedAt)) own.add(counter);
     },
     /** Checked after the step: what a statement throws is its result. */
-    granted(key: CounterKey): void {
-      grantedKey = key;
+    granted({ counter, process, limit }: AcquireRequest): void {
+      grantedKey = counter;
+      grantedUnder.set(`${process} ${formatCounterKey(counter)}`, limit);
     },
     /** What the process has reserved on each counter of a call. */
     reservedBy: ({ admission }: SimulatedProcess, limits: Limits, startedAt: number): number[] =>
@@ -199,7 +207,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     /** `process` is the one whose code ran. */
     check(process: SimulatedProcess | undefined): void {
       if (process?.isAlive) readReservations(process);
-      if (process || hasChanged) for (const counter of counters.values()) checkUse(counter);
+      if (process || hasChanged) for (const counter of counters.values()) checkUse(counter, process);
       hasChanged = false;
       if (store.version() !== checkedVersion) checkStore();
       if (grantedKey) checkGrant(grantedKey);

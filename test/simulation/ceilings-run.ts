@@ -64,7 +64,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     ...store,
     acquire(request) {
       const grant = store.acquire(request);
-      if (grant && grant.granted > 0) observer.granted(request.counter);
+      if (grant && grant.granted > 0) observer.granted(request);
       return grant;
     },
   };
