@@ -6,7 +6,7 @@ import { expect, test } from '@jest/globals';
 const root = join(import.meta.dirname, '..');
 
 test.each([
-  ['types', 'typescript/bin/tsc', ['--noEmit']],
+  ['types', 'typescript/bin/tsc', ['--noEmit', '--singleThreaded']],
   ['lint and format', '@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '.']],
   ['description of the API', '@stoplight/spectral-cli/dist/index.js', ['lint', '--quiet', '--fail-severity=warn', 'docs/api/openapi.json']],
   ['no unused file, export or dependency', 'knip/bin/knip.js', ['--no-config-hints']],

@@ -8,7 +8,7 @@ import { createMemoryVendor } from '../support/memory-vendor.ts';
 const timeoutMs = 250_000;
 const vendor = await createMemoryVendor();
 afterAll(() => vendor.close());
-const shared = shareGateway({ temporal: true, yaml: () => vendor.yaml });
+const shared = shareGateway({ database: 'any', temporal: true, yaml: () => vendor.yaml });
 beforeAll(async () => {
   const durable = shared().app.startDurable();
   await eventually(async () => expect(durable.state()).toBe('ready'), timeoutMs);

@@ -10,7 +10,7 @@ import { shareGateway } from '../support/gateway.ts';
 import { expectChatError, expectPlainText, expectRouteError } from './inference-routes.ts';
 
 /** One gateway for all tests, so that a test notices what another one broke. */
-const lent = shareGateway({});
+const lent = shareGateway({ database: 'any' });
 let gateway: TestGateway;
 beforeAll(() => {
   gateway = lent();

@@ -12,7 +12,7 @@ import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 
 const subject = 'Ada Erasable';
 const writers = 50;
-const PAUSE_MS = 250;
+const PAUSE_MS = 500;
 
 /** Sends a request with the key to a service. */
 type Send = (method: string, path: string, body?: unknown, headers?: Record<string, string>) => Promise<Response>;

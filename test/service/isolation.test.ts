@@ -13,7 +13,7 @@ import { registeredRoutes as routes } from '../support/console-routes.ts';
 import { jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 
 const planted = 'PLANTEDZQ';
-const lent = shareGateway({});
+const lent = shareGateway({ database: 'any' });
 const chatPath = '/v1/chat/completions';
 
 /** Ids of project `beta`, by the parameter and the first segment of the paths that take them. */

@@ -30,7 +30,7 @@ const vendor = await createMemoryVendor();
 afterAll(() => vendor.close());
 
 describe('with operator actions in Temporal', () => {
-  const shared = shareGateway({ temporal: true, yaml: () => vendor.yaml.replace('factor: 2', 'factor: 1') });
+  const shared = shareGateway({ database: 'any', temporal: true, yaml: () => vendor.yaml.replace('factor: 2', 'factor: 1') });
   let temporal: Temporal;
   let namespace = '';
   beforeAll(async () => {

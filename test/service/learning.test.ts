@@ -24,7 +24,7 @@ interface Batch {
 }
 
 describe('with Temporal, a project', () => {
-  const shared = shareGateway({ temporal: true, yaml });
+  const shared = shareGateway({ database: 'any', temporal: true, yaml });
   beforeAll(async () => {
     const durable = shared().app.startDurable();
     await eventually(async () => expect(durable.state()).toBe('ready'), limitMs);

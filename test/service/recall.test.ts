@@ -22,7 +22,7 @@ tiers: { standard: [one/echo], ${tier} }
 memory: { recall_deadline_ms: ${deadlineMs}, idle_minutes: 0.02 }
 `;
 
-const lent = shareGateway({ yaml: yaml('embed: [one/embedder]'), cache: true, clock: createSlowClock() });
+const lent = shareGateway({ database: 'any', yaml: yaml('embed: [one/embedder]'), cache: true, clock: createSlowClock() });
 const lend = projectLender(lent, 'recall');
 const recall = { 'x-gateway-memory': 'recall' };
 const recalledHeader = 'x-gateway-memory-recalled';

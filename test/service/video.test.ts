@@ -12,6 +12,7 @@ let isDown = false;
 let isLost = false;
 
 const lent = shareGateway({
+  database: 'any',
   clock,
   yaml: (vendorUrl, deadUrl) => `
 providers:

@@ -10,7 +10,7 @@ import { runJournal, runJournalOnFiles } from './journal-run.ts';
 import { importWithMutant } from './mutants.ts';
 import { runSeeds, simulationSeed } from './seeds.ts';
 
-const seeds = isExhaustive ? 20_000 : 1_000;
+const seeds = isExhaustive ? 20_000 : 300;
 /** Mutants that need more seeds are searched for in the exhaustive run only. */
 const quickSeeds = 60;
 /** The control of the simulated disk. */

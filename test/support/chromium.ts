@@ -22,8 +22,11 @@ export function sharedChromium(): () => Browser {
   beforeAll(async () => {
     const executablePath = await ensureChromium();
     // Without its sandbox, which root cannot use and containers do not permit: it opens the pages of the tests alone.
-    // Without a GPU, whose emulation takes as much CPU time as ten pages.
-    const args = ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+    // Without a GPU, whose emulation takes as much CPU time as ten pages, and without a spare process for each page that is opened.
+    const args = [
+      ...['--no-sandbox', '--disable-gpu', '--renderer-process-limit=1'],
+      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    ];
     shared = await chromium.launch({ executablePath, args });
   }, installLimitMs);
   afterAll(async () => {
@@ -76,8 +79,9 @@ async function downloadChromium(): Promise<void> {
 
 async function findChromium(): Promise<string | null> {
   const programs = foldersOnPath().flatMap((folder) => names.map((name) => join(folder, name)));
-  for (const program of [...programs, await downloadedChromium()]) if (await isRunnable(program)) return program;
-  return null;
+  for (const program of programs) if (await isRunnable(program)) return program;
+  const downloaded = await downloadedChromium();
+  return (await isRunnable(downloaded)) ? downloaded : null;
 }
 
 /** Where Playwright's download is, or would be. */

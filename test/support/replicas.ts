@@ -114,7 +114,7 @@ export async function createUsers({ database }: Replicas, serving: readonly [Gat
       const chatting = (async () => {
         while (!isDone) {
           await users.chat();
-          await new Promise((resolve) => setTimeout(resolve, 60));
+          await new Promise((resolve) => setTimeout(resolve, 200));
         }
       })();
       try {

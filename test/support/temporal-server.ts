@@ -44,7 +44,7 @@ export async function createTemporalServer(settings: Readonly<Record<string, num
         'the Temporal server serves requests',
         async () => {
           // A server that found one of its internal ports taken has ended.
-          if (!isRunning()) child = spawn(binary, args, { cwd: dir, env: { HOME: dir }, stdio: 'ignore' });
+          if (!isRunning()) child = spawn(binary, args, { cwd: dir, env: { HOME: dir, GOGC: '400' }, stdio: 'ignore' });
           return servesNamespace(address, 'default');
         },
         200_000,

@@ -5,7 +5,7 @@ import { sharedChromium } from '../../support/chromium.ts';
 import { expectAccessible, signIn } from '../../support/console.ts';
 import { shareGateway } from '../../support/gateway.ts';
 
-const shared = shareGateway({});
+const shared = shareGateway({ database: 'any' });
 const chromium = sharedChromium();
 
 test.each([

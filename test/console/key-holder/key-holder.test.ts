@@ -4,7 +4,7 @@ import { sharedChromium } from '../../support/chromium.ts';
 import { expectAccessible, signIn } from '../../support/console.ts';
 import { jsonOf, shareGateway, type TestGateway } from '../../support/gateway.ts';
 
-const lent = shareGateway({});
+const lent = shareGateway({ database: 'any' });
 const chromium = sharedChromium();
 
 interface Holder {

@@ -4,7 +4,7 @@ import { expectAccessible, signIn } from '../../support/console.ts';
 import { type CallRow, jsonOf, shareGateway } from '../../support/gateway.ts';
 import { hostileText } from '../frame/sample-pages.ts';
 
-const gateway = shareGateway({});
+const gateway = shareGateway({ database: 'any' });
 const chromium = sharedChromium();
 
 const path = '/console/p/acme/playground';

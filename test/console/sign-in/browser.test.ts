@@ -7,7 +7,7 @@ import { sharedChromium } from '../../support/chromium.ts';
 import { expectAccessible } from '../../support/console.ts';
 import { shareGateway } from '../../support/gateway.ts';
 
-const gateway = shareGateway({});
+const gateway = shareGateway({ database: 'any' });
 const chromium = sharedChromium();
 
 /** Types into the focused field, then goes to the next one. */

@@ -16,6 +16,7 @@ beforeAll(async () => {
 afterAll(() => provider.close());
 
 const gateway = shareGateway({
+  database: 'any',
   yaml: (vendorUrl, deadUrl) => `${defaultYaml(vendorUrl, deadUrl)}
 public_url: ${publicUrl}/
 oidc: { issuer: "${provider.issuer}", client_id: ${client.id}, client_secret: ${client.secret}, allowed_domains: [example.org] }
