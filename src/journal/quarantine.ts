@@ -134,21 +134,29 @@ function findProjects(text: string): QuarantinedFile['calls'] {
   })).filter(({ projectId }) => isUuid(projectId));
 }
 
-/** Searches the text, since records may be damaged or of another version. */
-function findSubjects(text: string): { readonly subject: string; readonly at: number }[] {
-  return Array.from(text.matchAll(/"subject":("(?:[^"\\]|\\.)*")/g), ({ 1: json = '', index }) => {
-    const subject = parseJson(json);
-    return typeof subject === 'string' ? [{ subject, at: index }] : [];
+/**
+ * Project, start and subject as they are in a record's `facts`. The repetition is bounded, more than any subject needs: a damaged record may have
+ * megabytes after `"subject":"`, of which the engine could not keep the steps.
+ */
+const factsMember =
+  /"projectId":(?:"(?<projectId>[0-9a-f-]{36})")?|"startedAt":(?<startedAt>\d{1,16})?|"subject":(?<subject>"(?:[^"\\]|\\.){0,4096}")/g;
+
+/**
+ * The subjects with the project and start time before them. Searches the text, since records may be damaged or of another version. A call without a
+ * readable start time counts as older than any erasure.
+ */
+function findSubjects(text: string): { readonly subject: string; readonly projectId: string; readonly startedAt: number }[] {
+  let [projectId, startedAt] = ['', 0];
+  return Array.from(text.matchAll(factsMember), ({ 0: member, groups = {} }) => {
+    if (member.startsWith('"projectId"')) projectId = groups.projectId ?? '';
+    else if (member.startsWith('"startedAt"')) startedAt = Number(groups.startedAt ?? 0);
+    const subject = parseJson(groups.subject ?? '');
+    return typeof subject === 'string' ? [{ subject, projectId, startedAt }] : [];
   }).flat();
 }
 
-/** Project and start time precede the subject in a record's `facts`. A call without a readable start time counts as older than any erasure. */
 function findCalls(text: string): SubjectCall[] {
-  return findSubjects(text).flatMap(({ subject, at }) => {
-    const projectId = /^"projectId":"([0-9a-f-]{36})"/.exec(text.slice(text.lastIndexOf('"projectId":', at)))?.[1];
-    const startedAt = Number(/^"startedAt":(\d{1,16})/.exec(text.slice(text.lastIndexOf('"startedAt":', at)))?.[1] ?? 0);
-    return projectId !== undefined && isUuid(projectId) ? [{ projectId, subject, startedAt }] : [];
-  });
+  return findSubjects(text).filter(({ projectId }) => isUuid(projectId));
 }
 
 function quarantineFolder(dataDir: string): string {

@@ -3,6 +3,8 @@ import { type GatewayError, gatewayError } from '../core/errors.ts';
 
 /** Code points of a requested name that a hint repeats. */
 const maxNameLength = 100;
+/** Characters of which they are taken: a name may be as long as the body. */
+const maxReadLength = 10 * maxNameLength;
 
 const listing = 'GET /v1/models lists what this key may use';
 
@@ -31,8 +33,8 @@ export function explainNoRoute(asked: string, reason: string | null): string {
   }
 }
 
-/** A requested name in quotes: bounded, without control characters. */
+/** The start of a requested name in quotes: bounded, without control characters. */
 export function quoteName(name: string): string {
-  const visible = [...name.replace(/\p{C}/gu, '')];
+  const visible = [...name.slice(0, maxReadLength).replace(/\p{C}/gu, '')];
   return `"${visible.length > maxNameLength ? `${visible.slice(0, maxNameLength).join('')}...` : visible.join('')}"`;
 }

@@ -77,6 +77,9 @@ test('erasure deletes the quarantined files that name the subject in this projec
     await writeFile(join(folder, 'd.segment'), record('p1', null) + record('p1', 'Ada "the" ünique'));
     expect(await deleteQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(2);
     expect((await readdir(folder)).sort()).toEqual(['b.record', 'c.record']);
+    // What a caller sent, in a record that cannot be read: the name of the member, then no end of its text.
+    await writeFile(join(folder, 'e.segment'), `{"subject":"${'x'.repeat(12e6)}${record('p1', 'Ada "the" ünique')}`);
+    expect(await deleteQuarantined(dataDir, 'p1', new Set([sha256]))).toBe(1);
   }));
 
 test('the quarantine rejects records from before an erasure, and keeps later calls, other subjects and other projects', () =>

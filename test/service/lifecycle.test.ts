@@ -54,7 +54,9 @@ describe('the quarantine', () => {
         const folder = join(dataDir, 'journal', 'quarantine');
         await mkdir(folder, { recursive: true });
         const record = { startedAt: Date.parse('2026-01-01T00:00:00Z'), projectId: id };
-        await writeFile(join(folder, 'a.record'), Buffer.concat(encodeFrame(JSON.stringify(record), null)));
+        // More calls than the stack holds as arguments.
+        const records = Array.from({ length: 160_000 }, () => record);
+        await writeFile(join(folder, 'a.record'), Buffer.concat(encodeFrame(JSON.stringify(records), null)));
         expect(await list(gateway)).toMatchObject([{ file: 'a.record', projects: ['acme'], oldest_call: '2026-01-01T00:00:00Z' }]);
         expect((await gateway.admin('PUT', '/provision/teams/acme/memory', { delete_conversations_after_days: 1 })).status).toBe(200);
       });

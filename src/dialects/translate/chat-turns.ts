@@ -25,7 +25,8 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
 
   const add = (role: MessagesTurn['role'], blocks: readonly JsonObject[]): void => {
     const last = turns.at(-1);
-    if (last?.role === role) last.content.push(...blocks);
+    // Not as arguments of `push`: a message may have more blocks than the stack holds.
+    if (last?.role === role) for (const block of blocks) last.content.push(block);
     else if (blocks.length > 0) turns.push({ role, content: [...blocks] });
   };
 
@@ -34,7 +35,7 @@ export function toMessagesTurns(messages: readonly unknown[]): { system: readonl
     switch (message.role) {
       case 'system':
       case 'developer':
-        system.push(...toBlocks(message.content, textBlock));
+        for (const block of toBlocks(message.content, textBlock)) system.push(block);
         break;
       case 'user':
         add('user', toBlocks(message.content, userBlock));

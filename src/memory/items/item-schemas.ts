@@ -14,7 +14,8 @@ const visibleCharacter = /[^\s\p{Cc}\p{Default_Ignorable_Code_Point}]/u;
 export const storableText = z.string().transform((value) => toPostgresText(value).trim());
 
 export function hasAtMost(text: string, maxLength: number): boolean {
-  return text.length <= maxLength || [...text].length <= maxLength;
+  // A code point has at most two units, so a text of megabytes is never split into its code points.
+  return text.length <= maxLength || (text.length <= 2 * maxLength && [...text].length <= maxLength);
 }
 
 const visibleText = storableText.refine((stored) => visibleCharacter.test(stored), 'must not be empty');

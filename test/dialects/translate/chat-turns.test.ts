@@ -30,6 +30,13 @@ describe('messages', () => {
     ]);
   });
 
+  test('a message may have more parts than the stack holds as arguments', () => {
+    const parts = Array.from({ length: 160_000 }, () => text('A'));
+    expect(asArray(toMessages({ messages: [{ role: 'system', content: parts }] }).system)).toHaveLength(160_000);
+    const [turn] = asArray(turns(hello, { role: 'user', content: parts }));
+    expect(asLosslessObject(turn).content).toHaveLength(160_001);
+  });
+
   test('the user begins, also where there are only instructions', () => {
     const begin = { role: 'user', content: [text('Begin.')] };
     expect(turns({ role: 'assistant', content: 'Welcome' }, hello)).toEqual([

@@ -69,8 +69,10 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
     const parts = [...readThinkingBlock(reasoning), ...readReasoning(reasoning)];
     if (form === 'messages' && signedParts(parts).length === 0) return;
     if (form === 'messages' && turn !== null && (turn.text !== '' || turn.calls.length > 0)) endTurn();
-    openTurn().reasoning.push(...parts);
-    openTurn().details.push(...asArray(reasoning.reasoning_details));
+    const { reasoning: held, details } = openTurn();
+    // Not as arguments of `push`: an item may have more of them than the stack holds.
+    for (const part of parts) held.push(part);
+    for (const detail of asArray(reasoning.reasoning_details)) details.push(detail);
   };
   const addResult = (callId: unknown, output: unknown, at: string): void => {
     endTurn();
@@ -79,7 +81,7 @@ export function toChatMessages(body: JsonObject, form: ReasoningForm): JsonObjec
     const texts = target === 'messages' ? parts : parts.filter(({ type }) => type === 'text');
     const others = target === 'messages' ? [] : parts.filter(({ type }) => type !== 'text');
     messages.push({ role: 'tool', tool_call_id: id, content: toContent(texts) });
-    attached.push(...attachTo(id, others));
+    for (const part of attachTo(id, others)) attached.push(part);
   };
 
   const addItem = (item: JsonObject, at: string): void => {

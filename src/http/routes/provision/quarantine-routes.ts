@@ -24,13 +24,14 @@ export function addQuarantineRoutes(router: Router, { read }: Responders, { list
       const [files, known] = await Promise.all([listQuarantined(), projects.list()]);
       const slugs = new Map(known.map(({ id, slug }) => [id, slug]));
       const data = files.map(({ name, bytes, quarantinedAt, calls }) => {
-        const starts = calls.flatMap(({ startedAt }) => startedAt ?? []);
+        // Not `Math.min` of all: a file may have more calls than the stack holds.
+        const oldest = calls.reduce((start, { startedAt }) => Math.min(start, startedAt ?? start), Number.POSITIVE_INFINITY);
         return {
           file: name,
           bytes,
           quarantined_at: formatTime(quarantinedAt),
           projects: [...new Set(calls.map(({ projectId }) => slugs.get(projectId) ?? projectId))],
-          oldest_call: starts.length === 0 ? null : formatTime(new Date(Math.min(...starts))),
+          oldest_call: oldest === Number.POSITIVE_INFINITY ? null : formatTime(new Date(oldest)),
         };
       });
       return { object: 'list', data };

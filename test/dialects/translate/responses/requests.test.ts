@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import { UntranslatableError } from '../../../../src/dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../../src/dialects/json/parse-lossless.ts';
+import { sealReasoning } from '../../../../src/dialects/json/sealed-reasoning.ts';
 import { requestToMessages } from '../../../../src/dialects/translate/chat-to-messages.ts';
 import { chatToResponse } from '../../../../src/dialects/translate/responses/from-chat.ts';
 import { messagesToResponse } from '../../../../src/dialects/translate/responses/from-messages.ts';
@@ -169,6 +170,16 @@ describe('to messages', () => {
       ],
     });
   });
+});
+
+test('an item may have more parts than the stack holds as arguments', () => {
+  const call = { type: 'function_call', call_id: 'c1', name: 'f', arguments: '{}' };
+  const images = Array.from({ length: 160_000 }, () => ({ type: 'input_image', image_url: png }));
+  const result = { type: 'function_call_output', call_id: 'c1', output: images };
+  const details = Array.from({ length: 160_000 }, () => ({ type: 'of a vendor' }));
+  const reasoning = { type: 'reasoning', summary: [], encrypted_content: sealReasoning({ reasoning_details: details }) };
+  const [said, , shown] = toChat({ input: [reasoning, call, result] }, 'details').messages;
+  expect([said.reasoning_details.length, shown.content.length]).toEqual([160_000, 160_001]);
 });
 
 describe('what the caller sends back of a response', () => {
