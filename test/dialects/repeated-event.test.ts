@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { createSseParser, type EventVisitor } from '../../src/core/sse.ts';
 import { chat } from '../../src/dialects/chat/codec.ts';
 import type { RouteCodec, StreamEventKind } from '../../src/dialects/contract/route-codec.ts';
+import { createRepeatedEvent } from '../../src/dialects/json/repeated-event.ts';
 import { messages } from '../../src/dialects/messages/codec.ts';
 
 /** Texts as they stand in an event, most of them JSON strings. */
@@ -101,4 +102,15 @@ test.each<[string, RouteCodec, fc.Arbitrary<string>]>([
     { numRuns: 1_000 },
   );
   expect(skippedInAll).toBeGreaterThan(50);
+});
+
+test('an event of megabytes is no example, which it would take long to prove', () => {
+  const data = (text: string): string => JSON.stringify({ text });
+  const createEvents = () =>
+    createRepeatedEvent({ fieldsBefore: '', member: 'text', readText: (json) => JSON.parse(json).text, onText: () => undefined });
+  const next = `data: ${data('b')}\n\n`;
+  const [short, long] = [createEvents(), createEvents()];
+  short.learn(data('a'), 'a');
+  long.learn(data('a'.repeat(1e6)), 'a'.repeat(1e6));
+  expect([short.skip(next, 0), long.skip(next, 0)]).toEqual([next.length, 0]);
 });

@@ -32,6 +32,8 @@ const isPlain = /^[ !#-[\]-\x7f]*$/;
 
 /** Vendors whose events differ in more than the text: further examples would cost more than they save. */
 const maxExamples = 8;
+/** Characters. To prove a longer example costs more than it saves: half a second for 16 MB. */
+const maxExampleLength = 65_536;
 
 export function createRepeatedEvent({ fieldsBefore, member, readText, onText }: RepeatedEventOptions): RepeatedEvent {
   const key = `${JSON.stringify(member)}:`;
@@ -61,7 +63,7 @@ export function createRepeatedEvent({ fieldsBefore, member, readText, onText }: 
     },
     learn(data, text) {
       // Data of several lines is not one piece in the stream.
-      if (examples === maxExamples || data.includes('\n')) return;
+      if (examples === maxExamples || data.length > maxExampleLength || data.includes('\n')) return;
       examples += 1;
       const start = data.indexOf(`${key}${JSON.stringify(text)}`) + key.length;
       if (start < key.length) return;
