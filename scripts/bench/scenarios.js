@@ -17,7 +17,7 @@ import { questionText, shortQuestion } from './texts.js';
  * @property {boolean} [streams] also prints the time of the first byte
  * @property {number} [vendorCalls] that a gateway makes for each call; default: 1
  * @property {boolean} [direct] also measures the vendor without a gateway, for the latency that is added
- * @property {number} [calls] of a round; default: 3,000
+ * @property {number} [calls] of a round; default: 10,000
  * @property {'memories'} [needs] what must be there before
  */
 
@@ -30,12 +30,12 @@ const hundredTexts = Array.from({ length: 100 }, (_, index) => `${index}: a shor
 
 /** @type {Readonly<Record<string, Scenario>>} */
 export const scenarios = {
-  'chat-1': { title: 'chat, 1 connection', connections: 1 },
+  'chat-1': { title: 'chat, 1 connection', connections: 1, calls: 5_000 },
   'chat-16': { title: 'chat, 16 connections', connections: 16 },
   'chat-64': { title: 'chat, 64 connections', connections: 64 },
   'chat-unlimited': { title: 'chat, 16 connections, key without ceilings', connections: 16, project: 'unlimited' },
   memory: { title: 'chat, 16 connections, memory records', connections: 16, project: 'memory' },
-  'memory-1': { title: 'chat, 1 connection, memory records', connections: 1, project: 'memory' },
+  'memory-1': { title: 'chat, 1 connection, memory records', connections: 1, project: 'memory', calls: 5_000 },
   'memory-64': { title: 'chat, 64 connections, memory records', connections: 64, project: 'memory' },
   'memory-growing': { title: 'conversations of 20 turns, 16 connections, memory records', connections: 16, project: 'memory', grows: true },
   growing: { title: 'conversations of 20 turns, 16 connections', connections: 16, grows: true },
@@ -56,7 +56,7 @@ export const scenarios = {
     calls: 600,
   },
   'cache-hit': { title: 'cache hit, 16 connections', connections: 16, project: 'cache', body: same, vendorCalls: 0 },
-  stream: { title: '50-chunk stream at once, 16 connections', connections: 16, vendor: 'stream', streams: true, calls: 1_500 },
+  stream: { title: '50-chunk stream at once, 16 connections', connections: 16, vendor: 'stream', streams: true, calls: 5_000 },
   'stream-paced': {
     title: '10 streams/s, chunks 10 ms apart',
     connections: 30,
@@ -86,8 +86,11 @@ export const scenarios = {
   },
 };
 
-/** The calls of a round. @param {Pick<Scenario, "calls">} scenario */
-export function callsOf({ calls = 3_000 }) {
+/**
+ * The calls of a round: so many that starting and ending a round is a small part of it.
+ * @param {Pick<Scenario, "calls">} scenario
+ */
+export function callsOf({ calls = 10_000 }) {
   return calls;
 }
 
