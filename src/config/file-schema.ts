@@ -19,7 +19,7 @@ const milliseconds = z.int().min(1).max(3_600_000);
 /** Bounded, and valid as a PostgreSQL text, because it is a key in the database. */
 export const modelId = z
   .string()
-  .max(300)
+  .max(300, { abort: true })
   .regex(/^[^/\s\p{C}]+\/[^\s\p{C}]+$/u, 'must be a model as <provider>/<model>')
   .meta({ title: '<provider>/<model>' });
 const tierName = z
