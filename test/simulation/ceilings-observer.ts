@@ -25,8 +25,8 @@ interface ObservedCounter {
   readonly reserved: Map<SimulatedProcess, number>;
   /** What a process that was written off may have used, or may still use, of its lease. */
   readonly revoked: Map<SimulatedProcess, number>;
-  /** What of it was used when it was written off. */
-  readonly usedBefore: Map<SimulatedProcess, number>;
+  /** What of it was used when it was written off, and since then. */
+  readonly usedOfRevoked: Map<SimulatedProcess, number>;
   /** Calls of a recovered journal whose leases are not revoked yet. */
   readonly recovering: Map<SimulatedProcess, number>;
   /** After the last step: a lowered ceiling ends no call, so use that exceeds it may stay, but not grow. */
@@ -39,6 +39,8 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
   const counters = new Map<string, ObservedCounter>();
   /** The counters of the calls of each process. */
   const countersOf = new Map<SimulatedProcess, Set<ObservedCounter>>();
+  /** Do not know yet that they were. */
+  const writtenOff = new Set<SimulatedProcess>();
   let hasChanged = false;
   /** The ceiling under which a process was last granted quota, by counter and process. */
   const grantedUnder = new Map<string, number>();
@@ -51,7 +53,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       existing.highestLimit = Math.max(existing.highestLimit, limit);
       return existing;
     }
-    const maps = { reserved: new Map(), revoked: new Map(), usedBefore: new Map(), recovering: new Map() };
+    const maps = { reserved: new Map(), revoked: new Map(), usedOfRevoked: new Map(), recovering: new Map() };
     const counter = { key, name, settled: 0, excess: 0, ...maps, before: { use: 0, excess: 0 }, highestLimit: limit };
     counters.set(name, counter);
     return counter;
@@ -145,10 +147,11 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     reservedBy: ({ admission }: SimulatedProcess, limits: Limits, startedAt: number): number[] =>
       observedFor(limits, startedAt).map(({ key }) => admission.reservedFor(key)),
     /** A call has ended; `before` is what `reservedBy` returned before that. */
-    settled({ admission }: SimulatedProcess, limits: Limits, startedAt: number, before: readonly number[], result: CallResult): void {
+    settled(process: SimulatedProcess, limits: Limits, startedAt: number, before: readonly number[], result: CallResult): void {
       for (const [index, counter] of observedFor(limits, startedAt).entries()) {
-        const reserved = (before[index] ?? 0) - admission.reservedFor(counter.key);
+        const reserved = (before[index] ?? 0) - process.admission.reservedFor(counter.key);
         const spent = usageFor(counter.key.ceiling, result);
+        if (writtenOff.has(process)) counter.usedOfRevoked.set(process, (counter.usedOfRevoked.get(process) ?? 0) + spent);
         counter.settled += spent;
         counter.excess += Math.max(0, spent - reserved);
       }
@@ -171,20 +174,22 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
     },
     /** An operator wrote the process off, or its recovery ends: to be called before its leases are revoked. */
     revoked(process: SimulatedProcess): void {
+      if (process.isAlive) writtenOff.add(process);
       for (const stored of store.counters()) {
         // Also what was leased ahead, of a minute without a call until now.
         const counter = observe({ key: stored.key, name: formatCounterKey(stored.key), limit: 0 });
         counter.recovering.delete(process);
         if (!process.isAlive) continue;
         counter.revoked.set(process, (stored.leases.get(process.name)?.amount ?? 0) + (counter.revoked.get(process) ?? 0));
-        counter.usedBefore.set(process, Math.max(usedBy(process, counter), counter.usedBefore.get(process) ?? 0));
+        counter.usedOfRevoked.set(process, Math.max(usedBy(process, counter), counter.usedOfRevoked.get(process) ?? 0));
       }
     },
     /** It knows that its leases may be revoked, and grants nothing of them any more. */
     verified(process: SimulatedProcess): void {
+      writtenOff.delete(process);
       for (const counter of counters.values()) {
         const revoked = counter.revoked.get(process);
-        const used = (counter.usedBefore.get(process) ?? 0) + usedBy(process, counter);
+        const used = (counter.usedOfRevoked.get(process) ?? 0) + process.admission.reservedFor(counter.key);
         if (revoked !== undefined) counter.revoked.set(process, Math.min(revoked, used));
       }
     },
