@@ -17,8 +17,9 @@ import { createProject, putMemorySettings } from '../memory/calls.ts';
 import { createTestLearning, storeReadConversation } from '../memory/learning.ts';
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
-import { createTestLog, describeSchedule, prepareTestBundle, sharedTemporal, until } from '../support/temporal.ts';
+import { createTestLog, describeSchedule, sharedTemporal, until } from '../support/temporal.ts';
 import { temporalEnvironment } from '../support/temporal-program.ts';
+import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
 describe('durable work', () => {
   let dataDir: string;

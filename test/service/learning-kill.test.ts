@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
-import { eventually, jsonOf } from '../support/gateway.ts';
+import { copyTestBundle, eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf } from '../support/gateway-process.ts';
 import { startLocalServer } from '../support/local-server.ts';
 
@@ -52,6 +52,7 @@ function reply(response: ServerResponse, content: string): void {
 test('kill -9 during each step that calls the model', async () => {
   const vendor = await createVendor();
   const home = await processes.home('migrated');
+  await copyTestBundle(join(home, 'data'));
   await writeFile(
     join(home, 'gateway.yaml'),
     `

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { eventually, jsonOf } from '../support/gateway.ts';
+import { copyTestBundle, eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf, type GatewayProcess } from '../support/gateway-process.ts';
 import { run } from '../support/run.ts';
 import { createVideoVendor, json, sendBytes, type VideoVendor } from './video-vendor.ts';
@@ -140,6 +140,7 @@ describe('kill -9 of a gateway with running videos', () => {
 
   test('while they are polled: each cost is recorded once, for a success and a failure, without any caller', async () => {
     const home = await newHome(vendor);
+    await copyTestBundle(join(home, 'data'));
     const env = { GATEWAY_TEMPORAL: 'on' };
     const samples = [{ video: { uri: 'https://film.example/v1/files/a' } }];
     const made = { response: { generateVideoResponse: { generatedSamples: samples } } };

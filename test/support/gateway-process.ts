@@ -18,8 +18,8 @@ import { run } from './run.ts';
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const adminToken = 'test-admin-token-0123456789';
-/** Optimizing PGlite takes a sixth of the CPU time of a start, and would pay off after minutes. */
-const shortLived = ['--wasm-tiering-budget=130000000'];
+/** V8's flags: optimizing PGlite takes a sixth of the CPU time of a start, and would pay off after minutes. */
+export const shortLived = ['--wasm-tiering-budget=130000000'];
 const startTimeoutMs = 180_000;
 const endTimeoutMs = 120_000;
 const outputTimeoutMs = 3_000;

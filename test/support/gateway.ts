@@ -21,8 +21,8 @@ import type { JournalFileSystem } from '../../src/journal/file-system.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';
-import { prepareTestBundle } from './temporal.ts';
 import { unusedUrl } from './unused-port.ts';
+import { prepareTestBundle } from './workflow-bundle.ts';
 
 /** The admin token of every test gateway. */
 export const adminToken = 'test-admin-token-0123456789';

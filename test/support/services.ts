@@ -1,11 +1,13 @@
 /** The services that a test run shares: started before the first test, stopped after the last. Test files find them in the environment. */
 import { readdir } from 'node:fs/promises';
 import { prepareEmbeddedTemplate } from './embedded-template.ts';
+import { shortLived } from './gateway-process.ts';
 import { ensurePostgres } from './postgres-install.ts';
 import { startPostgres } from './postgres-server.ts';
 import { createPostgresTemplate } from './postgres-template.ts';
 import { run } from './run.ts';
 import { ensureTemporal } from './temporal-program.ts';
+import { prepareTestBundle } from './workflow-bundle.ts';
 
 /** Stops what was started. */
 export type Stop = () => Promise<void>;
@@ -45,24 +47,29 @@ async function preparePostgres(): Promise<Stop> {
   }
 }
 
-/** Installs the program, so that no test waits minutes for it; without it the tests that need it fail with the reason. */
+/**
+ * Installs the program, so that no test waits minutes for it, and builds the bundle of workflows, which several tests would build at the same
+ * time; the tests that need what is missing fail with the reason.
+ */
 async function prepareTemporal(): Promise<Stop> {
+  const bundle = prepareTestBundle().catch(() => '');
   await ensureTemporal().catch((error: unknown) => {
     process.stderr.write(`tests: no Temporal, its tests fail: ${error instanceof Error ? error.message : String(error)}\n`);
   });
+  await bundle;
   return async () => {};
 }
 
 /**
  * Fills Node's cache of compiled code in a new clone. A process adds what it compiled when it ends: without this every worker and gateway of
- * the first minutes would compile everything, half of its start. A module that cannot be loaded fails its tests.
+ * the first minutes would compile everything, half of its start. Code is kept for each set of V8's flags. A module that cannot be loaded fails its tests.
  */
 async function prepareCompiledCode(): Promise<Stop> {
   const cached = await readdir(process.env.NODE_COMPILE_CACHE ?? '', { recursive: true }).catch(() => []);
   const load = `for (const module of ['./src/app.ts', './src/service.ts', '@temporalio/worker']) await import(module)`;
-  if (cached.length < 1_000)
-    await run(process.execPath, ['--input-type=module', '--eval', load], { cwd: new URL('../..', import.meta.url).pathname }).catch(
-      () => '',
-    );
+  const cwd = new URL('../..', import.meta.url).pathname;
+  const compile = (flags: readonly string[]): Promise<string> =>
+    run(process.execPath, [...flags, '--input-type=module', '--eval', load], { cwd }).catch(() => '');
+  if (cached.length < 1_000) await Promise.all([compile([]), compile(shortLived)]);
   return async () => {};
 }

@@ -7,7 +7,6 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll } from '@jest/globals';
 import { type ScheduleDescription, type ScheduleHandle, ServiceError, type WorkflowHandle } from '@temporalio/client';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
@@ -15,9 +14,9 @@ import { servesNamespace } from '../../src/jobs/connection/temporal-connection.t
 import { type DevServer, startDevServer } from '../../src/jobs/dev-server/dev-server.ts';
 import { type DevServerRecord, readRecord } from '../../src/jobs/dev-server/dev-server-files.ts';
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
-import { prepareWorkflowBundle } from '../../src/jobs/worker/workflow-bundle.ts';
 import type { Logger } from '../../src/observability/logger.ts';
 import { ensureTemporal } from './temporal-program.ts';
+import { prepareTestBundle } from './workflow-bundle.ts';
 
 export interface LogLine {
   readonly level: keyof Logger;
@@ -34,12 +33,6 @@ export function createTestLog(): { logger: Logger; lines: LogLine[] } {
       lines.push({ level, message, fields });
     };
   return { logger: { debug: keep('debug'), info: keep('info'), warn: keep('warn'), error: keep('error') }, lines };
-}
-
-/** The workflow bundle of this clone, built once for all tests. */
-export function prepareTestBundle(signal?: AbortSignal): Promise<string> {
-  const dataDir = fileURLToPath(new URL('../../node_modules/.cache/model-gateway', import.meta.url));
-  return prepareWorkflowBundle({ dataDir, logger: createTestLog().logger, ...(signal && { signal }) });
 }
 
 /** The record of the dev server of a data directory. */

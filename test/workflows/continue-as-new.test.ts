@@ -18,8 +18,9 @@ import type {
   WorkflowName,
 } from '../../workflows/contract.ts';
 import { startTogether } from '../support/start-together.ts';
-import { createTestLog, prepareTestBundle, until } from '../support/temporal.ts';
+import { createTestLog, until } from '../support/temporal.ts';
 import { createTemporalServer, type TemporalServer } from '../support/temporal-server.ts';
+import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
 /** A workflow with the activities that only it calls. */
 interface Scenario {

@@ -4,7 +4,8 @@ import { gatewayError } from '../../src/core/errors.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import type { Activities } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
-import { createTestLog, prepareTestBundle, sharedTemporal, until } from '../support/temporal.ts';
+import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
+import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
 describe('with TEMPORAL_PAYLOAD_KEY', () => {
   const shared = sharedTemporal();
@@ -24,7 +25,12 @@ describe('with TEMPORAL_PAYLOAD_KEY', () => {
     };
     const worker = temporal.startWorker({ activities, bundle: prepareTestBundle, graceMs: 1_000 });
     try {
-      await temporal.probe();
+      const isReady = (): Promise<boolean> =>
+        temporal.probe().then(
+          () => true,
+          () => false,
+        );
+      await until('the server responds within the time limit of a request', isReady);
       const workflowId = 'learning/a';
       await temporal.start({ workflow: 'projectLearning', workflowId, input: { project_id: 'planted-id' } });
       await temporal.client.workflow.getHandle(workflowId).result();

@@ -4,7 +4,8 @@ import { Worker } from '@temporalio/worker';
 import { installRuntime } from '../../src/jobs/worker/temporal-worker.ts';
 import { replaySignal, wakeSignal, workflowNames } from '../../workflows/contract.ts';
 import { parseHistory, readCommittedHistory } from '../support/histories.ts';
-import { createTestLog, prepareTestBundle } from '../support/temporal.ts';
+import { createTestLog } from '../support/temporal.ts';
+import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
 /**
  * One history for each path that a released version takes through a workflow, recorded from a real run with fictitious ids. A change that

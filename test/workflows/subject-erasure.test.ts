@@ -5,8 +5,9 @@ import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type { ErasureSteps } from '../../src/memory/erasure/erasure-steps.ts';
 import type { ErasureStatus, Progress } from '../../workflows/contract.ts';
 import { rawHistory } from '../support/histories.ts';
-import { createTestLog, prepareTestBundle, until } from '../support/temporal.ts';
+import { createTestLog, until } from '../support/temporal.ts';
 import { createTemporalServer, type TemporalServer } from '../support/temporal-server.ts';
+import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
 const planted = 'the subject is Ada';
 

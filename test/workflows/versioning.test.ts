@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { prepareTestBundle, sharedTemporal, until } from '../support/temporal.ts';
+import { sharedTemporal, until } from '../support/temporal.ts';
+import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
 const autoUpgrade = 2;
 
