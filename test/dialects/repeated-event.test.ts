@@ -104,7 +104,7 @@ test.each<[string, RouteCodec, fc.Arbitrary<string>]>([
   expect(skippedInAll).toBeGreaterThan(50);
 });
 
-test('an event of megabytes is no example, which it would take long to prove', () => {
+test('an event of megabytes is not taken as an example', () => {
   const data = (text: string): string => JSON.stringify({ text });
   const createEvents = () =>
     createRepeatedEvent({ fieldsBefore: '', member: 'text', readText: (json) => JSON.parse(json).text, onText: () => undefined });
