@@ -2,11 +2,10 @@
  * The tables `limit_counters` and `limit_leases`: counters are created, and leases of them acquired, released and revoked. Every statement that
  * changes a lease locks the row of its counter first, and several of them in the order of their ids, which excludes deadlocks.
  */
-import { minIdAt } from '../core/ids.ts';
 import type { Database, Queries } from '../db/database.ts';
-import { lockCounterCreation } from '../db/locks.ts';
 import { createSlotsByKey } from '../db/query-slots.ts';
-import type { CounterKey, CounterScope } from './counters.ts';
+import type { CounterKey } from './counters.ts';
+import { counterKeyValues, createCounter, limitLockWait } from './create-counter.ts';
 
 export interface AcquireRequest {
   readonly process: string;
@@ -74,12 +73,6 @@ export const quotaReturnChannel = 'gateway_limits';
 
 /** Statements of one project at a time that wait for locks, of the connections for admission: when its counters are locked, others have the rest. */
 const slotsPerProject = 2;
-
-/**
- * A statement that waits for locked counters holds one of the connections for admission. It fails before statements that wait for a connection
- * do (after two seconds), whatever the number of projects with locked counters. Of the transaction only, as poolers share connections.
- */
-const limitLockWait = `select set_config('lock_timeout', '1500ms', true)`;
 
 const isRequestedByOthers = (process: string): string =>
   `return_requested_by <> ${process}::uuid and return_requested_at > now() - interval '2 seconds'`;
@@ -252,69 +245,3 @@ const acquireLease = `
            debited = case when limit_leases.generation = excluded.generation then limit_leases.debited else 0 end
   )
   select id as "counterId", amount as granted, held_by_others as "heldByOthers", lost as "isLost" from granted`;
-
-/**
- * A counter starts with the usage of its window: a ceiling set in mid-month includes the calls before it. The lock keeps journal drains from
- * counting calls of the project between the sum and the insert.
- */
-async function createCounter(database: Database, counter: CounterKey): Promise<void> {
-  const { projectId, scopeId, scope, start, end } = counter;
-  await database.transaction(async (tx) => {
-    await tx.query(limitLockWait);
-    await lockCounterCreation(tx, projectId, 'exclusive');
-    await tx.query(
-      `insert into limit_counters (project_id, holder, holder_id, ceiling, window_kind, window_start, window_end, settled)
-       select $1::uuid, $2::text, $3::text, $4::text, $5::text, $6::timestamptz, $7::timestamptz, (${usageOf(counter)})
-       on conflict do nothing`,
-      [
-        ...counterKeyValues(counter),
-        ...[end === null ? null : new Date(end), scope === 'key' ? scopeId : null],
-        ...[minIdAt(start), end === null ? null : minIdAt(end)],
-      ],
-    );
-  });
-}
-
-function counterKeyValues({ projectId, scope, scopeId, ceiling, window, start }: CounterKey): unknown[] {
-  return [projectId, scope, scopeId, ceiling, window, new Date(start)];
-}
-
-/** The sum over the window's call rows: of a minute, read from them; of longer windows from the rollups, and from rows that these lack. */
-function usageOf({ scope, ceiling, window }: CounterKey): string {
-  const { row, rollup } = usageColumns[scope === 'key' && ceiling === 'calls' ? 'slots' : ceiling];
-  const { ofRow, ofRollup } = scopeConditions[scope];
-  const rows = `from calls where project_id = $1::uuid and ${ofRow} and id >= $9::uuid and ($10::uuid is null or id < $10::uuid)`;
-  if (window === 'minute') return `select coalesce(sum(${row}), 0)::bigint ${rows}`;
-  const inWindow = `project_id = $1::uuid and scope = $2::text and ${ofRollup} and start >= $6::timestamptz and ($7::timestamptz is null or start < $7::timestamptz)`;
-  return `
-    select coalesce(sum(amount), 0)::bigint from (
-      select sum(${rollup}) as amount from usage_rollups where ${inWindow} and span = '${window === 'day' ? 'day' : 'month'}'
-      union all
-      select sum(${rollup}) from usage_increments where ${inWindow}
-      union all
-      select sum(${row}) ${rows} and id < (select filled_from from usage_rollup_fill) and not in_rollups
-    ) as usage`;
-}
-
-const scopeConditions: Readonly<Record<CounterScope, { readonly ofRow: string; readonly ofRollup: string }>> = {
-  key: {
-    ofRow: 'key_id = any(array(select $8::uuid union all select id from virtual_keys where counted_as = $8::uuid))',
-    ofRollup: 'name = any(array(select $8::text union all select id::text from virtual_keys where counted_as = $8::uuid))',
-  },
-  // PostgreSQL requires each parameter to be used.
-  source: { ofRow: 'source = $3::text and $8::uuid is null', ofRollup: 'name = $3::text' },
-  project: { ofRow: '$8::uuid is null', ofRollup: 'true' },
-};
-
-/** On call rows and on rollups; the sums equal `core/ceiling-usage.ts` summed over the calls. */
-const usageColumns = {
-  calls: { row: 'vendor_called::integer', rollup: 'vendor_calls' },
-  /** What counts for the ceiling `calls` of a key. */
-  slots: { row: '(vendor_called and takes_slot)::integer', rollup: 'slots' },
-  rpm: { row: 'vendor_called::integer', rollup: 'vendor_calls' },
-  cost: { row: 'cost_nanos', rollup: 'cost_nanos' },
-  tpm: {
-    row: `case when vendor_called then tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h + tokens_output end`,
-    rollup: 'vendor_tokens',
-  },
-};
