@@ -42,7 +42,7 @@ export interface AddedMessages {
 /** Indexes appended messages; existing passages never change. */
 export async function addConversationPassages(tx: Queries, added: readonly AddedMessages[]): Promise<void> {
   const rows = added.flatMap(({ conversationId, projectId, subject, messages }) =>
-    splitIntoPassages(messages).map((text) => ({ conversationId, projectId, subject, text })),
+    splitIntoPassages(messages).map((text) => ({ conversationId, projectId, subject, text, tokens: tokenizeForIndex(text) })),
   );
   for (const slice of toBatches(rows, ({ text }) => text.length)) {
     const sent = selectRows(passageColumns, slice);
@@ -57,6 +57,7 @@ export async function addConversationPassages(tx: Queries, added: readonly Added
 
 interface ConversationPassage extends Omit<AddedMessages, 'messages'> {
   readonly text: string;
+  readonly tokens: string;
 }
 
 const passageColumns: readonly Column<ConversationPassage>[] = [
@@ -64,7 +65,7 @@ const passageColumns: readonly Column<ConversationPassage>[] = [
   ['project_id', 'uuid', ({ projectId }) => projectId],
   ['subject', 'text', ({ subject }) => subject],
   ['text', 'text', ({ text }) => text],
-  ['tokens', 'text', ({ text }) => tokenizeForIndex(text)],
+  ['tokens', 'text', ({ tokens }) => tokens],
 ];
 
 /** Packs consecutive messages into passages; long messages are split at spaces. */
