@@ -37,7 +37,7 @@ export interface ReservationRequest {
   readonly onStoreDown: () => 'allow' | 'refuse';
   /** Id of this process's journal. */
   readonly process: string;
-  /** Row of a quota from which a call has been debited; null while there is no lease. */
+  /** The id of the counter whose quota a call has used; null while this process has no lease of it. */
   readonly counterIdOf: (quota: CounterQuota) => number | null;
 }
 
