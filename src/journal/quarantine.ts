@@ -136,10 +136,10 @@ function findProjects(text: string): QuarantinedFile['calls'] {
 
 /**
  * Project, start and subject as they are in a record's `facts`. The repetition is bounded, more than any subject needs: a damaged record may have
- * megabytes after `"subject":"`, of which the engine could not keep the steps.
+ * megabytes after `"subject":"`, of which the engine could not keep the steps. A subject is not consumed, because a torn one ends in the next member.
  */
 const factsMember =
-  /"projectId":(?:"(?<projectId>[0-9a-f-]{36})")?|"startedAt":(?<startedAt>\d{1,16})?|"subject":(?<subject>"(?:[^"\\]|\\.){0,4096}")/g;
+  /"projectId":(?:"(?<projectId>[0-9a-f-]{36})")?|"startedAt":(?<startedAt>\d{1,16})?|"subject":(?=(?<subject>"(?:[^"\\]|\\.){0,4096}"))/g;
 
 /**
  * The subjects with the project and start time before them. Searches the text, since records may be damaged or of another version. A call without a

@@ -92,6 +92,9 @@ test('the quarantine rejects records from before an erasure, and keeps later cal
       Buffer.from(`\u0001${JSON.stringify({ metadata: { id: 'x', startedAt, projectId, memory: { subject } } })}\u0002 cut`);
     const kept = [record(ours, 'Ada "the"', 1_001), record(ours, 'Bob', 5), record(other, 'Ada "the"', 5), record(ours, null, 5)];
     for (const raw of [...kept, record(ours, 'Ada "the"', 1_000)]) await quarantine.addRecord(null, raw);
+    // The first subject is cut off: the next quote begins a member of the following call.
+    const torn = `{"startedAt":5,"projectId":"${other}","memory":{"subject":"B{"projectId":"${ours}","memory":{"subject":"Ada \\"the\\""}}`;
+    await quarantine.addRecord(null, Buffer.from(torn));
     const [clean, damaged] = [join(dataDir, 'clean'), join(dataDir, 'damaged')];
     await writeFile(clean, Buffer.concat(kept));
     await writeFile(damaged, Buffer.concat([...kept, record(ours, 'Ada "the"', 999)]));
