@@ -71,9 +71,9 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   return handleCall;
 
   async function handleCall(call: Call, project: ProjectContext, cancellation: CallCancellation): Promise<CallResponse> {
+    const limitsReadAt = performance.now();
     const ceilings = getKeyCeilings(call.caller);
     const limits = limitsFor(call, project, ceilings instanceof Promise ? await ceilings : ceilings);
-    const limitsReadAt = performance.now();
     const admit: BudgetReservation['admit'] = (sent, candidates) =>
       admission.admit({ limits, limitsReadAt, startedAt: call.startedAt, bounds: () => usageBounds(sent, candidates) });
     // Only for these calls other models are called first.
