@@ -23,8 +23,6 @@ import { createStoreHealth } from './store-health.ts';
 
 export interface AdmissionRequest {
   readonly limits: Limits;
-  /** When `limits` were read, by `performance.now()`: each counter uses the limit that was read last. */
-  readonly limitsReadAt: number;
   readonly startedAt: number;
   /** Called only where a ceiling needs it. */
   readonly bounds: () => UsageBounds;
@@ -198,12 +196,12 @@ export function createAdmission(options: AdmissionOptions): Admission {
 
   return {
     leases,
-    admit({ limits, limitsReadAt, startedAt, bounds }) {
+    admit({ limits, startedAt, bounds }) {
       const counters = countersFor(limits, startedAt);
       const reservation =
         counters.length === 0
           ? emptyReservation
-          : reserveAll({ counters, limitsReadAt, bounds, quotaFor, onStoreDown: onUnavailable, process, counterIdOf });
+          : reserveAll({ counters, bounds, quotaFor, onStoreDown: onUnavailable, process, counterIdOf });
       if (reservation instanceof Promise) reservation.then(noteAdmitted, () => undefined);
       else noteAdmitted();
       return reservation;

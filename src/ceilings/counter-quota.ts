@@ -58,8 +58,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     onIdle: startWork,
     onTransition,
   });
-  let { limit } = counter;
-  let limitReadAt = 0;
+  let { limit, readAt } = counter;
   /** The lease may have been revoked. */
   let mustVerify = false;
   /** A statement failed and may or may not have been executed. */
@@ -84,13 +83,13 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       lease.counterId === null &&
       !mustReconcile,
     /** Reserves `bound`, or everything that is left for a call larger than that; a promise only when the database must be asked. */
-    reserve(bound: number, currentLimit: number, readAt: number): ReserveResult | Promise<ReserveResult> {
+    reserve(bound: number, current: LimitedCounter): ReserveResult | Promise<ReserveResult> {
       usedAt = performance.now();
       if (bound === 0) return { kind: 'granted', reserved: 0, generation: lease.generation };
-      // A call that has waited, or is extended, may bring a limit from before the last change.
-      if (readAt >= limitReadAt) {
-        limitReadAt = readAt;
-        if (currentLimit !== limit) changeLimit(currentLimit);
+      // A call that has waited, is extended, or was received slowly may bring a limit from before the last change.
+      if (current.readAt > readAt) {
+        readAt = current.readAt;
+        if (current.limit !== limit) changeLimit(current.limit);
       }
       const grant = mayGrant() && !mustReturn ? lease.tryGrant(bound) : null;
       if (grant) {
@@ -139,7 +138,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       if (window !== 'minute' || end === null || now < start || now >= end) return null;
       const leadMs = minLeadMs + ((lease.generation * 1_000) % leadSpreadMs);
       if (end - now > leadMs || performance.now() - usedAt > idleMs) return null;
-      return counterAt({ ...key, start: end, end: end + minuteMs }, limit);
+      return counterAt({ ...key, start: end, end: end + minuteMs }, limit, readAt);
     },
     /** Leases quota for a window that begins in `aheadMs`, unless there is some. */
     prepare(aheadMs: number): void {

@@ -6,13 +6,15 @@ import { windowAt } from '../core/windows.ts';
 
 /** The ceilings of a project. */
 export interface ProjectLimits {
+  /** A time of `performance.now()` before they were read from the database: each counter uses the limit that was read last. */
+  readonly readAt: number;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
   /** By name; an application that is not listed has no ceilings. */
   readonly applications: ReadonlyMap<string, { readonly ceilings: { readonly calls: Ceiling; readonly cost: Ceiling } }>;
 }
 
-/** All ceilings that apply to a call. */
+/** All ceilings that apply to a call. Those of a key never change; a rotated one has those of its predecessor. */
 export interface Limits {
   readonly projectId: string;
   /** Id under which the key's usage is counted. */
@@ -40,6 +42,8 @@ export interface LimitedCounter {
   /** `formatCounterKey` of the key. */
   readonly name: string;
   readonly limit: number;
+  /** `readAt` of the project's limits. */
+  readonly readAt: number;
 }
 
 /** Whether a cost ceiling applies: a call of unknown cost must not be sent then. */
@@ -55,7 +59,7 @@ export function countersFor({ projectId, keyId, source, key, project }: Limits, 
     if (limit === null) return;
     const { start, end } = windowAt(window, epochMs);
     const counter = { projectId, scope, scopeId, ceiling, window, start, end };
-    counters.push(counterAt(counter, limit));
+    counters.push(counterAt(counter, limit, project.readAt));
   };
   add('key', keyId, 'calls', key.calls);
   add('key', keyId, 'cost', key.cost);
@@ -70,8 +74,8 @@ export function countersFor({ projectId, keyId, source, key, project }: Limits, 
   return counters;
 }
 
-export function counterAt(key: CounterKey, limit: number): LimitedCounter {
-  return { key, name: formatCounterKey(key), limit };
+export function counterAt(key: CounterKey, limit: number, readAt: number): LimitedCounter {
+  return { key, name: formatCounterKey(key), limit, readAt };
 }
 
 /** Counters of a call, and the time for which they are the same for further calls with these limits. */

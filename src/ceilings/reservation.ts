@@ -30,7 +30,6 @@ export interface Reservation {
 
 export interface ReservationRequest {
   readonly counters: readonly LimitedCounter[];
-  readonly limitsReadAt: number;
   /** Called only where a ceiling needs it. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
@@ -83,13 +82,13 @@ class CallReservation implements Reservation {
   }
 
   reserveFrom(first: number, bounds: UsageBounds | null): Reservation | Promise<Reservation> {
-    const { counters, limitsReadAt, quotaFor } = this.#request;
+    const { counters, quotaFor } = this.#request;
     for (let index = first; index < counters.length; index += 1) {
       const counter = counters[index];
       if (!counter) break;
       const quota = quotaFor(counter);
       const bound = boundOf(counter.key.ceiling, bounds);
-      const result = quota.reserve(bound, counter.limit, limitsReadAt);
+      const result = quota.reserve(bound, counter);
       if (result instanceof Promise) return this.#resumeAt(index, bounds, { result, counter, quota, bound });
       this.#add(result, counter, quota, bound);
     }
@@ -124,7 +123,7 @@ class CallReservation implements Reservation {
   async extend(larger: () => UsageBounds): Promise<boolean> {
     const bounded = this.#reservations.filter(({ counter }) => isBounded(counter));
     if (bounded.length === 0) return true;
-    const extensions = await reserveExtensions(bounded, larger(), this.#request.limitsReadAt);
+    const extensions = await reserveExtensions(bounded, larger());
     if (extensions === null) return false;
     for (const { reservation: extended, grant, bound } of extensions) {
       extended.grant = { ...extended.grant, reserved: extended.grant.reserved + grant.reserved };
@@ -155,18 +154,14 @@ class CallReservation implements Reservation {
 }
 
 /** Null when one of them does not fit; nothing more is reserved then. */
-async function reserveExtensions(
-  reservations: readonly CounterReservation[],
-  bounds: UsageBounds,
-  limitsReadAt: number,
-): Promise<Extension[] | null> {
+async function reserveExtensions(reservations: readonly CounterReservation[], bounds: UsageBounds): Promise<Extension[] | null> {
   const extensions: Extension[] = [];
   for (const reservation of reservations) {
     const { counter, quota, grant } = reservation;
     const bound = boundOf(counter.key.ceiling, bounds);
     // A call granted less than its bound already has everything there is, as the counter's only call.
     if (bound <= reservation.bound || grant.reserved < reservation.bound) continue;
-    const result = await quota.reserve(bound - reservation.bound, counter.limit, limitsReadAt);
+    const result = await quota.reserve(bound - reservation.bound, counter);
     if (result.kind === 'granted') extensions.push({ reservation, quota, grant: result, bound });
     // A grant of another generation: the lease of this reservation was revoked meanwhile, and the two cannot be joined.
     if (result.kind !== 'granted' || result.generation !== grant.generation) {

@@ -24,7 +24,11 @@ export interface Project {
   readonly id: string;
   readonly slug: string;
   readonly name: string;
-  readonly settings: ProjectSettings & { readonly rules: CompiledRules };
+  readonly settings: ProjectSettings & {
+    readonly rules: CompiledRules;
+    /** A time of `performance.now()` before they were read. */
+    readonly readAt: number;
+  };
   readonly createdAt: number;
   readonly updatedAt: number;
 }
@@ -60,17 +64,19 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
   const cache = createNotifiedCache<Project>({
     ...{ database, channel: projectChannel, clock, logger, onChange },
     load: async (projectId) => {
+      const readAt = performance.now();
       const query = database.query<ProjectRow>(`select ${projectColumns} from projects where id = $1::uuid`, [projectId]);
       const rows = await withQueryTimeout(database, query).catch((cause: unknown) => {
         throw gatewayError('keystore_unavailable', { message: 'the project cannot be read', cause });
       });
-      return rows[0] ? toProject(rows[0]) : null;
+      return rows[0] ? toProject(rows[0], readAt) : null;
     },
   });
 
   const put = async (slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }> => {
     const change = parseProjectChange(slug, input);
     const now = clock.now();
+    const readAt = performance.now();
     const result = await database.transaction(async (tx) => {
       const created = await insertProject(tx, slug, now);
       const [current] = await tx.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text for update`, [slug]);
@@ -84,15 +90,16 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       );
       if (!row) throw gatewayError('not_found', { message: 'no such project' });
       await tx.query('select pg_notify($1::text, $2::text)', [projectChannel, row.id]);
-      return { project: toProject(row), created };
+      return { project: toProject(row, readAt), created };
     });
     cache.invalidate(result.project.id);
     return result;
   };
 
   const findBySlug = async (slug: string): Promise<Project | null> => {
+    const readAt = performance.now();
     const [row] = await database.query<ProjectRow>(`select ${projectColumns} from projects where slug = $1::text`, [slug]);
-    return row ? toProject(row) : null;
+    return row ? toProject(row, readAt) : null;
   };
 
   return {
@@ -109,8 +116,9 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       return project ? { project, created: false } : put(slug, {});
     },
     async list() {
+      const readAt = performance.now();
       const rows = await database.query<ProjectRow>(`select ${projectColumns} from projects order by slug`);
-      return rows.map(toProject);
+      return rows.map((row) => toProject(row, readAt));
     },
     start: cache.start,
     stop: cache.stop,
@@ -153,7 +161,7 @@ async function insertProject(tx: Queries, slug: string, now: number): Promise<bo
   return rows.length > 0;
 }
 
-function toProject(row: ProjectRow): Project {
+function toProject(row: ProjectRow, readAt: number): Project {
   return Object.freeze({
     id: row.id,
     slug: row.slug,
@@ -161,6 +169,7 @@ function toProject(row: ProjectRow): Project {
     settings: {
       ...toProjectSettings(parseStoredSettings(row.settings), parseApplications(row.applications)),
       rules: compileRules(parseStoredRules(row.rules)),
+      readAt,
     },
     createdAt: row.createdAt.getTime(),
     updatedAt: row.updatedAt.getTime(),

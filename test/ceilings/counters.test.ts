@@ -6,6 +6,7 @@ const limit = fc.option(fc.integer({ min: 0, max: 3 }));
 const ceiling = fc.record({ limit, window: fc.constantFrom('minute', 'day', 'month', 'total') });
 const ceilings: fc.Arbitrary<Limits['key']> = fc.record({ calls: ceiling, cost: ceiling, rpm: ceiling, tpm: ceiling });
 const project: fc.Arbitrary<Limits['project']> = fc.record({
+  readAt: fc.nat(),
   mayCall: fc.constant(true),
   monthlyCapNanos: limit,
   applications: fc.record({ calls: ceiling, cost: ceiling }).map((own) => new Map([['app', { ceilings: own }]])),

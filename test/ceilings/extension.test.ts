@@ -61,7 +61,8 @@ describeDatabases('the reservation of a call that grows after its admission', (d
 
   test('does not restore a ceiling that was lowered meanwhile, for itself or for a call that waits', async () => {
     const limits = limitsOf({ cost: 1_000 });
-    const lowered = { ...limits, key: limitsOf({ cost: 200 }).key };
+    const { projectId, keyId } = limits;
+    const lowered = limitsOf({ cost: 200 }, { projectId, keyId });
     const { admit } = await start();
     const call = await admit(limits, { costNanos: 100 });
     // Calls of other processes make the third call wait: what they hold could be returned.

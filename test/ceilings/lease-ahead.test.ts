@@ -63,8 +63,7 @@ describeDatabases('quota leased ahead', (database) => {
     running.push(admission);
     await admission.start();
     return {
-      admit: (limits) =>
-        admission.admit({ limits, limitsReadAt: performance.now(), startedAt: clock.now(), bounds: () => ({ costNanos: 1, tokens: 1 }) }),
+      admit: (limits) => admission.admit({ limits, startedAt: clock.now(), bounds: () => ({ costNanos: 1, tokens: 1 }) }),
       leasedStarts,
     };
   };
@@ -104,7 +103,8 @@ describeDatabases('quota leased ahead', (database) => {
     clock.move(58_500);
     await untilLeasedAhead(started, 1);
     clock.move(1_500);
-    const lowered = { ...limits, key: limitsOf({ rpm: 2 }).key };
+    const { projectId, keyId } = limits;
+    const lowered = limitsOf({ rpm: 2 }, { projectId, keyId });
     await started.admit(lowered);
     await started.admit(lowered);
     await expect((async () => started.admit(lowered))()).rejects.toMatchObject({ code: 'tenant_capped' });

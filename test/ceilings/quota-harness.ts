@@ -29,7 +29,7 @@ export function limitsOf(
       rpm: { limit: changes.rpm ?? null, window: 'minute' },
       tpm: { limit: changes.tpm ?? null, window: 'minute' },
     },
-    project: { mayCall: true, monthlyCapNanos: null, applications: new Map(), ...project },
+    project: { readAt: performance.now(), mayCall: true, monthlyCapNanos: null, applications: new Map(), ...project },
   };
 }
 
@@ -86,7 +86,6 @@ export function createTestProcess({
       try {
         const reservation = await admission.admit({
           limits,
-          limitsReadAt: performance.now(),
           startedAt,
           bounds: () => ({ costNanos, tokens }),
         });

@@ -1,6 +1,7 @@
 /** Walks the transition table of a counter's quota, with a lease store whose statements end when the test says so. */
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { type CounterQuota, createCounterQuota } from '../../src/ceilings/counter-quota.ts';
+import type { LimitedCounter } from '../../src/ceilings/counters.ts';
 import type { LeaseGrant, LeaseStore } from '../../src/ceilings/lease-store.ts';
 import { createQuotaStateMachine, type QuotaState, quotaTransitions } from '../../src/ceilings/quota-state.ts';
 import type { QuotaGrant } from '../../src/ceilings/wait-queue.ts';
@@ -15,6 +16,12 @@ interface Statement {
 }
 
 const limit = 1_000;
+const counter: LimitedCounter = {
+  key: { projectId: 'p', scope: 'key', scopeId: 'k', ceiling: 'cost', window: 'month', start: noon, end: noon + 86_400_000 },
+  name: 'cost of k',
+  limit,
+  readAt: 0,
+};
 
 function createTestQuota() {
   const statements: Statement[] = [];
@@ -37,11 +44,7 @@ function createTestQuota() {
   };
   let generation = 0;
   const quota = createCounterQuota({
-    counter: {
-      key: { projectId: 'p', scope: 'key', scopeId: 'k', ceiling: 'cost', window: 'month', start: noon, end: noon + 86_400_000 },
-      name: 'cost of k',
-      limit,
-    },
+    counter,
     process: 'this process',
     leases,
     health: {
@@ -77,7 +80,7 @@ function createTestQuota() {
   const fail = async (name: StatementName): Promise<void> => (await inProgress(name)).reject();
   const grant = (granted: number, heldByOthers = 0): LeaseGrant => ({ counterId: 7, granted, heldByOthers });
   const reserve = async (bound: number): Promise<QuotaGrant> => {
-    const result = await quota.reserve(bound, limit, performance.now());
+    const result = await quota.reserve(bound, counter);
     if (result.kind !== 'granted') throw new Error(result.kind);
     return result;
   };
@@ -126,7 +129,7 @@ const scenarios: readonly Scenario[] = [
     path: ['idle', 'acquiring', 'idle', 'prefetching', 'idle'],
     async run({ quota, lease, end, grant }) {
       await lease(10, 1);
-      quota.reserve(6, limit, performance.now());
+      quota.reserve(6, counter);
       await end('acquire', grant(0));
     },
   },
@@ -135,7 +138,7 @@ const scenarios: readonly Scenario[] = [
     path: ['idle', 'acquiring', 'idle', 'prefetching', 'idle', 'returning', 'idle'],
     async run({ quota, lease, inProgress, end, grant }) {
       await lease(10, 1);
-      quota.reserve(9, limit, performance.now());
+      quota.reserve(9, counter);
       const acquire = await inProgress('acquire');
       quota.returnUnused();
       acquire.resolve(grant(2));
@@ -166,7 +169,7 @@ const scenarios: readonly Scenario[] = [
     path: ['idle', 'acquiring', 'idle', 'prefetching', 'stalled', 'prefetching', 'idle', 'reconciling', 'idle'],
     async run({ quota, path, lease, end, fail }) {
       await lease(10, 1);
-      quota.reserve(6, limit, performance.now());
+      quota.reserve(6, counter);
       await fail('acquire');
       while (path.at(-1) !== 'idle') await new Promise((resolve) => setTimeout(resolve, 1));
       quota.maintain(noon);
@@ -196,7 +199,7 @@ const scenarios: readonly Scenario[] = [
       jest.restoreAllMocks();
       await idle();
       await lease(10, 1);
-      quota.reserve(6, limit, performance.now());
+      quota.reserve(6, counter);
       await fail('acquire');
       await idle();
       quota.maintain(noon);
@@ -221,7 +224,7 @@ const scenarios: readonly Scenario[] = [
     async run({ quota, lease, fail }) {
       await lease(10, 1);
       quota.markUnverified();
-      const result = quota.reserve(5, limit, performance.now());
+      const result = quota.reserve(5, counter);
       await fail('reconcile');
       expect(await result).toEqual({ kind: 'unavailable' });
     },
@@ -232,7 +235,7 @@ const scenarios: readonly Scenario[] = [
     async run({ quota, lease, end, grant }) {
       await lease(10, 1);
       quota.markUnverified();
-      const result = quota.reserve(5, limit - 1, performance.now());
+      const result = quota.reserve(5, { ...counter, limit: limit - 1, readAt: 1 });
       await end('reconcile', true);
       await end('release');
       await end('acquire', grant(5));
@@ -290,7 +293,7 @@ const scenarios: readonly Scenario[] = [
     title: 'a failed acquisition stalls, and the call is not kept waiting',
     path: ['idle', 'acquiring', 'stalled', 'acquiring', 'idle'],
     async run({ quota, fail }) {
-      const result = quota.reserve(5, limit, performance.now());
+      const result = quota.reserve(5, counter);
       await fail('acquire');
       expect(await result).toEqual({ kind: 'unavailable' });
     },
@@ -313,7 +316,7 @@ const scenarios: readonly Scenario[] = [
     path: ['idle', 'acquiring', 'idle', 'acquiring', 'returning', 'idle'],
     async run({ quota, lease, inProgress, end, grant }) {
       await lease(10, 7);
-      const result = quota.reserve(5, limit, performance.now());
+      const result = quota.reserve(5, counter);
       const acquire = await inProgress('acquire');
       quota.returnUnused();
       acquire.resolve(grant(0));
@@ -325,7 +328,7 @@ const scenarios: readonly Scenario[] = [
     title: 'quota that other processes hold is requested once',
     path: ['idle', 'acquiring', 'requesting', 'acquiring', 'idle'],
     async run({ quota, end, grant }) {
-      const result = quota.reserve(5, limit, performance.now());
+      const result = quota.reserve(5, counter);
       await end('acquire', grant(0, 3));
       await end('requestReturn');
       await end('acquire', grant(0, 3));
@@ -336,7 +339,7 @@ const scenarios: readonly Scenario[] = [
     title: 'a failed request stalls, and the call is not kept waiting',
     path: ['idle', 'acquiring', 'requesting', 'stalled', 'requesting', 'idle'],
     async run({ quota, end, fail, grant }) {
-      const result = quota.reserve(5, limit, performance.now());
+      const result = quota.reserve(5, counter);
       await end('acquire', grant(0, 3));
       await fail('requestReturn');
       expect(await result).toEqual({ kind: 'unavailable' });

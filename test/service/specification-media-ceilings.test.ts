@@ -1,6 +1,6 @@
 /** The ceilings of image and speech calls, and the other billing errors (docs/api/reference.md#rate-limits-and-ceilings). */
 import { describe, expect, it } from '@jest/globals';
-import { shareGateway } from '../support/gateway.ts';
+import { eventually, shareGateway } from '../support/gateway.ts';
 import { expectRouteError, projectLender } from './inference-routes.ts';
 import type { MediaRoute } from './media-routes.ts';
 import { askMedia, bearer, issueKey, mediaRoutes, mediaYaml } from './media-routes.ts';
@@ -45,6 +45,34 @@ describe('ceilings', () => {
     const capped = await askMedia(gateway, route, priced(route));
     expect(capped.headers.get('retry-after')).toBe('3600');
     await expectRouteError(capped, route, { status: 429, code: 'credits_exhausted' });
+  });
+
+  it.each(mediaRoutes)('a ceiling that is lowered while a body arrives applies to that call too, on $name', async (route) => {
+    const gateway = await lendProject();
+    const limitCalls = (calls: number) =>
+      gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/${gateway.project}`, { ceilings: { calls } });
+    await limitCalls(9);
+    const body = JSON.stringify({ ...route.body, model: priced(route) });
+    const isLowered = Promise.withResolvers<void>();
+    const halves = async function* () {
+      yield Buffer.from(body.slice(0, 9));
+      await isLowered.promise;
+      yield Buffer.from(body.slice(9));
+    };
+    const slow = fetch(gateway.url + route.path, {
+      method: 'POST',
+      headers: { ...bearer(gateway.key), 'content-type': 'application/json' },
+      body: ReadableStream.from(halves()),
+      duplex: 'half',
+    });
+    await eventually(async () => expect(await (await gateway.admin('GET', '/metrics')).text()).toMatch(/^gateway_body_memory_bytes 9$/m));
+    await limitCalls(1);
+    const first = await askMedia(gateway, route, priced(route));
+    expect(first.status).toBe(200);
+    await first.arrayBuffer();
+    isLowered.resolve();
+    const message = /budget exceeded .*\(calls\)/;
+    await expectRouteError(await slow, route, { status: 429, code: 'source_capped', message });
   });
 
   it.each(mediaRoutes)('402 subscription_required on $name', async (route) => {

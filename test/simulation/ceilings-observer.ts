@@ -177,7 +177,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       if (process.isAlive) writtenOff.add(process);
       for (const stored of store.counters()) {
         // Also what was leased ahead, of a minute without a call until now.
-        const counter = observe({ key: stored.key, name: formatCounterKey(stored.key), limit: 0 });
+        const counter = observe({ key: stored.key, name: formatCounterKey(stored.key), limit: 0, readAt: 0 });
         counter.recovering.delete(process);
         if (!process.isAlive) continue;
         counter.revoked.set(process, (stored.leases.get(process.name)?.amount ?? 0) + (counter.revoked.get(process) ?? 0));

@@ -90,6 +90,7 @@ function createLimits(random: Random, changes: Random | null): (version: number)
       source: 'source',
       key: { calls: ceiling('calls', 'month'), cost: ceiling('cost', 'day'), rpm: ceiling('rpm', 'minute'), tpm: ceiling('tpm', 'minute') },
       project: {
+        readAt: version,
         mayCall: true,
         monthlyCapNanos: hasCap ? limit(base.cap) : null,
         applications: hasApplication

@@ -215,7 +215,6 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     try {
       reservation = await admission.admit({
         limits,
-        limitsReadAt: world.now(),
         startedAt,
         bounds: () => ({ costNanos: bound, tokens: bound }),
       });
@@ -367,7 +366,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
       const { limits, clock, admission } = process;
       const startedAt = clock.now();
       observer.started(process, limits, startedAt);
-      const request = { limits, limitsReadAt: world.now(), startedAt, bounds: () => ({ costNanos: 1, tokens: 1 }) };
+      const request = { limits, startedAt, bounds: () => ({ costNanos: 1, tokens: 1 }) };
       const reservation = await Promise.resolve(admission.admit(request));
       reservation.release();
     };

@@ -71,11 +71,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   return handleCall;
 
   async function handleCall(call: Call, project: ProjectContext, cancellation: CallCancellation): Promise<CallResponse> {
-    const limitsReadAt = performance.now();
     const ceilings = getKeyCeilings(call.caller);
     const limits = limitsFor(call, project, ceilings instanceof Promise ? await ceilings : ceilings);
     const admit: BudgetReservation['admit'] = (sent, candidates) =>
-      admission.admit({ limits, limitsReadAt, startedAt: call.startedAt, bounds: () => usageBounds(sent, candidates) });
+      admission.admit({ limits, startedAt: call.startedAt, bounds: () => usageBounds(sent, candidates) });
     // Only for these calls other models are called first.
     const budget = call.modelAsked === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit) : null;
     const received: ReceivedCall = { call, project, cancellation, requiresPrice: hasCostCeiling(limits) };

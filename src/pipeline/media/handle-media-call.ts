@@ -103,11 +103,9 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     const { call, project, candidate, texts } = request;
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input) await checkTexts(call, project.rules.input, texts);
-    const limitsReadAt = performance.now();
     const limits = await readLimits(call, project);
     const reservation = await admission.admit({
       limits,
-      limitsReadAt,
       startedAt: call.startedAt,
       bounds: () => mediaUsageBounds(request),
     });
