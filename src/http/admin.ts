@@ -6,6 +6,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import { gatewayError } from '../core/errors.ts';
+import { isNestedDeeper, maxNesting } from '../core/json/narrow.ts';
 import { parseKey } from './authenticate.ts';
 import { readJsonText } from './body.ts';
 
@@ -41,6 +42,8 @@ export function rejectNullCharacters(request: Request, _response: Response, next
 export function readJson(limitBytes: number) {
   return async (request: Request, _response: Response, next: NextFunction): Promise<void> => {
     const json = await readJsonText(request, limitBytes);
+    if (isNestedDeeper(json?.value))
+      throw gatewayError('bad_request', { message: `body: must not be nested in more than ${maxNesting} levels` });
     // In valid UTF-8 JSON such characters occur only as escapes; most bodies have none and skip the second check.
     if (json && /\\u(?:0000|d[89a-f])/i.test(json.text) && !isStorable(json.value))
       throw gatewayError('bad_request', { message: 'body: must not contain U+0000 or lone surrogates' });

@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import { type AuthInfo, bearerAuthChallengeResponse, createMcpHandler, OAuthError, verifyBearerToken } from '@modelcontextprotocol/server';
+import { isNestedDeeper, maxNesting } from '../core/json/narrow.ts';
 import type { Clock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import { readBody } from '../http/body.ts';
@@ -42,7 +43,7 @@ export interface McpEndpoint {
 
 const maxBodyBytes = 1024 * 1024;
 const closeTimeoutMs = 5_000;
-const jsonRpc = { parseError: -32_700, refused: -32_000 } as const;
+const jsonRpc = { parseError: -32_700, invalidRequest: -32_600, refused: -32_000 } as const;
 
 export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, logger }: McpEndpointDeps): McpEndpoint {
   const waitSeconds = createRateLimit();
@@ -96,6 +97,8 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
           if (!(error instanceof SyntaxError)) throw error;
           return sendRpcError(response, 400, jsonRpc.parseError, 'Parse error: the request body is not valid JSON');
         }
+        if (isNestedDeeper(body))
+          return sendRpcError(response, 400, jsonRpc.invalidRequest, `Invalid Request: nested in more than ${maxNesting} levels`);
       }
       const handled = handle(Object.assign(request, { auth, method: request.method ?? 'GET', url: request.url ?? '/mcp' }), response, body);
       // A stream of changes ends with the client or the process.

@@ -1,7 +1,9 @@
 /** The MCP server: one instance per request, in whichever protocol era the client speaks. Keeps nothing between requests. */
 import { McpServer } from '@modelcontextprotocol/server';
+import { readVersion } from '../core/version.ts';
 import type { AnyTool, ToolSession } from './tools/tool.ts';
 
+const version = readVersion();
 const fixedList = { listChanged: false };
 /** The lists change with a release only. */
 const lists = ['server/discover', 'tools/list', 'prompts/list', 'resources/list', 'resources/templates/list'] as const;
@@ -14,7 +16,7 @@ const instructions =
 /** `tools` in the order in which clients list them. */
 export function createMcpServer(tools: readonly AnyTool[], session: ToolSession): McpServer {
   const server = new McpServer(
-    { name: 'model-gateway', title: 'Model gateway', version: '0.1.0' },
+    { name: 'model-gateway', title: 'Model gateway', version },
     {
       instructions,
       // Many clients list prompts and resources without checking that there are any, and report an unknown method as a failure.

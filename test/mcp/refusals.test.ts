@@ -142,11 +142,18 @@ test('405: GET and DELETE, since the server keeps no sessions', async () => {
   expectChallenge(await send(null, { method: 'GET' }), /Missing Authorization header/);
 });
 
-test('413: a body over 1 MB; 400: a body that is not JSON; 415: another content type', async () => {
+test('413: a body over 1 MB; 400: a body that is not JSON, or nested too deeply; 415: another content type', async () => {
   const token = await issueToken(shared(), await addPerson(shared(), []));
   expect((await send(token, { body: ' '.repeat(1024 * 1024 + 1) })).status).toBe(413);
   const invalid = await send(token, { body: '{' });
   expect([invalid.status, JSON.parse(invalid.body)]).toMatchObject([400, { error: { code: -32_700 }, id: null }]);
+  for (const levels of [101, 200_000]) {
+    const nested = await send(token, { body: '['.repeat(levels) + ']'.repeat(levels) });
+    expect([nested.status, JSON.parse(nested.body)]).toMatchObject([
+      400,
+      { error: { code: -32_600, message: expect.stringContaining('more than 100 levels') }, id: null },
+    ]);
+  }
   expect((await send(token, { headers: { 'content-type': 'text/plain' } })).status).toBe(415);
 });
 

@@ -165,4 +165,12 @@ describe('URLs', () => {
     // `u0000` after an escaped backslash is not an escape.
     expect((await gateway.admin('PUT', '/provision/teams/acme', { name: '\\u0000' })).status).toBe(200);
   });
+
+  it('400 bad_request: a provisioning body that is nested too deeply', async () => {
+    for (const levels of [100, 200_000]) {
+      const nested = `${'['.repeat(levels)}"\\u0041\\ud83d\\ude00"${']'.repeat(levels)}`;
+      const answer = await gateway.admin('PUT', '/provision/teams/acme', `{"x":${nested}}`);
+      await expectChatError(answer, 400, 'bad_request', 'body: must not be nested in more than 100 levels');
+    }
+  });
 });

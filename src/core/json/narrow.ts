@@ -25,6 +25,15 @@ export function asCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
+/** No request to the gateway itself is nested deeper. `JSON.stringify` and schemas are recursive and fail at some thousand levels. */
+export const maxNesting = 100;
+
+/** Whether objects and arrays are nested in more than `levels`. */
+export function isNestedDeeper(value: unknown, levels = maxNesting): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((member) => isNestedDeeper(member, levels - 1));
+}
+
 /** Parsed text, or undefined when it is not JSON. */
 export function parseJson(text: string): unknown {
   try {
