@@ -73,15 +73,17 @@ function toBinaryArray(elementOid: number, encoding: 'utf8' | 'hex', values: rea
   let array = Buffer.allocUnsafe(size + (maxUtf8Bytes - 1) * longest);
   let at = 0;
   for (const field of [1, 1, elementOid, values.length, 1]) at = array.writeInt32BE(field, at);
-  for (const [index, value] of values.entries()) {
+  let lengthBytes = 4 * values.length;
+  for (const value of values) {
     let length = -1;
     if (typeof value === 'string') {
-      const needed = at + 4 * (values.length - index) + maxUtf8Bytes * value.length;
+      const needed = at + lengthBytes + maxUtf8Bytes * value.length;
       if (needed > array.length) array = Buffer.concat([array], Math.max(needed, 2 * array.length));
       length = array.write(value, at + 4, encoding);
     }
     array.writeInt32BE(length, at);
     at += 4 + Math.max(0, length);
+    lengthBytes -= 4;
   }
   return array.subarray(0, at);
 }
