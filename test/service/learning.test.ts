@@ -13,7 +13,7 @@ const limitMs = 120_000;
 const yaml = (vendorUrl: string, deadUrl: string): string =>
   defaultYaml(vendorUrl, deadUrl)
     .replace('tiers:', 'tiers:\n  trivial: [one/echo]')
-    .replace(/memory: .*/, 'memory: { idle_minutes: 0.02, retry: { first_minutes: 0.02, factor: 2, longest_minutes: 360 } }');
+    .replace('memory: {', '$& retry: { first_minutes: 0.02, factor: 2, longest_minutes: 360 },');
 
 interface Batch {
   readonly id: string;

@@ -74,7 +74,7 @@ export interface GatewayOptions {
   readonly isLocalEmbedderReady?: () => boolean;
 }
 
-/** Providers `one` and `two` (chat), `three` and `four` (messages), `dead` (refuses connections); tier `standard` over both dialects. */
+/** Providers `one` and `two` (chat), `three` and `four` (messages), `dead` (refuses connections); tier `standard` over both dialects. A slow machine does not exceed the deadline of recall. */
 export function defaultYaml(vendorUrl: string, deadUrl: string): string {
   return `
 providers:
@@ -91,7 +91,7 @@ models:
   four/echo: { input: 1, output: 5 }
 tiers:
   standard: [one/echo, two/echo, three/echo, four/echo]
-memory: { idle_minutes: 0.02 }
+memory: { idle_minutes: 0.02, recall_deadline_ms: 20000 }
 `;
 }
 

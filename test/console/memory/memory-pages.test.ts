@@ -2,13 +2,10 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { sharedChromium } from '../../support/chromium.ts';
 import { expectAccessible, type SignedIn, signIn } from '../../support/console.ts';
-import { defaultYaml, jsonOf, shareGateway, type TestGateway } from '../../support/gateway.ts';
+import { jsonOf, shareGateway, type TestGateway } from '../../support/gateway.ts';
 import { type MemorySamples, storeMemorySamples } from '../../support/memory-samples.ts';
 
-/** The deadline is long, so that a slow machine does not exceed it. */
-const yaml = (...urls: Parameters<typeof defaultYaml>): string =>
-  defaultYaml(...urls).replace('memory: {', '$& recall_deadline_ms: 20000,');
-const gateway = shareGateway({ database: 'any', yaml });
+const gateway = shareGateway({ database: 'any' });
 const chromium = sharedChromium();
 const base = '/console/p/acme';
 /** Runs as a script wherever it is not escaped: in text, in attributes, in a text area. */
