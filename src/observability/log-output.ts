@@ -38,6 +38,7 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
   let rest: Buffer | null = null;
   let isBusy = false;
   let dropped = 0;
+  let hasLines = false;
 
   /** One write for all lines of an event-loop turn, or of the previous write's duration: a write for each call took 14 µs of CPU time. */
   const next = (): void => {
@@ -79,11 +80,11 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
     } else next();
   };
 
-  process.on('exit', () => {
+  const writeAtExit = (): void => {
     const last = Buffer.concat([rest ?? Buffer.alloc(0), take() ?? Buffer.alloc(0)]);
     rest = null;
     writeLast(fd, last);
-  });
+  };
 
   return {
     write(line) {
@@ -92,6 +93,8 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
         return;
       }
       waiting += line;
+      if (!hasLines) process.on('exit', writeAtExit);
+      hasLines = true;
       if (isBusy) return;
       isBusy = true;
       if (collectMs === 0) setImmediate(next);

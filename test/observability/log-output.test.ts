@@ -107,3 +107,16 @@ process.exit();
   expect(text).toBe('0\n1\n2\nlast\n');
   expect(JSON.parse(report)).toEqual(['0\n1\n2\n']);
 });
+
+test('an output adds a listener to the process with its first line only', async () => {
+  const file = join(await mkdtemp(join(tmpdir(), 'gateway-log-')), 'log');
+  const handle = await open(file, 'w');
+  const before = process.listenerCount('exit');
+  const outputs = Array.from({ length: 12 }, () => createLogOutput({ fd: handle.fd }));
+  expect(process.listenerCount('exit')).toBe(before);
+  for (const line of ['first\n', 'second\n']) outputs[0]?.write(line);
+  expect(process.listenerCount('exit')).toBe(before + 1);
+  while ((await readFile(file, 'utf8')) !== 'first\nsecond\n') await nextTurn();
+  await handle.close();
+  await rm(dirname(file), { recursive: true });
+});
