@@ -32,7 +32,7 @@ describePostgres('two API processes and two workers', () => {
         expect(await workers.shift()?.end(signal)).toBe(signal === 'SIGTERM' ? 0 : 'SIGKILL');
         workers.push(await start('worker'));
       }
-    });
+    }, 600);
     await expectLearnedOnce(replicas, users, [`learning/${users.projectId}`]);
     for (const gateway of [...serving, ...workers]) expect(await gateway.end('SIGTERM')).toBe(0);
   }, 600_000);

@@ -251,7 +251,7 @@ export async function eventually<Result>(check: () => Promise<Result>, limitMs =
     } catch (error) {
       const elapsedMs = performance.now() - startedAt;
       if (elapsedMs > limitMs) throw error;
-      await sleep(Math.min(25 + elapsedMs / 40, 200));
+      await sleep(Math.min(25 + elapsedMs / 20, 500));
     }
   }
 }

@@ -84,8 +84,8 @@ export interface Users {
   readonly projectId: string;
   /** Sends a new statement, in turn by each user and to each process; expects a complete response. */
   chat(): Promise<void>;
-  /** Chats in a loop until `work` is done. */
-  chatDuring<Result>(work: () => Promise<Result>): Promise<Result>;
+  /** Chats in a loop, with pauses of 200 ms by default, until `work` is done. Each message costs every process CPU time until it is learned. */
+  chatDuring<Result>(work: () => Promise<Result>, pauseMs?: number): Promise<Result>;
 }
 
 /** Users of the project `default`, which learns in small batches. A fifth has no subject and writes explicitly: each of their calls is a conversation. */
@@ -109,12 +109,12 @@ export async function createUsers({ database }: Replicas, serving: readonly [Gat
       const response = await (serving[n % serving.length] ?? first).call(key, '/v1/chat/completions', body, headers);
       expect([response.status, await response.text()]).toEqual([200, expect.stringContaining(fact.text)]);
     },
-    async chatDuring(work) {
+    async chatDuring(work, pauseMs = 200) {
       let isDone = false;
       const chatting = (async () => {
         while (!isDone) {
           await users.chat();
-          await new Promise((resolve) => setTimeout(resolve, 200));
+          await new Promise((resolve) => setTimeout(resolve, pauseMs));
         }
       })();
       try {
