@@ -11,6 +11,7 @@ import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { enqueue } from '../../src/db/outbox.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
+import { isUnavailable } from '../../src/jobs/connection/temporal-connection.ts';
 import { type Durable, type DurableOptions, startDurable, type TemporalSettings } from '../../src/jobs/durable.ts';
 import { reenqueueLearning } from '../../src/memory/triggers/learning-triggers.ts';
 import { createProject, putMemorySettings } from '../memory/calls.ts';
@@ -95,7 +96,9 @@ describe('durable work', () => {
     expect((await fetch(durable.uiUrl() ?? '')).status).toBe(200);
     await durable.stop();
     expect(durable.state()).toBe('off');
-    expect(lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
+    const reported = lines.filter(({ level }) => level === 'warn' || level === 'error');
+    // A loaded server may not respond in time, which is logged as an outage.
+    expect(reported.filter(({ fields }) => !isUnavailable(fields['err']))).toEqual([]);
   });
 
   test('continues after Temporal was killed and re-enqueues unfinished work', async () => {
