@@ -52,6 +52,9 @@ describe('ceilings', () => {
     const limitCalls = (calls: number) =>
       gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/${gateway.project}`, { ceilings: { calls } });
     await limitCalls(9);
+    const first = await askMedia(gateway, route, priced(route));
+    expect(first.status).toBe(200);
+    await first.arrayBuffer();
     const body = JSON.stringify({ ...route.body, model: priced(route) });
     const isLowered = Promise.withResolvers<void>();
     const halves = async function* () {
@@ -67,9 +70,6 @@ describe('ceilings', () => {
     });
     await eventually(async () => expect(await (await gateway.admin('GET', '/metrics')).text()).toMatch(/^gateway_body_memory_bytes 9$/m));
     await limitCalls(1);
-    const first = await askMedia(gateway, route, priced(route));
-    expect(first.status).toBe(200);
-    await first.arrayBuffer();
     isLowered.resolve();
     const message = /budget exceeded .*\(calls\)/;
     await expectRouteError(await slow, route, { status: 429, code: 'source_capped', message });

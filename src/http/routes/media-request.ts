@@ -11,12 +11,16 @@ import { parseBoundary } from '../upload.ts';
 import type { CallRouteDeps, RoutedProject } from './text.ts';
 
 /** An authenticated request. */
-export interface MediaCallSource {
+interface Authenticated {
   readonly id: string;
   readonly startedAt: number;
   readonly caller: Caller;
-  readonly project: RoutedProject;
   readonly headers: IncomingHttpHeaders;
+}
+
+/** The same with its project. */
+export interface MediaCallSource extends Authenticated {
+  readonly project: RoutedProject;
 }
 
 /** An authenticated request with its body. */
@@ -35,7 +39,9 @@ export function createMediaHandler(
     const bodies = deps.bodyMemory.of(source.caller.quotaKeyId);
     const body = await readBody(request, maxBodyBytes, bodies);
     try {
-      await handle({ ...source, body }, response);
+      // After the body, which may take minutes: the project may have changed meanwhile.
+      const project = await deps.findProject(source.caller.projectId);
+      await handle({ ...source, project, body }, response);
     } finally {
       bodies.release(body.length);
     }
@@ -47,15 +53,18 @@ export function createUploadHandler(
   deps: CallRouteDeps,
   handle: (source: MediaCallSource & { readonly boundary: string }, request: IncomingMessage, response: ServerResponse) => Promise<void>,
 ): MediaHandler {
-  return createHandler(deps, parseBoundary, (source, request, response, boundary) => handle({ ...source, boundary }, request, response));
+  return createHandler(deps, parseBoundary, async (source, request, response, boundary) => {
+    const project = await deps.findProject(source.caller.projectId);
+    await handle({ ...source, project, boundary }, request, response);
+  });
 }
 
 function createHandler<ContentType>(
   deps: CallRouteDeps,
   checkType: (request: IncomingMessage) => ContentType,
-  handle: (source: MediaCallSource, request: IncomingMessage, response: ServerResponse, type: ContentType) => Promise<void>,
+  handle: (source: Authenticated, request: IncomingMessage, response: ServerResponse, type: ContentType) => Promise<void>,
 ): MediaHandler {
-  const { findCaller, findProject, clock } = deps;
+  const { findCaller, clock } = deps;
   return async (request, response) => {
     const startedAt = clock.now();
     const id = newId(startedAt);
@@ -64,8 +73,7 @@ function createHandler<ContentType>(
       const { headers } = request;
       const caller = await findCaller(parseKey(headers, false));
       const type = checkType(request);
-      const project = await findProject(caller.projectId);
-      await handle({ id, startedAt, caller, project, headers }, request, response, type);
+      await handle({ id, startedAt, caller, headers }, request, response, type);
     } catch (error) {
       sendError(response, toPlainTextError(error), 'chat', deps, id);
     }
