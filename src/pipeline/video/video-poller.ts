@@ -29,6 +29,9 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
   const running = new Map<string, Promise<VideoState>>();
 
   async function pollOnce(video: Video, provider: MediaProvider): Promise<VideoState> {
+    // `video` may have been read before another poll ended.
+    const current = await videos.get(video.callId);
+    if (current?.state === 'running' && current.polledAt !== video.polledAt) return { kind: 'running' };
     const state = await vendor.poll(provider, video.operation);
     if (state.kind === 'running') await videos.recordPoll(video.callId, clock.now());
     else await settle(video, toVideoResult(state));

@@ -112,6 +112,20 @@ test.each([
   expect(await pollOnce()).toEqual({ kind: 'settled', outcome: 'vendor_failed', code });
 });
 
+test('a caller that read the video before another poll ended does not ask the vendor again', async () => {
+  let asked = 0;
+  const { poll, video } = createPoller({
+    poll: () => {
+      asked += 1;
+      return running();
+    },
+  });
+  const [read, film] = [video(), provider];
+  if (!read || !film) throw new Error('no video');
+  for (let caller = 0; caller < 2; caller += 1) expect(await poll(read, film)).toEqual({ kind: 'running' });
+  expect(asked).toBe(1);
+});
+
 test('an internal error fails the poll, so that it is retried', async () => {
   const { pollOnce } = createPoller({
     poll: async () => {
