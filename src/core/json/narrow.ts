@@ -25,7 +25,7 @@ export function asCount(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
 }
 
-/** No request to the gateway itself is nested deeper. `JSON.stringify` and schemas are recursive and fail at some thousand levels. */
+/** Limit of objects and arrays within each other in requests of operators and of MCP: `JSON.stringify` and schemas are recursive. */
 export const maxNesting = 100;
 
 /** Whether objects and arrays are nested in more than `levels`. */
