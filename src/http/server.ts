@@ -144,7 +144,7 @@ function serve(app: Express, deps: HealthServerDeps, listener: RequestListener):
     app(request, response);
   });
   app.use(createErrorHandler(deps));
-  const server = createServer(prototypedMessageClasses(app), listener);
+  const server = createServer(prototypedMessageClasses(app), handleTogether(listener));
   allowHalfOpen(server);
   // Longer than the idle timeout of common load balancers (60 s): a request sent while we close an idle connection would fail.
   server.keepAliveTimeout = 65_000;
@@ -152,6 +152,22 @@ function serve(app: Express, deps: HealthServerDeps, listener: RequestListener):
   // An import of memory takes longer than Node's five minutes, which `limitDuration` keeps for other bodies.
   server.requestTimeout = 3_600_000;
   return server;
+}
+
+/**
+ * Handles the requests of one turn of the event loop together, when all of them have been read. A chat took 8 % more CPU time when reading and
+ * handling alternated (measured with 16 connections), probably because each displaces the code of the other from the processor's caches.
+ */
+function handleTogether(listener: RequestListener): RequestListener {
+  let waiting: ServerResponse[] = [];
+  const handleWaiting = (): void => {
+    const responses = waiting;
+    waiting = [];
+    for (const response of responses) listener(response.req, response);
+  };
+  return (_request, response) => {
+    if (waiting.push(response) === 1) setImmediate(handleWaiting);
+  };
 }
 
 /** Express routers respond to OPTIONS with their methods, which unauthenticated callers must not learn. */
