@@ -47,23 +47,13 @@ const maxSeparateChunks = 1_024;
  * Rejects with 413 as soon as the limit is exceeded, with ClientDisconnectedError when the caller disconnects, and with `budget_unavailable`
  * when `memory` is full. The caller releases the bytes of the body from `memory`.
  */
-export function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
+export async function readBody(request: IncomingMessage, limitBytes: number = maxBodyBytes, memory?: KeyBodies): Promise<Buffer> {
   const declared = Number(request.headers['content-length'] ?? 0);
-  if (declared > limitBytes) return Promise.reject(tooLarge(limitBytes));
-  // Meanwhile Node parses what has arrived together with the headers: of most requests the whole body, which needs no listeners and no timer.
-  return Promise.resolve().then(() => takeArrived(request, declared, limitBytes, memory));
-}
-
-/** The body if all of it has arrived; a promise if not. */
-function takeArrived(
-  request: IncomingMessage,
-  declared: number,
-  limitBytes: number,
-  memory: KeyBodies | undefined,
-): Buffer | Promise<Buffer> {
+  if (declared > limitBytes) throw tooLarge(limitBytes);
   // The caller disconnected, perhaps during the key lookup: the events of `readArriving` have already been emitted.
   if (request.destroyed) throw new ClientDisconnectedError();
   if (declared === 0 || request.readableLength !== declared) return readArriving(request, limitBytes, memory);
+  // All of it has arrived, as that of most requests when they are handled: it needs no listeners and no timer.
   memory?.hold(declared);
   const bytes: Buffer = request.read();
   // Without this it would not emit `end`.

@@ -52,10 +52,9 @@ test('readBody reads a body that has arrived with its headers, within the memory
   const read = (body: string): [IncomingMessage, Promise<Buffer>] => {
     const headers = { 'content-length': String(body.length) };
     const request = Object.assign(new Readable({ read: () => undefined }), { headers }) as unknown as IncomingMessage;
-    const bytes = readBody(request, 3, bodies);
     for (const part of body) request.push(part);
     setImmediate(() => request.push(null));
-    return [request, bytes];
+    return [request, readBody(request, 3, bodies)];
   };
   const [request, bytes] = read('tea');
   expect((await bytes).toString()).toBe('tea');
