@@ -2,7 +2,7 @@
  * `npm run profile -- <scenario>`: where the CPU time of a call goes. Runs a scenario of `npm run bench` with V8's profiler and prints self and
  * inclusive time of each module, the functions with the most self time, and the CPU time of each thread.
  *
- *   npm run profile -- chat-16 [--checkout path] [--calls N] [--warm-up 3] [--functions 25] [--allocations] [--out file]
+ *   npm run profile -- chat-16 [--checkout path] [--calls N] [--warm-up 60] [--functions 25] [--allocations] [--out file]
  *
  * Self time is spent in the module's functions; inclusive time also in what they call. A module is a folder of `src`, a package, a module of Node,
  * or functions of V8 and Node that are not JavaScript. The profiler sees the main thread only and adds about a fifth to its time; the times of threads are from /proc.

@@ -102,6 +102,16 @@ function createBench({ folder, measured, processes, postgres, vendor, callers, v
      * @param {{ idleMs?: number }} [options]
      */
     measure: (target, scenario, calls, options) => measureRound({ target, scenario, calls, callers, vendor, nextNumber, ...options }),
+    /**
+     * Rounds that are not counted.
+     * @param {import('./measure.js').Target} target
+     * @param {import('./scenarios.js').Scenario} scenario
+     * @param {{ calls: number, seconds: number }} options calls of a round
+     */
+    async warmUp(target, scenario, { calls, seconds }) {
+      const endsAt = performance.now() + seconds * 1_000;
+      while (performance.now() < endsAt) await this.measure(target, scenario, calls);
+    },
   };
 }
 

@@ -27,7 +27,7 @@ export async function runProfile(args) {
     options: {
       checkout: { type: 'string', default: root },
       calls: { type: 'string' },
-      'warm-up': { type: 'string', default: '3' },
+      'warm-up': { type: 'string', default: '60' },
       functions: { type: 'string', default: '25' },
       allocations: { type: 'boolean', default: false },
       out: { type: 'string' },
@@ -44,7 +44,7 @@ export async function runProfile(args) {
     if (scenario.needs === 'memories') await target.gateway.addMemories();
     // The response that the others get.
     if (scenario.vendorCalls === 0) await bench.measure(target, { ...scenario, vendorCalls: 1 }, 1, { idleMs });
-    if (warmUp > 0) await bench.measure(target, scenario, calls * warmUp, { idleMs });
+    await bench.warmUp(target, scenario, { calls, seconds: warmUp });
     const inspector = await openInspector(target.gateway.program.log());
     try {
       const profile = values.allocations ? profileAllocations : profileTime;

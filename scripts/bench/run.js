@@ -68,7 +68,7 @@ async function startTargets(bench, { checkouts, traces, localEmbedder }) {
  * @param {import('./scenarios.js').Scenario} options.scenario
  * @param {import('./environment.js').RunningTarget[]} options.targets
  * @param {number} options.rounds
- * @param {number} options.warmUp
+ * @param {number} options.warmUp in seconds
  * @param {number | null} options.calls
  */
 async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp, calls }) {
@@ -79,7 +79,7 @@ async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp
   const results = new Map(targets.map(({ label }) => [label, []]));
   // The response that the others get.
   if (scenario.vendorCalls === 0) for (const target of targets) await bench.measure(target, { ...scenario, vendorCalls: 1 }, 1);
-  if (warmUp > 0) for (const target of targets) await bench.measure(target, scenario, perRound * warmUp);
+  for (const target of targets) await bench.warmUp(target, scenario, { calls: perRound, seconds: warmUp });
   for (let done = 0; done < rounds; done += 1) {
     // Every other round in the opposite order, so that a machine that becomes slower favours none.
     for (const target of done % 2 === 0 ? targets : targets.toReversed())
@@ -99,8 +99,8 @@ function parseOptions(args) {
     options: {
       checkout: { type: 'string', multiple: true, default: [root] },
       rounds: { type: 'string', default: '5' },
-      // V8 compiles functions of the gateway until about 60,000 calls (--trace-opt).
-      'warm-up': { type: 'string', default: '6' },
+      // V8 compiles functions of the gateway until about 200,000 calls (--trace-opt).
+      'warm-up': { type: 'string', default: '60' },
       calls: { type: 'string' },
       streams: { type: 'string', default: '10000' },
       traces: { type: 'string' },

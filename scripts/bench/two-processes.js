@@ -42,8 +42,7 @@ export async function measureProcesses(bench, { checkouts, rounds, warmUp, calls
       }
       /** @type {Map<string, import('./measure.js').Round[]>} */
       const results = new Map(targets.map(({ label }) => [label, []]));
-      // The same calls for each process, whose code is compiled separately.
-      if (warmUp > 0) for (const [index, target] of targets.entries()) await bench.measure(target, scenario, calls * warmUp * (index + 1));
+      for (const target of targets) await bench.warmUp(target, scenario, { calls, seconds: warmUp });
       for (let done = 0; done < rounds; done += 1)
         for (const target of targets) results.get(target.label)?.push(await bench.measure(target, scenario, calls));
       const found = summarize('processes', results);
