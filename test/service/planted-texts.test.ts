@@ -202,7 +202,9 @@ describePostgres('planted texts', () => {
         ]),
       );
       expect(traced.find(({ name }) => name === 'store call')?.links).toEqual([batch?.spanId]);
-      expect(gateway.logs()).toContainEqual(expect.objectContaining({ msg: 'call', call: callId, trace: traceId }));
+      await eventually(async () =>
+        expect(gateway.logs()).toContainEqual(expect.objectContaining({ msg: 'call', call: callId, trace: traceId })),
+      );
 
       // What is in all of them shows that the search sees them.
       expect(findPlanted(Buffer.from(`{"a":"${texts.prompt} ü"}`).toString('base64'), marks)).toEqual(['prompt']);

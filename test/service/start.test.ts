@@ -350,7 +350,9 @@ describePostgres('on a database server', () => {
       );
       await proxy.connect();
       await eventually(async () => expect(await readinessOf(gateway)).toBe(200));
-      expect(gateway.logs().map(({ msg }) => msg)).toEqual(expect.arrayContaining(['not ready', 'ready again']));
+      await eventually(async () =>
+        expect(gateway.logs().map(({ msg }) => msg)).toEqual(expect.arrayContaining(['not ready', 'ready again'])),
+      );
       expect((await gateway.admin('PUT', '/provision/teams/acme', {})).status).toBe(201);
       const { key } = await jsonOf<{ key: string }>(gateway.admin('POST', '/provision/teams/acme/keys', { name: 'test' }));
       // A later outage of the database is bridged with cached data. A late notification that the key is new drops the cached one, once.
