@@ -10,7 +10,7 @@
  *
  *   --rounds 5
  *   --calls N      of a round; default: 10,000, less in scenarios with large or slow calls
- *   --warm-up 60   seconds of rounds that are not counted, of each program before a scenario
+ *   --warm-up 60   seconds of uncounted rounds for each program before a scenario
  *   --streams N    of the scenario open-streams; default: 10,000, or what the limit of open files allows
  *   --traces 0.01  also each checkout with traces of this ratio of calls
  *   --local-embedder   also each checkout with the local embedder, whose process counts too

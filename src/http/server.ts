@@ -155,8 +155,8 @@ function serve(app: Express, deps: HealthServerDeps, listener: RequestListener):
 }
 
 /**
- * Handles the requests of one turn of the event loop together, when all of them have been read. A chat took 8 % more CPU time when reading and
- * handling alternated (measured with 16 connections), probably because each displaces the code of the other from the processor's caches.
+ * Handles the requests of one turn of the event loop together, when all of them have been read. A chat takes 8 % less CPU time than when reading
+ * and handling alternate (measured with 16 connections), probably because each displaces the code of the other from the processor's caches.
  */
 function handleTogether(listener: RequestListener): RequestListener {
   let waiting: ServerResponse[] = [];

@@ -1,5 +1,5 @@
 /**
- * Writes log lines at the end of the event-loop turn, so that a stalled reader, a full disk or a closed terminal never fails a call. Up to
+ * Collects log lines and writes them together, so that a stalled reader, a full disk or a closed terminal never fails a call. Up to
  * `maxBytes` of lines wait to be written; further ones are dropped, and a line reports their number once writing works again.
  *
  * Lines are written in this thread while `sync-writes.ts` allows it: the thread pool took five times as much CPU for the lines of one call
@@ -40,7 +40,7 @@ export function createLogOutput({ fd, maxBytes = 8 * 1024 * 1024, collectMs = 0,
   let dropped = 0;
   let hasLines = false;
 
-  /** One write for all lines of an event-loop turn, or of the previous write's duration: a write for each call took 14 µs of CPU time. */
+  /** One write for all lines that were collected, or that came during the write before. */
   const next = (): void => {
     rest = take();
     isBusy = rest !== null;

@@ -33,7 +33,7 @@ const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
  * a library for logs took three times as much CPU time (measured).
  */
 export function createLogger({ level, destination, process: slot }: LoggerOptions): Logger {
-  const target = destination ?? standardOutput(collectMs);
+  const target = destination ?? standardOutput(collectLinesMs);
   const base = slot === undefined ? '' : `,"process":${slot}`;
   const format = createTimestampFormat();
   const writer = (name: Exclude<LogLevel, 'silent'>): Logger['info'] => {
@@ -63,14 +63,17 @@ function stringify(fields: LogFields): string {
 }
 
 /**
- * A write for each turn of the event loop takes 2 % of the CPU time of a chat (measured with 16 connections). Those of a process of a cluster also
- * wake its parent: 30 µs for the lines of one or two calls.
+ * A write for each turn of the event loop takes 2 % of the CPU time of a chat (measured with 16 connections). In a cluster it also wakes the parent
+ * process, which takes 30 µs of CPU time for the lines of one or two calls.
  */
-const collectMs = 50;
+const collectLinesMs = 50;
 
-/** Accessing Node's own stream puts a pipe into non-blocking mode: when full, it rejects bytes instead of blocking the process. */
-export function standardOutput(collectForMs = 0): LogOutput {
-  return createLogOutput({ fd: process.stdout.fd, collectMs: collectForMs });
+/**
+ * Lines that other processes have collected need not be collected again. Accessing Node's own stream puts a pipe into non-blocking mode: when full,
+ * it rejects bytes instead of blocking the process.
+ */
+export function standardOutput(collectMs = 0): LogOutput {
+  return createLogOutput({ fd: process.stdout.fd, collectMs });
 }
 
 /**

@@ -13,23 +13,27 @@ const lend = (): Promise<TestGateway> => {
   return lent().withProject(`half-${projects}`);
 };
 
-/** Sends one call as bytes and closes the sending side. */
-function send({ url, key }: TestGateway, path: string, body: object, version = '1.1'): Socket {
-  const text = JSON.stringify({ max_tokens: 50, messages: [{ role: 'user', content: 'hi' }], ...body });
+/** Sends bytes and closes the sending side. */
+function sendBytes({ url }: TestGateway, bytes: string): Socket {
   const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true });
-  socket.end(
-    [
-      `POST ${path} HTTP/${version}`,
-      'host: gateway.test',
-      `authorization: Bearer ${key}`,
-      'content-type: application/json',
-      `content-length: ${Buffer.byteLength(text)}`,
-      '',
-      text,
-    ].join('\r\n'),
-  );
-  return socket;
+  return socket.end(bytes);
 }
+
+function toBytes({ key }: TestGateway, path: string, body: object, version = '1.1'): string {
+  const text = JSON.stringify({ max_tokens: 50, messages: [{ role: 'user', content: 'hi' }], ...body });
+  return [
+    `POST ${path} HTTP/${version}`,
+    'host: gateway.test',
+    `authorization: Bearer ${key}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(text)}`,
+    '',
+    text,
+  ].join('\r\n');
+}
+
+const send = (gateway: TestGateway, path: string, body: object, version?: string): Socket =>
+  sendBytes(gateway, toBytes(gateway, path, body, version));
 
 async function readAll(socket: Socket): Promise<string> {
   const pieces: Buffer[] = [];
@@ -38,6 +42,17 @@ async function readAll(socket: Socket): Promise<string> {
 }
 
 const timesAsked = ({ vendor }: TestGateway): number => vendor.requests().length;
+
+it('requests that arrive at once on one connection are all answered, in their order', async () => {
+  const gateway = await lend();
+  const call = (name: string, text: string): string =>
+    toBytes(gateway, paths.chat, { model: `${vendors.chat}/${name}`, messages: [{ role: 'user', content: text }] });
+  const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: gateway.test\r\n\r\n`;
+  const requests = [call('slow-300+echo', 'first'), get('/healthz'), call('echo', 'second'), get('/nowhere'), call('echo', 'third')];
+  const answers = await readAll(sendBytes(gateway, requests.join('')));
+  const marks = answers.matchAll(/HTTP\/1\.1 (\d+)|You said: (\w+)/g);
+  expect([...marks].map(([, status, text]) => status ?? text)).toEqual(['200', 'first', '200', '200', 'second', '404', '200', 'third']);
+});
 
 describe.each(dialects)('on %s', (dialect) => {
   const model = (name: string): string => `${vendors[dialect]}/${name}`;
