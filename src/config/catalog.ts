@@ -7,7 +7,7 @@
  * Omitted traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`) and windows (`max_input_tokens`,
  * `context_window`) come from the starter catalog: a row with another price does not mean that the model behaves differently.
  */
-import type { ModelTraits } from '../core/call.ts';
+import type { ModelTraits } from '../core/candidate.ts';
 import { nanosFromUsd } from '../core/cost.ts';
 import { isObject } from '../core/json/narrow.ts';
 import type { Price } from '../core/pricing.ts';

@@ -2,7 +2,8 @@
  * The configuration: one validated, frozen object. Modules receive the part they need as an argument; most may not import `config` and declare
  * that part themselves with the same names.
  */
-import type { Dialect, ModelTraits, ResponsesSupport, Route, Tiers } from '../core/call.ts';
+import type { Dialect, Route, Tiers } from '../core/call.ts';
+import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
 import type { Price } from '../core/pricing.ts';
 import type { TakeableField } from '../core/takeable-fields.ts';
 

@@ -1,5 +1,6 @@
 /** Builds providers from the rows of the file: applies the dialect's defaults and checks URLs. */
-import type { ResponsesSupport, Route } from '../core/call.ts';
+import type { Route } from '../core/call.ts';
+import type { ResponsesSupport } from '../core/candidate.ts';
 import type { ProviderConfig, ProviderDialect } from './config.ts';
 import type { ProviderValues } from './file-schema.ts';
 import type { Path } from './yaml-file.ts';

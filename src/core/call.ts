@@ -2,7 +2,7 @@
  * The values that pass through the gateway, as plain immutable data. Terms are defined in docs/glossary.md:
  *
  * - **Call**: one inference request of an application.
- * - **Candidate**: a model at a provider that may serve the call. The ordered candidates of a call are its **plan**.
+ * - **Candidate**: a model at a provider that may serve the call (`candidate.ts`). The ordered candidates of a call are its **plan**.
  * - **Attempt**: one request to one candidate.
  * - **Result**: how the call ended, with tokens and cost.
  *
@@ -10,8 +10,7 @@
  * memory and RFC 3339 on the wire.
  */
 import type { BodySpans } from './json/spans.ts';
-import type { CallUnits, Price, Tokens, UnitPrices, Units } from './pricing.ts';
-import type { TakeableField } from './takeable-fields.ts';
+import type { CallUnits, Tokens, Units } from './pricing.ts';
 
 /** Wire format of a caller or a vendor: OpenAI's chat completions or Anthropic's messages. */
 export type Dialect = 'chat' | 'messages';
@@ -148,57 +147,6 @@ export interface MediaCall extends CallIdentity {
   readonly caller: Caller;
   readonly projectSlug: string;
   readonly bodyBytes: number;
-}
-
-interface CandidateModel {
-  /** `<provider>/<model>`. */
-  readonly id: string;
-  readonly provider: string;
-  /** The vendor's model id, or its voice. */
-  readonly model: string;
-  /** Token price, which applies when no unit of the call has a price; null when unknown. */
-  readonly price: Price | null;
-}
-
-/** The one model that serves a media call. */
-export interface MediaCandidate extends CandidateModel {
-  readonly unitPrices: UnitPrices;
-  /** Optional request fields that the model accepts; null when unknown. */
-  readonly takes: readonly TakeableField[] | null;
-}
-
-/** Capabilities of a model that the translation between dialects depends on. */
-export interface ModelTraits {
-  /** Messages dialect: supports `output_config.format` and strict tools. Default: false. */
-  readonly supportsSchema?: boolean;
-  /** Messages dialect: the form of `thinking` that it accepts. Default: `budget`. */
-  readonly thinking?: 'budget' | 'adaptive' | 'none';
-  /** Chat dialect: accepts `reasoning_effort`. Default: true. */
-  readonly reasons?: boolean;
-  /**
-   * Chat dialect: the form in which it takes reasoning of earlier turns. `text` is `reasoning_content`, `details` is `reasoning_details`.
-   * Default: `none`, since many vendors refuse a message with an unknown member.
-   */
-  readonly takesReasoning?: 'none' | 'text' | 'details';
-}
-
-/**
- * How a model's vendor serves calls of responses: on that route; with the request translated to its dialect; or `unknown`, when the route is
- * tried first.
- */
-export type ResponsesSupport = 'native' | 'translated' | 'unknown';
-
-export interface Candidate extends CandidateModel {
-  /** Dialect of the vendor. */
-  readonly dialect: Dialect;
-  /** Default: native. */
-  readonly responses?: ResponsesSupport;
-  readonly maxOutputTokens: number | null;
-  /** Tokens of input that the model accepts; null when unknown. */
-  readonly maxInputTokens?: number | null;
-  /** Tokens of input and requested output together, where the vendor checks their sum; null when it does not, or unknown. */
-  readonly contextWindow?: number | null;
-  readonly traits?: ModelTraits;
 }
 
 /** One entry of a recorded plan: a candidate, or a skipped model with the reason. */

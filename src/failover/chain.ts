@@ -6,7 +6,7 @@
  *
  * @see docs/architecture/routing-and-failover.md
  */
-import type { Candidate } from '../core/call.ts';
+import type { Candidate } from '../core/candidate.ts';
 import { VendorError } from '../core/errors.ts';
 import { classifyFailure, isContextOverflow, retryDelay } from './classify-failure.ts';
 import { exceededWindow, mayBeLarger } from './context-window.ts';

@@ -1,5 +1,5 @@
 /** Compares the context windows of models, where the catalog knows them. Pure. */
-import type { Candidate } from '../core/call.ts';
+import type { Candidate } from '../core/candidate.ts';
 import type { VendorError } from '../core/errors.ts';
 
 /** Tokens of input that the model accepts; null when unknown. */

@@ -1,5 +1,6 @@
 /** The providers, models with prices, and tiers of the deployment. Built from the configuration, and replaced as a whole at reload. */
-import { type Dialect, isDialect, type MediaRoute, type ModelTraits, type ResponsesSupport, type Route, type Tiers } from '../core/call.ts';
+import { type Dialect, isDialect, type MediaRoute, type Route, type Tiers } from '../core/call.ts';
+import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
 import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
 import type { TakeableField } from '../core/takeable-fields.ts';
 

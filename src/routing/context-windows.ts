@@ -1,5 +1,6 @@
 /** Leaves models out of a plan whose context window is smaller than the prompt (docs/architecture/routing-and-failover.md#context-windows). */
-import { type Candidate, isPromptRoute, type TextRoute } from '../core/call.ts';
+import { isPromptRoute, type TextRoute } from '../core/call.ts';
+import type { Candidate } from '../core/candidate.ts';
 import { countLeastTokens, leastBytesPerToken } from '../dialects/prompt/least-tokens.ts';
 import { inputWindowOf } from '../failover/context-window.ts';
 

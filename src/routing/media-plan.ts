@@ -2,7 +2,8 @@
  * Selects the one model that serves a media call: `<provider>/<model>`, the first permitted model of a tier, or a bare name at the default
  * provider. Media calls have no failover.
  */
-import type { Caller, MediaCandidate, MediaRoute } from '../core/call.ts';
+import type { Caller, MediaRoute } from '../core/call.ts';
+import type { MediaCandidate } from '../core/candidate.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';

@@ -1,5 +1,6 @@
 /** Creates the plan of a call: the ordered candidates, and an entry for each skipped model of the chain. */
-import type { Caller, Candidate, PlanEntry, TextRoute } from '../core/call.ts';
+import type { Caller, PlanEntry, TextRoute } from '../core/call.ts';
+import type { Candidate } from '../core/candidate.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';

@@ -1,5 +1,6 @@
 /** Which models a call may use: pure functions of the catalog, the project and the key. See docs/architecture/routing-and-failover.md. */
-import { isDialect, type ResponsesSupport, type TextRoute, type Tiers } from '../core/call.ts';
+import { isDialect, type TextRoute, type Tiers } from '../core/call.ts';
+import type { ResponsesSupport } from '../core/candidate.ts';
 import type { Catalog, CatalogModel, CatalogProvider } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import type { Candidate } from '../../src/core/call.ts';
+import type { Candidate } from '../../src/core/candidate.ts';
 import { VendorError } from '../../src/core/errors.ts';
 import type { ChainResult } from '../../src/failover/chain.ts';
 import { runChain } from '../../src/failover/chain.ts';

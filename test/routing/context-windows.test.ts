@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Candidate, TextRoute } from '../../src/core/call.ts';
+import type { TextRoute } from '../../src/core/call.ts';
+import type { Candidate } from '../../src/core/candidate.ts';
 import { splitByWindow } from '../../src/routing/context-windows.ts';
 
 type Windows = Pick<Candidate, 'maxInputTokens' | 'contextWindow'>;

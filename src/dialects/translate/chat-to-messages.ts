@@ -6,7 +6,7 @@
  * `store`, `service_tier`, `metadata`, `verbosity`, `prediction`, the `name` of a message and unknown parameters are dropped, and with thinking
  * `temperature` and `top_p`. A `temperature` above 1 becomes 1.
  */
-import type { ModelTraits } from '../../core/call.ts';
+import type { ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asArray } from '../../core/json/narrow.ts';
 import { listToolCalls } from '../chat/tool-calls.ts';

@@ -5,7 +5,7 @@
  * A member that changes the meaning and has no equivalent makes the request untranslatable. Only cache breakpoints, thinking that the
  * vendor would refuse, and the parameters `top_k`, `service_tier`, `context_management` and unknown ones are dropped.
  */
-import type { ModelTraits } from '../../core/call.ts';
+import type { ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asArray, asString } from '../../core/json/narrow.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';

@@ -1,5 +1,5 @@
 /** Translates system and messages of a messages request to chat messages. */
-import type { ModelTraits } from '../../core/call.ts';
+import type { ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';

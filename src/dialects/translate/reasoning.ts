@@ -1,5 +1,5 @@
 /** Translates reasoning settings: chat has an effort, messages a token budget or, for newer models, an effort with `adaptive`. */
-import type { ModelTraits } from '../../core/call.ts';
+import type { ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { asLosslessObject, asNumber } from '../json/lossless-json.ts';

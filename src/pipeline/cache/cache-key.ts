@@ -1,6 +1,7 @@
 /** The key under which responses are cached: equal for calls that must get the same response. */
 import { createHash, hash } from 'node:crypto';
-import type { Call, Candidate } from '../../core/call.ts';
+import type { Call } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
 import { omitMembers } from '../../core/json/omit.ts';
 
 export interface CacheKeyInput {

@@ -1,7 +1,8 @@
 /**
  * Sends a call to its candidates in order until one responds. Each attempt is journaled before it is sent.
  */
-import type { Attempt, Call, CallMetadata, Candidate, Outcome } from '../../core/call.ts';
+import type { Attempt, Call, CallMetadata, Outcome } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';

@@ -3,7 +3,8 @@
  * the same key, cannot use up its ceilings.
  */
 import type { Reservation } from '../../ceilings/reservation.ts';
-import type { Call, Candidate } from '../../core/call.ts';
+import type { Call } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
 import { usageBounds } from './usage-bounds.ts';
 
 export interface BudgetReservation {

@@ -2,7 +2,8 @@
  * Adapts a call to the dialect of a candidate. For a vendor of the caller's dialect, only a few members of the body are patched and the
  * response is passed through; for a vendor of the other dialect, request and response are translated.
  */
-import { type Call, type Candidate, isDialect } from '../../core/call.ts';
+import { type Call, isDialect } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { splice } from '../../core/json/spans.ts';

@@ -14,8 +14,9 @@ import {
   type Limits,
 } from '../../ceilings/counters.ts';
 import { boundOf, type UsageBounds } from '../../ceilings/reservation.ts';
-import type { Call, Caller, Candidate, PlanEntry, TextRoute } from '../../core/call.ts';
+import type { Call, Caller, PlanEntry, TextRoute } from '../../core/call.ts';
 import { isDialect } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';

@@ -3,7 +3,7 @@
  * rejects the call or returns the first response. A provider therefore gets the key with the first model that it is tried with, including
  * retries of that model, and not with further models, whose bodies differ. Providers do not share keys, so each may get it once.
  */
-import type { Candidate } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
 
 type Headers = Readonly<Record<string, string>>;
 

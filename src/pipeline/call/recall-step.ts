@@ -1,5 +1,6 @@
 /** Inserts recalled memories into the body of a call; all other bytes stay unchanged. */
-import { type Call, type Candidate, isDialect } from '../../core/call.ts';
+import { type Call, isDialect } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
 import { scanObject, splice } from '../../core/json/spans.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { findRecallInsertion } from '../../dialects/prompt/recall-insertion.ts';

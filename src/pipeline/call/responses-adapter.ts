@@ -2,7 +2,8 @@
  * Adapts a call of responses to a vendor without that route: the request is translated to the vendor's dialect, the response and its stream
  * are translated back. See docs/architecture/translation.md#responses.
  */
-import type { Call, Candidate, ModelTraits } from '../../core/call.ts';
+import type { Call } from '../../core/call.ts';
+import type { Candidate, ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../../dialects/contract/untranslatable.ts';
 import { asLosslessObject, omitNullish } from '../../dialects/json/lossless-json.ts';

@@ -2,7 +2,7 @@
  * Learns which providers have the route `/responses`, where the configuration does not say it: the route is tried, and a provider that does
  * not have it gets the translated request, at once and with further calls. It is tried again after an hour.
  */
-import type { Candidate } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 

@@ -1,5 +1,6 @@
 /** Upper bounds of a call's cost and tokens, to be reserved before it is sent. The recorded usage is always the actual one. */
-import type { Call, Candidate } from '../../core/call.ts';
+import type { Call } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost } from '../../core/cost.ts';
 import type { Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';

@@ -1,5 +1,6 @@
 /** `POST /v1/images/generations`: generates images at one provider and returns them in OpenAI's format. */
-import type { MediaCall, MediaCandidate } from '../../core/call.ts';
+import type { MediaCall } from '../../core/call.ts';
+import type { MediaCandidate } from '../../core/candidate.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';

@@ -1,7 +1,8 @@
 /** Builds the records of media calls: metadata, usage bounds, charges, outcomes and errors. Pure. */
 import type { Reservation } from '../../ceilings/reservation.ts';
-import type { CallMetadata, CallResult, MediaCall, MediaCandidate, Outcome, SettledCall } from '../../core/call.ts';
+import type { CallMetadata, CallResult, MediaCall, Outcome, SettledCall } from '../../core/call.ts';
 import { noMemory } from '../../core/call.ts';
+import type { MediaCandidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
 import { GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
 import type { Price, Tokens, Units } from '../../core/pricing.ts';

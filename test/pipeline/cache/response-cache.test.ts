@@ -1,8 +1,9 @@
 /** The response cache in isolation: which calls share a key, what is stored for how long, and what is evicted. */
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import type { Call, Candidate } from '../../../src/core/call.ts';
+import type { Call } from '../../../src/core/call.ts';
 import { noCorrelation } from '../../../src/core/call.ts';
+import type { Candidate } from '../../../src/core/candidate.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
 import { computeCacheKey } from '../../../src/pipeline/cache/cache-key.ts';
 import { replayCached } from '../../../src/pipeline/cache/replay-cached.ts';

@@ -1,7 +1,8 @@
 /** Requests to one candidate: the caller's bytes, or a translation for a vendor of the other dialect. */
 import { describe, expect, it, test } from '@jest/globals';
-import type { Call, Candidate, Dialect, PromptRoute } from '../../../src/core/call.ts';
+import type { Call, Dialect, PromptRoute } from '../../../src/core/call.ts';
 import { noCorrelation } from '../../../src/core/call.ts';
+import type { Candidate } from '../../../src/core/candidate.ts';
 import { VendorError } from '../../../src/core/errors.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
 import { sealReasoning } from '../../../src/dialects/json/sealed-reasoning.ts';

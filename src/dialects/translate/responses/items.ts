@@ -2,7 +2,7 @@
  * Translates the input of a responses request to chat messages: the items of one response (reasoning, text, calls) become one message of the
  * assistant, and results of tools follow it.
  */
-import type { ModelTraits } from '../../../core/call.ts';
+import type { ModelTraits } from '../../../core/candidate.ts';
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { asArray, asString } from '../../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../../contract/untranslatable.ts';

@@ -4,7 +4,7 @@
  */
 import type { Router } from 'express';
 import { z } from 'zod';
-import type { ModelTraits } from '../../../core/call.ts';
+import type { ModelTraits } from '../../../core/candidate.ts';
 import { toUsd } from '../../../core/cost.ts';
 import { parseOrBadRequest } from '../../../core/parse-or-bad-request.ts';
 import type { Price, TokenPrice } from '../../../core/pricing.ts';
