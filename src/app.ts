@@ -11,6 +11,7 @@ import { createMediaHandlers } from './app/media.ts';
 import { createMemory } from './app/memory.ts';
 import { createMetrics, observeSettled } from './app/metrics.ts';
 import { createReadiness } from './app/readiness.ts';
+import { separateConnections } from './app/separate-connections.ts';
 import { applyCostAdjustments } from './ceilings/counter-updates.ts';
 import { createCounterReader, createUsageReader } from './ceilings/counter-usage.ts';
 import type { Config } from './config/config.ts';
@@ -96,13 +97,6 @@ export interface App extends FirstAccess {
   close(): Promise<void>;
 }
 
-/** Separate connections: other statements must delay neither admission nor the routes that clients poll, nor these admission. */
-const connectionsOf = {
-  admission: { name: 'admission', maxConnections: 4, statementTimeoutMs: 5_000 },
-  status: { name: 'status', maxConnections: 2, statementTimeoutMs: 30_000 },
-  metrics: { name: 'metrics', maxConnections: 1, statementTimeoutMs: 2_000 },
-} as const;
-
 /** How long aborted calls may take to settle and respond. With the stop delay and the grace period, less than the 30 s that Kubernetes grants by default. */
 const abortTimeoutMs = 2_000;
 
@@ -128,9 +122,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const audit = createAudit({ database, clock });
   const breakers = createBreakers(clock);
   const httpClient = createVendorHttpClient();
-  const separate = (use: keyof typeof connectionsOf): Database => database.separate?.(connectionsOf[use]) ?? database;
-  const admissionDatabase = separate('admission');
-  const statusDatabase = separate('status');
+  const admissionDatabase = separateConnections(database, 'admission');
+  const statusDatabase = separateConnections(database, 'status');
   const reports = createUsageReports({ database: statusDatabase, clock });
 
   const callRecording = await createCallRecording({ snapshot, database, admissionDatabase, dataDir, journalFiles, clock, logger });
@@ -230,7 +223,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     calls: callMetrics,
     durable: () => durable,
     isLocalEmbedderReady: () => (snapshot().config.localEmbedder.isUsed ? isLocalEmbedderReady() : null),
-    stateDatabase: readsStoredState ? separate('metrics') : null,
+    stateDatabase: readsStoredState ? separateConnections(database, 'metrics') : null,
   });
 
   const closeUnusedConnections = trackUnusedConnections(server);
