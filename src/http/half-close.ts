@@ -51,8 +51,9 @@ export function onClientDisconnect(response: ServerResponse, disconnected: () =>
 }
 
 function sendProbe(response: ServerResponse, filler: string | null): void {
-  // Unsent data already serves as a probe.
-  if (response.writableNeedDrain) return;
+  // Unsent data already serves as a probe. A response without a socket waits for another one of its connection: Node would write the interim
+  // response after its head.
+  if (response.writableNeedDrain || response.socket === null) return;
   if (response.headersSent) {
     if (filler !== null) response.write(filler);
   } else if (response.req.httpVersion === '1.1') {

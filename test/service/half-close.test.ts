@@ -54,6 +54,16 @@ it('requests that arrive at once on one connection are all answered, in their or
   expect([...marks].map(([, status, text]) => status ?? text)).toEqual(['200', 'first', '200', '200', 'second', '404', '200', 'third']);
 });
 
+it('a refused stream that waits for another response is answered without interim responses in it', async () => {
+  const gateway = await lend();
+  const slow = toBytes(gateway, paths.chat, { model: `${vendors.chat}/slow-300+echo` });
+  const refused = toBytes(gateway, paths.chat, { model: 'no/such', stream: true });
+  const answers = await readAll(sendBytes(gateway, slow + refused));
+  const [head = '', body = ''] = answers.slice(answers.indexOf('HTTP/1.1 400 ')).split('\r\n\r\n', 2);
+  expect(JSON.parse(body)).toMatchObject({ error: { code: 'no_route' } });
+  expect(head).toContain(`content-length: ${Buffer.byteLength(body)}`);
+});
+
 describe.each(dialects)('on %s', (dialect) => {
   const model = (name: string): string => `${vendors[dialect]}/${name}`;
 
