@@ -35,11 +35,8 @@ import { startMetricsServer } from './metrics-server.ts';
 import type { ServiceHost } from './service-host.ts';
 import { StartError, wrapStartError } from './start-error.ts';
 
-/**
- * As in the Dockerfile: new space starts at 16 MB, so that objects of calls in progress are not promoted to the old space, and V8 does not
- * allocate objects there because earlier ones were promoted.
- */
-export const youngGenerationFlags = ['--min-semi-space-size=16', '--no-allocation-site-pretenuring'];
+/** As in the Dockerfile: new space starts at 16 MB, so that objects of calls in progress are not promoted to the old space. */
+export const youngGenerationFlag = '--min-semi-space-size=16';
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
 /** More than the sum of a process's own stop timeouts, after its stop delay. */
@@ -100,7 +97,7 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   const closing = new AbortController();
   const stopSignal = AbortSignal.any([host.stopping, closing.signal]);
 
-  const execArgv = [...process.execArgv, ...youngGenerationFlags];
+  const execArgv = [...process.execArgv, youngGenerationFlag];
   cluster.setupPrimary({ exec: main, execArgv, args: ['member', role], stdio: ['ignore', 'pipe', 'pipe', 'ipc'] });
   cluster.schedulingPolicy = cluster.SCHED_RR;
 
