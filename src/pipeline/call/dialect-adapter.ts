@@ -33,7 +33,7 @@ export interface DialectAdapter {
   toCallerResponse(response: VendorResponse): VendorResponse;
 }
 
-/** Sent when neither caller nor catalog sets a limit, because messages vendors require one. `usage-bounds.ts` never reserves more than this. */
+/** Sent when neither caller nor catalog sets a limit, because messages vendors require one. */
 const defaultMaxTokens = 4_096;
 
 /** Creates the adapter. Throws a VendorError like that of a vendor's 400 when the vendor's dialect cannot express the request. */

@@ -15,7 +15,7 @@ import {
 } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import type { GatewayError } from '../../core/errors.ts';
-import { type CallUnits, noTokens, type Tokens } from '../../core/pricing.ts';
+import { noTokens, type Tokens } from '../../core/pricing.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import { hasEncodedData } from '../../dialects/routes/input-size.ts';
@@ -26,10 +26,10 @@ import type { Plan } from '../../routing/plan.ts';
 import type { CacheHit } from '../cache/response-cache.ts';
 import type { WinningAttempt } from './attempt.ts';
 import { estimateInput, estimateSearches, isChargedBySearch, isCutOff } from './estimate.ts';
+import { extraUnits } from './extra-charges.ts';
 
 /** Limit of every recorded name: the caller may have sent megabytes. */
 const maxNameLength = 256;
-const noUnits: CallUnits = {};
 
 export interface CallEnd {
   /** With the body that the caller sent, before recall. */
@@ -88,8 +88,9 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
   const { tokens, isEstimated } = resolveTokens(call, summary, outcome);
   const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
   const searches = lacksSearches ? estimateSearches(call) : summary.searches;
-  const units = searches === undefined ? null : { searches };
-  const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
+  const extra = extraUnits(call, candidate, summary);
+  const units = { ...(searches !== undefined && { searches }), ...extra.units };
+  const costNanos = price === null ? null : tokenCost(tokens, price, units);
   const last: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
@@ -111,12 +112,16 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     cache: cacheStatusFor(call),
     tokens,
     costNanos,
-    estimated: isEstimated || lacksSearches,
+    estimated: isEstimated || lacksSearches || !extra.isPriced,
     durationMs: endedAt - call.startedAt,
     firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
     attempts: failed.length === 0 ? [last] : [...failed, last],
   };
-  return { metadata, result: units === null ? result : { ...result, units }, content: toCallContent(callEnd, summary.turn) };
+  return {
+    metadata,
+    result: Object.keys(units).length === 0 ? result : { ...result, units },
+    content: toCallContent(callEnd, summary.turn),
+  };
 }
 
 /** Settles a call whose response a content rule blocked: charged, because the vendor bills it, without the text of the response. */

@@ -1,5 +1,6 @@
 /** `POST /v1/images/edits`, `/v1/audio/transcriptions` and `/v1/audio/translations`: relays an upload to one provider, and its response back. */
 import type { MediaCall } from '../../core/call.ts';
+import type { MediaCandidate } from '../../core/candidate.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import { countEditedImages, type UploadBody, type UploadFields, type UploadKind } from '../../dialects/media/uploads.ts';
@@ -7,7 +8,7 @@ import { assertTakesUploads, sendUpload } from '../../vendors/upload.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 import type { MediaStream } from './handle-media-call.ts';
-import { type MediaRouteDeps, maxTokensPerImage, requireProvider, tokensPerImage } from './images.ts';
+import { type MediaRouteDeps, maxImageTokens, requireProvider, tokensPerImage } from './images.ts';
 import type { MediaCallRequest } from './media-record.ts';
 
 export interface UploadCall {
@@ -41,7 +42,7 @@ export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpCli
     const texts = [...fields].flatMap(([name, value]) => (name === 'model' ? [] : [value]));
     const { body, sentBytes } = countSent(bodyFor(candidate.model));
     const usageWhenCut = () => (sentBytes() < body.lengthBytes ? estimatePart(kind, sentBytes()) : {});
-    const request = { call, project, candidate, texts, ...estimateUsage(call, kind, fields), usageWhenCut };
+    const request = { call, project, candidate, texts, ...estimateUsage(call, { kind, fields, candidate }), usageWhenCut };
     return mediaCalls.stream(request, cancellation, () =>
       sendUpload(httpClient, { provider, kind, body, signal: cancellation.signal, now: () => clock.now() }),
     );
@@ -63,14 +64,18 @@ function countSent(body: UploadBody): { readonly body: UploadBody; readonly sent
 type EstimatedUsage = Pick<MediaCallRequest, 'units' | 'unitsEstimated' | 'estimatedTokens' | 'maxInputTokens' | 'maxOutputTokens'>;
 
 /** What the call uses, estimated from the request: the bytes of a file say little about its tokens. */
-function estimateUsage({ bodyBytes }: MediaCall, { route }: UploadKind, fields: UploadFields): EstimatedUsage {
+function estimateUsage(
+  { bodyBytes }: MediaCall,
+  { kind: { route }, fields, candidate }: Pick<UploadCall, 'kind' | 'fields'> & { readonly candidate: MediaCandidate },
+): EstimatedUsage {
   const promptTokens = estimateTokens(fields.get('prompt')?.length ?? 0);
   if (route === 'images') {
     const images = countEditedImages(fields);
     const estimatedTokens = { ...noTokens, input: promptTokens + tokensPerImage, output: images * tokensPerImage };
     return {
       ...{ units: { images, imageTokens: tokensPerImage }, estimatedTokens },
-      ...{ maxInputTokens: promptTokens + maxTokensPerImage, maxOutputTokens: images * maxTokensPerImage },
+      maxInputTokens: promptTokens + maxImageTokens(candidate, undefined),
+      maxOutputTokens: images * maxImageTokens(candidate, fields.get('size')),
     };
   }
   const seconds = bodyBytes / bytesPerSecond;
