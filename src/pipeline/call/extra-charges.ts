@@ -67,7 +67,9 @@ export function extraUnits(
   const tools = namedAsRequested(call, price, toolUses ?? (asksForSearch && price ? requestedTools(call, price) : {}));
   const { tierMillionths = {}, perToolUseNanos = {} } = price ?? {};
   const isPriced =
-    tiers.every((tier) => Object.hasOwn(tierMillionths, tier)) && Object.keys(tools).every((tool) => Object.hasOwn(perToolUseNanos, tool));
+    price === null ||
+    (tiers.every((tier) => Object.hasOwn(tierMillionths, tier)) &&
+      Object.keys(tools).every((tool) => Object.hasOwn(perToolUseNanos, tool)));
   return {
     units: {
       ...(tiers.length > 0 && { serviceTier: tiers.join('+') }),
