@@ -20,7 +20,12 @@ const toolKeys: ReadonlySet<string> = new Set(['type', 'max_uses']);
 /** The tiers that a request asks for by name, other than the standard one. */
 export function requestedTiers({ body, spans: { members } }: Call): readonly string[] {
   const names = ['service_tier', 'speed', 'inference_geo'].flatMap((key) => parseStringMember(body, members.get(key)) ?? []);
-  return names.filter((name) => !standardTiers.has(name));
+  return names.filter(isOtherTier);
+}
+
+/** The name of a tier is stored with the call, so it must be a name and not just any text. */
+function isOtherTier(name: string): boolean {
+  return !standardTiers.has(name) && /^[\w.-]{1,63}$/.test(name);
 }
 
 /** The most uses of each tool with a price that the request allows. Most calls have no tools, so nothing is parsed for them. */
@@ -92,7 +97,7 @@ function usedTiers(call: Call, dialect: Candidate['dialect'], reported: string |
   if (reported === undefined) return asked;
   const tier = parseStringMember(body, spans.members.get('service_tier'));
   const names = new Set([...reported.split('+'), ...asked.filter((name) => name !== tier)]);
-  return [...names].filter((name) => !standardTiers.has(name));
+  return [...names].filter(isOtherTier);
 }
 
 /** OpenAI reports uses of the preview, which has its own price, as `web_search`. */
