@@ -36,6 +36,7 @@ const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters wi
 const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'contains a character that is not allowed in headers');
 /** A number or decimal text; `catalog.ts` parses the source text of numbers. */
 const amount = z.union([z.number(), z.string()]).meta({ title: 'USD' });
+const factor = z.union([z.number(), z.string()]).meta({ title: 'decimal number' });
 const tokenPrices = {
   input: setting(amount, 'per million input tokens; needed with every other token price'),
   output: setting(amount, 'per million output tokens; needed with `input` for chat models'),
@@ -118,7 +119,7 @@ export const modelRow = z.strictObject({
     '`context_window`, at most 131,072',
   ),
   service_tiers: setting(
-    z.record(extraName.meta({ title: '<tier>' }), amount),
+    z.record(extraName.meta({ title: '<tier>' }), factor),
     'factors of the token prices in other service tiers of the vendor, such as `priority: 2` ([extra charges](vendors.md#extra-charges))',
     builtIn,
   ),
