@@ -57,19 +57,20 @@ function toToolName(type: string): string {
   return type.replace(/(?:_\d+)+$/, '');
 }
 
-/** What a response was billed by besides tokens; `isPriced` says whether the catalog knows the prices. */
+/** What a response was billed by besides tokens; `isPriced` says whether the catalog knows the prices. Null for most calls. */
 export function extraUnits(
   call: Call,
   { price, dialect }: Candidate,
   { serviceTier, toolUses }: ResponseSummary,
-): { readonly units: Pick<CallUnits, 'serviceTier' | 'toolUses'>; readonly isPriced: boolean } {
+): { readonly units: Pick<CallUnits, 'serviceTier' | 'toolUses'>; readonly isPriced: boolean } | null {
   const { members } = call.spans;
   const asksForTier = members.has('service_tier') || members.has('speed') || members.has('inference_geo');
   const asksForSearch = members.has('web_search_options');
   if (!asksForTier && !asksForSearch && toolUses === undefined && (serviceTier === undefined || standardTiers.has(serviceTier)))
-    return none;
+    return null;
   const tiers = usedTiers(call, dialect, serviceTier);
   const tools = namedAsRequested(call, price, toolUses ?? (asksForSearch && price ? requestedTools(call, price) : {}));
+  if (tiers.length === 0 && Object.keys(tools).length === 0) return null;
   const { tierMillionths = {}, perToolUseNanos = {} } = price ?? {};
   const isPriced =
     price === null ||
@@ -83,8 +84,6 @@ export function extraUnits(
     isPriced,
   };
 }
-
-const none = { units: {}, isPriced: true };
 
 /**
  * The tiers of a response. The vendor's word on `service_tier` counts, since it may have used the standard tier instead. Speed and region are

@@ -15,7 +15,7 @@ import {
 } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import type { GatewayError } from '../../core/errors.ts';
-import { noTokens, type Tokens } from '../../core/pricing.ts';
+import { type CallUnits, noTokens, type Tokens } from '../../core/pricing.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import { hasEncodedData } from '../../dialects/routes/input-size.ts';
@@ -30,6 +30,7 @@ import { extraUnits } from './extra-charges.ts';
 
 /** Limit of every recorded name: the caller may have sent megabytes. */
 const maxNameLength = 256;
+const noUnits: CallUnits = {};
 
 export interface CallEnd {
   /** With the body that the caller sent, before recall. */
@@ -89,8 +90,8 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
   const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
   const searches = lacksSearches ? estimateSearches(call) : summary.searches;
   const extra = extraUnits(call, candidate, summary);
-  const units = { ...(searches !== undefined && { searches }), ...extra.units };
-  const costNanos = price === null ? null : tokenCost(tokens, price, units);
+  const units = searches === undefined && extra === null ? null : { ...(searches !== undefined && { searches }), ...extra?.units };
+  const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
   const last: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
@@ -112,16 +113,12 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     cache: cacheStatusFor(call),
     tokens,
     costNanos,
-    estimated: isEstimated || lacksSearches || !extra.isPriced,
+    estimated: isEstimated || lacksSearches || extra?.isPriced === false,
     durationMs: endedAt - call.startedAt,
     firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
     attempts: failed.length === 0 ? [last] : [...failed, last],
   };
-  return {
-    metadata,
-    result: Object.keys(units).length === 0 ? result : { ...result, units },
-    content: toCallContent(callEnd, summary.turn),
-  };
+  return { metadata, result: units === null ? result : { ...result, units }, content: toCallContent(callEnd, summary.turn) };
 }
 
 /** Settles a call whose response a content rule blocked: charged, because the vendor bills it, without the text of the response. */

@@ -27,6 +27,7 @@ const inputTokensPerToolUse = 20_000;
 /** As bytes, because they are found faster than a text. */
 const cacheMark = Buffer.from('"cache_control"');
 const referenceMarks = ['"file_id"', '"file_url"', '"video_url"'].map((mark) => Buffer.from(mark));
+const typeMark = Buffer.from('"type"');
 const documentMark = Buffer.from('"document"');
 /** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;
@@ -36,12 +37,15 @@ const defaultEstimate: UsageEstimate = { outputTokens: 4_096, tokensPerByte: 1 }
 /** Without `estimates`, tokens are estimated as for a key without recent calls. */
 export function usageBounds(call: Call, candidates: readonly Candidate[], estimates: UsageEstimates | null = null): UsageBounds {
   const size = measureInput(call.body);
+  // Whether a search for a name in the body may miss it.
+  const mayHide = isPromptRoute(call.route) && hidesAscii(call.body);
+  const input = { size, mayHide, isElsewhere: mayHide || hasInputElsewhere(call) };
   let costNanos = 0;
   let tokens = candidates.length === 0 ? size.textBytes : 0;
   for (const candidate of candidates) {
     const estimate = estimates?.estimate(call.caller.quotaKeyId, candidate.id) ?? defaultEstimate;
     tokens = Math.max(tokens, estimateTokens(call, candidate, { size, estimate }));
-    if (candidate.price) costNanos = Math.max(costNanos, costBound(call, candidate, { size, price: candidate.price }));
+    if (candidate.price) costNanos = Math.max(costNanos, costBound(call, { candidate, price: candidate.price, input }));
   }
   return { costNanos: clampToSafeInteger(costNanos), tokens: clampToSafeInteger(tokens) };
 }
@@ -81,7 +85,13 @@ function maxOutputPerChoice({ maxOutputTokens }: Call, candidate: Candidate): nu
   return Math.min(maxOutputTokens ?? most, candidate.maxOutputTokens ?? Number.MAX_SAFE_INTEGER);
 }
 
-function costBound(call: Call, candidate: Candidate, { size, price }: { readonly size: InputSize; readonly price: Price }): number {
+interface PricedCandidate {
+  readonly candidate: Candidate;
+  readonly price: Price;
+  readonly input: { readonly size: InputSize; readonly mayHide: boolean; readonly isElsewhere: boolean };
+}
+
+function costBound(call: Call, { candidate, price, input: { size, mayHide, isElsewhere } }: PricedCandidate): number {
   const { route, body } = call;
   // A token has at least one byte.
   let input = size.textBytes + mediaTokens(size, candidate);
@@ -90,19 +100,18 @@ function costBound(call: Call, candidate: Candidate, { size, price }: { readonly
     const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
     return tokenCost({ ...noTokens, input }, price, { searches });
   }
-  const mayHide = hidesAscii(body);
-  if (mayHide || hasInputElsewhere(call)) input = Math.max(input, windowOf(candidate) ?? defaultInputWindow);
+  if (isElsewhere) input = Math.max(input, windowOf(candidate) ?? defaultInputWindow);
   const toolUses = requestedTools(call, price);
   for (const uses of Object.values(toolUses)) input += uses * inputTokensPerToolUse;
   const serviceTier = surchargedTiers(call, price);
   const units = { toolUses, ...(serviceTier !== '' && { serviceTier }) };
   const output = maxOutputTokens(call, candidate);
-  return tokenCost({ ...noTokens, [dearestInput(price, mayHide || body.includes(cacheMark))]: input, output }, price, units);
+  return tokenCost({ ...noTokens, [dearestInput(price, () => mayHide || body.includes(cacheMark))]: input, output }, price, units);
 }
 
 /** Vendors that charge for cache writes may write without being asked to, but for an hour only on request. */
-function dearestInput({ inputNanos, cacheWriteNanos, cacheWrite1hNanos }: Price, mayAskForCache: boolean): keyof Tokens {
-  if (mayAskForCache && cacheWrite1hNanos > cacheWriteNanos && cacheWrite1hNanos > inputNanos) return 'cacheWrite1h';
+function dearestInput({ inputNanos, cacheWriteNanos, cacheWrite1hNanos }: Price, mayAskForHour: () => boolean): keyof Tokens {
+  if (cacheWrite1hNanos > cacheWriteNanos && cacheWrite1hNanos > inputNanos && mayAskForHour()) return 'cacheWrite1h';
   return cacheWriteNanos > inputNanos ? 'cacheWrite' : 'input';
 }
 
@@ -125,6 +134,8 @@ function surchargedTiers(call: Call, { tierMillionths }: Price): string {
 function hasInputElsewhere({ route, body, spans: { members } }: Call): boolean {
   const isNamed = (key: string): boolean => members.has(key) && members.get(key)?.kind !== 'null';
   if (route === 'responses' && (isNamed('previous_response_id') || isNamed('conversation') || isNamed('prompt'))) return true;
+  // Messages whose content is a plain string have no types.
+  if (!body.includes(typeMark)) return false;
   if (referenceMarks.some((mark) => body.includes(mark))) return true;
   return body.includes(documentMark) && /"type"\s*:\s*"(?:url|file)"/.test(body.toString('latin1'));
 }

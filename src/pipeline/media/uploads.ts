@@ -68,7 +68,12 @@ type EstimatedUsage = Pick<MediaCallRequest, 'units' | 'unitsEstimated' | 'estim
 /** What the call uses, estimated from the request: the bytes of a file say little about its tokens. */
 function estimateUsage(
   { bodyBytes }: MediaCall,
-  { kind: { route }, fields, countImages, candidate }: Pick<UploadCall, 'kind' | 'fields' | 'countImages'> & { readonly candidate: MediaCandidate },
+  {
+    kind: { route },
+    fields,
+    countImages,
+    candidate,
+  }: Pick<UploadCall, 'kind' | 'fields' | 'countImages'> & { readonly candidate: MediaCandidate },
 ): EstimatedUsage {
   const promptTokens = estimateTokens(fields.get('prompt')?.length ?? 0);
   if (route === 'images') {
