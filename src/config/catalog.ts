@@ -4,8 +4,8 @@
  * Omitted prices: `cached_input` and `cache_write` cost what input costs, which is never less than the vendor charges. With the messages
  * dialect, cache writes cost 1.25 times the input for five minutes and 2 times for an hour, as its vendor charges.
  *
- * Omitted traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`), windows (`max_input_tokens`,
- * `context_window`), factors of service tiers and prices of tools come from the starter catalog: a row with another price does not mean that
+ * Omitted traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`), limits (`max_output_tokens`,
+ * `max_input_tokens`, `context_window`), factors of service tiers and prices of tools come from the starter catalog: a row with another price does not mean that
  * the model behaves differently.
  */
 import type { ModelTraits } from '../core/candidate.ts';
@@ -123,7 +123,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
         return price === null ? [] : [{ tokens: Number(tokens), price }];
       })
       .sort((left, right) => left.tokens - right.tokens),
-    maxOutputTokens: row.max_output_tokens ?? null,
+    maxOutputTokens: row.max_output_tokens ?? starter?.max_output_tokens ?? null,
     maxInputTokens: row.max_input_tokens ?? starter?.max_input_tokens ?? null,
     contextWindow: row.context_window ?? starter?.context_window ?? null,
     imageTokens: row.image_tokens ?? (kind === 'chat' ? findImageTokens(model) : null),

@@ -116,7 +116,7 @@ export const modelRow = z.strictObject({
   max_output_tokens: setting(
     tokenCount,
     'most tokens of a response; a call without a limit reserves their cost',
-    '`context_window`, at most 131,072',
+    `${builtIn}, else \`context_window\`, at most 131,072`,
   ),
   service_tiers: setting(
     z.record(extraName.meta({ title: '<tier>' }), factor),
