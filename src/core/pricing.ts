@@ -24,6 +24,8 @@ export interface Units {
 export interface CallUnits extends Units {
   /** Search units of a rerank call. */
   readonly searches?: number;
+  /** The vendor's own cost of the call, which we show next to ours. Nothing is charged by it. */
+  readonly reportedCostNanos?: number;
 }
 
 /** Prices of a media model's units; null for units it is not charged by. */

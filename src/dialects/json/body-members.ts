@@ -18,6 +18,7 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   'max_completion_tokens',
   'max_output_tokens',
   'n',
+  'background',
 ]);
 
 /** Throws `bad_json` when the body repeats one of `keys`: gateway and vendor could use different values. */

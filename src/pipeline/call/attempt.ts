@@ -15,6 +15,7 @@ import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
+import { isBackground, reservedUsage } from './background.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest, isCutOff } from './estimate.ts';
@@ -22,16 +23,7 @@ import { forwardedHeadersFor } from './forwarded-headers.ts';
 import { createIdempotencyKeyFilter } from './idempotency.ts';
 import { reportAttempt } from './report-attempt.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
-
-/** The attempt that got a response; it ends with the response. */
-export interface WinningAttempt {
-  readonly n: number;
-  readonly candidate: Candidate;
-  readonly waitMs: number;
-  readonly startedAt: number;
-  readonly status: number;
-  readonly firstByteMs: number;
-}
+import { computeCharge, type WinningAttempt } from './settle.ts';
 
 export interface Responded {
   readonly response: VendorResponse;
@@ -63,6 +55,8 @@ export interface AttemptChain extends Chain<Responded> {
   attempts: number;
   /** Whether the call is in the journal, and so must be settled. */
   isJournaled: boolean;
+  /** The vendor's response whose conversion failed unexpectedly, which ended the chain. */
+  unsent: Responded | null;
 }
 
 interface AttemptRequest {
@@ -89,6 +83,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     const record = { n, provider: candidate.provider, model: candidate.model, startedAt };
     await (chain.isJournaled ? journal.attempt(call.id, record) : journal.open(metadata, record));
     chain.isJournaled = true;
+    let received: Responded | null = null;
     try {
       const provider = findProvider(candidate.provider);
       if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
@@ -103,12 +98,17 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         now,
         signal: cancellation.signal,
       });
+      const attempt = { n, candidate, waitMs, startedAt, status: vendorResponse.status, firstByteMs: clock.now() - startedAt };
+      received = { response: vendorResponse, attempt, failed: chain.failed };
       const response = toCallerResponse(vendorResponse);
       report(request, candidate, null);
-      const attempt = { n, candidate, waitMs, startedAt, status: response.status, firstByteMs: clock.now() - startedAt };
-      return { response, attempt, failed: chain.failed };
+      return response === vendorResponse ? received : { ...received, response };
     } catch (error) {
-      if (!(error instanceof VendorError)) throw error;
+      if (!(error instanceof VendorError)) {
+        if (received) report(request, candidate, null);
+        chain.unsent = received;
+        throw error;
+      }
       report(request, candidate, error);
       const outcome = attemptOutcome(error, cancellation);
       chain.failed.push({
@@ -119,7 +119,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         waitMs,
         firstByteMs: null,
         durationMs: clock.now() - startedAt,
-        ...(isCutOff(outcome) && !error.isUnsent ? estimateRequest(call, candidate.price) : { tokens: noTokens, costNanos: 0 }),
+        ...chargeFailed(call, candidate, received, isCutOff(outcome) && !error.isUnsent),
       });
       throw error;
     }
@@ -143,9 +143,20 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       headersFor: createIdempotencyKeyFilter(),
       attempts: 0,
       isJournaled: false,
+      unsent: null,
     };
     return chain;
   };
+}
+
+/** Charges an attempt that was cut off, and one whose response has arrived but can't be sent: the vendor bills both. */
+function chargeFailed(call: Call, candidate: Candidate, received: Responded | null, isCut: boolean): Pick<Attempt, 'tokens' | 'costNanos'> {
+  if (received?.response.kind === 'plain') {
+    const { tokens, costNanos } = computeCharge(call, candidate, received.response.summary, 'failed');
+    return { tokens, costNanos };
+  }
+  if (!isCut) return { tokens: noTokens, costNanos: 0 };
+  return isBackground(call) ? reservedUsage(call, candidate) : estimateRequest(call, candidate.price);
 }
 
 function attemptOutcome(error: VendorError, cancellation: CallCancellation): Outcome {
