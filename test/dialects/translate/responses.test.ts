@@ -202,7 +202,7 @@ describe('a messages response for a chat caller', () => {
           finish_reason: 'tool_calls',
         },
       ],
-      usage: { prompt_tokens: 3210, completion_tokens: 5, total_tokens: 3215, prompt_tokens_details: { cached_tokens: 3000 } },
+      usage: { prompt_tokens: 3210, completion_tokens: 5, total_tokens: 3215, prompt_tokens_details: { cached_tokens: 3000, cache_write_tokens: 200 } },
     });
   });
 

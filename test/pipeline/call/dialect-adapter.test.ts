@@ -273,7 +273,7 @@ describe('a streamed response of the other dialect', () => {
       },
     });
     const summary = () => ({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] }, generatedCharacters: 0 });
-    const answer: StreamResponse = { kind: 'stream', status: 200, chunks: relay, summary };
+    const answer: StreamResponse = { kind: 'stream', status: 200, chunks: relay, summary, hasAllOutput: () => false };
     return { answer, isClosed: () => isClosed };
   }
 
