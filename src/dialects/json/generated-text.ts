@@ -61,21 +61,26 @@ function countSealed(holder: JsonObject): number {
   return sealed === null ? 0 : Math.ceil((sealed.length * 3) / 4);
 }
 
-/** Counts the characters of the JSON that the model wrote as the arguments of a tool call. An empty object isn't counted, because streams begin with one. */
+/**
+ * Counts the characters of the JSON that the model wrote as the arguments of a tool call, without escapes. An empty object isn't counted, because
+ * streams begin with one.
+ */
 function countJson(value: JsonObject): number {
-  let count = 0;
+  let count = Object.keys(value).length === 0 ? -2 : 0;
   const stack: unknown[] = [value];
   while (stack.length > 0) {
     const next = stack.pop();
-    if (Array.isArray(next)) {
-      for (const element of next) stack.push(element);
-      count += 2;
-    } else if (isObject(next)) {
-      for (const name in next) {
-        stack.push(next[name]);
-        count += name.length + 4;
+    if (typeof next === 'string') count += next.length + 2;
+    else if (typeof next !== 'object' || next === null) count += String(next).length;
+    else {
+      const members = Object.entries(next);
+      // The brackets, and the commas between the members.
+      count += Math.max(2, members.length + 1);
+      for (const [name, member] of members) {
+        if (!Array.isArray(next)) count += name.length + 3;
+        stack.push(member);
       }
-    } else count += String(next).length;
+    }
   }
   return count;
 }

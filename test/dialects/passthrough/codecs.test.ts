@@ -123,7 +123,12 @@ describe('responses', () => {
       ]),
     ).toEqual(['delta', 'error']);
     expect(failing.problem()).toMatchObject({ message: 'overloaded' });
-    expect(failing.summary()).toEqual({ tokens: { ...none, input: 3, output: 1 }, isFinal: true, turn: { text: 'He', toolCalls: [] }, generatedCharacters: 2 });
+    expect(failing.summary()).toEqual({
+      tokens: { ...none, input: 3, output: 1 },
+      isFinal: true,
+      turn: { text: 'He', toolCalls: [] },
+      generatedCharacters: 2,
+    });
     const broken = responses.createStreamReader();
     expect(read(broken, [{ type: 'error', message: 'no' }])).toEqual(['error']);
     expect(broken.problem()).toMatchObject({ message: 'no' });
