@@ -13,6 +13,7 @@ import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.
 import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
+import { toJsonText } from '../json/json-text.ts';
 import { createRepeatedEvent } from '../json/repeated-event.ts';
 import { checksSignatures, omitUnsignedThinking } from './unsigned-thinking.ts';
 
@@ -66,7 +67,7 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const text = blocks.map((block) => (block.type === 'text' ? (asString(block.text) ?? '') : '')).join('');
   const toolCalls = blocks
     .filter((block) => block.type === 'tool_use')
-    .map((block) => ({ name: asString(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) }));
+    .map((block) => ({ name: asString(block.name) ?? '', arguments: toJsonText(block.input ?? {}) }));
   const tokens = parseMessagesUsage(response.usage, null);
   return {
     tokens,
@@ -152,7 +153,7 @@ function createStreamReader(): StreamReader {
           if (block.type === 'text') text = appendBounded(text, asString(block.text) ?? '');
           if (block.type === 'tool_use') {
             toolCalls.set(data.index, { name: asString(block.name) ?? '', arguments: '' });
-            wholeInputs.set(data.index, JSON.stringify(block.input ?? {}));
+            wholeInputs.set(data.index, toJsonText(block.input ?? {}));
           }
           return block.text === '' || block.thinking === '' ? 'opening' : 'delta';
         }

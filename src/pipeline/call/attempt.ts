@@ -83,11 +83,13 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     const record = { n, provider: candidate.provider, model: candidate.model, startedAt };
     await (chain.isJournaled ? journal.attempt(call.id, record) : journal.open(metadata, record));
     chain.isJournaled = true;
+    let isSent = false;
     let received: Responded | null = null;
     try {
       const provider = findProvider(candidate.provider);
       if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
       const { codec, body, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm);
+      isSent = true;
       const vendorResponse = await sendToVendor(httpClient, {
         provider,
         codec,
@@ -104,22 +106,23 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       report(request, candidate, null);
       return response === vendorResponse ? received : { ...received, response };
     } catch (error) {
-      if (!(error instanceof VendorError)) {
-        if (received) report(request, candidate, null);
+      const vendorError = error instanceof VendorError ? error : null;
+      if (vendorError || received) report(request, candidate, vendorError);
+      if (!vendorError && received) {
         chain.unsent = received;
         throw error;
       }
-      report(request, candidate, error);
-      const outcome = attemptOutcome(error, cancellation);
+      const outcome = vendorError ? attemptOutcome(vendorError, cancellation) : 'failed';
+      const isBilled = vendorError ? isCutOff(outcome) && !vendorError.isUnsent : isSent;
       chain.failed.push({
         ...record,
         // An untranslatable request was never sent, so it has no vendor status.
-        status: error.cause instanceof UntranslatableError ? null : error.status,
+        status: vendorError && !(vendorError.cause instanceof UntranslatableError) ? vendorError.status : null,
         outcome,
         waitMs,
         firstByteMs: null,
         durationMs: clock.now() - startedAt,
-        ...chargeFailed(call, candidate, received, isCutOff(outcome) && !error.isUnsent),
+        ...chargeFailed(call, candidate, received, isBilled),
       });
       throw error;
     }
@@ -149,13 +152,18 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
   };
 }
 
-/** Charges an attempt that was cut off, and one whose response has arrived but can't be sent: the vendor bills both. */
-function chargeFailed(call: Call, candidate: Candidate, received: Responded | null, isCut: boolean): Pick<Attempt, 'tokens' | 'costNanos'> {
+/** Charges an attempt whose response can't be translated what the vendor reported, and one without a response that the vendor may bill an estimate. */
+function chargeFailed(
+  call: Call,
+  candidate: Candidate,
+  received: Responded | null,
+  isBilled: boolean,
+): Pick<Attempt, 'tokens' | 'costNanos'> {
   if (received?.response.kind === 'plain') {
     const { tokens, costNanos } = computeCharge(call, candidate, received.response.summary, 'failed');
     return { tokens, costNanos };
   }
-  if (!isCut) return { tokens: noTokens, costNanos: 0 };
+  if (!isBilled) return { tokens: noTokens, costNanos: 0 };
   return isBackground(call) ? reservedUsage(call, candidate) : estimateRequest(call, candidate.price);
 }
 
