@@ -48,13 +48,12 @@ export function startCancellation({
   if (!stream && deadlineAt === null) return uncancellable;
   const controller = new AbortController();
   let cancelled: 'deadline' | 'client' | null = null;
-  const cancel = (by: 'deadline' | 'client'): void => {
-    if (cancelled !== null) return;
-    cancelled = by;
+  let lingers = (): boolean => false;
+  const passDeadline = (): void => {
+    cancelled ??= 'deadline';
     controller.abort();
   };
-  let lingers = (): boolean => false;
-  const timer = deadlineAt === null ? null : setTimeout(() => cancel('deadline'), Math.max(0, deadlineAt - clock.now()));
+  const timer = deadlineAt === null ? null : setTimeout(passDeadline, Math.max(0, deadlineAt - clock.now()));
 
   return {
     signal: controller.signal,
@@ -64,9 +63,10 @@ export function startCancellation({
       if (timer) clearTimeout(timer);
     },
     clientDisconnected() {
-      if (!stream) return;
-      if (lingers()) setTimeout(() => cancel('client'), lingerMs);
-      else cancel('client');
+      if (!stream || cancelled !== null) return;
+      cancelled = 'client';
+      if (lingers()) setTimeout(() => controller.abort(), lingerMs);
+      else controller.abort();
     },
     lingerWhile(hasAllOutput) {
       lingers = hasAllOutput;

@@ -239,8 +239,9 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /** Settles a call that got a response, and caches it if it is complete. */
-  async function endCall(admitted: AdmittedCall, responded: Responded, summary: ResponseSummary, outcome: Outcome): Promise<void> {
+  async function endCall(admitted: AdmittedCall, responded: Responded, summary: ResponseSummary, end: Outcome): Promise<void> {
     const { response, attempt, failed } = responded;
+    const outcome = end === 'ok' && admitted.cancellation.cancelledBy() === 'client' ? 'client_left' : end;
     const settled = settle(admitted, settleResponse(endOf(admitted, failed), attempt, summary, outcome));
     if (outcome === 'ok' && response.status === 200 && summary.finished === true)
       storeInCache(admitted.cacheWriter, response, attempt.candidate.id);
