@@ -28,6 +28,8 @@ export interface CallUnits extends Units {
   readonly serviceTier?: string;
   /** Uses of tools that the vendor runs and bills by the use, by the tool's name. */
   readonly toolUses?: Readonly<Record<string, number>>;
+  /** The vendor's own cost of the call, which we show next to ours. Nothing is charged by it. */
+  readonly reportedCostNanos?: number;
 }
 
 /** Prices of a media model's units; null for units it is not charged by. */

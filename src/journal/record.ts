@@ -147,6 +147,7 @@ const resultSchema: z.ZodType<CallResult> = z.object({
       ...units,
       searches: count.exactOptional(),
       serviceTier: z.string().exactOptional(),
+      reportedCostNanos: count.exactOptional(),
       toolUses: z.record(z.string(), count).exactOptional(),
     })
     .exactOptional(),

@@ -27,6 +27,7 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   'previous_response_id',
   'conversation',
   'prompt',
+  'background',
 ]);
 
 /** Members that change what a vendor bills, so that the gateway and the vendor have to read the same value. */

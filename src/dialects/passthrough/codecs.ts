@@ -46,7 +46,7 @@ function createPassthrough(
       const response = parseJson(bytes.toString('utf8'));
       // Some vendors return a bare list; some report an error with status 200.
       const isResponse = Array.isArray(response) || (isObject(response) && !reportsError(response));
-      return isResponse ? { ...readUsage(asObject(response)), turn: { text: '', toolCalls: [] } } : null;
+      return isResponse ? { ...readUsage(asObject(response)), turn: { text: '', toolCalls: [] }, generatedCharacters: 0 } : null;
     },
     createStreamReader() {
       throw new Error(`${route} has no streams`);

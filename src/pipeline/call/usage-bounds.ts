@@ -6,7 +6,7 @@ import type { UsageBounds } from '../../ceilings/reservation.ts';
 import { type Call, isPromptRoute } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost } from '../../core/cost.ts';
-import type { Price, Tokens } from '../../core/pricing.ts';
+import type { CallUnits, Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { hidesAscii, parsePositiveInteger } from '../../dialects/json/body-members.ts';
 import { type InputSize, measureInput } from '../../dialects/routes/input-size.ts';
@@ -36,18 +36,34 @@ const defaultEstimate: UsageEstimate = { outputTokens: 4_096, tokensPerByte: 1 }
 
 /** Without `estimates`, tokens are estimated as for a key without recent calls. */
 export function usageBounds(call: Call, candidates: readonly Candidate[], estimates: UsageEstimates | null = null): UsageBounds {
-  const size = measureInput(call.body);
-  // Whether a search for a name in the body may miss it.
-  const mayHide = isPromptRoute(call.route) && hidesAscii(call.body);
-  const input = { size, mayHide, isElsewhere: mayHide || hasInputElsewhere(call) };
+  const input = scanInput(call);
+  const { size } = input;
   let costNanos = 0;
   let tokens = candidates.length === 0 ? size.textBytes : 0;
   for (const candidate of candidates) {
     const estimate = estimates?.estimate(call.caller.quotaKeyId, candidate.id) ?? defaultEstimate;
     tokens = Math.max(tokens, estimateTokens(call, candidate, { size, estimate }));
-    if (candidate.price) costNanos = Math.max(costNanos, costBound(call, { candidate, price: candidate.price, input }));
+    const { price } = candidate;
+    if (price === null) continue;
+    const largest = largestUsage(call, { candidate, price, input });
+    costNanos = Math.max(costNanos, tokenCost(largest.tokens, price, largest.units));
   }
   return { costNanos: clampToSafeInteger(costNanos), tokens: clampToSafeInteger(tokens) };
+}
+
+/** What the cost of a call's reservation at this candidate consists of. Cost null when the price is unknown. */
+export function reservedUsage(call: Call, candidate: Candidate): LargestUsage & { readonly costNanos: number | null } {
+  const { price } = candidate;
+  const { tokens, units } = largestUsage(call, { candidate, price, input: scanInput(call) });
+  return { tokens, units, costNanos: price === null ? null : clampToSafeInteger(tokenCost(tokens, price, units)) };
+}
+
+/** Scans the body once for all candidates of a plan. */
+function scanInput(call: Call): PricedCandidate['input'] {
+  const size = measureInput(call.body);
+  // Whether a search for a name in the body may miss it.
+  const mayHide = isPromptRoute(call.route) && hidesAscii(call.body);
+  return { size, mayHide, isElsewhere: mayHide || hasInputElsewhere(call) };
 }
 
 function estimateTokens(
@@ -87,26 +103,33 @@ function maxOutputPerChoice({ maxOutputTokens }: Call, candidate: Candidate): nu
 
 interface PricedCandidate {
   readonly candidate: Candidate;
-  readonly price: Price;
+  readonly price: Price | null;
   readonly input: { readonly size: InputSize; readonly mayHide: boolean; readonly isElsewhere: boolean };
 }
 
-function costBound(call: Call, { candidate, price, input: { size, mayHide, isElsewhere } }: PricedCandidate): number {
+interface LargestUsage {
+  readonly tokens: Tokens;
+  readonly units: CallUnits;
+}
+
+/** The most that a vendor may bill for the call, with all of the input at the dearest price that may apply to it. */
+function largestUsage(call: Call, { candidate, price, input: { size, mayHide, isElsewhere } }: PricedCandidate): LargestUsage {
   const { route, body } = call;
   // A token has at least one byte.
   let input = size.textBytes + mediaTokens(size, candidate);
   if (!isPromptRoute(route)) {
-    const isSearched = route === 'rerank' && price.perSearchNanos !== undefined;
+    const isSearched = route === 'rerank' && price?.perSearchNanos !== undefined;
     const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
-    return tokenCost({ ...noTokens, input }, price, { searches });
+    return { tokens: { ...noTokens, input }, units: { searches } };
   }
   if (isElsewhere) input = Math.max(input, windowOf(candidate) ?? defaultInputWindow);
+  const output = maxOutputTokens(call, candidate);
+  if (price === null) return { tokens: { ...noTokens, input, output }, units: {} };
   const toolUses = requestedTools(call, price);
   for (const uses of Object.values(toolUses)) input += uses * inputTokensPerToolUse;
   const serviceTier = surchargedTiers(call, price);
-  const units = { toolUses, ...(serviceTier !== '' && { serviceTier }) };
-  const output = maxOutputTokens(call, candidate);
-  return tokenCost({ ...noTokens, [dearestInput(price, () => mayHide || body.includes(cacheMark))]: input, output }, price, units);
+  const kind = dearestInput(price, () => mayHide || body.includes(cacheMark));
+  return { tokens: { ...noTokens, [kind]: input, output }, units: { toolUses, ...(serviceTier !== '' && { serviceTier }) } };
 }
 
 /** Vendors that charge for cache writes may write without being asked to, but for an hour only on request. */

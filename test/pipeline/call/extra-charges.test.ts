@@ -28,7 +28,12 @@ function settle(
   const attempt = { n: 1, candidate, waitMs: 0, startedAt: 0, status: 200, firstByteMs: 1 };
   const end = { call, recalled: [], metadata: {} as CallMetadata, failed: [], endedAt: 2 };
   const tokens = { ...noTokens, output: 1_000 };
-  const { result } = settleResponse(end, attempt, { tokens, isFinal: true, turn: { text: '', toolCalls: [] }, ...summary }, 'ok');
+  const { result } = settleResponse(
+    end,
+    attempt,
+    { tokens, isFinal: true, generatedCharacters: 0, turn: { text: '', toolCalls: [] }, ...summary },
+    'ok',
+  );
   const { costNanos, units, estimated } = result;
   // What repricing would make of the stored call.
   const stored = { price: prices, perImageNanos: null, perMillionCharactersNanos: null, perSecondNanos: null };
