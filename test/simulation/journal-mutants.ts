@@ -24,7 +24,7 @@ export const journalMutants: readonly Mutant[] = [
     file: 'src/journal/journal.ts',
     passage: 'inFlight.remove(call.metadata.id);',
     replacement: '',
-    seeds: 1,
+    seeds: 39,
   },
   {
     name: 'open calls are not copied to the next segment',
