@@ -11,6 +11,7 @@
  */
 import type { BodySpans } from './json/spans.ts';
 import type { CallUnits, Tokens, Units } from './pricing.ts';
+import type { StoreDownPolicy } from './windows.ts';
 
 /** Wire format of a caller or a vendor: OpenAI's chat completions or Anthropic's messages. */
 export type Dialect = 'chat' | 'messages';
@@ -51,6 +52,10 @@ export interface Caller {
   /** Models (ids or tier names) the key may use; null for all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: number | null;
+  /** Absent or null: as the project says. */
+  readonly onBudgetStoreDown?: StoreDownPolicy | null;
+  /** Limit of the output of calls that set none. Absent or null: none. */
+  readonly defaultMaxOutputTokens?: number | null;
 }
 
 /** Replaces the key id in background calls of the gateway: the limits of the project apply, those of a key do not. */

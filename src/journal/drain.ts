@@ -125,7 +125,10 @@ export function createDrain(options: DrainOptions): Drain {
     backoff,
     onFirstFailure: (err) =>
       // The database comes back by itself after an outage. Other errors stay until somebody repairs what they name, e.g. an index.
-      logger[isConnectionError(err) ? 'warn' : 'error']({ err, backlogBytes: backlogBytes() }, 'journal drain failed; records are kept on disk'),
+      logger[isConnectionError(err) ? 'warn' : 'error'](
+        { err, backlogBytes: backlogBytes() },
+        'journal drain failed; records are kept on disk',
+      ),
     onRecovered: () => logger.info({}, 'journal drain recovered'),
   });
 

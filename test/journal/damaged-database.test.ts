@@ -52,12 +52,15 @@ async function expectAllStoredAfterRepair(database: Database, expectedCode: stri
 }
 
 describeDatabases('a statement that fails whatever it stores', (database) => {
-  test.each(['XX000', 'XX001', 'XX002', '0A000', 'P0001', '58030'])('%s: the calls wait in the journal until it is repaired', async (code) => {
-    await database().query(`create or replace function fail_calls() returns trigger language plpgsql as
+  test.each(['XX000', 'XX001', 'XX002', '0A000', 'P0001', '58030'])(
+    '%s: the calls wait in the journal until it is repaired',
+    async (code) => {
+      await database().query(`create or replace function fail_calls() returns trigger language plpgsql as
       $$ begin raise exception 'planted' using errcode = '${code}'; end $$`);
-    await database().query('create trigger fail_calls before insert on calls for each row execute function fail_calls()');
-    await expectAllStoredAfterRepair(database(), code, () => database().query('drop trigger fail_calls on calls'));
-  });
+      await database().query('create trigger fail_calls before insert on calls for each row execute function fail_calls()');
+      await expectAllStoredAfterRepair(database(), code, () => database().query('drop trigger fail_calls on calls'));
+    },
+  );
 });
 
 test('a damaged index keeps all calls in the journal until it is rebuilt', async () => {

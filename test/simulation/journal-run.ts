@@ -52,7 +52,9 @@ export async function runJournal(seed: number, trace?: (line: string) => void): 
   const random = createRandom(seed);
   const world = createWorld(random);
   const disk = createMemoryDisk(world);
-  return world.rule(() => createRun({ random, world, disk, dataDir: '/data', failPower: disk.failPower, parkedBytes: parkedBytesOf(seed), trace }).run());
+  return world.rule(() =>
+    createRun({ random, world, disk, dataDir: '/data', failPower: disk.failPower, parkedBytes: parkedBytesOf(seed), trace }).run(),
+  );
 }
 
 /** The same on real files, without power failures. */
@@ -62,7 +64,9 @@ export async function runJournalOnFiles(seed: number, trace?: (line: string) => 
   const world = createWorld(random, true);
   const disk = createRealDisk(dataDir);
   try {
-    return await world.rule(() => createRun({ random, world, disk, dataDir, onDeath: disk.releaseLocks, parkedBytes: parkedBytesOf(seed), trace }).run());
+    return await world.rule(() =>
+      createRun({ random, world, disk, dataDir, onDeath: disk.releaseLocks, parkedBytes: parkedBytesOf(seed), trace }).run(),
+    );
   } finally {
     disk.releaseLocks();
     await disk.closeFiles();
