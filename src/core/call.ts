@@ -129,8 +129,10 @@ export interface Call extends CallIdentity {
   readonly hidesUsage?: true;
   readonly body: Buffer;
   readonly spans: BodySpans;
-  /** Maximum of output tokens set by the caller; null when it set none. */
+  /** Maximum of output tokens set by the caller, or the default of its key; null when there is neither. */
   readonly maxOutputTokens: number | null;
+  /** The caller set no limit, and its key has a default, which is added to the body that vendors get. */
+  readonly addsOutputLimit?: true;
   readonly memory: MemoryOptions;
   readonly cache: CacheDirectives;
   /** Time at which all attempts end (`x-gateway-timeout-ms`); null when there is no deadline. */
