@@ -58,9 +58,10 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
   const readCounters: ReadCounters = (projectId, keys) => readStored(() => deps.readCounters(projectId, keys));
   const catalog = () => snapshot().catalog;
   const catalogFill = () => snapshot().config.catalogFill;
+  const onBudgetStoreDown = () => snapshot().config.onBudgetStoreDown;
   const linkUrl = (origin: string, secret: string): string => signInLinkUrl(snapshot().config.publicUrl ?? origin, secret);
   return [
-    ...createKeyRoutes({ keyring, readCounters, lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)) }),
+    ...createKeyRoutes({ keyring, readCounters, onBudgetStoreDown, lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)) }),
     ...createApplicationRoutes({
       applications,
       readCounters,
@@ -85,7 +86,7 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
         classifier: () => snapshot().config.auto.classifier,
       }),
     }),
-    ...createProjectSettingsRoutes({ projects, readCounters }),
+    ...createProjectSettingsRoutes({ projects, readCounters, onBudgetStoreDown }),
     ...priceRoutes(deps),
     ...createRuleRoutes({ contentRules }),
     ...createMemberRoutes({ people, linkUrl }),

@@ -50,13 +50,13 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
         holdAll: settings.rules.input !== null,
         memory: deps.bodyMemory.of(source.caller.quotaKeyId),
       };
-      const { model, fields, bodyBytes, readAll, bodyFor, release } = await readUpload(request, options);
+      const { model, fields, countImages, bodyBytes, readAll, bodyFor, release } = await readUpload(request, options);
       try {
         assertModel(model);
         if (kind.route === 'images') assertImageModel(model);
         const call = toMediaCall(source, { route: kind.route, modelAsked: model, bodyBytes });
         const cancellation = startStream(response);
-        const stream = await relayUpload(call, settings, { kind, fields, readAll, bodyFor, cancellation });
+        const stream = await relayUpload(call, settings, { kind, fields, countImages, readAll, bodyFor, cancellation });
         if (kind.route === 'images') setFormatWarning(response, fields.get('response_format') ?? null);
         await sendMedia(response, stream);
       } finally {
