@@ -32,8 +32,8 @@ export interface Accounts {
   /** Deletes the person with sessions, links and memberships; the audit log keeps the id. */
   remove(personId: string): Promise<void>;
   rename(personId: string, name: string): Promise<void>;
-  /** Ends all sessions but this one, and the sign-in links. */
-  setPassword(personId: string, password: string, sessionId: string): Promise<void>;
+  /** Ends all sessions but this one, the sign-in links and, with `revokeTokens`, the personal tokens. */
+  setPassword(personId: string, password: string, options: { sessionId: string; revokeTokens: boolean }): Promise<void>;
 }
 
 export function createAccounts({ database, clock }: { readonly database: Database; readonly clock: Clock }): Accounts {
@@ -86,10 +86,14 @@ export function createAccounts({ database, clock }: { readonly database: Databas
     async rename(personId, name) {
       await database.query('update people set name = $2::text where id = $1::uuid', [personId, parseName(name)]);
     },
-    async setPassword(personId, password, sessionId) {
+    async setPassword(personId, password, { sessionId, revokeTokens }) {
       assertPassword(password, (await get(personId)).email);
       const hash = await hashPassword(password);
-      await database.transaction((tx) => setPasswordHash(tx, personId, hash, sessionId));
+      await database.transaction(async (tx) => {
+        await setPasswordHash(tx, personId, hash);
+        if (revokeTokens) await endAccess(tx, personId, clock.now(), sessionId);
+        else await endSignIns(tx, personId, sessionId);
+      });
     },
   };
 }
@@ -118,10 +122,9 @@ export async function readPerson(queries: Queries, personId: string): Promise<Pe
   return row ? toPerson(row) : null;
 }
 
-/** Ends the sessions but this one, and the sign-in links. */
-export async function setPasswordHash(tx: Queries, personId: string, hash: string, sessionId: string | null = null): Promise<void> {
+/** Ends no access: the caller decides what the old password's sessions, links and tokens may still do. */
+export async function setPasswordHash(tx: Queries, personId: string, hash: string): Promise<void> {
   await tx.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
-  await endSignIns(tx, personId, sessionId);
 }
 
 const selectPeople = `select id, email, name, is_admin as "isAdmin", password_hash is not null as "hasPassword",

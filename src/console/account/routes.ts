@@ -46,8 +46,10 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
       throw gatewayError('forbidden', { message: 'you sign in with an identity provider; a sign-in link can set a password' });
     }
     if (form.get('password') !== form.get('repeated')) throw gatewayError('bad_request', { message: 'the two new passwords differ' });
-    await accounts.setPassword(id, form.get('password') ?? '', session.id);
-    return { kind: 'redirect', to: accountPath, notice: 'Your password is changed, and your other sessions are signed out.' };
+    const revokeTokens = form.has('revoke_tokens');
+    await accounts.setPassword(id, form.get('password') ?? '', { sessionId: session.id, revokeTokens });
+    const ended = revokeTokens ? 'your other sessions are signed out and your tokens are revoked' : 'your other sessions are signed out';
+    return { kind: 'redirect', to: accountPath, notice: `Your password is changed, and ${ended}.`, audit: { revoked_tokens: revokeTokens } };
   });
 
   const revoke = action('sessions/:session/revoke', 'session.revoke', async ({ session: { person }, params }) => {
