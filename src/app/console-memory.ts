@@ -9,7 +9,7 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { previewErasure } from '../memory/erasure/erasure-preview.ts';
 import { findErasure, listErasures } from '../memory/erasure/erasure-report.ts';
-import { previewRetention } from '../memory/erasure/retention.ts';
+import { previewRetention } from '../memory/records/deletion-rule.ts';
 import { readNextBatch } from '../memory/learning/next-batch.ts';
 import { findPersonNames } from '../people/person-names.ts';
 import { backgroundCaller } from '../pipeline/call/internal-call.ts';

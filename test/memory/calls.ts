@@ -96,7 +96,8 @@ export async function record(database: Database, calls: readonly SettledCall[]):
 
 /** Changes memory settings as `PUT /provision/teams/{project}/memory` does. */
 export async function putMemorySettings(database: Database, projectId: string, input: unknown): Promise<void> {
-  await createMemorySettings({ database, clock: systemClock }).update(projectId, input);
+  // Nothing is stored before this time, so a deletion period takes effect at once.
+  await createMemorySettings({ database, clock: { now: () => 0 } }).update(projectId, input);
 }
 
 export interface StoredConversation {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { type Clock, dayMs, formatTime, formatTimeOrNull } from '../../core/time.ts';
 import { count, text, time } from '../../http/openapi/schemas/primitives.ts';
 import { memoryResponses } from '../../http/routes/memory/response-schemas.ts';
-import type { RetentionPreview } from '../../memory/erasure/retention.ts';
+import type { RetentionPreview } from '../../memory/records/deletion-rule.ts';
 import { type MemorySettings, type MemorySettingsChange, memorySettingsFields } from '../../memory/records/settings.ts';
 import type { Access } from '../access.ts';
 import { type AnyTool, defineTool } from './tool.ts';

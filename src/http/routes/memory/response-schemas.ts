@@ -60,8 +60,10 @@ const batch = z.looseObject({
   project: z.string().describe('slug of the project'),
   kind: z.enum(['normal', 'remember', 'page']).describe('`page`: rebuilds a page after one of its memories was removed or corrected'),
   state: z
-    .enum(['running', 'waiting', 'retrying', 'done', 'failed', 'stopped'])
-    .describe('`stopped`: an operator gave it up, or ended its run in Temporal'),
+    .enum(['running', 'waiting', 'retrying', 'failing', 'done', 'failed', 'stopped'])
+    .describe(
+      '`failing`: the responses of the model are unusable, and it is tried again at most daily; `stopped`: an operator gave it up, or ended its run in Temporal',
+    ),
   episode_id: id.nullable().describe('for `remember`'),
   workflow_id: z.string().describe('the workflow id in Temporal'),
   run_url: z.string().nullable().describe('the latest run in the web UI of Temporal; null when its address is unknown'),
