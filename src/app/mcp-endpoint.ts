@@ -73,7 +73,8 @@ export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
         readSettings: memory.settings.read,
         readLastChange,
         changeSettings,
-        previewRetention: (projectId, days) => previewRetention({ database, clock }, projectId, days),
+        previewRetention: (projectId, { delete_conversations_after_days: days, delete_unlearned: unlearned }, at) =>
+          previewRetention({ database, clock: { now: () => at } }, projectId, days, unlearned),
         clock,
       }),
       createSearchMemoryTool({

@@ -75,6 +75,17 @@ const table = {
     ...{ value: '<days>|never', help: 'when conversations are deleted', member: 'delete_conversations_after_days' },
     parse: amount('delete-after-days', 'never'),
   },
+  'delete-unlearned': {
+    ...{ value: 'on|off', help: 'whether conversations are deleted that memory has not learned from', member: 'delete_unlearned' },
+    parse: (text) => parseSwitch(text, 'delete-unlearned'),
+  },
+  'pending-deletion': {
+    ...{ value: 'cancel', help: 'cancels a shorter deletion period that is not in effect yet', member: 'pending_deletion' },
+    parse(text) {
+      if (text !== 'cancel') throw new CommandError('--pending-deletion must be cancel');
+      return null;
+    },
+  },
   'batch-of': { value: '<n>', help: 'messages per batch', member: 'batch_of', parse: (text) => parseNumber(text, 'batch-of') },
   'at-least-every': {
     ...{ value: '<minutes>', help: 'longest wait of a message for its batch', member: 'at_least_every_minutes' },

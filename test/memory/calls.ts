@@ -4,7 +4,6 @@ import type { AssistantTurn, CallMetadata, MemoryOptions, Outcome, Route, Settle
 import { noCorrelation } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
 import { noTokens } from '../../src/core/pricing.ts';
-import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
 import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';

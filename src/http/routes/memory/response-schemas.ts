@@ -192,8 +192,18 @@ export const memoryResponses = {
     enabled: z.boolean(),
     only_senders: z.array(z.string()),
     delete_conversations_after_days: z.int().nullable(),
+    delete_unlearned: z.boolean(),
     batch_of: z.int(),
     at_least_every_minutes: z.int(),
+    pending_deletion: z
+      .looseObject({
+        delete_conversations_after_days: z.int(),
+        delete_unlearned: z.boolean(),
+        effective_at: time.describe('the first daily cleanup after this time uses it'),
+        conversations: count.describe('which that will delete, counted when the change was made; at most 10,000'),
+      })
+      .nullable()
+      .describe('a change that deletes more than before, until it takes effect'),
   }),
   MemoryRemembered: z.looseObject({ episode_id: id, batch_id: id, status: z.literal('queued'), focus: text }),
   Batch: batch,
