@@ -122,6 +122,7 @@ const table = {
     parse: (text) => parseNumber(text, 'days'),
   },
   after: { value: '<address>', help: 'only people after this one', member: 'after' },
+  unconfirmed: { help: 'addresses that owners added to their projects and nobody has confirmed', member: 'unconfirmed' },
   person: { value: '<id or address>', help: 'only changes by this person', member: 'person' },
   action: { value: '<action>', help: 'only this action, for example key.issue', member: 'action' },
   file: { value: '<file>', help: 'a JSON body with further settings; - reads standard input' },

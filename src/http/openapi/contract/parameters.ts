@@ -104,6 +104,11 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   email: pathParameter('email', boundedName, 'e-mail address of the person, in any case'),
   session: pathParameter('id', uuid, 'id of the session'),
   personal_token: pathParameter('id', uuid, 'id of the personal token'),
+  unconfirmed_people: queryParameter(
+    'unconfirmed',
+    { type: 'boolean' },
+    'true: instead the newest addresses that owners added to their projects and nobody has confirmed, at most 1,000; creating the person confirms one',
+  ),
   after_email: queryParameter('after', { type: 'string', maxLength: 254 }, 'only people whose address sorts after this one'),
   before_entry: queryParameter('before', { type: 'integer', minimum: 1 }, 'only entries older than the one with this id'),
   audit_project: queryParameter('project', { type: 'string', minLength: 1 }, 'only changes to the project with this slug'),
