@@ -16,7 +16,7 @@ import type { SynthesizeSpeech } from '../../pipeline/media/speech.ts';
 import type { RelayUpload } from '../../pipeline/media/uploads.ts';
 import { noRoute, quoteName } from '../../routing/no-route.ts';
 import { scanJson } from '../body.ts';
-import { detectAbandonedStream, onClientDisconnect } from '../half-close.ts';
+import { detectAbandonedStream, onClientDisconnect, whenDisconnected } from '../half-close.ts';
 import { sendImages, sendMedia } from '../send-response.ts';
 import { readUpload } from '../upload.ts';
 import { createMediaHandler, createUploadHandler, type MediaHandler, type MediaRequestContext, toMediaCall } from './media-request.ts';
@@ -43,10 +43,11 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
   const relay = (kind: UploadKind): MediaHandler =>
     createUploadHandler(deps, async (source, request, response) => {
       const { settings } = source.project;
+      const texts: string[] = [];
       const options = {
         boundary: source.boundary,
         fieldNames: kind.fieldNames,
-        holdAll: settings.rules.input !== null,
+        collected: settings.rules.input ? { fileNames: kind.fileNames, texts } : null,
         memory: deps.bodyMemory.of(source.caller.quotaKeyId),
       };
       const { model, fields, bodyBytes, readAll, bodyFor, release } = await readUpload(request, options);
@@ -56,7 +57,7 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
         else assertModelForm(model);
         const call = toMediaCall(source, { route: kind.route, modelAsked: model, bodyBytes });
         const cancellation = startStream(response);
-        await sendMedia(response, await relayUpload(call, settings, { kind, fields, readAll, bodyFor, cancellation }));
+        await sendMedia(response, await relayUpload(call, settings, { kind, fields, texts, readAll, bodyFor, cancellation }));
       } finally {
         release();
       }
@@ -65,7 +66,8 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
   return {
     images: createMediaHandler(deps, async (context, response) => {
       const { call, fields } = parseCall(context, 'images');
-      sendImages(response, await generateImages(call, context.project.settings, fields));
+      const { settings } = context.project;
+      sendImages(response, await generateImages(call, settings, fields, settings.rules.input ? whenDisconnected(response) : undefined));
     }),
     speech: createMediaHandler(deps, async (context, response) => {
       const { call, fields } = parseCall(context, 'speech');

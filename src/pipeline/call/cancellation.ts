@@ -6,12 +6,14 @@ import type { Clock } from '../../core/time.ts';
 export interface CallCancellation {
   /** Absent when nothing can cancel the call: a plain call without a deadline is always read to its end, because the vendor bills it. */
   readonly signal: AbortSignal | undefined;
+  /** Until the request is sent to a vendor: also aborted when the caller of a plain call disconnects. Absent where `isChecked` was not set. */
+  readonly unsentSignal: AbortSignal | undefined;
   cancelledBy(): 'deadline' | 'client' | null;
   /** Time until the deadline; null without one. */
   remainingMs(): number | null;
   /** Call when the chain has ended: the deadline limits the attempts, not the delivery of the response. */
   clearDeadline(): void;
-  /** Call when the caller's connection closes. Cancels streaming calls only. */
+  /** Call when the caller's connection closes. Cancels streaming calls, and plain calls that have not been sent. */
   clientDisconnected(): void;
   /** Waits; throws VendorError `aborted` when the call is cancelled meanwhile. */
   pause(waitMs: number): Promise<void>;
@@ -20,6 +22,7 @@ export interface CallCancellation {
 /** Of a plain call without a deadline. */
 const uncancellable: CallCancellation = {
   signal: undefined,
+  unsentSignal: undefined,
   cancelledBy: () => null,
   remainingMs: () => null,
   clearDeadline: () => undefined,
@@ -31,13 +34,18 @@ export function startCancellation({
   stream,
   deadlineAt,
   clock,
+  isChecked = false,
 }: {
   stream: boolean;
   deadlineAt: number | null;
   clock: Clock;
+  /** Content rules may delay the call before it is sent. */
+  isChecked?: boolean;
 }): CallCancellation {
-  if (!stream && deadlineAt === null) return uncancellable;
+  const isCancellable = stream || deadlineAt !== null;
+  if (!isCancellable && !isChecked) return uncancellable;
   const controller = new AbortController();
+  const left = stream || !isChecked ? null : new AbortController();
   let cancelled: 'deadline' | 'client' | null = null;
   const cancel = (by: 'deadline' | 'client'): void => {
     if (cancelled !== null) return;
@@ -47,7 +55,8 @@ export function startCancellation({
   const timer = deadlineAt === null ? null : setTimeout(() => cancel('deadline'), Math.max(0, deadlineAt - clock.now()));
 
   return {
-    signal: controller.signal,
+    signal: isCancellable ? controller.signal : undefined,
+    unsentSignal: left ? AbortSignal.any([controller.signal, left.signal]) : controller.signal,
     cancelledBy: () => cancelled,
     remainingMs: () => (deadlineAt === null ? null : deadlineAt - clock.now()),
     clearDeadline() {
@@ -55,6 +64,7 @@ export function startCancellation({
     },
     clientDisconnected() {
       if (stream) cancel('client');
+      left?.abort();
     },
     async pause(waitMs) {
       await sleep(waitMs, undefined, { signal: controller.signal }).catch(() => {

@@ -33,7 +33,13 @@ export interface MediaRouteDeps {
   readonly clock: Clock;
 }
 
-export type GenerateImages = (call: MediaCall, project: ProjectContext, fields: MediaFields) => Promise<ImageResult>;
+/** `unsentSignal` ends the check of the content rules. */
+export type GenerateImages = (
+  call: MediaCall,
+  project: ProjectContext,
+  fields: MediaFields,
+  unsentSignal: AbortSignal | undefined,
+) => Promise<ImageResult>;
 
 /** OpenAI's tokens of a 1024x1024 image in medium quality. Charged when a vendor prices by tokens and reports none. */
 export const tokensPerImage = 1_056;
@@ -42,7 +48,7 @@ export const maxTokensPerImage = 6_240;
 
 export function createGenerateImages({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): GenerateImages {
   /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
-  return async function generateImages(call, project, fields) {
+  return async function generateImages(call, project, fields, unsentSignal) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
     const { count: images, send } = prepareImages({
@@ -55,7 +61,7 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
     const texts = getFieldTexts(fields);
     const estimatedTokens = { ...noTokens, input: estimateTokens(fields.prompt?.length ?? 0), output: images * tokensPerImage };
     const json = await mediaCalls.execute(
-      { call, project, texts, candidate, units: { images }, estimatedTokens, maxOutputTokens: images * maxTokensPerImage },
+      { call, project, texts, unsentSignal, candidate, units: { images }, estimatedTokens, maxOutputTokens: images * maxTokensPerImage },
       async () => {
         const response = await send(httpClient);
         const created = response.created ?? Math.floor(clock.now() / 1_000);
