@@ -8,7 +8,7 @@ const { backslash, colon, quote } = characters;
 export interface JsonTokens {
   /** Members of all objects. The parsed value has fewer when an object repeats a key. */
   readonly memberCount: number;
-  /** Numbers of at least `longNumberLength` characters, which a parser may round. */
+  /** Numbers of at least `longNumberLength` characters: as they are written, because parsers may round them, and their value. */
   readonly longNumbers: readonly string[];
 }
 
@@ -28,7 +28,11 @@ export function scanTokens(json: Buffer, onString?: (string: Span) => void): Jso
     } else if (byte !== undefined && isNumeric[byte] === 1) {
       const start = at;
       while (isNumeric[json[at] ?? 0] === 1) at += 1;
-      if (at - start >= longNumberLength) longNumbers.push(json.toString('latin1', start, at));
+      if (at - start >= longNumberLength) {
+        const written = json.toString('latin1', start, at);
+        const value = String(Number(written));
+        longNumbers.push(...(value === written ? [written] : [written, value]));
+      }
     } else {
       if (byte === colon) memberCount += 1;
       at += 1;
