@@ -46,6 +46,7 @@ export function createRuleThread({ maxHeapMb, maxMs } = defaults): RuleThread {
     const fail = (error: Error): void => {
       if (worker !== started) return;
       worker = null;
+      started.unref();
       void started.terminate();
       end()?.reject(error);
     };

@@ -156,3 +156,34 @@ test('a stored expression that is larger than is accepted now stays in force', a
   expect(() => parseRulesInput({ rules: [rule] })).toThrow(/would be too slow/);
   expect(await evaluateTexts(inputRules(rule), ['the plan of a merger'])).toMatchObject({ blockedBy: 'expression' });
 });
+
+test.each([
+  ['^the plan', false],
+  ['the plan$', false],
+  ['\\Athe plan', false],
+  ['the plan\\z', false],
+  ['[$^]x|the plan$', false],
+  ['^the p[^]a]an$', false],
+  ['\\^the|\\Q$^\\E|[$^]end', true],
+  ['x+ end$', true],
+  ['^start', true],
+  ['(?m)^the line$', true],
+  ['(?m)^plan', false],
+])(
+  'anchors of an expression match at the ends of a text that is read in pieces, and not at those of a piece: %s',
+  async (expression, isMatch) => {
+    const rules = inputRules(
+      { class: 'expression', action: 'block', expression },
+      { class: 'expression', action: 'block', expression: 'x{900}nothing' },
+    );
+    const text = `start ${'of the plan '.repeat(8_000)}\nthe line\n${'of the plan '.repeat(3_000)}[$end x end`;
+    expect((await evaluateTexts(rules, [text])).blockedBy).toBe(isMatch ? 'expression' : null);
+  },
+);
+
+test.each([
+  ['control characters', 'ada\u0000@exam\u0007ple.com'],
+  ['lone surrogates', 'ada\ud800@example.com'],
+])('%s, which some parsers drop, hide nothing', async (_what, text) => {
+  expect(await evaluateTexts(inputRules({ class: 'email', action: 'block' }), [text])).toMatchObject({ blockedBy: 'email' });
+});
