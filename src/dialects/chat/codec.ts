@@ -9,13 +9,14 @@ import { type BillingReport, readBillingReport } from '../contract/billing-repor
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
-import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { billedKeys, parseOutputLimit, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
 import { createRepeatedEvent } from '../json/repeated-event.ts';
 import { createToolCallReader, listToolCalls, toArgumentText } from './tool-calls.ts';
 
-const keys = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens', 'n'];
+const keys = ['model', 'stream', 'stream_options', 'messages', 'user', ...billedKeys];
+const limits = { names: ['max_completion_tokens', 'max_tokens'], others: ['max_output_tokens'] };
 
 export const chat: RouteCodec = {
   route: 'chat',
@@ -43,8 +44,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   return {
     model: parseStringMember(body, model) || null,
     stream: stream?.kind === 'true',
-    maxOutputTokens:
-      parsePositiveInteger(body, members.get('max_completion_tokens')) ?? parsePositiveInteger(body, members.get('max_tokens')),
+    maxOutputTokens: parseOutputLimit(body, spans, limits),
     user: parseStringMember(body, members.get('user')),
     ...(stream?.kind === 'true' && !asksForUsage(body, spans) && { hidesUsage: true }),
   };

@@ -36,6 +36,10 @@ export interface ResponseSummary extends BillingReport {
   readonly finished?: boolean;
   /** Search units, when the vendor charges by them (rerank). */
   readonly searches?: number;
+  /** Processing tier that the vendor says it used, e.g. `priority`, `flex` or `default`. */
+  readonly serviceTier?: string;
+  /** Uses of hosted tools that the vendor bills separately, e.g. `{ web_search: 2 }`. */
+  readonly toolUses?: Readonly<Record<string, number>>;
 }
 
 /**

@@ -10,14 +10,15 @@ import { type BillingReport, readBillingReport } from '../contract/billing-repor
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
-import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { billedKeys, parseOutputLimit, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
 import { countGeneratedText } from '../json/generated-text.ts';
 import { toJsonText } from '../json/json-text.ts';
 import { createRepeatedEvent } from '../json/repeated-event.ts';
 import { checksSignatures, omitUnsignedThinking } from './unsigned-thinking.ts';
 
-const keys = ['model', 'stream', 'messages', 'system', 'metadata', 'max_tokens'];
+const keys = ['model', 'stream', 'messages', 'system', 'metadata', ...billedKeys];
+const limits = { names: ['max_tokens'], others: ['max_completion_tokens', 'max_output_tokens'] };
 
 export const messages: RouteCodec = {
   route: 'messages',
@@ -55,7 +56,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   return {
     model: parseStringMember(body, model) || null,
     stream: stream?.kind === 'true',
-    maxOutputTokens: parsePositiveInteger(body, maxTokens),
+    maxOutputTokens: parseOutputLimit(body, spans, limits),
     user: asString(user),
   };
 }

@@ -13,10 +13,12 @@ import { countGeneratedText } from '../json/generated-text.ts';
 import { sealMark, unsealReasoning } from '../json/sealed-reasoning.ts';
 import { parsePassthroughRequest, patchModel } from './codecs.ts';
 
+const limits = { names: ['max_output_tokens'], others: ['max_completion_tokens', 'max_tokens'] };
+
 export const responses: RouteCodec = {
   route: 'responses',
   path: '/responses',
-  parseRequest: (body, spans) => parsePassthroughRequest(body, spans, { mayStream: true, maxTokensKey: 'max_output_tokens' }),
+  parseRequest: (body, spans) => parsePassthroughRequest(body, spans, { mayStream: true, limits }),
   patchForVendor: (body, spans, vendorModel) => [...patchModel(body, spans, vendorModel), ...omitSealedReasoning(body, spans)],
   parseResponse(bytes) {
     const body = parseJson(bytes.toString('utf8'));

@@ -15,7 +15,6 @@ import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
-import { isBackground, reservedUsage } from './background.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest, isCutOff } from './estimate.ts';
@@ -24,6 +23,7 @@ import { createIdempotencyKeyFilter } from './idempotency.ts';
 import { reportAttempt } from './report-attempt.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
 import { computeCharge, type WinningAttempt } from './settle.ts';
+import { reservedUsage } from './usage-bounds.ts';
 
 export interface Responded {
   readonly response: VendorResponse;
@@ -164,7 +164,8 @@ function chargeFailed(
     return { tokens, costNanos };
   }
   if (!isBilled) return { tokens: noTokens, costNanos: 0 };
-  return isBackground(call) ? reservedUsage(call, candidate) : estimateRequest(call, candidate.price);
+  const { tokens, costNanos } = isBackground(call) ? reservedUsage(call, candidate) : estimateRequest(call, candidate.price);
+  return { tokens, costNanos };
 }
 
 function attemptOutcome(error: VendorError, cancellation: CallCancellation): Outcome {
@@ -178,4 +179,12 @@ function attemptOutcome(error: VendorError, cancellation: CallCancellation): Out
     case 'rate_limited':
       return 'failed';
   }
+}
+
+/**
+ * A background response (`background: true` on responses): the vendor goes on generating after the gateway has seen the last byte, and bills all
+ * of it.
+ */
+function isBackground({ route, spans }: Call): boolean {
+  return route === 'responses' && (spans.members.get('background')?.kind === 'true' || spans.repeated.has('background'));
 }

@@ -32,7 +32,8 @@ import { limitsFor, type ProjectContext } from './project-context.ts';
 import { type RecalledCall, recallIntoCall } from './recall-step.ts';
 import type { CallEnd } from './settle.ts';
 import { cacheStatusFor, logCall, settleCacheHit, settleFailed, settleResponse, settleUnsent, toTextCallMetadata } from './settle.ts';
-import { usageBounds } from './usage-bounds.ts';
+import { countChoices, usageBounds } from './usage-bounds.ts';
+import type { UsageEstimates } from './usage-estimates.ts';
 
 /**
  * The response to the caller. `deliver` must be called, because only it settles the call. A response that can't be sent is abandoned with a writer
@@ -59,6 +60,8 @@ export interface HandleCallDeps extends AttemptDeps {
   /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
+  /** Of the whole process. */
+  readonly usageEstimates: UsageEstimates;
   readonly logger: Logger;
 }
 
@@ -69,7 +72,7 @@ const streamType = 'text/event-stream';
 const none: readonly string[] = [];
 
 export function createHandleCall(deps: HandleCallDeps): HandleCall {
-  const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, journal, clock, logger } = deps;
+  const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, usageEstimates, journal, clock, logger } = deps;
   const toChain = createAttemptChain(deps);
   const { checkInput, checkResponse, checkBytes } = createRuleEnforcer({ logger });
 
@@ -78,10 +81,12 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   async function handleCall(call: Call, project: ProjectContext, cancellation: CallCancellation): Promise<CallResponse> {
     const ceilings = getKeyCeilings(call.caller);
     const limits = limitsFor(call, project, ceilings instanceof Promise ? await ceilings : ceilings);
+    const estimates = limits.key.tpm.limit === null ? null : usageEstimates;
+    const boundsOf = (sent: Call, candidates: readonly Candidate[]) => usageBounds(sent, candidates, estimates);
     const admit: BudgetReservation['admit'] = (sent, candidates) =>
-      admission.admit({ limits, startedAt: call.startedAt, bounds: () => usageBounds(sent, candidates) });
+      admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(sent, candidates) });
     // Only for these calls other models are called first.
-    const budget = call.modelAsked === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit) : null;
+    const budget = call.modelAsked === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit, boundsOf) : null;
     const received: ReceivedCall = { call, project, cancellation, requiresPrice: hasCostCeiling(limits) };
     // Awaits only what needs I/O: most calls have no rules and no recall, and are admitted from the local quota.
     try {
@@ -242,10 +247,13 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   async function endCall(admitted: AdmittedCall, responded: Responded, summary: ResponseSummary, end: Outcome): Promise<void> {
     const { response, attempt, failed } = responded;
     const outcome = end === 'ok' && admitted.cancellation.cancelledBy() === 'client' ? 'client_left' : end;
-    const settled = settle(admitted, settleResponse(endOf(admitted, failed), attempt, summary, outcome));
+    const settled = settleResponse(endOf(admitted, failed), attempt, summary, outcome);
+    const { caller, body } = admitted.sent;
+    usageEstimates.observe(caller.quotaKeyId, { bodyBytes: body.length, choices: countChoices(admitted.sent) }, settled.result);
+    const recorded = settle(admitted, settled);
     if (outcome === 'ok' && response.status === 200 && summary.finished === true)
       storeInCache(admitted.cacheWriter, response, attempt.candidate.id);
-    await settled;
+    await recorded;
   }
 
   /** Returns a cached response. It has no attempts and costs nothing; the journal gets only the settled record. */

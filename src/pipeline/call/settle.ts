@@ -25,8 +25,9 @@ import { traceCall } from '../../observability/trace-call.ts';
 import { activeTrace } from '../../observability/tracing.ts';
 import type { Plan } from '../../routing/plan.ts';
 import type { CacheHit } from '../cache/response-cache.ts';
-import { reservedUsage } from './background.ts';
 import { estimateInput, estimateSearches, isChargedBySearch, isCutOff } from './estimate.ts';
+import { extraUnits } from './extra-charges.ts';
+import { reservedUsage } from './usage-bounds.ts';
 
 /** Limit of every recorded name: the caller may have sent megabytes. */
 const maxNameLength = 256;
@@ -142,14 +143,16 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
   const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
   const searches = lacksSearches ? estimateSearches(call) : summary.searches;
   const { reportedCostNanos } = summary;
-  const hasUnits = searches !== undefined || reportedCostNanos !== undefined;
-  const units = hasUnits
-    ? { ...(searches !== undefined && { searches }), ...(reportedCostNanos !== undefined && { reportedCostNanos }) }
-    : null;
-  if (summary.isPending) return { ...reservedUsage(call, candidate), units, isEstimated: true };
+  const extra = extraUnits(call, candidate, summary);
+  const units =
+    searches === undefined && reportedCostNanos === undefined && extra === null
+      ? null
+      : { ...extra?.units, ...(searches !== undefined && { searches }), ...(reportedCostNanos !== undefined && { reportedCostNanos }) };
+  // The vendor goes on generating, and bills it after we have seen the last byte.
+  if (summary.isPending) return { ...reservedUsage(call, candidate), isEstimated: true };
   const { tokens, isEstimated } = resolveTokens(call, summary, outcome);
   const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
-  return { tokens, costNanos, units, isEstimated: isEstimated || lacksSearches };
+  return { tokens, costNanos, units, isEstimated: isEstimated || lacksSearches || extra?.isPriced === false };
 }
 
 /**
