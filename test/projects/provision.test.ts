@@ -101,7 +101,9 @@ describeDatabases('/provision', (database) => {
     const created = await send('PUT', '/teams/acme', { name: 'Acme', monthly_cap: 5 });
     expect(created).toMatchObject({ status: 201, json: { project: 'acme', name: 'Acme', monthly_cap: 5, may_call: true } });
     expect(await send('PUT', '/teams/acme', { may_call: false })).toMatchObject({ status: 200, json: { monthly_cap: 5, may_call: false } });
-    expect(await send('PUT', '/teams/acme', { on_budget_store_down: 'refuse' })).toMatchObject({ json: { on_budget_store_down: 'refuse' } });
+    expect(await send('PUT', '/teams/acme', { on_budget_store_down: 'refuse' })).toMatchObject({
+      json: { on_budget_store_down: 'refuse' },
+    });
     expect((await send('PUT', '/teams/acme', { on_budget_store_down: 'maybe' })).status).toBe(400);
     const read = await send('GET', '/teams/acme');
     expect(read).toMatchObject({ status: 200, json: { may_call: false } });
