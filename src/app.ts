@@ -37,6 +37,7 @@ import { createAudit } from './people/audit.ts';
 import { createPeople } from './people/people.ts';
 import type { ResponseCache } from './pipeline/cache/response-cache.ts';
 import { createResponseCache } from './pipeline/cache/response-cache.ts';
+import { createUsageEstimates } from './pipeline/call/usage-estimates.ts';
 import { createEmbedder } from './pipeline/internal/embedder.ts';
 import { createMemoryModel } from './pipeline/internal/memory-model.ts';
 import { createReranker } from './pipeline/internal/reranker.ts';
@@ -44,6 +45,7 @@ import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
 import type { Catalog } from './routing/catalog.ts';
 import { createPlanner } from './routing/plan.ts';
+import { createSharedBreakers } from './routing/shared-breakers.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { createReprice } from './usage/reprice.ts';
 import { createVendorHttpClient } from './vendors/http-client.ts';
@@ -120,7 +122,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const projects = createProjects({ database, clock, logger, onChange: (id) => signalWaitingBatches(database, logger, id) });
   const people = createPeople({ database, clock });
   const audit = createAudit({ database, clock });
-  const breakers = createBreakers(clock);
+  const breakers = createBreakers(clock, (projectId, provider) => sharedBreakers.changed(projectId, provider));
   const httpClient = createVendorHttpClient();
   const admissionDatabase = separateConnections(database, 'admission');
   const statusDatabase = separateConnections(database, 'status');
@@ -133,13 +135,20 @@ export async function createApp(options: AppOptions): Promise<App> {
     isModel: (id) => snapshot().catalog.models.has(id),
   });
   const journal = observeSettled(callRecording.journal, callMetrics.recordCall);
+  const sharedBreakers = createSharedBreakers({
+    ...{ database, statusDatabase, process: journal.id, breakers },
+    onWriteFailure: (err) => logger.warn({ err }, 'circuit breakers not shared with other processes; retrying'),
+  });
   const readCounters = createCounterReader({ database: statusDatabase, admission, process: journal.id });
 
   const catalog = (): Catalog => snapshot().catalog;
   const planner = createPlanner({ catalog, breakers, catalogFill: () => snapshot().config.catalogFill });
   const responseCache = createResponseCache({ clock });
   const callDeps = { httpClient, breakers, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
-  const handleCall = createCallHandler(snapshot, { ...callDeps, responseCache, recall: (request) => memory.recall(request) });
+  const handleCall = createCallHandler(snapshot, {
+    ...callDeps,
+    ...{ responseCache, usageEstimates: createUsageEstimates(), recall: (request) => memory.recall(request) },
+  });
   const embedder = createEmbedder({
     handleCall,
     catalog,
@@ -201,6 +210,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           audit,
           projects,
           breakers,
+          readBreakers: sharedBreakers.read,
           reports,
           reprice: createReprice({ database, adjustCosts: applyCostAdjustments }),
           memory,
@@ -288,7 +298,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await callRecording.waitUntilSettled(deadline);
       httpClient.abort();
       await callRecording.waitUntilSettled(performance.now() + abortTimeoutMs);
-      await erasures.listener.stop();
+      await Promise.all([erasures.listener.stop(), sharedBreakers.stop()]);
       await callRecording.stop();
       metrics.stop();
       await activeModels.stop();

@@ -44,6 +44,10 @@ const table = {
   },
   'may-call': { value: 'on|off', help: 'off refuses all calls', member: 'may_call', parse: (text) => parseSwitch(text, 'may-call') },
   'monthly-cap': { value: '<usd>|none', help: 'spend of a calendar month', member: 'monthly_cap', parse: amount('monthly-cap', 'none') },
+  'on-budget-store-down': {
+    ...{ value: 'allow|refuse|default', help: 'calls whose ceilings cannot be checked in an outage of the database' },
+    ...{ member: 'on_budget_store_down', parse: (text) => (text === 'default' ? null : text) },
+  },
   cache: { value: 'on|off', help: 'the response cache', member: 'cache.enabled', parse: (text) => parseSwitch(text, 'cache') },
   'cache-ttl': {
     ...{ value: '<seconds>', help: 'how long a response stays in the cache', member: 'cache.ttl_seconds' },
@@ -57,6 +61,10 @@ const table = {
   'cost-window': { ...window, member: 'windows.cost' },
   rpm: { value: '<n>|none', help: 'calls per minute', member: 'ceilings.rpm', parse: amount('rpm', 'none') },
   tpm: { value: '<n>|none', help: 'tokens per minute', member: 'ceilings.tpm', parse: amount('tpm', 'none') },
+  'default-max-output-tokens': {
+    ...{ value: '<n>|none', help: 'limit of the output that is sent with calls that set none', member: 'default_max_output_tokens' },
+    parse: amount('default-max-output-tokens', 'none'),
+  },
   expires: { value: '<time>', help: 'RFC 3339, for example 2027-01-01T00:00:00Z', member: 'expires_at' },
   grace: {
     ...{ value: '<seconds>', help: 'how long the old key stays valid; default: 0', member: 'grace_seconds' },
@@ -74,6 +82,17 @@ const table = {
   'delete-after-days': {
     ...{ value: '<days>|never', help: 'when conversations are deleted', member: 'delete_conversations_after_days' },
     parse: amount('delete-after-days', 'never'),
+  },
+  'delete-unlearned': {
+    ...{ value: 'on|off', help: 'whether conversations are deleted that memory has not learned from', member: 'delete_unlearned' },
+    parse: (text) => parseSwitch(text, 'delete-unlearned'),
+  },
+  'pending-deletion': {
+    ...{ value: 'cancel', help: 'cancels a shorter deletion period that is not in effect yet', member: 'pending_deletion' },
+    parse(text) {
+      if (text !== 'cancel') throw new CommandError('--pending-deletion must be cancel');
+      return null;
+    },
   },
   'batch-of': { value: '<n>', help: 'messages per batch', member: 'batch_of', parse: (text) => parseNumber(text, 'batch-of') },
   'at-least-every': {
@@ -111,6 +130,7 @@ const table = {
     parse: (text) => parseNumber(text, 'days'),
   },
   after: { value: '<address>', help: 'only people after this one', member: 'after' },
+  unconfirmed: { help: 'addresses that owners added to their projects and nobody has confirmed', member: 'unconfirmed' },
   person: { value: '<id or address>', help: 'only changes by this person', member: 'person' },
   action: { value: '<action>', help: 'only this action, for example key.issue', member: 'action' },
   file: { value: '<file>', help: 'a JSON body with further settings; - reads standard input' },

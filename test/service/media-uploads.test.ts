@@ -82,8 +82,8 @@ const lastForm = async (): Promise<FormData> => formOf(received.at(-1) as Receiv
 const post = (path: string, body: Buffer | string, headers: Record<string, string> = {}) =>
   gateway.call(path, Buffer.from(body), { 'content-type': 'multipart/form-data; boundary=x', ...headers });
 const field = (name: string, value: string) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
-const filePart = (value: string) =>
-  `--x\r\nContent-Disposition: form-data; name="file"; filename="a.mp3"\r\nContent-Type: audio/mpeg\r\nX-Own: 1\r\n\r\n${value}\r\n`;
+const filePart = (value: string, name = 'file') =>
+  `--x\r\nContent-Disposition: form-data; name="${name}"; filename="a.mp3"\r\nContent-Type: audio/mpeg\r\nX-Own: 1\r\n\r\n${value}\r\n`;
 const end = '--x--\r\n';
 
 describe('audio.transcriptions.create', () => {
@@ -214,11 +214,22 @@ describe('images.edit', () => {
   it('returns base64 where the vendor sends addresses', async () => {
     answer = (response, { path, headers }) =>
       path === '/x.png' ? response.end('a picture') : json({ created: 1, data: [{ url: `http://${headers.host}/x.png` }] })(response);
-    const { data } = await sdk().images.edit({ image: await toFile(Buffer.from('x'), 'x.png'), prompt: 'a fox', model: 'standard' });
-    expect(data).toEqual([{ b64_json: image }]);
+    const edit = { image: await toFile(Buffer.from('x'), 'x.png'), prompt: 'a fox', model: 'standard' };
+    expect((await sdk().images.edit(edit)).data).toEqual([{ b64_json: image }]);
+    const { data, response } = await sdk()
+      .images.edit({ ...edit, response_format: 'url' })
+      .withResponse();
+    expect([data.data, response.headers.get('x-gateway-warning')]).toEqual([
+      [{ b64_json: image }],
+      'response_format was ignored: images are returned as b64_json',
+    ]);
   });
 
-  it('429: a cost ceiling reserves all images, although their number follows the file', async () => {
+  it.each([
+    ['all images that are made, although their number follows the file', (file: string) => file + field('n', '10')],
+    ['all images of the input', (file: string) => file.repeat(12)],
+    ['images of the requested size', (file: string) => file + field('size', '4096x4096')],
+  ])('429: a cost ceiling reserves %s', async (_what, parts) => {
     const respond = json({ created: 1, data: [{ b64_json: image }], usage });
     let finish: () => void = () => undefined;
     answer = (response) => {
@@ -227,7 +238,7 @@ describe('images.edit', () => {
       else finish = () => respond(response);
     };
     const { key } = await issueKey(gateway, { ceilings: { cost: 1 } });
-    const body = field('model', 'standard') + filePart('x'.repeat(mebibyte)) + field('prompt', 'a fox') + field('n', '10') + end;
+    const body = field('model', 'standard') + parts(filePart('x'.repeat(mebibyte), 'image[]')) + field('prompt', 'a fox') + end;
     const edit = () => post('/v1/images/edits', body, { authorization: `Bearer ${key}` });
     const first = edit();
     await eventually(async () => expect(received).toHaveLength(1));
@@ -236,16 +247,14 @@ describe('images.edit', () => {
     expect((await first).status).toBe(200);
   });
 
-  it('400: an address as format is refused, and a provider of another shape', async () => {
-    const edit = (model: string, format: string) =>
-      post('/v1/images/edits', field('model', model) + field('prompt', 'x') + field('response_format', format) + end);
-    await expectRouteError(await edit('standard', 'url'), { name: 'images' }, { status: 400, code: 'bad_request', message: /b64_json/ });
+  it('400: a provider of another shape, and a model that none has', async () => {
+    const edit = (model: string) => post('/v1/images/edits', field('model', model) + field('prompt', 'x') + end);
     await expectRouteError(
-      await edit('art/flux', 'b64_json'),
+      await edit('art/flux'),
       { name: 'images' },
       { status: 400, code: 'no_route', message: /does not serve images\/edits/ },
     );
-    await expectRouteError(await edit('own/a b', 'b64_json'), { name: 'images' }, { status: 400, code: 'bad_model' });
+    await expectRouteError(await edit('own/a b'), { name: 'images' }, { status: 400, code: 'bad_model' });
     expect(received).toEqual([]);
   });
 });

@@ -5,7 +5,8 @@ import { card, definitions, formatCount, formatUsd, notice, section, table, usd 
 import { type Html, html } from '../frame/html.ts';
 
 export function costSection(call: CallDetail): Html {
-  const { tokens, cost, costNanos, estimated } = call;
+  const { tokens, cost, costNanos, estimated, units } = call;
+  const reported = units?.reportedCostNanos;
   const counts = definitions([
     ['Input tokens', formatCount(tokens.input)],
     ['Cached input', formatCount(tokens.cachedInput)],
@@ -13,14 +14,28 @@ export function costSection(call: CallDetail): Html {
     ['Cache write, 1 h', formatCount(tokens.cacheWrite1h)],
     ['Output tokens', formatCount(tokens.output)],
     ['Stored cost', usd(costNanos)],
+    ...(reported === undefined ? [] : compareWithVendor(costNanos, reported)),
   ]);
-  const estimate = estimated ? notice('Tokens and cost are estimates: the final count of the vendor is missing.', 'warning') : '';
+  const estimate = estimated
+    ? notice('Tokens and cost are estimates: the final count of the vendor is missing, or the catalog does not know a price.', 'warning')
+    : '';
   const lines = cost.lines.length === 0 ? '' : lineTable(cost.lines, cost.sumNanos);
   const tier =
     cost.aboveTokens === null
       ? ''
       : html`<p class="hint">The input is longer than ${formatCount(cost.aboveTokens)} tokens, above which the model has other prices.</p>`;
-  return section('Tokens and cost', html`${card(counts)}${estimate}${lines}${tier}${explainComparison(call)}`);
+  const serviceTier =
+    cost.serviceTier === null
+      ? ''
+      : html`<p class="hint">The vendor used the service tier ${cost.serviceTier}, whose factor is part of the prices.</p>`;
+  return section('Tokens and cost', html`${card(counts)}${estimate}${lines}${tier}${serviceTier}${explainComparison(call)}`);
+}
+
+function compareWithVendor(costNanos: number | null, reported: number): [string, Html][] {
+  return [
+    ['Cost reported by the vendor', usd(reported)],
+    ['Stored cost minus reported cost', usd(costNanos === null ? null : costNanos - reported)],
+  ];
 }
 
 function lineTable(lines: readonly CostLine[], sumNanos: number | null): Html {

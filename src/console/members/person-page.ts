@@ -14,15 +14,22 @@ export function personPage(context: ConsoleContext, person: PersonRecord, sessio
   const buttons = html`${isDisabled ? '' : actionButton({ context, action: `${path}/sign-in-link`, label: 'Sign-in link', about: `for ${person.name}` })}${
     isSelf
       ? ''
-      : html`${actionButton({ context, action: `${path}/admin`, label: person.isAdmin ? 'Remove admin' : 'Make admin', values: { admin: person.isAdmin ? 'no' : 'yes' } })}${actionButton(
-          {
-            context,
-            action: `${path}/disabled`,
-            label: isDisabled ? 'Enable' : 'Disable',
-            values: { disabled: isDisabled ? 'no' : 'yes' },
-            danger: !isDisabled,
-          },
-        )}`
+      : html`${
+          person.onlyProject === null
+            ? actionButton({
+                context,
+                action: `${path}/admin`,
+                label: person.isAdmin ? 'Remove admin' : 'Make admin',
+                values: { admin: person.isAdmin ? 'no' : 'yes' },
+              })
+            : actionButton({ context, action: `${path}/confirm`, label: 'Confirm' })
+        }${actionButton({
+          context,
+          action: `${path}/disabled`,
+          label: isDisabled ? 'Enable' : 'Disable',
+          values: { disabled: isDisabled ? 'no' : 'yes' },
+          danger: !isDisabled,
+        })}`
   }`;
   return {
     kind: 'page',
@@ -34,6 +41,7 @@ export function personPage(context: ConsoleContext, person: PersonRecord, sessio
         ['E-mail address', person.email],
         ['State', personBadges(person)],
         ['Signs in with', signInMethods(person)],
+        ...(person.onlyProject === null ? [] : [['Only in project', person.onlyProject] as const]),
         ['Created', time(person.createdAt, zone)],
         ...(isDisabled ? [['Disabled', time(person.disabledAt, zone)] as const] : []),
         ['Times', zone],

@@ -7,6 +7,7 @@ import type { Clock } from '../../core/time.ts';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
+import { hasOutputLimit } from '../../dialects/json/output-limit.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import { isSourceRecorded, type MemorySettings } from '../../memory/records/settings.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
@@ -91,7 +92,11 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       }
       try {
         const answer = await handleCall(call, project.settings, cancellation);
-        await sendCallResponse(response, conversion ? conversion.toCaller(answer) : answer, callIdHeaders(id, style));
+        try {
+          await sendCallResponse(response, conversion ? conversion.toCaller(answer) : answer, callIdHeaders(id, style));
+        } finally {
+          if (answer.kind === 'stream') await answer.deliver(refuseChunk);
+        }
       } finally {
         cancellation.clearDeadline();
       }
@@ -103,6 +108,9 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
     }
   };
 }
+
+/** Ends a response whose head couldn't be sent. */
+const refuseChunk = (): boolean => false;
 
 /** They are in memory but for the first call of a project. A database that fails or hangs prevents no call. */
 const settingsTimeoutMs = 1_000;
@@ -166,7 +174,14 @@ export function parseCall(received: CallSource): Call {
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
   };
-  return summary.hidesUsage ? { ...call, hidesUsage: true } : call;
+  return withOutputLimit(summary.hidesUsage ? { ...call, hidesUsage: true } : call);
+}
+
+/** Limits the output of a call that sets no limit, if its key has a default. */
+function withOutputLimit(call: Call): Call {
+  const { defaultMaxOutputTokens = null } = call.caller;
+  if (defaultMaxOutputTokens === null || !isPromptRoute(call.route) || hasOutputLimit(call.spans)) return call;
+  return { ...call, maxOutputTokens: defaultMaxOutputTokens, addsOutputLimit: true };
 }
 
 interface MemorySource extends Pick<Call, 'source' | 'sourceGiven'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {

@@ -43,6 +43,11 @@ export const metrics = {
   ]),
   callFirstChunk: histogram('gateway_call_first_chunk_seconds', 'Time from the request to the first chunk of streams.', ['route']),
   callsInFlight: gauge('gateway_calls_in_flight', 'Calls that have been sent to a vendor and are not settled.'),
+  uncheckedRefusals: counter(
+    'gateway_unchecked_refusals_total',
+    'Calls that were refused because the quota store was down: by on_budget_store_down (policy), or because no more may pass unmetered (exhausted).',
+    ['reason'],
+  ),
   unmeteredCalls: counter('gateway_unmetered_calls_total', 'Calls that were admitted without ceilings, because the quota store was down.'),
   errorResponses: counter('gateway_error_responses_total', 'Error responses of all routes, by error code.', ['code']),
   bodyMemory: gauge('gateway_body_memory_bytes', 'Bytes of request bodies that are held.'),
@@ -117,10 +122,14 @@ export const metrics = {
     of: 'max',
   }),
   outboxLag: gauge('gateway_outbox_lag_seconds', 'Age of the oldest due row of the outbox; 0 when there is none.', { of: 'max' }),
-  learningBatches: gauge('gateway_learning_batches', 'Learning batches that run, are parked, or were stopped.', {
-    labels: ['state'],
-    of: 'max',
-  }),
+  learningBatches: gauge(
+    'gateway_learning_batches',
+    'Learning batches that run, fail with unusable responses, are parked until a replay, or were stopped.',
+    {
+      labels: ['state'],
+      of: 'max',
+    },
+  ),
   ownerlessLeases: gauge('gateway_leases_without_owner', 'Leases of open windows that are held by processes without a heartbeat.', {
     of: 'max',
   }),

@@ -15,9 +15,17 @@ export interface CallCancellation {
   clearDeadline(): void;
   /** Call when the caller's connection closes. Cancels streaming calls, and plain calls that have not been sent. */
   clientDisconnected(): void;
+  /**
+   * Delays the cancellation by a caller that disconnects while `hasAllOutput` returns true, so that the usage which the vendor reports at the end
+   * can still be read.
+   */
+  lingerWhile(hasAllOutput: () => boolean): void;
   /** Waits; throws VendorError `aborted` when the call is cancelled meanwhile. */
   pause(waitMs: number): Promise<void>;
 }
+
+/** How long the end of a stream is read for a caller that has left. Vendors send the usage right after the last output. */
+export const lingerMs = 2_000;
 
 /** Of a plain call without a deadline. */
 const uncancellable: CallCancellation = {
@@ -27,6 +35,7 @@ const uncancellable: CallCancellation = {
   remainingMs: () => null,
   clearDeadline: () => undefined,
   clientDisconnected: () => undefined,
+  lingerWhile: () => undefined,
   pause: (waitMs) => sleep(waitMs),
 };
 
@@ -47,12 +56,12 @@ export function startCancellation({
   const controller = new AbortController();
   const left = stream || !isChecked ? null : new AbortController();
   let cancelled: 'deadline' | 'client' | null = null;
-  const cancel = (by: 'deadline' | 'client'): void => {
-    if (cancelled !== null) return;
-    cancelled = by;
+  let lingers = (): boolean => false;
+  const passDeadline = (): void => {
+    cancelled ??= 'deadline';
     controller.abort();
   };
-  const timer = deadlineAt === null ? null : setTimeout(() => cancel('deadline'), Math.max(0, deadlineAt - clock.now()));
+  const timer = deadlineAt === null ? null : setTimeout(passDeadline, Math.max(0, deadlineAt - clock.now()));
 
   return {
     signal: isCancellable ? controller.signal : undefined,
@@ -63,8 +72,14 @@ export function startCancellation({
       if (timer) clearTimeout(timer);
     },
     clientDisconnected() {
-      if (stream) cancel('client');
       left?.abort();
+      if (!stream || cancelled !== null) return;
+      cancelled = 'client';
+      if (lingers()) setTimeout(() => controller.abort(), lingerMs);
+      else controller.abort();
+    },
+    lingerWhile(hasAllOutput) {
+      lingers = hasAllOutput;
     },
     async pause(waitMs) {
       await sleep(waitMs, undefined, { signal: controller.signal }).catch(() => {

@@ -15,7 +15,7 @@ import { chatToResponse, createChatToResponses } from '../../dialects/translate/
 import { createMessagesToResponses, messagesToResponse } from '../../dialects/translate/responses/from-messages.ts';
 import { translateResponsesRequest } from '../../dialects/translate/responses/request.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
-import { translateJson, translateStream, withBody } from './translate-response.ts';
+import { translateJson, translateStream, withBody, withTurn } from './translate-response.ts';
 
 export interface ResponsesTarget {
   readonly candidate: Candidate;
@@ -24,10 +24,12 @@ export interface ResponsesTarget {
   readonly takesReasoning: NonNullable<ModelTraits['takesReasoning']>;
   /** Used for a messages vendor when the caller set no limit. */
   readonly maxTokens: number;
+  /** Used for a chat vendor when the caller set no limit; null to send none. */
+  readonly addedLimit: number | null;
 }
 
 /** Returns the adapter. Throws UntranslatableError. */
-export function responsesAdapterFor(call: Call, { candidate, maxTokensField, maxTokens, takesReasoning }: ResponsesTarget) {
+export function responsesAdapterFor(call: Call, { candidate, maxTokensField, maxTokens, addedLimit, takesReasoning }: ResponsesTarget) {
   const { dialect, model, traits } = candidate;
   const { stream } = call;
   const parsed = parseLossless(call.body.toString('utf8'));
@@ -36,22 +38,21 @@ export function responsesAdapterFor(call: Call, { candidate, maxTokensField, max
   const body =
     dialect === 'messages'
       ? requestToMessages(chat, { ...traits, model, stream, maxTokens })
-      : toChatRequest(chat, { model, stream, maxTokensField, reasons: traits?.reasons !== false });
+      : toChatRequest(chat, { model, stream, maxTokensField, addedLimit, reasons: traits?.reasons !== false });
   const identity = { id: call.id, model, createdSeconds: Math.floor(call.startedAt / 1000) };
   const toResponse = dialect === 'messages' ? messagesToResponse : chatToResponse;
   const createTranslator = dialect === 'messages' ? createMessagesToResponses : createChatToResponses;
   return {
     codec: routeCodecs[dialect],
     body: Buffer.from(JSON.stringify(body)),
-    // The turn as the caller gets it, because the caller's next call repeats that turn.
     toCallerResponse(response: VendorResponse): VendorResponse {
       if (response.kind === 'stream') {
         const translator = createTranslator(identity, echo);
-        const summary = () => ({ ...response.summary(), turn: readAssistantTurn(translator.response()) });
+        const summary = () => withTurn(response.summary(), () => readAssistantTurn(translator.response()));
         return { ...translateStream(response, translator), summary };
       }
       const body = translateJson(response, (answer) => toResponse(answer, identity, echo));
-      return { ...withBody(response, body), summary: { ...response.summary, turn: readAssistantTurn(body) } };
+      return { ...withBody(response, body), summary: withTurn(response.summary, () => readAssistantTurn(body)) };
     },
   };
 }
@@ -60,15 +61,16 @@ interface ChatSettings {
   readonly model: string;
   readonly stream: boolean;
   readonly maxTokensField: ResponsesTarget['maxTokensField'];
+  readonly addedLimit: ResponsesTarget['addedLimit'];
   readonly reasons: boolean;
 }
 
-function toChatRequest(chat: JsonObject, { model, stream, maxTokensField, reasons }: ChatSettings): JsonObject {
+function toChatRequest(chat: JsonObject, { model, stream, maxTokensField, addedLimit, reasons }: ChatSettings): JsonObject {
   const { max_completion_tokens: maxTokens, reasoning_effort: effort, ...rest } = chat;
   return omitNullish({
     model,
     ...rest,
-    [maxTokensField]: maxTokens,
+    [maxTokensField]: maxTokens ?? addedLimit,
     reasoning_effort: reasons ? effort : null,
     ...(stream ? { stream: true, stream_options: { include_usage: true } } : {}),
   });
