@@ -121,10 +121,14 @@ export const metrics = {
     'gateway_conversations_kept_unlearned',
     'Conversations that are kept after their deletion period, because memory has not learned from them; at most 10,000.',
   ),
-  learningBatches: gauge('gateway_learning_batches', 'Learning batches that run, fail with unusable responses, are parked until a replay, or were stopped.', {
-    labels: ['state'],
-    of: 'max',
-  }),
+  learningBatches: gauge(
+    'gateway_learning_batches',
+    'Learning batches that run, fail with unusable responses, are parked until a replay, or were stopped.',
+    {
+      labels: ['state'],
+      of: 'max',
+    },
+  ),
   ownerlessLeases: gauge('gateway_leases_without_owner', 'Leases of open windows that are held by processes without a heartbeat.', {
     of: 'max',
   }),
