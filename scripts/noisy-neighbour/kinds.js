@@ -36,12 +36,12 @@ function chat(token, model, text, more = {}) {
   return toRequest('POST', '/v1/chat/completions', token, JSON.stringify({ model, ...more, messages: [{ role: 'user', content: text }] }));
 }
 
-/** Expressions that a project may have, with many states for each character of a text of `a` and `b`. */
+/** Expressions that a project may have. Each character of a text of `a` and `b` needs a new state of their automata: 10 µs. */
 export const expensiveRules = Array.from({ length: 10 }, (_, index) => ({
   class: 'expression',
   place: 'input',
   action: 'block',
-  expression: `(?:[ab]*a[ab]{${200 + index}}c){1}${index}`,
+  expression: `[ab]*a[ab]{${200 + index}}[^ab]`,
 }));
 /** As many as take an ordinary prompt to the thread of the rules. */
 export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({

@@ -32,7 +32,7 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
 /** Connections of the measurement of the capacity, and calls of a round of it. */
 const [capacityConnections, capacityCalls] = [16, 1_000];
 /** How long what a neighbour has left may take until the next kind. */
-const settleLimitMs = 120_000;
+const settleLimitMs = 60_000;
 const settledMs = 50;
 /** Files of the gateway besides the neighbour's streams, of which each has two. */
 const otherFiles = 1_000;

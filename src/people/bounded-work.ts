@@ -1,4 +1,4 @@
-/** Bounds work that is expensive: how much of it runs at once, and how much waits. */
+/** Bounds work that is expensive: one at a time, for at most half of the time, and only so much of it waits. */
 
 export interface BoundedWork {
   /** Runs the work when its turn comes. */
@@ -7,20 +7,25 @@ export interface BoundedWork {
   isBusy(): boolean;
 }
 
-export function createBoundedWork({ maxRunning, maxWaiting }: { readonly maxRunning: number; readonly maxWaiting: number }): BoundedWork {
-  let running = 0;
+/** After each piece of work nothing runs for as long as it took, because calls may share a single core with it. */
+export function createBoundedWork({ maxWaiting }: { readonly maxWaiting: number }): BoundedWork {
+  let isTaken = false;
   const waiting: (() => void)[] = [];
+  const release = (): void => {
+    const next = waiting.shift();
+    // The next one takes over the place.
+    if (next) next();
+    else isTaken = false;
+  };
   return {
     async run(work) {
-      if (running < maxRunning) running += 1;
-      else await new Promise<void>((resolve) => waiting.push(resolve));
+      if (isTaken) await new Promise<void>((resolve) => waiting.push(resolve));
+      isTaken = true;
+      const startedAt = performance.now();
       try {
         return await work();
       } finally {
-        const next = waiting.shift();
-        // The next one takes over the place.
-        if (next) next();
-        else running -= 1;
+        setTimeout(release, Math.ceil(performance.now() - startedAt)).unref();
       }
     },
     isBusy: () => waiting.length >= maxWaiting,

@@ -14,10 +14,10 @@ const maxLength = 256;
 
 const deriveHash = promisify(argon2);
 /**
- * Hashes run on the threads of Node.js (four by default), which DNS and files need too: a flood of sign-ins must not stop the calls of
- * applications. The longest queue takes a few seconds.
+ * Hashes run on the threads of Node.js, which DNS and files need too, and on a single core they take time from the calls of applications. A flood
+ * of sign-ins must not stop these. The longest queue takes a few seconds.
  */
-const hashes = createBoundedWork({ maxRunning: 2, maxWaiting: 50 });
+const hashes = createBoundedWork({ maxWaiting: 50 });
 
 /** So many hashes are waiting that another sign-in should be refused. */
 export const isHashingBusy = hashes.isBusy;
