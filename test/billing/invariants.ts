@@ -1,0 +1,251 @@
+/**
+ * The promises of docs/architecture/ceilings.md and docs/api/reference.md, each checked against what the vendors billed. They are the
+ * sentences of the documentation, not weaker ones.
+ */
+import type { Received } from './client.ts';
+import { type Bill, nanosOf, totalTokens } from './ledger.ts';
+import type { BillingPlan, PlannedCall } from './plan.ts';
+import type { RecordedCall, RecordedCounter } from './records.ts';
+
+export interface RunResult {
+  readonly plan: BillingPlan;
+  /** What vendors billed for a call, in the order of the requests. */
+  readonly bills: (name: string) => readonly Bill[];
+  readonly billedCalls: readonly string[];
+  readonly received: ReadonlyMap<string, Received>;
+  readonly recorded: readonly RecordedCall[];
+  readonly counters: readonly RecordedCounter[];
+  /** What is reserved although every call has ended. */
+  readonly reserved: readonly string[];
+  /** A process was killed while calls ran, so calls may have ended without a caller that noticed. */
+  readonly mayBeKilled: boolean;
+}
+
+export interface Violation {
+  readonly sentence: Sentence;
+  readonly detail: string;
+  /** The calls that show it. */
+  readonly calls: readonly string[];
+}
+
+export const sentences = {
+  recorded: 'Every call that reached a vendor has one row.',
+  exact: 'A call that is not marked as estimated costs what the vendor billed.',
+  marked: "A whole response with the vendor's token counts is not an estimate.",
+  finished: 'A caller that leaves when all choices have ended is charged what the vendor billed.',
+  delivered: 'An estimate is never below the prompt and what was delivered.',
+  inflated: 'An estimate of a response that broke off is not above what the vendor generated.',
+  background: 'A response that the vendor goes on generating is charged at least what the vendor bills.',
+  internal: 'Calls that the gateway makes for a call are charged what the vendor billed.',
+  cost: 'A cost ceiling is exceeded by at most one call, which runs alone and was larger than what remained.',
+  tpm: 'A tpm ceiling is exceeded by at most what the running calls use beyond their estimates.',
+  calls: 'Ceilings of calls and rpm are never exceeded.',
+  counted: 'A counter is the sum of the calls in its window, and each call counts once.',
+  reserved: 'When every call has ended, nothing is reserved.',
+} as const;
+
+export type Sentence = keyof typeof sentences;
+
+/** A call with everything that is known about it. */
+interface Account {
+  readonly row: RecordedCall;
+  readonly call: PlannedCall | undefined;
+  /** The bill of the attempt that the row charges. */
+  readonly bill: Bill | undefined;
+  readonly received: Received | undefined;
+}
+
+/** Rounding of one price, and of one estimate. */
+const nanosTolerance = 1;
+const tokensTolerance = 2;
+/** What the gateway's estimate counts for an image at most, by its documentation. */
+const estimatedTokensPerImage = 1_600;
+
+export function findViolations(result: RunResult): readonly Violation[] {
+  const { plan, recorded } = result;
+  const planned = new Map(plan.calls.map((call) => [call.name, call]));
+  const accounts = recorded.map((row): Account => {
+    const call = planned.get(row.name ?? '');
+    const bills = call ? result.bills(call.name).filter((bill) => isOwn(bill, call)) : [];
+    const bill = bills.findLast(({ model }) => model.id === row.model) ?? (row.model === null ? undefined : bills.at(-1));
+    return { row, call, bill, received: result.received.get(row.name ?? '') };
+  });
+  return [
+    ...checkRows(result, planned),
+    ...accounts.flatMap(checkAccount),
+    ...checkInternal(result, planned),
+    ...checkCeilings(plan, accounts),
+    ...checkCounters(result),
+    ...(result.reserved.length > 0 ? [{ sentence: 'reserved' as const, detail: result.reserved.join(', '), calls: [] }] : []),
+  ];
+}
+
+/** Whether a request is part of the caller's own call, and not an embedding that a recall made for it. */
+function isOwn(bill: Bill, call: PlannedCall): boolean {
+  return bill.route !== 'embeddings' || call.route === 'embeddings';
+}
+
+function checkRows({ recorded, billedCalls, bills }: RunResult, planned: ReadonlyMap<string, PlannedCall>): Violation[] {
+  return billedCalls.flatMap((name) => {
+    const call = planned.get(name);
+    if (!call || !bills(name).some((bill) => isOwn(bill, call))) return [];
+    const rows = recorded.filter((row) => row.name === name);
+    return rows.length === 1 ? [] : [{ sentence: 'recorded' as const, detail: `${rows.length} rows`, calls: [name] }];
+  });
+}
+
+function checkAccount({ row, call, bill, received }: Account): Violation[] {
+  if (!call || !bill) return [];
+  const calls = [call.name];
+  const violation = (sentence: Sentence, detail: string): Violation[] => [{ sentence, detail, calls }];
+  const nanos = nanosOf(bill);
+  const isEqual = Math.abs(row.costNanos - nanos) <= nanosTolerance && totalTokens(row.tokens) === totalTokens(bill.tokens);
+  const difference = `recorded ${format(row.costNanos, totalTokens(row.tokens))}, billed ${format(nanos, totalTokens(bill.tokens))}`;
+  if (bill.isBackground) return row.costNanos + nanosTolerance >= nanos ? [] : violation('background', difference);
+  if (received?.isFinished === true && received.hasLeft && call.script.usage !== 'missing' && bill.failure === null) {
+    return isEqual && !row.estimated ? [] : violation('finished', difference);
+  }
+  if (!row.estimated) return isEqual ? [] : violation('exact', difference);
+  if (received?.isWhole === true && received.status === 200 && bill.usageSent && bill.failure === null)
+    return violation('marked', difference);
+  return checkEstimate({ row, bill, received }).flatMap(([sentence, detail]) => violation(sentence, detail));
+}
+
+function checkEstimate({ row, bill, received }: Pick<Account, 'row' | 'received'> & { bill: Bill }): [Sentence, string][] {
+  const found: [Sentence, string][] = [];
+  const billedInput = totalTokens({ ...bill.tokens, output: 0 });
+  const unknownPerImage = Math.max(0, bill.model.tokensPerImage - estimatedTokensPerImage);
+  const promptTokens = billedInput - bill.images * unknownPerImage;
+  const input = totalTokens({ ...row.tokens, output: 0 });
+  if (input + tokensTolerance < promptTokens) found.push(['delivered', `recorded ${input} tokens of input, billed ${billedInput}`]);
+  const delivered = Math.floor((received?.deliveredCharacters ?? 0) / 4);
+  if (row.tokens.output + tokensTolerance < delivered)
+    found.push(['delivered', `recorded ${row.tokens.output} tokens of output, delivered ${delivered}`]);
+  const hasBrokenOff = row.outcome === 'client_left' || row.outcome === 'interrupted';
+  // A name of a tool is no token of the scripted vendors.
+  if (hasBrokenOff && row.stream && row.tokens.output > bill.tokens.output + tokensTolerance + 16)
+    found.push(['inflated', `recorded ${row.tokens.output} tokens of output, generated ${bill.tokens.output}`]);
+  return found;
+}
+
+/** Embeddings of recalls. Their rows don't name the call, so only the sums can be compared. */
+function checkInternal({ recorded, billedCalls, bills }: RunResult, planned: ReadonlyMap<string, PlannedCall>): Violation[] {
+  const internal = billedCalls.flatMap((name) => {
+    const call = planned.get(name);
+    return call ? bills(name).filter((bill) => !isOwn(bill, call)) : [];
+  });
+  const rows = recorded.filter(({ name, estimated }) => name === null && !estimated);
+  const billed = internal.reduce((sum, bill) => sum + nanosOf(bill), 0);
+  const counted = rows.reduce((sum, row) => sum + row.costNanos, 0);
+  if (rows.length < recorded.filter(({ name }) => name === null).length) return [];
+  return Math.abs(billed - counted) <= rows.length * nanosTolerance
+    ? []
+    : [{ sentence: 'internal', detail: `recorded ${counted} nano-dollars, billed ${billed}`, calls: [] }];
+}
+
+interface Charge {
+  readonly name: string;
+  readonly amount: number;
+  readonly bill: Bill | undefined;
+}
+
+function checkCeilings({ key, application, monthlyCap, windows }: BillingPlan, accounts: readonly Account[]): Violation[] {
+  const ofKey = accounts.filter(({ row }) => row.isOfKey);
+  const ofApplication = accounts.filter(({ row }) => row.source === 'app');
+  const scopes = [
+    { scope: 'key', accounts: ofKey, cost: key.cost, calls: key.calls, windows },
+    { scope: 'application', accounts: ofApplication, cost: application.cost, calls: application.calls, windows },
+    { scope: 'project', accounts, cost: monthlyCap, calls: null, windows: { cost: 'month', calls: 'month' } as const },
+  ];
+  const inScopes = scopes.flatMap(({ scope, accounts, cost, calls, windows }) => [
+    ...inWindows(accounts, windows.cost).flatMap((part) => checkCost(scope, cost, part)),
+    ...inWindows(accounts, windows.calls).flatMap((part) => checkCalls(`calls of the ${scope}`, calls, part)),
+  ]);
+  const inMinutes = inWindows(ofKey, 'minute').flatMap((part) => [...checkCalls('rpm', key.rpm, part), ...checkTokens(key.tpm, part)]);
+  return [...inScopes, ...inMinutes];
+}
+
+/** Costs more than the vendor billed where the row does, and what it billed where the row is no estimate. */
+function costOf({ row, bill }: Account): number {
+  return row.estimated || !bill ? row.costNanos : Math.max(row.costNanos, nanosOf(bill));
+}
+
+function checkCost(scope: string, usd: number | null, accounts: readonly Account[]): Violation[] {
+  if (usd === null) return [];
+  const charges = accounts.map((account) => ({ name: account.row.name ?? '', amount: costOf(account), bill: account.bill }));
+  return checkOneExceeds('cost', `cost of the ${scope}`, Math.round(usd * 1e9), charges);
+}
+
+/** The sum may exceed the ceiling only by a call without which it would not, and which no other call ran beside. */
+function checkOneExceeds(sentence: Sentence, what: string, limit: number, charges: readonly Charge[]): Violation[] {
+  const total = charges.reduce((sum, { amount }) => sum + amount, 0);
+  if (total <= limit) return [];
+  if (charges.some((charge) => total - charge.amount <= limit && ranAlone(charge, charges))) return [];
+  const largest = charges.toSorted((one, other) => other.amount - one.amount);
+  const detail = `${what}: ${total} of ${limit}, ${charges.length} calls, the largest used ${largest[0]?.amount}`;
+  return [{ sentence, detail, calls: largest.slice(0, 3).map(({ name }) => name) }];
+}
+
+/** While a vendor works on a call, its reservation is held. */
+function ranAlone({ bill }: Charge, charges: readonly Charge[]): boolean {
+  const { openedAt, closedAt } = bill ?? {};
+  if (openedAt === undefined || closedAt === undefined || closedAt === null) return true;
+  return charges.every(
+    ({ bill: other, amount }) =>
+      other === undefined ||
+      other === bill ||
+      amount === 0 ||
+      other.closedAt === null ||
+      other.openedAt >= closedAt ||
+      other.closedAt <= openedAt,
+  );
+}
+
+function checkTokens(limit: number | null, accounts: readonly Account[]): Violation[] {
+  if (limit === null) return [];
+  const charges = accounts
+    .filter(({ row }) => row.reachedVendor)
+    .map(({ row, bill }) => ({ name: row.name ?? '', amount: totalTokens(row.tokens), bill }));
+  return checkOneExceeds('tpm', 'tpm', limit, charges);
+}
+
+function checkCalls(what: string, limit: number | null, accounts: readonly Account[]): Violation[] {
+  const taken = accounts.filter(({ row }) => row.reachedVendor && row.takesSlot);
+  if (limit === null || taken.length <= limit) return [];
+  return [{ sentence: 'calls', detail: `${what}: ${taken.length} of ${limit}`, calls: [] }];
+}
+
+function checkCounters({ counters, recorded }: RunResult): Violation[] {
+  return counters.flatMap(({ holder, holderId, ceiling, start, end, settled, leased, leases }) => {
+    const rows = recorded.filter(
+      (row) =>
+        row.startedAt >= start &&
+        (end === null || row.startedAt < end) &&
+        (holder === 'project' || (holder === 'key' ? row.isOfKey : row.source === holderId)),
+    );
+    const usage = rows.reduce((sum, row) => sum + usageOf(row, ceiling, holder), 0);
+    const name = `${ceiling} of the ${holder}`;
+    const wrong = [
+      ...(settled === usage ? [] : [`${name}: settled ${settled}, but its calls used ${usage}`]),
+      ...(leased === leases ? [] : [`${name}: leased ${leased}, but its leases are ${leases}`]),
+    ];
+    return wrong.map((detail) => ({ sentence: 'counted' as const, detail, calls: [] }));
+  });
+}
+
+function usageOf(row: RecordedCall, ceiling: RecordedCounter['ceiling'], holder: RecordedCounter['holder']): number {
+  if (ceiling === 'cost') return row.costNanos;
+  if (!row.reachedVendor) return 0;
+  if (ceiling === 'tpm') return totalTokens(row.tokens);
+  return ceiling === 'calls' && holder === 'key' && !row.takesSlot ? 0 : 1;
+}
+
+/** Splits the accounts by the windows in which their calls started. */
+function inWindows(accounts: readonly Account[], window: 'minute' | 'day' | 'month' | 'total'): readonly Account[][] {
+  const length = { minute: 16, day: 10, month: 7, total: 0 }[window];
+  return [...Map.groupBy(accounts, ({ row }) => new Date(row.startedAt).toISOString().slice(0, length)).values()];
+}
+
+export function format(nanos: number, tokens: number): string {
+  return `$${(nanos / 1e9).toFixed(6)} for ${tokens} tokens`;
+}
