@@ -84,7 +84,7 @@ async function provision({ admin }: BillingTarget, project: string, plan: Billin
   if (plan.outputRule !== 'none') {
     // It costs so many instructions that only the thread may match it with a text of more than 150 characters.
     const rule = { class: 'expression', place: 'output', action: plan.outputRule === 'blocks' ? 'block' : 'observe' };
-    await put(`${path}/rules`, { rules: [{ ...rule, expression: 'forbidden[0-9]{0,400}[a-f]{0,400}!' }] });
+    await put(`${path}/rules`, { rules: [{ ...rule, expression: 'forbidden[0-9]{0,240}[a-f]{0,240}!' }] });
   }
   const response = await admin('POST', `${path}/keys`, { name: 'billing', ceilings: plan.key, windows: plan.windows });
   const { key } = (await response.json()) as { key?: string };
