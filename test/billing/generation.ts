@@ -18,6 +18,8 @@ export interface VendorScript {
   readonly cachedShare: number;
   readonly writtenShare: number;
   readonly webSearches: number;
+  /** The vendor has no room in the service tier that the caller asked for, and uses the standard one. */
+  readonly isTierFull: boolean;
   readonly usage: UsageStyle;
   readonly firstByteMs: number;
   /** Pause between the chunks of a stream. */
@@ -73,6 +75,8 @@ export function generate(body: Body, model: VendorModel, script: VendorScript): 
   const reasoning = Math.min(script.shownReasoning, output - visible);
   const size = measure(body);
   const argument = script.callsTool ? Math.floor(visible / 2) : 0;
+  const webSearches = model.prices.perWebSearch > 0 && searchesTheWeb(body) ? Math.min(script.webSearches, maxSearches(body)) : 0;
+  const input = inputOf(body, model, script, size);
   const choice: Choice = {
     hidden: output - visible - reasoning,
     reasoning,
@@ -83,11 +87,11 @@ export function generate(body: Body, model: VendorModel, script: VendorScript): 
   return {
     script,
     model,
-    input: inputOf(body, model, script, size),
+    input: { ...input, input: input.input + webSearches * model.tokensPerWebSearch },
     images: size.images,
     choices: Array.from({ length: count }, () => choice),
-    webSearches: model.prices.perWebSearch > 0 && searchesTheWeb(body) ? Math.min(script.webSearches, maxSearches(body)) : 0,
-    tier: tierOf(body, model),
+    webSearches,
+    tier: script.isTierFull ? 'default' : tierOf(body, model),
     isBackground: body['background'] === true,
   };
 }

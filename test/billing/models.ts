@@ -26,6 +26,8 @@ export interface VendorModel {
   readonly reasoning: 'inside completion' | 'beside completion';
   /** The vendor writes every long prompt to its cache, whether the caller asks for it or not. */
   readonly writesCache: boolean;
+  /** Tokens of the results of a web search, which become input of the model. */
+  readonly tokensPerWebSearch: number;
   /** Factors on token prices by `service_tier`. */
   readonly tierFactors: Readonly<Record<string, number>>;
 }
@@ -38,6 +40,7 @@ const common = {
   tokensPerImage: 0,
   reasoning: 'inside completion',
   writesCache: false,
+  tokensPerWebSearch: 3_000,
   tierFactors: {},
 } as const;
 

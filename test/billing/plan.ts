@@ -41,8 +41,8 @@ export interface BillingPlan {
   readonly application: Pick<Ceilings, 'calls' | 'cost'>;
   readonly monthlyCap: number | null;
   readonly outputRule: 'none' | 'blocks' | 'observes';
-  /** The thread that matches rules ends this long after the start. Null means that it doesn't. */
-  readonly threadEndsAtMs: number | null;
+  /** The thread that matches rules is ended again and again while the calls run. */
+  readonly endsRuleThread: boolean;
   readonly calls: readonly PlannedCall[];
 }
 
@@ -104,7 +104,7 @@ export function createBillingPlan(seed: number, prefix: string): BillingPlan {
     seed,
     ...planCeilings(random),
     outputRule: hasRule ? random.pick(['blocks', 'blocks', 'observes']) : 'none',
-    threadEndsAtMs: hasRule && random.chance(0.5) ? random.between(20, 200) : null,
+    endsRuleThread: hasRule && random.chance(0.5),
     calls,
   };
 }
@@ -230,6 +230,7 @@ function planScript(random: Random, { has, appetite, visible }: Habits): VendorS
     cachedShare: has('cache') ? random.pick([0, 0.3, 0.9]) : 0,
     writtenShare: has('cache') ? random.pick([0, 0.5, 1]) : 0,
     webSearches: has('web search') ? random.below(5) : 0,
+    isTierFull: has('service tier') && random.chance(0.2),
     usage,
     firstByteMs: random.pick([0, 5, 40]),
     pauseMs: has('leaves') ? random.pick([0, 0, 2]) : 0,

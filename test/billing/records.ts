@@ -17,6 +17,7 @@ export interface RecordedCall {
   readonly tokens: Tokens;
   readonly costNanos: number;
   readonly startedAt: number;
+  readonly endedAt: number;
   readonly reachedVendor: boolean;
   readonly takesSlot: boolean;
   readonly isOfKey: boolean;
@@ -39,7 +40,7 @@ export async function readCalls(database: Database, project: string): Promise<re
     `select calls.id, task_id, route, source, model, outcome, status, code, stream, estimated, vendor_called, takes_slot,
             tokens_input::float8 as input, tokens_cached_input::float8 as cached, tokens_cache_write::float8 as write,
             tokens_cache_write_1h::float8 as write_1h, tokens_output::float8 as output, coalesce(cost_nanos, 0)::float8 as cost,
-            extract(epoch from started_at)::float8 * 1000 as started, key_prefix
+            extract(epoch from started_at)::float8 * 1000 as started, key_prefix, duration_ms
        from calls join projects on projects.id = calls.project_id where projects.slug = $1::text order by calls.id`,
     [project],
   );
@@ -63,6 +64,7 @@ export async function readCalls(database: Database, project: string): Promise<re
     },
     costNanos: Number(row['cost']),
     startedAt: Math.round(Number(row['started'])),
+    endedAt: Math.round(Number(row['started'])) + Number(row['duration_ms']),
     reachedVendor: Boolean(row['vendor_called']),
     takesSlot: Boolean(row['takes_slot']),
     isOfKey: row['key_prefix'] !== 'gateway',

@@ -126,7 +126,8 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       outstandingIsGrantedMinusReturned(stored);
       eachCallIsCountedOnce(stored);
       const counter = counters.get(name);
-      if (counter) grantedIsWithinLimit(stored, highestLimitOf(counter), promisedExcess(counter) + sum(counter.revoked) + sum(counter.recovering));
+      if (counter)
+        grantedIsWithinLimit(stored, highestLimitOf(counter), promisedExcess(counter) + sum(counter.revoked) + sum(counter.recovering));
     }
   };
 
