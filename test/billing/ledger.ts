@@ -27,7 +27,10 @@ export interface Bill {
   sentTokens: number;
   /** Images in the prompt. */
   images: number;
-  /** When the vendor received the request, and when it sent the end of its response, by `performance.now()`. */
+  /**
+   * When the vendor received the request, and when it sent the last content of a response that was sent to its end, by `performance.now()`. The
+   * gateway has reserved the call's budget for at least that long.
+   */
   readonly openedAt: number;
   closedAt: number | null;
   /** The vendor failed after it had generated, so the gateway has to try another one. */

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../src/db/database.ts';
 import { type Received, sendCall } from './client.ts';
-import { findViolations, type RunResult } from './invariants.ts';
+import { findViolations, type RunResult, type Violation } from './invariants.ts';
 import { type BillingPlan, createBillingPlan, type PlannedCall } from './plan.ts';
 import { type RecordedCall, readCalls, readCounters } from './records.ts';
 import { describeViolations } from './report.ts';
@@ -22,6 +22,15 @@ export interface BillingTarget {
   readonly incident?: (plan: BillingPlan) => Promise<void>;
   /** How long recorded calls and released reservations may take to appear. */
   readonly settleMs: number;
+}
+
+export class BillingError extends Error {
+  override readonly name = 'BillingError';
+  readonly violations: readonly Violation[];
+  constructor(message: string, violations: readonly Violation[]) {
+    super(message);
+    this.violations = violations;
+  }
 }
 
 export type BillingCounts = Readonly<Record<'admitted' | 'denied' | 'exact' | 'estimated', number>>;
@@ -58,8 +67,7 @@ export async function runBilling(target: BillingTarget, seed: number, trace?: (l
   if (trace || violations.length > 0) {
     const text = describeViolations(result, violations);
     trace?.(text);
-    if (violations.length > 0)
-      throw Object.assign(new Error(text), { name: 'BillingError', sentences: violations.map(({ sentence }) => sentence) });
+    if (violations.length > 0) throw new BillingError(text, violations);
   }
   target.vendor.ledger.forget(`${project}-`);
   const admitted = recorded.filter(({ reachedVendor }) => reachedVendor);

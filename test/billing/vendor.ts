@@ -131,6 +131,7 @@ async function stream(response: ServerResponse, bill: Bill, generation: Generati
   await sleep(script.firstByteMs);
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const total = outputOf(generation);
+  let contentEndsAt = bill.openedAt;
   for (const { text, tokens, hasUsage } of pieces) {
     if (response.destroyed) break;
     if (bill.failure !== null && bill.sentTokens * 2 >= total - hidden) {
@@ -140,6 +141,7 @@ async function stream(response: ServerResponse, bill: Bill, generation: Generati
     bill.tokens = { ...bill.tokens, output: bill.tokens.output + tokens };
     bill.sentTokens += tokens;
     if (hasUsage) bill.usageSent = true;
+    if (tokens > 0) contentEndsAt = performance.now();
     if (!response.write(text)) await drained(response);
     if (script.pauseMs > 0) await sleep(script.pauseMs);
   }
@@ -149,7 +151,7 @@ async function stream(response: ServerResponse, bill: Bill, generation: Generati
     billAll(bill, generation);
   }
   if (response.destroyed) return;
-  bill.closedAt = performance.now();
+  bill.closedAt = contentEndsAt;
   response.end();
 }
 
