@@ -112,6 +112,9 @@ const deltaMembers: ReadonlySet<string> = new Set([
   'arguments',
 ]);
 
+/** Members that repeat reasoning in another form. */
+const repeated: ReadonlySet<string> = new Set(['thinking_blocks', 'reasoning_details']);
+
 /** Characters of the output in a JSON response. */
 function charactersOf(text: string): number {
   try {
@@ -126,7 +129,8 @@ function charactersOf(text: string): number {
 function lengthOf(value: unknown, members: ReadonlySet<string>): number {
   if (typeof value !== 'object' || value === null) return 0;
   return Object.entries(value).reduce(
-    (sum, [name, member]) => sum + (typeof member === 'string' ? (members.has(name) ? member.length : 0) : lengthOf(member, members)),
+    (sum, [name, member]) =>
+      sum + (repeated.has(name) ? 0 : typeof member === 'string' ? (members.has(name) ? member.length : 0) : lengthOf(member, members)),
     0,
   );
 }

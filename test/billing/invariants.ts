@@ -120,7 +120,9 @@ function checkEstimate({ row, bill, received }: Pick<Account, 'row' | 'received'
   const found: [Sentence, string][] = [];
   const billedInput = totalTokens({ ...bill.tokens, output: 0 });
   const unknownPerImage = Math.max(0, bill.model.tokensPerImage - estimatedTokensPerImage);
-  const promptTokens = billedInput - bill.images * unknownPerImage;
+  // The gateway doesn't see what a search of the vendor has found.
+  const foundTokens = bill.webSearches * bill.model.tokensPerWebSearch;
+  const promptTokens = billedInput - bill.images * unknownPerImage - foundTokens;
   const input = totalTokens({ ...row.tokens, output: 0 });
   if (input + tokensTolerance < promptTokens) found.push(['delivered', `recorded ${input} tokens of input, billed ${billedInput}`]);
   const delivered = Math.floor((received?.deliveredCharacters ?? 0) / 4);

@@ -58,7 +58,7 @@ export const models: readonly VendorModel[] = [
     // OpenAI's small models count many times the tokens of the large ones for an image.
     ...common,
     id: 'alpha/mini',
-    prices: { ...free, input: 0.15, output: 0.6, cachedInput: 0.075, cacheWrite: 0.1875, cacheWrite1h: 0.1875, perWebSearch: 0.01 },
+    prices: { ...free, input: 0.6, output: 2.4, cachedInput: 0.3, cacheWrite: 0.6, cacheWrite1h: 0.6, perWebSearch: 0.01 },
     maxOutputTokens: 16_384,
     tokensPerImage: 36_835,
   },
@@ -111,7 +111,7 @@ catalog_fill: false
 `;
 }
 
-function catalogRow({ id, kind, dialect, prices, maxOutputTokens }: VendorModel): string {
+function catalogRow({ id, kind, dialect, prices, maxOutputTokens, tokensPerImage, tierFactors }: VendorModel): string {
   const row =
     kind === 'rerank'
       ? { kind, per_search: prices.perSearch }
@@ -124,7 +124,8 @@ function catalogRow({ id, kind, dialect, prices, maxOutputTokens }: VendorModel)
             cached_input: prices.cachedInput,
             cache_write: prices.cacheWrite,
             ...(dialect === 'messages' && { cache_write_1h: prices.cacheWrite1h }),
-            ...(kind === 'chat' && { max_output_tokens: maxOutputTokens }),
+            ...(kind === 'chat' && { max_output_tokens: maxOutputTokens, image_tokens: tokensPerImage, service_tiers: tierFactors }),
+            ...(prices.perWebSearch > 0 && { per_tool_use: { web_search: prices.perWebSearch } }),
           };
   return `  ${id}: ${JSON.stringify(row)}`;
 }

@@ -96,7 +96,7 @@ const habitShares: Readonly<Record<Habit, number>> = {
 export function createBillingPlan(seed: number, prefix: string): BillingPlan {
   const random = createRandom(seed);
   const habits = chooseHabits(random);
-  const count = random.pick([1, 5, 20, 40, 60, 100]);
+  const count = random.pick([1, 5, 20, 40, 60, 100, 100]);
   const spreadMs = random.pick([0, 0, 20, 200]);
   const calls = Array.from({ length: count }, (_, n) => planCall(random, habits, `${prefix}-${n}`, random.below(spreadMs + 1)));
   const hasRule = habits.has('rules');

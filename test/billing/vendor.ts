@@ -128,6 +128,7 @@ async function stream(response: ServerResponse, bill: Bill, generation: Generati
   const hidden = choices.reduce((sum, choice) => sum + choice.hidden, 0);
   bill.webSearches = generation.webSearches;
   bill.tokens = { ...bill.tokens, output: hidden };
+  bill.isBackground = generation.isBackground;
   await sleep(script.firstByteMs);
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   const total = outputOf(generation);
@@ -136,7 +137,7 @@ async function stream(response: ServerResponse, bill: Bill, generation: Generati
     if (response.destroyed) break;
     if (bill.failure !== null && bill.sentTokens * 2 >= total - hidden) {
       response.destroy();
-      return;
+      break;
     }
     bill.tokens = { ...bill.tokens, output: bill.tokens.output + tokens };
     bill.sentTokens += tokens;
@@ -146,11 +147,9 @@ async function stream(response: ServerResponse, bill: Bill, generation: Generati
     if (script.pauseMs > 0) await sleep(script.pauseMs);
   }
   // OpenAI finishes a background response whether somebody reads it or not.
-  if (generation.isBackground) {
-    bill.isBackground = true;
-    billAll(bill, generation);
-  }
+  if (generation.isBackground) billAll(bill, generation);
   if (response.destroyed) return;
+  bill.isBackground = false;
   bill.closedAt = contentEndsAt;
   response.end();
 }
