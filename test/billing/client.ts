@@ -128,11 +128,11 @@ function charactersOf(text: string): number {
 /** Adds up the strings under these members, at any depth. */
 function lengthOf(value: unknown, members: ReadonlySet<string>): number {
   if (typeof value !== 'object' || value === null) return 0;
-  return Object.entries(value).reduce(
-    (sum, [name, member]) =>
-      sum + (repeated.has(name) ? 0 : typeof member === 'string' ? (members.has(name) ? member.length : 0) : lengthOf(member, members)),
-    0,
-  );
+  return Object.entries(value).reduce((sum, [name, member]) => {
+    if (repeated.has(name)) return sum;
+    if (typeof member !== 'string') return sum + lengthOf(member, members);
+    return members.has(name) ? sum + member.length : sum;
+  }, 0);
 }
 
 function asArray(value: unknown): Record<string, unknown>[] {

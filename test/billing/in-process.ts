@@ -10,16 +10,17 @@ import { type BillingVendor, createBillingVendor } from './vendor.ts';
 export async function withBillingGateway<Result>(work: (target: BillingTarget) => Promise<Result>, settleMs = 20_000): Promise<Result> {
   const vendor = await createBillingVendor();
   const threads = new Set<Worker>();
-  const observe = (worker: Worker): void => {
-    threads.add(worker);
-    worker.once('exit', () => threads.delete(worker));
+  const observe = (worker: Worker): void => void threads.add(worker);
+  const endRuleThread = (): void => {
+    for (const thread of threads) void thread.terminate();
+    threads.clear();
   };
   // The gateway starts one kind of thread, which matches content rules.
   process.on('worker', observe);
   try {
     return await withGateway({ database: 'any', yaml: () => billingYaml(vendor.url) }, (gateway) => {
       const target = targetOf(gateway, vendor, settleMs);
-      return work({ ...target, endRuleThread: () => void [...threads].map((thread) => thread.terminate()) });
+      return work({ ...target, endRuleThread });
     });
   } finally {
     process.off('worker', observe);

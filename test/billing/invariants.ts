@@ -184,17 +184,36 @@ function costOf({ row, bill }: Account): number {
 function checkCost(scope: string, usd: number | null, accounts: readonly Account[]): Violation[] {
   if (usd === null) return [];
   const charges = accounts.map((account) => ({ name: account.row.name ?? '', amount: costOf(account), bill: account.bill }));
-  return checkOneExceeds('cost', `cost of the ${scope}`, Math.round(usd * 1e9), charges);
+  return checkOneExceeds(`cost of the ${scope}`, Math.round(usd * 1e9), charges);
 }
 
-/** The sum may exceed the ceiling only by a call without which it would not, and which no other call ran beside. */
-function checkOneExceeds(sentence: Sentence, what: string, limit: number, charges: readonly Charge[]): Violation[] {
+/**
+ * The sum may exceed the ceiling only by a call without which it would not, and which no other call ran beside. Calls that ran side by side have
+ * been reserved together, so they fit into what was left when they started.
+ */
+function checkOneExceeds(what: string, limit: number, charges: readonly Charge[]): Violation[] {
   const total = charges.reduce((sum, { amount }) => sum + amount, 0);
-  if (total <= limit) return [];
-  if (charges.some((charge) => total - charge.amount <= limit && ranAlone(charge, charges))) return [];
   const largest = charges.toSorted((one, other) => other.amount - one.amount);
-  const detail = `${what}: ${total} of ${limit}, ${charges.length} calls, the largest used ${largest[0]?.amount}`;
-  return [{ sentence, detail, calls: largest.slice(0, 3).map(({ name }) => name) }];
+  const calls = largest.slice(0, 3).map(({ name }) => name);
+  if (total > limit && !charges.some((charge) => total - charge.amount <= limit && ranAlone(charge, charges))) {
+    const detail = `${what}: ${total} of ${limit}, ${charges.length} calls, the largest used ${largest[0]?.amount}`;
+    return [{ sentence: 'cost', detail, calls }];
+  }
+  return findSideBySide(charges, limit).map(({ amount, names }) => {
+    const detail = `${what}: ${names.length} calls that ran side by side used ${amount} of ${limit}`;
+    return { sentence: 'cost', detail, calls: names.slice(0, 3) };
+  });
+}
+
+/** Returns calls that the vendors worked on at the same time and that used more than the ceiling together. At most one group. */
+function findSideBySide(charges: readonly Charge[], limit: number): { readonly amount: number; readonly names: readonly string[] }[] {
+  for (const { bill } of charges) {
+    const at = bill?.openedAt ?? 0;
+    const running = charges.filter(({ bill: other }) => other && other.openedAt <= at && other.closedAt !== null && other.closedAt > at);
+    const amount = running.reduce((sum, charge) => sum + charge.amount, 0);
+    if (running.length > 1 && amount > limit) return [{ amount, names: running.map(({ name }) => name) }];
+  }
+  return [];
 }
 
 /** While a vendor works on a call, its reservation is held. */
@@ -228,7 +247,21 @@ function checkTokens(limit: number | null, accounts: readonly Account[], process
         { sentence: 'tpm', detail: `${used} of ${limit} were used before the call started`, calls: row.name === null ? [] : [row.name] },
       ];
   }
-  return [];
+  const estimates = accounts.map(({ row, call, bill }) => ({ name: row.name ?? '', amount: call ? leastEstimate(call, bill) : 0, bill }));
+  return findSideBySide(estimates, limit).map(({ amount, names }) => {
+    const detail = `${names.length} calls ran side by side, whose estimates are at least ${amount} of ${limit}`;
+    return { sentence: 'tpm', detail, calls: names.slice(0, 3) };
+  });
+}
+
+/** An estimate has at least 1,024 tokens for each choice, unless the caller's limit or the model's is lower (docs/architecture/ceilings.md). */
+function leastEstimate({ route, body, choices }: PlannedCall, bill: Bill | undefined): number {
+  if (route !== 'chat' && route !== 'messages' && route !== 'responses') return 0;
+  const limits = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'].flatMap((name) => {
+    const limit = body[name];
+    return limit === undefined || limit === null ? [] : typeof limit === 'number' ? limit : 1_024;
+  });
+  return choices * Math.min(1_024, bill?.model.maxOutputTokens ?? 0, limits.length === 0 ? 1_024 : Math.max(...limits));
 }
 
 function checkCalls(what: string, limit: number | null, accounts: readonly Account[]): Violation[] {

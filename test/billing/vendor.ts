@@ -110,6 +110,7 @@ async function json(response: ServerResponse, bill: Bill, generation: Generation
   bill.isBackground = isBackground;
   billAll(bill, generation);
   if (!isBackground) await sleep(script.firstByteMs);
+  if (response.destroyed) return;
   const text = JSON.stringify(body);
   if (bill.failure !== null) {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
@@ -163,7 +164,7 @@ function billAll(bill: Bill, generation: Generation): void {
 async function respondOther(response: ServerResponse, body: Body, bill: Bill, { script, model, input }: Generation): Promise<void> {
   await sleep(script.firstByteMs);
   const whole = input.input + input.cachedInput + input.cacheWrite + input.cacheWrite1h;
-  bill.closedAt = performance.now();
+  if (!response.destroyed) bill.closedAt = performance.now();
   bill.usageSent = script.usage !== 'missing';
   const { usageSent } = bill;
   if (bill.route === 'embeddings') {
