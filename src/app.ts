@@ -37,6 +37,7 @@ import { createAudit } from './people/audit.ts';
 import { createPeople } from './people/people.ts';
 import type { ResponseCache } from './pipeline/cache/response-cache.ts';
 import { createResponseCache } from './pipeline/cache/response-cache.ts';
+import { createUsageEstimates } from './pipeline/call/usage-estimates.ts';
 import { createEmbedder } from './pipeline/internal/embedder.ts';
 import { createMemoryModel } from './pipeline/internal/memory-model.ts';
 import { createReranker } from './pipeline/internal/reranker.ts';
@@ -139,7 +140,10 @@ export async function createApp(options: AppOptions): Promise<App> {
   const planner = createPlanner({ catalog, breakers, catalogFill: () => snapshot().config.catalogFill });
   const responseCache = createResponseCache({ clock });
   const callDeps = { httpClient, breakers, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
-  const handleCall = createCallHandler(snapshot, { ...callDeps, responseCache, recall: (request) => memory.recall(request) });
+  const handleCall = createCallHandler(snapshot, {
+    ...callDeps,
+    ...{ responseCache, usageEstimates: createUsageEstimates(), recall: (request) => memory.recall(request) },
+  });
   const embedder = createEmbedder({
     handleCall,
     catalog,

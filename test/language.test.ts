@@ -28,9 +28,7 @@ test('reports a reference with its path and line', () => {
 });
 
 function findReferences(path: string, text: string): string[] {
-  return text
-    .split('\n')
-    .flatMap((line, index) => [...line.matchAll(reference)].map(([found]) => `${path}:${index + 1}: ${found}`));
+  return text.split('\n').flatMap((line, index) => [...line.matchAll(reference)].map(([found]) => `${path}:${index + 1}: ${found}`));
 }
 
 function readFiles(): { path: string; text: string }[] {

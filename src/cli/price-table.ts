@@ -7,7 +7,7 @@
 import type { Kind } from '../config/config.ts';
 import { isServed } from '../config/starter-catalog.ts';
 import { shiftDecimal } from '../core/cost.ts';
-import { asString, isObject, type JsonObject } from '../core/json/narrow.ts';
+import { asObject, asString, isObject, type JsonObject } from '../core/json/narrow.ts';
 
 /** A provider that receives rows. */
 export interface TableProvider {
@@ -124,9 +124,9 @@ function toCapabilities(fields: JsonObject, { serves }: TableProvider): JsonObje
   };
 }
 
-/** The price fields that rows use. Other service tiers, audio and tools are ignored. */
+/** The price fields that rows use. Audio and tools are ignored. */
 function isPriceField(name: string): boolean {
-  return /^(?:(?:in|out)put_cost_per_(?:token|image|character|second|query|search_unit|request|image_token|audio_token|video_per_second)|cache_(?:read|creation)_input_token_cost|cache_creation_input_token_cost_above_1hr|input_cost_per_token_cache_hit)(?:_above_\d+k_tokens)?$/.test(
+  return /^(?:(?:in|out)put_cost_per_(?:token|image|character|second|query|search_unit|request|image_token|audio_token|video_per_second)|cache_(?:read|creation)_input_token_cost|cache_creation_input_token_cost_above_1hr|input_cost_per_token_cache_hit)(?:_above_\d+k_tokens|_priority|_flex)?$/.test(
     name,
   );
 }
@@ -137,7 +137,10 @@ function toPrices(fields: JsonObject, kind: Kind): JsonObject | null {
   switch (kind) {
     case 'chat': {
       const above = toLongInputPrices(fields, tokens);
-      return tokens.input === undefined || tokens.output === undefined ? null : compact({ ...tokens, above_tokens: above });
+      const tiers = toServiceTiers(fields, tokens);
+      return tokens.input === undefined || tokens.output === undefined
+        ? null
+        : compact({ ...tokens, above_tokens: above, service_tiers: tiers });
     }
     case 'embeddings':
       return tokens.input === undefined
@@ -210,6 +213,31 @@ function toLongInputPrices(fields: JsonObject, base: TokenAmounts): JsonObject |
     return [`${thousands}000`, compact({ input, output, ...caches })] as const;
   });
   return rows.length === 0 ? undefined : Object.fromEntries(rows);
+}
+
+/**
+ * Factors of the service tiers. The table has their prices, or the factor itself for the faster mode and the regions of messages vendors. Where
+ * the factors of input and output differ, the larger one counts.
+ */
+function toServiceTiers(fields: JsonObject, base: TokenAmounts): JsonObject | undefined {
+  const priced = ['priority', 'flex'].map((tier) => {
+    const { input, output } = toTokenPrices(fields, 'chat', `_${tier}`);
+    const factors = [divide(input, base.input), divide(output, base.output)].flatMap((factor) => factor ?? []);
+    return [tier, factors.length === 0 ? undefined : toFactor(Math.max(...factors))] as const;
+  });
+  const special = asObject(fields.provider_specific_entry);
+  const given = ['fast', 'us'].map((tier) => [tier, toAmount(special[tier], 0)] as const);
+  const tiers = compact(Object.fromEntries([...priced, ...given]));
+  return Object.keys(tiers).length === 0 ? undefined : tiers;
+}
+
+function divide(amount: string | undefined, base: string | undefined): number | null {
+  return isCharged(amount) && isCharged(base) ? Number(amount) / Number(base) : null;
+}
+
+/** As decimal text with at most six decimals. */
+function toFactor(factor: number): string {
+  return String(Number(factor.toFixed(6)));
 }
 
 function toTokenLimits(fields: JsonObject, kind: Kind): JsonObject {

@@ -4,8 +4,9 @@
  * Omitted prices: `cached_input` and `cache_write` cost what input costs, which is never less than the vendor charges. With the messages
  * dialect, cache writes cost 1.25 times the input for five minutes and 2 times for an hour, as its vendor charges.
  *
- * Omitted traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`) and windows (`max_input_tokens`,
- * `context_window`) come from the starter catalog: a row with another price does not mean that the model behaves differently.
+ * Omitted traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`), limits (`max_output_tokens`,
+ * `max_input_tokens`, `context_window`), factors of service tiers and prices of tools come from the starter catalog: a row with another price does not mean that
+ * the model behaves differently.
  */
 import type { ModelTraits } from '../core/candidate.ts';
 import { nanosFromUsd } from '../core/cost.ts';
@@ -14,8 +15,9 @@ import type { Price } from '../core/pricing.ts';
 import { takeableFields } from '../core/takeable-fields.ts';
 import type { CatalogRow, Kind, ProviderConfig, RowSource } from './config.ts';
 import { type ModelValues, modelId, modelRow } from './file-schema.ts';
+import { findImageTokens } from './image-tokens.ts';
 import type { AddError } from './providers.ts';
-import { findStarterRow, inferKind } from './starter-catalog.ts';
+import { findStarterRow, findVendorByHost, getHost, inferKind } from './starter-catalog.ts';
 import type { Path } from './yaml-file.ts';
 
 export interface CatalogOptions {
@@ -64,7 +66,9 @@ type Amount = (value: string | number | undefined, ...segments: Path) => bigint 
 function buildRow(id: string, row: ModelValues, { addError, source, getSourceText, findProvider }: CatalogOptions): CatalogRow {
   const kind = inferKind(row);
   const provider = findProvider(getProviderName(id));
-  const starter = provider === null ? null : findStarterRow(provider.baseUrl, id.slice(getProviderName(id).length + 1));
+  const model = id.slice(getProviderName(id).length + 1);
+  const starter = provider === null ? null : findStarterRow(provider.baseUrl, model);
+  const toolPrices = provider === null || kind !== 'chat' ? {} : (findVendorByHost(getHost(provider.baseUrl))?.toolPrices ?? {});
   const chargesCacheWrites = provider?.dialect === 'messages';
   const amount: Amount = (value, ...segments) => {
     if (value === undefined) return null;
@@ -98,6 +102,9 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
       cacheWrite1hNanos: write1h ?? (chargesCacheWrites ? input * 2n : cacheWriteNanos),
     };
   };
+  const amounts = (member: 'service_tiers' | 'per_tool_use', values: Readonly<Record<string, string | number>>): Record<string, bigint> =>
+    Object.fromEntries(Object.entries(values).map(([name, value]) => [name, amount(value, member, name) ?? 0n]));
+  const tiers = amounts('service_tiers', { ...starter?.service_tiers, ...row.service_tiers });
   const { input, output, cached_input, cache_write, cache_write_1h } = row;
   const flat = amount(row.per_million_tokens, 'per_million_tokens');
   if (flat !== null && (input !== undefined || output !== undefined)) {
@@ -116,9 +123,13 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
         return price === null ? [] : [{ tokens: Number(tokens), price }];
       })
       .sort((left, right) => left.tokens - right.tokens),
-    maxOutputTokens: row.max_output_tokens ?? null,
+    maxOutputTokens: row.max_output_tokens ?? starter?.max_output_tokens ?? null,
     maxInputTokens: row.max_input_tokens ?? starter?.max_input_tokens ?? null,
     contextWindow: row.context_window ?? starter?.context_window ?? null,
+    imageTokens: row.image_tokens ?? (kind === 'chat' ? findImageTokens(model) : null),
+    // A factor has six decimals, an amount nine.
+    tierMillionths: Object.fromEntries(Object.entries(tiers).map(([tier, factor]) => [tier, factor / 1_000n])),
+    perToolUseNanos: amounts('per_tool_use', { ...toolPrices, ...starter?.per_tool_use, ...row.per_tool_use }),
     traits: toTraits({ ...starter, ...row }),
     serves: row.serves ?? starter?.serves ?? null,
     takes: row.takes ?? starter?.takes ?? null,

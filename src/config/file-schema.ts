@@ -36,6 +36,7 @@ const apiKey = z.string().regex(/^[\x21-\x7e]+$/, 'must be visible characters wi
 const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'contains a character that is not allowed in headers');
 /** A number or decimal text; `catalog.ts` parses the source text of numbers. */
 const amount = z.union([z.number(), z.string()]).meta({ title: 'USD' });
+const factor = z.union([z.number(), z.string()]).meta({ title: 'decimal number' });
 const tokenPrices = {
   input: setting(amount, 'per million input tokens; needed with every other token price'),
   output: setting(amount, 'per million output tokens; needed with `input` for chat models'),
@@ -43,6 +44,8 @@ const tokenPrices = {
   cache_write: setting(amount, 'per million input tokens written to its cache', '`input`; 1.25 times `input` with the dialect `messages`'),
   cache_write_1h: setting(amount, 'the same, kept for an hour', '`cache_write`; 2 times `input` with the dialect `messages`'),
 };
+/** Of a service tier or a tool of the vendor. */
+const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is a name of letters, digits, ".", "_" and "-"');
 const tokenCount = z.int().min(1).max(100_000_000);
 const builtIn = "that of the vendor's built-in row";
 
@@ -110,7 +113,26 @@ export const modelRow = z.strictObject({
     z.record(z.string().regex(/^\d+$/, 'must be a number of tokens').meta({ title: '<tokens>' }), z.strictObject(tokenPrices)),
     'prices of calls whose input has more tokens than the key says',
   ),
-  max_output_tokens: setting(tokenCount, 'most tokens of a response; bounds what a call without a limit reserves'),
+  max_output_tokens: setting(
+    tokenCount,
+    'most tokens of a response; a call without a limit reserves their cost',
+    `${builtIn}, else \`context_window\`, at most 131,072`,
+  ),
+  service_tiers: setting(
+    z.record(extraName.meta({ title: '<tier>' }), factor),
+    'factors of the token prices in other service tiers of the vendor, such as `priority: 2` ([extra charges](vendors.md#extra-charges))',
+    builtIn,
+  ),
+  per_tool_use: setting(
+    z.record(extraName.meta({ title: '<tool>' }), amount),
+    'per use of a tool that the vendor runs, such as `web_search: 0.01`',
+    builtIn,
+  ),
+  image_tokens: setting(
+    tokenCount,
+    'most input tokens of one image; of the kind `images`, most tokens of one image of 1024x1536 or smaller',
+    'that of the family of the model ([image tokens](vendors.md#image-tokens)), else `5000`',
+  ),
   max_input_tokens: setting(tokenCount, 'most tokens of a prompt; longer ones skip the model', builtIn),
   context_window: setting(tokenCount, 'tokens of prompt and requested output together, where the vendor checks their sum', builtIn),
   supports_schema: setting(

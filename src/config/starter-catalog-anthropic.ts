@@ -4,22 +4,29 @@ import type { ModelValues } from './file-schema.ts';
 /** Models from 4.6 on think adaptively, and 4.7 rejects a thinking budget; 4.5 models accept only a budget. */
 const adaptive = { supports_schema: true, thinking: 'adaptive' } as const;
 const budgeted = { supports_schema: true, thinking: 'budget' } as const;
-const million = { max_input_tokens: 1_000_000, max_output_tokens: 128_000, ...adaptive };
+/** From 4.6 on, inference in the United States costs more. */
+const million = { max_input_tokens: 1_000_000, max_output_tokens: 128_000, service_tiers: { us: '1.1' }, ...adaptive };
 const small = { max_input_tokens: 200_000, max_output_tokens: 64_000, ...budgeted };
 
 const fable52 = { input: '8', cached_input: '0.20', cache_write: '10', cache_write_1h: '16', output: '40', ...million };
 const fable51 = { input: '10', cached_input: '0.25', cache_write: '12.50', cache_write_1h: '20', output: '50', ...million };
 const fable5 = { ...fable51, cached_input: '1' };
 const opus5 = { input: '5', cached_input: '0.50', cache_write: '6.25', cache_write_1h: '10', output: '25', ...million };
+const opus45 = { ...opus5, service_tiers: {}, ...small };
 const opus55 = { input: '4', cached_input: '0.20', cache_write: '5', cache_write_1h: '8', output: '20', ...million };
 const sonnet5 = { input: '2', cached_input: '0.20', cache_write: '2.50', cache_write_1h: '4', output: '10', ...million };
 const sonnet46 = { input: '3', cached_input: '0.30', cache_write: '3.75', cache_write_1h: '6', output: '15', ...million };
-const sonnet45 = { ...sonnet46, ...small };
+const sonnet45 = { ...sonnet46, service_tiers: {}, ...small };
+/** The beta of a faster mode, which is requested with `speed`. */
+const fast = { service_tiers: { us: '1.1', fast: '6' } };
 const haiku55 = {
   ...{ input: '0.10', cached_input: '0.01', cache_write: '0.125', cache_write_1h: '0.20', output: '0.50', ...million },
   above_tokens: { 100000: { input: '0.50', cached_input: '0.05', cache_write: '0.625', cache_write_1h: '1', output: '2.50' } },
 };
 const haiku45 = { input: '1', cached_input: '0.10', cache_write: '1.25', cache_write_1h: '2', output: '5', ...small };
+
+/** Code execution is charged by the hour of its container, which responses do not report. */
+export const anthropicToolPrices = { web_search: '0.01' };
 
 export const anthropicModels: Readonly<Record<string, ModelValues>> = {
   'claude-fable-5-2': fable52,
@@ -32,10 +39,10 @@ export const anthropicModels: Readonly<Record<string, ModelValues>> = {
   'claude-opus-5-5': opus55,
   'claude-opus-5': opus5,
   'claude-opus-4-8': opus5,
-  'claude-opus-4-7': opus5,
-  'claude-opus-4-6': opus5,
-  'claude-opus-4-5': { ...opus5, ...small },
-  'claude-opus-4-5-20251101': { ...opus5, ...small },
+  'claude-opus-4-7': { ...opus5, ...fast },
+  'claude-opus-4-6': { ...opus5, ...fast },
+  'claude-opus-4-5': opus45,
+  'claude-opus-4-5-20251101': opus45,
   'claude-sonnet-5-5': { ...sonnet5, cached_input: '0.10' },
   'claude-sonnet-5': sonnet5,
   'claude-sonnet-4-6': sonnet46,

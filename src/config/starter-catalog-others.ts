@@ -64,6 +64,11 @@ const grok4 = {
   above_tokens: { 200000: { input: '4', cached_input: '1', output: '12' } },
 };
 
+export const xaiToolPrices = {
+  ...{ web_search: '0.005', x_search: '0.005', code_interpreter: '0.005', code_execution: '0.005' },
+  ...{ file_search: '0.0025', collections_search: '0.0025' },
+};
+
 export const xaiModels: Models = {
   'grok-4.6': grok4,
   'grok-4.5': grok4,

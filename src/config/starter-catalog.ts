@@ -2,7 +2,7 @@
  * The starter catalog: common vendors by host, with their widely used models and list prices, so that a provider row with URL and key is
  * enough to call models and see their cost. Rows of gateway.yaml and imported rows (`gateway catalog import`) take precedence.
  *
- * Prices are those of the vendors' standard service tier, in USD per million tokens unless the name says otherwise, as published by
+ * Token prices are those of the vendors' standard service tier (`service_tiers` has the factors of the others), in USD per million tokens unless the name says otherwise, as published by
  * 2026-11-20 on the vendors' pages, else in the public price table of that day. Omitted are models that their vendor has shut down, models
  * with an announced price change, and models that are charged by more than tokens. For current prices, import the public price table.
  *
@@ -10,8 +10,8 @@
  */
 import type { Kind, ProviderConfig } from './config.ts';
 import type { ModelValues } from './file-schema.ts';
-import { anthropicModels } from './starter-catalog-anthropic.ts';
-import { openaiModels } from './starter-catalog-openai.ts';
+import { anthropicModels, anthropicToolPrices } from './starter-catalog-anthropic.ts';
+import { openaiModels, openaiToolPrices } from './starter-catalog-openai.ts';
 import * as others from './starter-catalog-others.ts';
 
 export interface Vendor {
@@ -19,16 +19,18 @@ export interface Vendor {
   /** The vendor's names in the public price table: in `litellm_provider` and as the prefix of its models. */
   readonly tableNames: readonly string[];
   readonly models: Readonly<Record<string, ModelValues>>;
+  /** USD per use of the tools that the vendor runs, for each of its chat models. */
+  readonly toolPrices?: Readonly<Record<string, string>>;
 }
 
 const vendors: readonly Vendor[] = [
-  { hosts: ['api.openai.com'], tableNames: ['openai'], models: openaiModels },
-  { hosts: ['api.anthropic.com'], tableNames: ['anthropic'], models: anthropicModels },
+  { hosts: ['api.openai.com'], tableNames: ['openai'], models: openaiModels, toolPrices: openaiToolPrices },
+  { hosts: ['api.anthropic.com'], tableNames: ['anthropic'], models: anthropicModels, toolPrices: anthropicToolPrices },
   { hosts: ['generativelanguage.googleapis.com'], tableNames: ['gemini'], models: others.googleModels },
   { hosts: ['api.mistral.ai', 'codestral.mistral.ai'], tableNames: ['mistral', 'codestral'], models: others.mistralModels },
   { hosts: ['api.groq.com'], tableNames: ['groq'], models: others.groqModels },
   { hosts: ['api.deepseek.com'], tableNames: ['deepseek'], models: others.deepseekModels },
-  { hosts: ['api.x.ai'], tableNames: ['xai'], models: others.xaiModels },
+  { hosts: ['api.x.ai'], tableNames: ['xai'], models: others.xaiModels, toolPrices: others.xaiToolPrices },
   { hosts: ['api.cohere.com', 'api.cohere.ai'], tableNames: ['cohere', 'cohere_chat'], models: others.cohereModels },
   { hosts: ['api.jina.ai'], tableNames: ['jina_ai'], models: others.jinaModels },
   { hosts: ['api.voyageai.com'], tableNames: ['voyage'], models: others.voyageModels },

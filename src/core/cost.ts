@@ -31,8 +31,9 @@ export function nanosFromUsd(usd: string | number): bigint {
  * Cost of `tokens` and of what is charged in addition to them in nano-dollars, rounded once, half up. All input tokens, including cached ones
  * and cache writes, decide which price tier applies to the whole call.
  */
-export function tokenCost(tokens: Tokens, price: Price, { searches = 0, imageTokens = 0 }: ChargedUnits = {}): number {
-  const rates = ratesFor(tokens, price);
+export function tokenCost(tokens: Tokens, price: Price, units: ChargedUnits = {}): number {
+  const { searches = 0, imageTokens = 0, toolUses } = units;
+  const { rates } = ratesFor(tokens, price, units);
   const imageInput = Math.min(imageTokens, tokens.input);
   let total = charge(tokens.input - imageInput, rates.inputNanos) + charge(tokens.output, rates.outputNanos);
   // Big integers are slow, and most calls have none of these.
@@ -41,19 +42,43 @@ export function tokenCost(tokens: Tokens, price: Price, { searches = 0, imageTok
   if (tokens.cacheWrite > 0) total += charge(tokens.cacheWrite, rates.cacheWriteNanos);
   if (tokens.cacheWrite1h > 0) total += charge(tokens.cacheWrite1h, rates.cacheWrite1hNanos);
   if (searches > 0) total += charge(searches, price.perSearchNanos ?? 0n) * 1_000_000n;
+  if (toolUses !== undefined) total += toolCost(toolUses, price) * 1_000_000n;
   return Number((total + 500_000n) / 1_000_000n);
+}
+
+function toolCost(toolUses: Readonly<Record<string, number>>, { perToolUseNanos = {} }: Price): bigint {
+  return Object.entries(toolUses).reduce((sum, [tool, uses]) => sum + charge(uses, perToolUseNanos[tool] ?? 0n), 0n);
 }
 
 function charge(count: number, nanos: bigint): bigint {
   return BigInt(count) * nanos;
 }
 
-type ChargedUnits = Pick<CallUnits, 'searches' | 'imageTokens'>;
+type ChargedUnits = Pick<CallUnits, 'searches' | 'imageTokens' | 'serviceTier' | 'toolUses'>;
 
-function ratesFor(tokens: Tokens, price: Price): TokenPrice {
-  if (price.above === undefined) return price;
+/** The rates of a call, and the length of input above which they apply; null for those that apply to every length. */
+export function ratesFor(
+  tokens: Tokens,
+  price: Price,
+  { serviceTier }: Pick<CallUnits, 'serviceTier'>,
+): { readonly rates: TokenPrice; readonly aboveTokens: number | null } {
   const input = tokens.input + tokens.cachedInput + tokens.cacheWrite + tokens.cacheWrite1h;
-  return price.above.findLast((above) => input > above.tokens)?.price ?? price;
+  const above = price.above?.findLast(({ tokens }) => input > tokens);
+  const rates = above?.price ?? price;
+  return { rates: serviceTier === undefined ? rates : scaleRates(rates, serviceTier, price), aboveTokens: above?.tokens ?? null };
+}
+
+/** Several tiers, e.g. a faster one and one of a region, multiply. A tier without a known factor has the standard price. */
+function scaleRates(rates: TokenPrice, serviceTier: string, { tierMillionths = {} }: Price): TokenPrice {
+  const factors = serviceTier.split('+').flatMap((tier) => tierMillionths[tier] ?? []);
+  const scale = (nanos: bigint): bigint => factors.reduce((scaled, factor) => (scaled * factor + 999_999n) / 1_000_000n, nanos);
+  return {
+    inputNanos: scale(rates.inputNanos),
+    outputNanos: scale(rates.outputNanos),
+    cachedInputNanos: scale(rates.cachedInputNanos),
+    cacheWriteNanos: scale(rates.cacheWriteNanos),
+    cacheWrite1hNanos: scale(rates.cacheWrite1hNanos),
+  };
 }
 
 /** Cost of `units` in nano-dollars, rounded half up; null when none of them has a price. */

@@ -20,10 +20,16 @@ export interface Units {
   readonly imageTokens?: number;
 }
 
-/** What a call is charged by in addition to its tokens. */
+/** What decides the cost of a call in addition to its tokens. */
 export interface CallUnits extends Units {
   /** Search units of a rerank call. */
   readonly searches?: number;
+  /** Tier in which the vendor processed the call, e.g. `priority`; several are joined by `+`. Absent for the standard tier. */
+  readonly serviceTier?: string;
+  /** Uses of tools that the vendor runs and bills by the use, by the tool's name. */
+  readonly toolUses?: Readonly<Record<string, number>>;
+  /** The vendor's own cost of the call, which we show next to ours. Nothing is charged by it. */
+  readonly reportedCostNanos?: number;
 }
 
 /** Prices of a media model's units; null for units it is not charged by. */
@@ -50,4 +56,8 @@ export interface Price extends TokenPrice {
   readonly imageInputNanos?: bigint;
   /** Prices of the whole call when its input has more than `tokens` tokens; in ascending order of `tokens`. */
   readonly above?: readonly { readonly tokens: number; readonly price: TokenPrice }[];
+  /** Factors of the token prices in other service tiers, in millionths, by the tier's name. */
+  readonly tierMillionths?: Readonly<Record<string, bigint>>;
+  /** Nano-dollars per use of a tool that the vendor runs, by the tool's name. */
+  readonly perToolUseNanos?: Readonly<Record<string, bigint>>;
 }

@@ -43,9 +43,13 @@ export function sendImages(response: ServerResponse, { model, json }: ImageResul
 
 /** Streams audio. Without content-length: closing the response marks its end, after the call has been settled. */
 export async function sendMedia(response: ServerResponse, { model, contentType, chunks }: MediaStream): Promise<void> {
-  setModelHeader(response, model);
-  response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
-  await sendChunks(response, chunks);
+  try {
+    setModelHeader(response, model);
+    response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store', 'x-accel-buffering': 'no' });
+    await sendChunks(response, chunks);
+  } finally {
+    await chunks.return();
+  }
 }
 
 export function sendVideoStart(response: ServerResponse, { operation, model }: VideoStart): void {

@@ -12,6 +12,8 @@ export interface Upload {
   /** Fields that have arrived, `model` included. */
   readonly fields: UploadFields;
   readonly model: string;
+  /** How many images and masks have arrived, at least in part. */
+  readonly countImages: () => number;
   /** Length of the body; the declared one while it is still arriving. */
   readonly bodyBytes: number;
   /** Reads the rest of the body, so that `fields` has all of them. Rejects as `readUpload`. Call before the body is relayed. */
@@ -98,6 +100,7 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
     return {
       fields,
       model,
+      countImages: scanner.countImages,
       bodyBytes,
       readAll: async () => {
         while (!isComplete) await holdPieces();

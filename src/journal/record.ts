@@ -142,7 +142,15 @@ const resultSchema: z.ZodType<CallResult> = z.object({
   cache: z.enum(['hit', 'miss']).nullable(),
   tokens,
   costNanos: countOrNull,
-  units: z.object({ ...units, searches: count.exactOptional() }).exactOptional(),
+  units: z
+    .object({
+      ...units,
+      searches: count.exactOptional(),
+      serviceTier: z.string().exactOptional(),
+      reportedCostNanos: count.exactOptional(),
+      toolUses: z.record(z.string(), count).exactOptional(),
+    })
+    .exactOptional(),
   estimated: z.boolean(),
   durationMs: z.number(),
   firstByteMs: countOrNull,

@@ -16,6 +16,8 @@ export interface CatalogModel {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
   readonly contextWindow: number | null;
+  /** Most tokens of one image; null when unknown. */
+  readonly imageTokens: number | null;
   readonly traits: ModelTraits;
   /** Routes that serve the model; null for all routes of its provider. */
   readonly serves: readonly Route[] | null;
@@ -28,6 +30,7 @@ export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens?: number | null;
   readonly contextWindow?: number | null;
+  readonly imageTokens?: number | null;
   readonly traits?: ModelTraits;
   readonly serves?: readonly Route[] | null;
   readonly takes?: readonly TakeableField[] | null;
@@ -40,6 +43,8 @@ export interface PricedRow {
   readonly aboveTokens?: Price['above'];
   readonly perSearchNanos?: bigint | null;
   readonly imageInputNanos?: bigint | null;
+  readonly tierMillionths?: Price['tierMillionths'];
+  readonly perToolUseNanos?: Price['perToolUseNanos'];
 }
 
 /** The part of the configuration that routing uses; `models` and `tiers` in file order. */
@@ -98,10 +103,11 @@ export function buildCatalog(source: CatalogSource): Catalog {
   const catalogModels = new Map<string, CatalogModel>();
   const idsByBareName = new Map<string, string[]>();
   for (const [id, row] of Object.entries(models)) {
-    const { kind = 'chat', maxOutputTokens, maxInputTokens = null, contextWindow = null, traits = {}, serves = null, takes = null } = row;
+    const { kind = 'chat', maxOutputTokens, maxInputTokens = null, contextWindow = null, imageTokens = null } = row;
+    const { traits = {}, serves = null, takes = null } = row;
     const { perImageNanos = null, perMillionCharactersNanos = null, perSecondNanos = null } = row;
     const unitPrices = { perImageNanos, perMillionCharactersNanos, perSecondNanos };
-    const limits = { maxOutputTokens, maxInputTokens, contextWindow };
+    const limits = { maxOutputTokens, maxInputTokens, contextWindow, imageTokens };
     catalogModels.set(id, { kind, price: toPrice(row), unitPrices, ...limits, traits, serves, takes });
     const { model } = splitModelId(id) ?? { model: id };
     const ids = idsByBareName.get(model);
@@ -133,7 +139,8 @@ const free: TokenPrice = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n
  * Price of tokens and searches; null when unknown. Tokens are free for models charged by the search, and for moderations unless their row has a
  * price (docs/vendors.md).
  */
-export function toPrice({ kind, price, aboveTokens = [], perSearchNanos = null, imageInputNanos = null }: PricedRow): Price | null {
+export function toPrice(row: PricedRow): Price | null {
+  const { kind, price, aboveTokens = [], perSearchNanos = null, imageInputNanos = null, tierMillionths, perToolUseNanos } = row;
   const tokens = price ?? (perSearchNanos !== null || kind === 'moderations' ? free : null);
   if (tokens === null) return null;
   return {
@@ -141,7 +148,13 @@ export function toPrice({ kind, price, aboveTokens = [], perSearchNanos = null, 
     ...(perSearchNanos !== null && { perSearchNanos }),
     ...(imageInputNanos !== null && { imageInputNanos }),
     ...(aboveTokens.length > 0 && { above: aboveTokens }),
+    ...(hasMembers(tierMillionths) && { tierMillionths }),
+    ...(hasMembers(perToolUseNanos) && { perToolUseNanos }),
   };
+}
+
+function hasMembers(record: Readonly<Record<string, bigint>> | undefined): record is Readonly<Record<string, bigint>> {
+  return record !== undefined && Object.keys(record).length > 0;
 }
 
 /** Splits `<provider>/<model>` at the first slash; null when either part is missing. */

@@ -139,7 +139,8 @@ function fillTier({ catalog, project, route, catalogFill }: MediaPlanRequest, id
 function toCandidate(catalog: Catalog, id: string): MediaCandidate {
   const { provider, model } = splitModelId(id) ?? { provider: '', model: id };
   const row = catalog.models.get(id);
-  return { id, provider, model, price: row?.price ?? null, unitPrices: row?.unitPrices ?? noUnitPrices, takes: row?.takes ?? null };
+  const { price = null, unitPrices = noUnitPrices, imageTokens = null, takes = null } = row ?? {};
+  return { id, provider, model, price, unitPrices, imageTokens, takes };
 }
 
 const noUnitPrices = { perImageNanos: null, perMillionCharactersNanos: null, perSecondNanos: null };

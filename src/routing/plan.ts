@@ -176,7 +176,8 @@ function toCandidate(catalog: Catalog, id: string): Candidate | null {
   const provider = parts ? catalog.providers.get(parts.provider) : undefined;
   if (!parts || !provider) return null;
   const row = catalog.models.get(id);
-  const { price = null, maxOutputTokens = null, maxInputTokens = null, contextWindow = null, traits = {} } = row ?? {};
+  const { price = null, maxOutputTokens = null, maxInputTokens = null, contextWindow = null, imageTokens = null, traits = {} } = row ?? {};
   const responses = findResponsesSupport(provider, row);
-  return { id, ...parts, dialect: provider.dialect, responses, price, maxOutputTokens, maxInputTokens, contextWindow, traits };
+  const limits = { maxOutputTokens, maxInputTokens, contextWindow, imageTokens };
+  return { id, ...parts, dialect: provider.dialect, responses, price, ...limits, traits };
 }

@@ -96,9 +96,10 @@ function toCharge(row: ChargeRow): StoredCharge {
   return { id, n, costNanos, charge };
 }
 
-const chargeColumns = (row: string): string => `
+const chargeColumns = (row: string, units = 'c.units'): string => `
   ${row}.cost_nanos as "costNanos", ${row}.tokens_input as input, ${row}.tokens_cached_input as "cachedInput",
-  ${row}.tokens_cache_write as "cacheWrite", ${row}.tokens_cache_write_1h as "cacheWrite1h", ${row}.tokens_output as output, c.units, p.price`;
+  ${row}.tokens_cache_write as "cacheWrite", ${row}.tokens_cache_write_1h as "cacheWrite1h", ${row}.tokens_output as output,
+  ${units} as units, p.price`;
 
 /** All attempts are charged at the prices in force when the call started. */
 const priceJoin = (model: string): string => `
@@ -114,9 +115,13 @@ const selectCalls = `
    order by c.id
    limit $6::integer`;
 
+/** Tier and tools are those of the last attempt. Attempts that were cut off before are charged for their input in the standard tier. */
+const unitsOfAttempt = `
+  case when a.n = (select max(n) from attempts where call_id = c.id) then c.units else c.units - '{serviceTier,toolUses}'::text[] end`;
+
 /** Units belong to the attempt that served the call, also when it was free. */
 const selectAttempts = `
-  select c.id, a.n, c.route, a.provider || '/' || a.model as model, c.cache, ${chargeColumns('a')}
+  select c.id, a.n, c.route, a.provider || '/' || a.model as model, c.cache, ${chargeColumns('a', unitsOfAttempt)}
     from attempts a
     join calls c on c.id = a.call_id ${priceJoin(`a.provider || '/' || a.model`)}
    where a.call_id = any ($1::uuid[])

@@ -48,6 +48,8 @@ export interface StreamResponse {
   /** Call once. The reader must be closed: only then is the vendor's connection free. */
   chunks(): ChunkReader;
   summary(): ResponseSummary;
+  /** See `StreamReader`. */
+  hasAllOutput(choices: number): boolean;
 }
 
 export type VendorResponse = JsonResponse | StreamResponse;
@@ -177,7 +179,7 @@ async function openStream(response: HttpResponse, { provider, codec, mayFailOver
       body.release();
     },
   });
-  return { kind: 'stream', status, chunks, summary: () => reader.summary() };
+  return { kind: 'stream', status, chunks, summary: () => reader.summary(), hasAllOutput: reader.hasAllOutput };
 }
 
 /** Keep-alives do not count: a vendor that sends nothing else is treated like one that sends nothing. */

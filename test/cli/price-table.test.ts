@@ -42,6 +42,14 @@ describe('an entry of the public price table', () => {
       { reasons: false, input: '3', output: '15', cache_write: '3.75', cache_write_1h: '6', max_output_tokens: 64_000 },
     ],
     [
+      'service tiers as factors, and those of a faster mode and a region',
+      '"mode": "chat", "input_cost_per_token": 1.5e-07, "output_cost_per_token": 6e-07, "input_cost_per_token_priority": 2.5e-07, "output_cost_per_token_priority": 1e-06, "output_cost_per_token_flex": 3e-07, "provider_specific_entry": {"fast": 6.0, "us": 1.1, "other": 3}',
+      {
+        ...{ reasons: false, input: '0.15', output: '0.6' },
+        service_tiers: { priority: '1.666667', flex: '0.5', fast: '6', us: '1.1' },
+      },
+    ],
+    [
       'a price of zero is data',
       '"mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0.0, "supports_reasoning": true',
       { reasons: true, input: '0', output: '0' },

@@ -116,8 +116,64 @@ models:
   openai/gpt-4o: { input: 9, output: 9 }
 `);
     expect(Object.keys(models).slice(0, 2)).toEqual(['openai/own', 'openai/gpt-4o']);
-    expect(models['openai/gpt-4o']).toMatchObject({ source: 'file', maxOutputTokens: null, price: { inputNanos: 9_000_000_000n } });
+    expect(models['openai/gpt-4o']).toMatchObject({
+      source: 'file',
+      price: { inputNanos: 9_000_000_000n, cachedInputNanos: 9_000_000_000n },
+    });
     expect(models['openai/gpt-4o-mini']?.source).toBe('starter');
+  });
+
+  test('tiers and tools that a row omits cost what they cost at the vendor, also for models that the gateway does not know', () => {
+    const { models } = load(`providers:
+  openai: { base_url: https://api.openai.com/v1, dialect: chat }
+  claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
+  proxy: { base_url: http://127.0.0.1:4000/v1, dialect: chat }
+models:
+  openai/gpt-5: { input: 1, output: 2, service_tiers: { priority: 3.5 }, per_tool_use: { file_search: 0.5 } }
+  openai/own: { input: 1, output: 2 }
+  proxy/gpt-5: { input: 1, output: 2 }
+`);
+    expect(models['openai/gpt-5']).toMatchObject({
+      tierMillionths: { priority: 3_500_000n, flex: 500_000n },
+      perToolUseNanos: { file_search: 500_000_000n, web_search: 10_000_000n },
+    });
+    expect(models['openai/own']).toMatchObject({ tierMillionths: {}, perToolUseNanos: { web_search: 10_000_000n } });
+    expect(models['openai/gpt-4o-mini']).toMatchObject({
+      tierMillionths: { priority: 1_666_667n },
+      perToolUseNanos: { web_search: 10_000_000n, web_search_preview: 25_000_000n },
+    });
+    expect(models['claude/claude-opus-4-7']).toMatchObject({ tierMillionths: { us: 1_100_000n, fast: 6_000_000n } });
+    expect(models['claude/claude-sonnet-4-5']).toMatchObject({ tierMillionths: {}, perToolUseNanos: { web_search: 10_000_000n } });
+    expect(models['proxy/gpt-5']).toMatchObject({ tierMillionths: {}, perToolUseNanos: {} });
+    expect(models['openai/text-embedding-3-small']).toMatchObject({ perToolUseNanos: {} });
+  });
+
+  test.each([
+    ['openai/gpt-4o-mini-2024-07-18', 48_169],
+    ['openai/gpt-4o', 1_536],
+    ['openai/gpt-5-nano', 3_779],
+    ['openai/gpt-6.2-sol', 10_000],
+    ['claude/claude-opus-4-5', 1_600],
+    ['claude/claude-opus-4-7', 4_784],
+    ['claude/claude-sonnet-5', 4_784],
+    ['gemini/gemini-2.5-pro', 4_128],
+    ['gemini/gemini-3.8-flash', 2_240],
+    ['gemini/gemini-embedding-001', null],
+  ])('an image costs %s at most %p tokens', (id, tokens) => {
+    const { models } = load(`providers:
+  openai: { base_url: https://api.openai.com/v1, dialect: chat }
+  claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
+  gemini: { base_url: https://generativelanguage.googleapis.com/v1beta/openai, dialect: chat }
+`);
+    expect([id, models[id]?.imageTokens]).toEqual([id, tokens]);
+  });
+
+  test('a factor and a price of a tool must be amounts', () => {
+    const { errors } = parseImportedRows(
+      { 'p/m': { input: '1', output: '1', service_tiers: { priority: '2x' }, per_tool_use: { web_search: '-1' } } },
+      () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' }),
+    );
+    expect(errors.map((error) => error.split(':')[0])).toEqual(['models.p/m.service_tiers.priority', 'models.p/m.per_tool_use.web_search']);
   });
 
   test("members that a row omits default to the vendor's list, for rows of the file and imported rows", () => {
@@ -130,6 +186,8 @@ models:
   proxy/claude-opus-4-7: { input: 9, output: 9 }
 `);
     expect(models['claude/claude-opus-4-7']?.traits).toEqual({ supportsSchema: true, thinking: 'adaptive' });
+    // Otherwise a call without a limit would reserve more than the model can produce.
+    expect([models['claude/claude-opus-4-7'], models['proxy/claude-opus-4-7']].map((row) => row?.maxOutputTokens)).toEqual([128_000, null]);
     expect(models['claude/claude-sonnet-4-6']).toMatchObject({ traits: { supportsSchema: false, thinking: 'none' }, serves: ['messages'] });
     expect(models['claude/claude-sonnet-4-5']?.traits).toEqual({ supportsSchema: true, thinking: 'budget' });
     expect(models['proxy/claude-opus-4-7']).toMatchObject({ traits: {}, serves: null });

@@ -172,6 +172,7 @@ describe('a candidate', () => {
         maxOutputTokens: 100,
         maxInputTokens: null,
         contextWindow: null,
+        imageTokens: null,
         traits: {},
       },
     ]);

@@ -82,8 +82,8 @@ const lastForm = async (): Promise<FormData> => formOf(received.at(-1) as Receiv
 const post = (path: string, body: Buffer | string, headers: Record<string, string> = {}) =>
   gateway.call(path, Buffer.from(body), { 'content-type': 'multipart/form-data; boundary=x', ...headers });
 const field = (name: string, value: string) => `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
-const filePart = (value: string) =>
-  `--x\r\nContent-Disposition: form-data; name="file"; filename="a.mp3"\r\nContent-Type: audio/mpeg\r\nX-Own: 1\r\n\r\n${value}\r\n`;
+const filePart = (value: string, name = 'file') =>
+  `--x\r\nContent-Disposition: form-data; name="${name}"; filename="a.mp3"\r\nContent-Type: audio/mpeg\r\nX-Own: 1\r\n\r\n${value}\r\n`;
 const end = '--x--\r\n';
 
 describe('audio.transcriptions.create', () => {
@@ -218,7 +218,11 @@ describe('images.edit', () => {
     expect(data).toEqual([{ b64_json: image }]);
   });
 
-  it('429: a cost ceiling reserves all images, although their number follows the file', async () => {
+  it.each([
+    ['all images that are made, although their number follows the file', (file: string) => file + field('n', '10')],
+    ['all images of the input', (file: string) => file.repeat(12)],
+    ['images of the requested size', (file: string) => file + field('size', '4096x4096')],
+  ])('429: a cost ceiling reserves %s', async (_what, parts) => {
     const respond = json({ created: 1, data: [{ b64_json: image }], usage });
     let finish: () => void = () => undefined;
     answer = (response) => {
@@ -227,7 +231,7 @@ describe('images.edit', () => {
       else finish = () => respond(response);
     };
     const { key } = await issueKey(gateway, { ceilings: { cost: 1 } });
-    const body = field('model', 'standard') + filePart('x'.repeat(mebibyte)) + field('prompt', 'a fox') + field('n', '10') + end;
+    const body = field('model', 'standard') + parts(filePart('x'.repeat(mebibyte), 'image[]')) + field('prompt', 'a fox') + end;
     const edit = () => post('/v1/images/edits', body, { authorization: `Bearer ${key}` });
     const first = edit();
     await eventually(async () => expect(received).toHaveLength(1));

@@ -14,13 +14,19 @@ export function costSection(call: CallDetail): Html {
     ['Output tokens', formatCount(tokens.output)],
     ['Stored cost', usd(costNanos)],
   ]);
-  const estimate = estimated ? notice('Tokens and cost are estimates: the final count of the vendor is missing.', 'warning') : '';
+  const estimate = estimated
+    ? notice('Tokens and cost are estimates: the final count of the vendor is missing, or the catalog does not know a price.', 'warning')
+    : '';
   const lines = cost.lines.length === 0 ? '' : lineTable(cost.lines, cost.sumNanos);
   const tier =
     cost.aboveTokens === null
       ? ''
       : html`<p class="hint">The input is longer than ${formatCount(cost.aboveTokens)} tokens, above which the model has other prices.</p>`;
-  return section('Tokens and cost', html`${card(counts)}${estimate}${lines}${tier}${explainComparison(call)}`);
+  const serviceTier =
+    cost.serviceTier === null
+      ? ''
+      : html`<p class="hint">The vendor used the service tier ${cost.serviceTier}, whose factor is part of the prices.</p>`;
+  return section('Tokens and cost', html`${card(counts)}${estimate}${lines}${tier}${serviceTier}${explainComparison(call)}`);
 }
 
 function lineTable(lines: readonly CostLine[], sumNanos: number | null): Html {

@@ -36,6 +36,8 @@ function otherPrices(prices: ModelPrices | null): Html | string {
     ...unitLabels.flatMap(([member, label]) => (prices[member] === null ? [] : [html`${usd(prices[member])} ${label}`])),
     ...(price?.perSearchNanos === undefined ? [] : [html`${usd(price.perSearchNanos)} per search`]),
     ...(price?.imageInputNanos === undefined ? [] : [html`${usd(price.imageInputNanos)} image input`]),
+    ...Object.entries(price?.tierMillionths ?? {}).map(([tier, factor]) => html`${String(Number(factor) / 1e6)} times in tier ${tier}`),
+    ...Object.entries(price?.perToolUseNanos ?? {}).map(([tool, nanos]) => html`${usd(nanos)} per use of ${tool}`),
     ...(price?.above ?? []).map(
       ({ tokens, price: above }) => html`${usd(above.inputNanos)} / ${usd(above.outputNanos)} above ${tokens / 1_000}k input tokens`,
     ),

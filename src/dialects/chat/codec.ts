@@ -2,18 +2,21 @@
 
 import type { AssistantTurn } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
-import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
+import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import { scanMembers, setMember } from '../../core/json/spans.ts';
+import { type BillingReport, readBillingReport } from '../contract/billing-report.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseChatUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
-import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { billedKeys, parseOutputLimit, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
+import { countGeneratedText } from '../json/generated-text.ts';
 import { createRepeatedEvent } from '../json/repeated-event.ts';
 import { createToolCallReader, listToolCalls, toArgumentText } from './tool-calls.ts';
 
-const keys = ['model', 'stream', 'stream_options', 'messages', 'user', 'max_tokens', 'max_completion_tokens', 'n'];
+const keys = ['model', 'stream', 'stream_options', 'messages', 'user', ...billedKeys];
+const limits = { names: ['max_completion_tokens', 'max_tokens'], others: ['max_output_tokens'] };
 
 export const chat: RouteCodec = {
   route: 'chat',
@@ -41,8 +44,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   return {
     model: parseStringMember(body, model) || null,
     stream: stream?.kind === 'true',
-    maxOutputTokens:
-      parsePositiveInteger(body, members.get('max_completion_tokens')) ?? parsePositiveInteger(body, members.get('max_tokens')),
+    maxOutputTokens: parseOutputLimit(body, spans, limits),
     user: parseStringMember(body, members.get('user')),
     ...(stream?.kind === 'true' && !asksForUsage(body, spans) && { hidesUsage: true }),
   };
@@ -82,21 +84,37 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const tokens = parseChatUsage(response.usage);
   const text = asString(message.content) ?? asString(message.refusal) ?? '';
   const finished = response.choices.length > 0 && response.choices.every(isFinished);
-  return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, finished };
+  const generatedCharacters = countChoices(response.choices);
+  return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, generatedCharacters, finished, ...readBillingReport(response) };
+}
+
+/** Characters that a response or a chunk has in all its choices. */
+function countChoices(choices: readonly unknown[]): number {
+  let count = 0;
+  for (const choice of choices) count += countChoice(asObject(choice));
+  return count;
+}
+
+/** Some vendors send reasoning under several names. Only tool calls may legitimately repeat a text. */
+function countChoice({ delta, message = delta, text }: JsonObject): number {
+  const { tool_calls: calls, function_call: legacyCall, ...texts } = asObject(message);
+  const count = countGeneratedText([text, texts], new Set());
+  return calls === undefined && legacyCall === undefined ? count : count + countGeneratedText([calls, legacyCall]);
 }
 
 function isFinished(choice: unknown): boolean {
   return typeof asObject(choice).finish_reason === 'string';
 }
 
-/** The text of a chunk that only continues the text of the first choice; null for every other chunk. */
-function readTextDelta(chunk: unknown): string | null {
-  const { choices, usage, x_groq: groq, error } = asObject(chunk);
+/** The text of a chunk that only continues the text of the first choice; null for every other chunk, also for one with text in other members. */
+function readTextDelta(chunk: JsonObject, characters: number): string | null {
+  const { choices, usage, x_groq: groq, error } = chunk;
   if (!Array.isArray(choices) || choices.length !== 1) return null;
   if ([usage, groq, error].some((value) => value !== undefined && value !== null)) return null;
   const { delta, finish_reason: finishReason, index } = asObject(choices[0]);
   const { content, tool_calls: calls, function_call: legacyCall } = asObject(delta);
-  return index === 0 && !finishReason && calls === undefined && legacyCall === undefined ? asString(content) : null;
+  const isText = typeof content === 'string' && content.length === characters;
+  return isText && index === 0 && !finishReason && calls === undefined && legacyCall === undefined ? content : null;
 }
 
 /** Whether a choice of a chunk has more than the role: the first one of many vendors has nothing else. */
@@ -114,12 +132,20 @@ function createStreamReader(): StreamReader {
   const repeated = createRepeatedEvent({
     fieldsBefore: '',
     member: 'content',
-    readText: (data) => readTextDelta(parseJson(data)),
+    readText(data) {
+      const chunk = asObject(parseJson(data));
+      return readTextDelta(chunk, countChoices(asArray(chunk.choices)));
+    },
     onText: (more) => {
       text = appendBounded(text, more);
+      generatedCharacters += more.length;
     },
   });
   let tokens: ResponseSummary['tokens'] = null;
+  let report: BillingReport = {};
+  let generatedCharacters = 0;
+  /** An event that only reports usage, or the end of the stream, has arrived: no later count replaces the last one. */
+  let isCounted = false;
   let text = '';
   /** Whether a choice has a finish reason, by its index. */
   const ends = new Map<unknown, boolean>();
@@ -144,23 +170,36 @@ function createStreamReader(): StreamReader {
     }
   };
 
+  const allFinished = (): boolean => ends.size > 0 && [...ends.values()].every(Boolean);
+
   return {
     skip: (latin1, at) => (hasContent ? repeated.skip(latin1, at) : at),
     read(event) {
       if (event.data === '') return 'ignored';
-      if (event.data === '[DONE]') return 'end';
+      if (event.data === '[DONE]') {
+        isCounted = true;
+        return 'end';
+      }
       const chunk = parseJson(event.data);
       if (!isObject(chunk)) return 'unreadable';
       if (chunk.error !== undefined && chunk.error !== null) {
         problem = readVendorError(chunk);
         return 'error';
       }
-      for (const choice of asArray(chunk.choices)) readChoice(choice);
-      const textDelta = readTextDelta(chunk);
+      const choices = asArray(chunk.choices);
+      for (const choice of choices) readChoice(choice);
+      const characters = countChoices(choices);
+      generatedCharacters += characters;
+      const textDelta = readTextDelta(chunk, characters);
       if (textDelta !== null) repeated.learn(event.data, textDelta);
+      const isTierNew = report.serviceTier === undefined && typeof chunk.service_tier === 'string';
+      if (isTierNew || isObject(chunk.usage)) report = { ...report, ...readBillingReport(chunk) };
       tokens = parseChatUsage(chunk.usage) ?? parseChatUsage(asObject(chunk.x_groq).usage) ?? tokens;
       // An object without choices carries no content. Other vendor data may be in one, such as Azure's `prompt_filter_results`.
-      if (asArray(chunk.choices).length === 0 && isObject(chunk.usage)) return 'usage';
+      if (choices.length === 0 && isObject(chunk.usage)) {
+        isCounted = true;
+        return 'usage';
+      }
       if (!Array.isArray(chunk.choices)) return 'ignored';
       hasContent ||= chunk.choices.some(holdsContent);
       return hasContent ? 'delta' : 'opening';
@@ -168,8 +207,11 @@ function createStreamReader(): StreamReader {
     summary: () => {
       // Calls of other kinds have neither; they are no part of a turn.
       const turn = { text, toolCalls: toolCalls.filter((call) => call.name !== '' || call.arguments !== '') };
-      return { tokens, isFinal: tokens !== null, turn, finished: ends.size > 0 && [...ends.values()].every(Boolean) };
+      const finished = allFinished();
+      // Some vendors report usage with every chunk.
+      return { tokens, isFinal: tokens !== null && (isCounted || finished), turn, generatedCharacters, finished, ...report };
     },
+    hasAllOutput: (choices) => ends.size >= choices && allFinished(),
     finished: () => [...ends.values()].some(Boolean),
     problem: () => problem,
   };

@@ -6,6 +6,7 @@ import type { AssistantTurn, TextRoute } from '../../core/call.ts';
 import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import type { SseEvent } from '../../core/sse.ts';
+import type { BillingReport } from './billing-report.ts';
 import type { VendorErrorBody } from './vendor-error.ts';
 
 /** What the gateway reads from a request body; everything else is forwarded unread. */
@@ -21,16 +22,24 @@ export interface RequestSummary {
 }
 
 /** What the gateway reads from a response. */
-export interface ResponseSummary {
+export interface ResponseSummary extends BillingReport {
   /** Null when the vendor reported no usage. */
   readonly tokens: Tokens | null;
   /** `tokens` is the vendor's final count, not an intermediate one. */
   readonly isFinal: boolean;
   readonly turn: AssistantTurn;
+  /** Characters that the model generated, in all choices and with its reasoning, as far as they have arrived. */
+  readonly generatedCharacters: number;
+  /** The vendor goes on generating in the background (`background: true` on responses). */
+  readonly isPending?: true;
   /** Every choice has a finish reason; set for chat and messages only. */
   readonly finished?: boolean;
   /** Search units, when the vendor charges by them (rerank). */
   readonly searches?: number;
+  /** Processing tier that the vendor says it used, e.g. `priority`, `flex` or `default`. */
+  readonly serviceTier?: string;
+  /** Uses of hosted tools that the vendor bills separately, e.g. `{ web_search: 2 }`. */
+  readonly toolUses?: Readonly<Record<string, number>>;
 }
 
 /**
@@ -48,6 +57,8 @@ export interface StreamReader {
   readonly skip?: (latin1: string, at: number) => number;
   /** Summary of the events read so far. */
   summary(): ResponseSummary;
+  /** The vendor has sent all output of this number of choices, so that only the end of the stream and its usage can be missing. */
+  hasAllOutput(choices: number): boolean;
   /** The response is complete although its closing event is missing, which some vendors omit. */
   finished(): boolean;
   /** What the vendor said in an `error` event. Null before one. */

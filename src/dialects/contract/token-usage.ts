@@ -3,29 +3,46 @@
  * tokens, Anthropic's input count excludes them. An explicit zero is a count; a missing count is unknown, not zero.
  */
 
-import { asCount, asObject, isObject } from '../../core/json/narrow.ts';
+import { asCount, asObject, isObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { Tokens } from '../../core/pricing.ts';
 
 /** Usage of a chat response or of its last chunk. Null when input or output tokens are missing. */
 export function parseChatUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
   // DeepSeek reports cached tokens next to the prompt count instead of in the details.
-  const cached = asCount(asObject(usage.prompt_tokens_details).cached_tokens) ?? asCount(usage.prompt_cache_hit_tokens);
-  return toTokens({ whole: usage.prompt_tokens, output: usage.completion_tokens, total: usage.total_tokens, cached });
+  const details = asObject(usage.prompt_tokens_details);
+  const cached = asCount(details.cached_tokens) ?? asCount(usage.prompt_cache_hit_tokens);
+  const written = readWritten(details);
+  return toTokens({ whole: usage.prompt_tokens, output: usage.completion_tokens, total: usage.total_tokens, cached, written });
 }
 
 /** Usage of the responses route. Null when input or output tokens are missing. */
 export function parseResponsesUsage(usage: unknown): Tokens | null {
   if (!isObject(usage)) return null;
-  const cached = asCount(asObject(usage.input_tokens_details).cached_tokens);
-  return toTokens({ whole: usage.input_tokens, output: usage.output_tokens, total: usage.total_tokens, cached });
+  const details = asObject(usage.input_tokens_details);
+  const cached = asCount(details.cached_tokens);
+  const written = readWritten(details);
+  return toTokens({ whole: usage.input_tokens, output: usage.output_tokens, total: usage.total_tokens, cached, written });
+}
+
+/** OpenAI and OpenRouter report `cache_write_tokens`, LiteLLM `cache_creation_tokens`. */
+function readWritten({ cache_write_tokens: written, cache_creation_tokens: created }: JsonObject): number {
+  return asCount(written) ?? asCount(created) ?? 0;
+}
+
+interface OpenAiCounts {
+  readonly whole: unknown;
+  readonly output: unknown;
+  readonly total: unknown;
+  readonly cached: number | undefined;
+  readonly written: number;
 }
 
 /**
- * OpenAI's counts: `whole` is all input, `cached` a part of it. Of input, output and total, two give the third. A total above the sum contains
+ * OpenAI's counts: `whole` is all input, `cached` and `written` are parts of it. Of input, output and total, two give the third. A total above the sum contains
  * reasoning, which xAI and Google do not count as completion tokens, and bill as output.
  */
-function toTokens(usage: { whole: unknown; output: unknown; total: unknown; cached: number | undefined }): Tokens | null {
+function toTokens(usage: OpenAiCounts): Tokens | null {
   const total = asCount(usage.total);
   const rest = (known: number | undefined): number | undefined =>
     total === undefined || known === undefined ? undefined : Math.max(0, total - known);
@@ -35,8 +52,8 @@ function toTokens(usage: { whole: unknown; output: unknown; total: unknown; cach
   const remaining = rest(whole);
   if (counted === undefined && remaining === undefined) return null;
   const output = Math.max(counted ?? 0, remaining ?? 0);
-  const { cached = 0 } = usage;
-  return { input: Math.max(0, whole - cached), cachedInput: cached, cacheWrite: 0, cacheWrite1h: 0, output };
+  const { cached = 0, written } = usage;
+  return { input: Math.max(0, whole - cached - written), cachedInput: cached, cacheWrite: written, cacheWrite1h: 0, output };
 }
 
 /** Usage of the messages dialect. Streams send cumulative counts in parts: later counts replace those of `earlier`. */

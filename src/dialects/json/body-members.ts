@@ -18,7 +18,23 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   'max_completion_tokens',
   'max_output_tokens',
   'n',
+  'prediction',
+  'service_tier',
+  'speed',
+  'inference_geo',
+  'max_tool_calls',
+  'web_search_options',
+  'previous_response_id',
+  'conversation',
+  'prompt',
+  'background',
 ]);
+
+/** Members that change what a vendor bills, so that the gateway and the vendor have to read the same value. */
+export const billedKeys: readonly string[] = [
+  ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n', 'prediction', 'service_tier', 'speed', 'inference_geo'],
+  ...['tools', 'max_tool_calls', 'web_search_options', 'previous_response_id', 'conversation', 'prompt'],
+];
 
 /** Throws `bad_json` when the body repeats one of `keys`: gateway and vendor could use different values. */
 export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly string[]): void {
@@ -30,9 +46,44 @@ export function parseStringMember(body: Buffer, member: Member | undefined): str
   return member?.kind === 'string' ? decodeString(body, member.value) : null;
 }
 
+/**
+ * The output limit of a request: the largest of the members that set it. Vendors differ in which one they obey when there are several, so
+ * those of `others`, which the route does not document, can only raise it. Null when none of `names` is there, or when one of them all is not a
+ * positive integer: a vendor may read `"100"` or `-1` in its own way.
+ */
+export function parseOutputLimit(
+  body: Buffer,
+  { members }: BodySpans,
+  { names, others = [] }: { readonly names: readonly string[]; readonly others?: readonly string[] },
+): number | null {
+  let limit: number | null = null;
+  for (const name of names.concat(others)) {
+    const member = members.get(name);
+    if (member === undefined || member.kind === 'null') continue;
+    const value = parsePositiveInteger(body, member);
+    if (value === null) return null;
+    if (limit !== null || names.includes(name)) limit = Math.max(limit ?? 0, value);
+  }
+  return limit;
+}
+
 /** A positive safe integer. Null for everything else. */
 export function parsePositiveInteger(body: Buffer, member: Member | undefined): number | null {
   if (member?.kind !== 'number') return null;
   const value = Number(body.toString('latin1', member.value.start, member.value.end));
   return Number.isSafeInteger(value) && value > 0 ? value : null;
+}
+
+const escapedAscii = Buffer.from('\\u00');
+
+/**
+ * Whether letters or underscores may be written as escapes (`\u0061`), so that a search for a name would not find it. No JSON encoder does that
+ * by itself; characters that they do escape, such as `<` and `é`, have other codes.
+ */
+export function hidesAscii(body: Buffer): boolean {
+  for (let at = body.indexOf(escapedAscii); at >= 0; at = body.indexOf(escapedAscii, at + escapedAscii.length)) {
+    const digit = body[at + escapedAscii.length] ?? 0;
+    if (digit >= 0x34 && digit <= 0x37) return true;
+  }
+  return false;
 }

@@ -16,6 +16,8 @@ export interface PartScanner {
   push(chunk: Buffer): Piece[];
   /** Throws when the body ends before its last boundary. */
   end(): void;
+  /** How many images and masks have begun. */
+  countImages(): number;
 }
 
 const maxHeadBytes = 16 * 1024;
@@ -29,6 +31,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
   /** Delimiters of lenient parsers, at whose other line ends or at the start of a part they begin a part that is not read here. */
   const lenient = [Buffer.concat([Buffer.from('\r'), marker]), delimiter.subarray(1)] as const;
   const seen = new Set<string>();
+  let images = 0;
   let state: 'head' | 'content' | 'end' = 'head';
   /** The delimiter before the next head; the first one has no line break before it. */
   let opening: Buffer = marker;
@@ -60,6 +63,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     if (headEnd === -1) return null;
     const { name, isFile } = parseHead(pending.toString('utf8', opened + 2, headEnd));
     state = 'content';
+    if (/^(?:image|mask)/.test(name)) images += 1;
     isContentStart = true;
     opening = delimiter;
     if (!fieldNames.has(name)) return takeBytes(headEnd + 4);
@@ -122,6 +126,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     end() {
       if (state !== 'end') throw malformed('it ends before its last boundary');
     },
+    countImages: () => images,
   };
 }
 

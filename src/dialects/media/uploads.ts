@@ -13,7 +13,7 @@ export interface UploadKind {
 }
 
 export const uploadKinds = {
-  edits: { route: 'images', path: '/images/edits', fieldNames: new Set(['model', 'prompt', 'n', 'response_format']) },
+  edits: { route: 'images', path: '/images/edits', fieldNames: new Set(['model', 'prompt', 'n', 'size', 'response_format']) },
   transcriptions: { route: 'transcriptions', path: '/audio/transcriptions', fieldNames: new Set(['model', 'prompt']) },
   translations: { route: 'transcriptions', path: '/audio/translations', fieldNames: new Set(['model', 'prompt']) },
 } as const satisfies Record<string, UploadKind>;

@@ -6,15 +6,19 @@ import type { BodySpans } from '../../core/json/spans.ts';
 import { setMember } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
 import { formatEvent } from '../../core/sse.ts';
+import { type BillingReport, readBillingReport } from '../contract/billing-report.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
-import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { billedKeys, parseOutputLimit, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { appendBounded } from '../json/bounded-text.ts';
+import { countGeneratedText } from '../json/generated-text.ts';
+import { toJsonText } from '../json/json-text.ts';
 import { createRepeatedEvent } from '../json/repeated-event.ts';
 import { checksSignatures, omitUnsignedThinking } from './unsigned-thinking.ts';
 
-const keys = ['model', 'stream', 'messages', 'system', 'metadata', 'max_tokens'];
+const keys = ['model', 'stream', 'messages', 'system', 'metadata', ...billedKeys];
+const limits = { names: ['max_tokens'], others: ['max_completion_tokens', 'max_output_tokens'] };
 
 export const messages: RouteCodec = {
   route: 'messages',
@@ -52,7 +56,7 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
   return {
     model: parseStringMember(body, model) || null,
     stream: stream?.kind === 'true',
-    maxOutputTokens: parsePositiveInteger(body, maxTokens),
+    maxOutputTokens: parseOutputLimit(body, spans, limits),
     user: asString(user),
   };
 }
@@ -64,21 +68,24 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const text = blocks.map((block) => (block.type === 'text' ? (asString(block.text) ?? '') : '')).join('');
   const toolCalls = blocks
     .filter((block) => block.type === 'tool_use')
-    .map((block) => ({ name: asString(block.name) ?? '', arguments: JSON.stringify(block.input ?? {}) }));
+    .map((block) => ({ name: asString(block.name) ?? '', arguments: toJsonText(block.input ?? {}) }));
   const tokens = parseMessagesUsage(response.usage, null);
   return {
     tokens,
     isFinal: tokens !== null && reportsInput(response.usage),
     turn: { text, toolCalls },
+    generatedCharacters: countGeneratedText(blocks),
     finished: typeof response.stop_reason === 'string',
+    ...readBillingReport({ usage: response.usage }),
   };
 }
 
-/** The text of an event that only continues a text block; null for every other event. */
+/** The text of an event that only continues a text block; null for every other event, also for one with text in other members. */
 function readTextDelta(event: unknown): string | null {
   const { type, delta } = asObject(event);
   const { type: deltaType, text } = asObject(delta);
-  return type === 'content_block_delta' && deltaType === 'text_delta' ? asString(text) : null;
+  if (type !== 'content_block_delta' || deltaType !== 'text_delta' || typeof text !== 'string') return null;
+  return countGeneratedText(delta) === text.length ? text : null;
 }
 
 function createStreamReader(): StreamReader {
@@ -88,9 +95,13 @@ function createStreamReader(): StreamReader {
     readText: (data) => readTextDelta(parseJson(data)),
     onText: (more) => {
       text = appendBounded(text, more);
+      generatedCharacters += more.length;
     },
   });
   let tokens: Tokens | null = null;
+  let report: BillingReport = {};
+  let generatedCharacters = 0;
+  let openBlocks = 0;
   let isEnded = false;
   let knowsInput = false;
   let text = '';
@@ -98,6 +109,12 @@ function createStreamReader(): StreamReader {
   let problem: VendorErrorBody | null = null;
   const toolCalls = new Map<unknown, { name: string; arguments: string }>();
   const wholeInputs = new Map<unknown, string>();
+
+  const readUsage = (usage: unknown): void => {
+    tokens = parseMessagesUsage(usage, tokens);
+    report = { ...report, ...readBillingReport({ usage }) };
+    knowsInput ||= reportsInput(usage);
+  };
 
   const readDelta = (index: unknown, delta: unknown): void => {
     const { type, text: more, partial_json: json } = asObject(delta);
@@ -122,31 +139,34 @@ function createStreamReader(): StreamReader {
         case 'message_stop':
           return 'end';
         case 'message_start':
-          tokens = parseMessagesUsage(asObject(data.message).usage, tokens);
-          knowsInput ||= reportsInput(asObject(data.message).usage);
+          readUsage(asObject(data.message).usage);
+          generatedCharacters += countGeneratedText(asObject(data.message).content);
           return 'opening';
         case 'message_delta':
-          tokens = parseMessagesUsage(data.usage, tokens);
+          readUsage(data.usage);
           finished ||= typeof asObject(data.delta).stop_reason === 'string';
-          knowsInput ||= reportsInput(data.usage);
           isEnded ||= tokens !== null && isObject(data.usage);
           return 'delta';
         case 'content_block_start': {
           const block = asObject(data.content_block);
+          generatedCharacters += countGeneratedText(block);
+          openBlocks += 1;
           if (block.type === 'text') text = appendBounded(text, asString(block.text) ?? '');
           if (block.type === 'tool_use') {
             toolCalls.set(data.index, { name: asString(block.name) ?? '', arguments: '' });
-            wholeInputs.set(data.index, JSON.stringify(block.input ?? {}));
+            wholeInputs.set(data.index, toJsonText(block.input ?? {}));
           }
           return block.text === '' || block.thinking === '' ? 'opening' : 'delta';
         }
         case 'content_block_delta': {
           readDelta(data.index, data.delta);
+          generatedCharacters += countGeneratedText(data.delta);
           const textDelta = readTextDelta(data);
           if (textDelta !== null) repeated.learn(event.data, textDelta);
           return 'delta';
         }
         case 'content_block_stop':
+          openBlocks -= 1;
           return 'delta';
         default:
           return 'ignored'; // Unknown events are forwarded (docs/vendors.md).
@@ -155,8 +175,10 @@ function createStreamReader(): StreamReader {
     // Some vendors send the complete input in the start event; a tool without arguments may send one empty delta, which means `{}`.
     summary: () => {
       const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
-      return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, finished };
+      return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, generatedCharacters, finished, ...report };
     },
+    // The reason to stop arrives together with the usage, so a response between two blocks may have ended, too.
+    hasAllOutput: () => finished || (generatedCharacters > 0 && openBlocks === 0),
     finished: () => false,
     problem: () => problem,
   };

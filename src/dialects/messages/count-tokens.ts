@@ -27,7 +27,9 @@ function parseRequest(body: Buffer, spans: BodySpans): RequestSummary {
 
 function parseResponse(bytes: Buffer): ResponseSummary | null {
   const input = asCount(asObject(parseJson(bytes.toString('utf8'))).input_tokens);
-  return input === undefined ? null : { tokens: { ...noTokens, input }, isFinal: true, turn: { text: '', toolCalls: [] } };
+  return input === undefined
+    ? null
+    : { tokens: { ...noTokens, input }, isFinal: true, turn: { text: '', toolCalls: [] }, generatedCharacters: 0 };
 }
 
 /**

@@ -9,7 +9,7 @@ import type { BodySpans, Splice } from '../../core/json/spans.ts';
 import { setMember } from '../../core/json/spans.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { RequestSummary, ResponseSummary, RouteCodec } from '../contract/route-codec.ts';
-import { parsePositiveInteger, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { billedKeys, parseOutputLimit, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 
 export const embeddings = createPassthrough('embeddings', '/embeddings', ({ usage }) => parseTotalTokens(usage));
 
@@ -46,7 +46,7 @@ function createPassthrough(
       const response = parseJson(bytes.toString('utf8'));
       // Some vendors return a bare list; some report an error with status 200.
       const isResponse = Array.isArray(response) || (isObject(response) && !reportsError(response));
-      return isResponse ? { ...readUsage(asObject(response)), turn: { text: '', toolCalls: [] } } : null;
+      return isResponse ? { ...readUsage(asObject(response)), turn: { text: '', toolCalls: [] }, generatedCharacters: 0 } : null;
     },
     createStreamReader() {
       throw new Error(`${route} has no streams`);
@@ -62,23 +62,25 @@ function parseTotalTokens(usage: unknown): UsageSummary {
   return input === undefined ? { tokens: null, isFinal: false } : { tokens: { ...noTokens, input }, isFinal: true };
 }
 
+const keys = ['model', 'stream', 'user', ...billedKeys];
+
 /** Throws `missing_model`, and `bad_json` for duplicate keys. */
 export function parsePassthroughRequest(
   body: Buffer,
   spans: BodySpans,
-  options: { mayStream: boolean; maxTokensKey?: string },
+  options: { mayStream: boolean; limits?: Parameters<typeof parseOutputLimit>[2] },
 ): RequestSummary {
-  rejectDuplicateKeys(spans, ['model', 'stream', 'user']);
+  rejectDuplicateKeys(spans, keys);
   const { members } = spans;
   const model = parseStringMember(body, members.get('model'));
   if (model === null || model === '') throw gatewayError('missing_model');
   const stream = options.mayStream ? members.get('stream') : undefined;
   if (stream && stream.kind !== 'true' && stream.kind !== 'false') throw gatewayError('bad_json', { message: 'stream: must be a boolean' });
-  const { maxTokensKey } = options;
+  const { limits } = options;
   return {
     model,
     stream: stream?.kind === 'true',
-    maxOutputTokens: maxTokensKey === undefined ? null : parsePositiveInteger(body, members.get(maxTokensKey)),
+    maxOutputTokens: limits === undefined ? null : parseOutputLimit(body, spans, limits),
     user: parseStringMember(body, members.get('user')),
   };
 }

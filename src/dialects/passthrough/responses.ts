@@ -4,17 +4,21 @@ import type { AssistantTurn } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import { type BodySpans, cutElements, decodeString, type Span, type Splice, scanElements, scanMembers } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
+import { type BillingReport, readBillingReport } from '../contract/billing-report.ts';
 import type { ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseResponsesUsage } from '../contract/token-usage.ts';
 import { readVendorError, type VendorErrorBody } from '../contract/vendor-error.ts';
 import { appendBounded } from '../json/bounded-text.ts';
+import { countGeneratedText } from '../json/generated-text.ts';
 import { sealMark, unsealReasoning } from '../json/sealed-reasoning.ts';
 import { parsePassthroughRequest, patchModel } from './codecs.ts';
+
+const limits = { names: ['max_output_tokens'], others: ['max_completion_tokens', 'max_tokens'] };
 
 export const responses: RouteCodec = {
   route: 'responses',
   path: '/responses',
-  parseRequest: (body, spans) => parsePassthroughRequest(body, spans, { mayStream: true, maxTokensKey: 'max_output_tokens' }),
+  parseRequest: (body, spans) => parsePassthroughRequest(body, spans, { mayStream: true, limits }),
   patchForVendor: (body, spans, vendorModel) => [...patchModel(body, spans, vendorModel), ...omitSealedReasoning(body, spans)],
   parseResponse(bytes) {
     const body = parseJson(bytes.toString('utf8'));
@@ -46,7 +50,18 @@ function isSealed(body: Buffer, item: Span): boolean {
 
 function parseResponse(response: Readonly<Record<string, unknown>>): ResponseSummary {
   const tokens = parseResponsesUsage(response.usage);
-  return { tokens, isFinal: tokens !== null, turn: readAssistantTurn(response) };
+  return {
+    tokens,
+    isFinal: tokens !== null,
+    turn: readAssistantTurn(response),
+    generatedCharacters: countGeneratedText(response.output),
+    ...(isRunning(response) && { isPending: true }),
+    ...readBillingReport(response),
+  };
+}
+
+function isRunning({ status }: Readonly<Record<string, unknown>>): boolean {
+  return status === 'queued' || status === 'in_progress';
 }
 
 /** Joins text blocks without a separator; only calls of the caller's own tools are tool calls (docs/api/reference.md#memory-rules). */
@@ -60,14 +75,31 @@ export function readAssistantTurn(response: Readonly<Record<string, unknown>>): 
   return { text, toolCalls };
 }
 
-/** Events of a response, an item or a part that has no content yet. */
-const openings = /^response\.(?:created|queued|in_progress|(?:output_item|content_part|reasoning_summary_part)\.added)$/;
+/** Events of a part that has no content yet. */
+const openings = /^response\.(?:content_part|reasoning_summary_part)\.added$/;
 
 function createStreamReader(): StreamReader {
   let text = '';
   let problem: VendorErrorBody | null = null;
   let complete: ResponseSummary | null = null;
   let tokens: Tokens | null = null;
+  let report: BillingReport = {};
+  let isBackground = false;
+  /** Items that have begun and not ended. */
+  let openItems = 0;
+  /** Characters of each item, by its index. */
+  const characters = new Map<unknown, number>();
+  /** Items that have ended, for the uses of tools. */
+  const output: unknown[] = [];
+
+  const countCharacters = (): number => {
+    let sum = 0;
+    for (const count of characters.values()) sum += count;
+    return sum;
+  };
+  const addCharacters = (index: unknown, value: unknown): void => {
+    characters.set(index, (characters.get(index) ?? 0) + countGeneratedText(value));
+  };
 
   return {
     read(event) {
@@ -82,22 +114,55 @@ function createStreamReader(): StreamReader {
           const response = asObject(data.response);
           problem = readVendorError(response);
           tokens = parseResponsesUsage(response.usage);
+          report = readBillingReport(response);
+          isBackground = false;
           return 'error';
         }
         case 'response.completed':
         case 'response.incomplete':
           complete = parseResponse(asObject(data.response));
           return 'end';
+        case 'response.created':
+        case 'response.queued':
+        case 'response.in_progress':
+          isBackground = asObject(data.response).background === true;
+          return 'opening';
+        case 'response.output_item.added':
+          openItems += 1;
+          addCharacters(data.output_index, data.item);
+          return 'opening';
+        case 'response.output_item.done':
+          openItems -= 1;
+          output.push(data.item);
+          // Some vendors send no deltas for some kinds of items.
+          characters.set(data.output_index, Math.max(characters.get(data.output_index) ?? 0, countGeneratedText(data.item)));
+          return 'delta';
         case 'response.output_text.delta':
         case 'response.refusal.delta':
           text = appendBounded(text, asString(data.delta) ?? '');
+          addCharacters(data.output_index, data.delta);
           return 'delta';
         default:
+          if (data.type.endsWith('.delta')) addCharacters(data.output_index, data.delta);
           return openings.test(data.type) ? 'opening' : 'delta';
       }
     },
-    // The last event contains the complete response; an interrupted stream has only its text.
-    summary: () => complete ?? { tokens, isFinal: tokens !== null, turn: { text, toolCalls: [] } },
+    // The last event contains the complete response; an interrupted stream has only its deltas.
+    summary() {
+      const generatedCharacters = countCharacters();
+      if (complete) return { ...complete, generatedCharacters: Math.max(complete.generatedCharacters, generatedCharacters) };
+      return {
+        tokens,
+        isFinal: tokens !== null,
+        turn: { text, toolCalls: [] },
+        generatedCharacters,
+        ...(isBackground && { isPending: true }),
+        ...readBillingReport({ output }),
+        ...report,
+      };
+    },
+    // A response between two items may have ended, too.
+    hasAllOutput: () => complete !== null || (output.length > 0 && openItems === 0),
     finished: () => false,
     problem: () => problem,
   };

@@ -30,12 +30,13 @@ export function toStopReason(finishReason: unknown, hasToolCalls: boolean): stri
 
 /** Usage of a chat response: the prompt count includes cache reads and writes. */
 export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): JsonObject {
-  const prompt = input + cachedInput + cacheWrite + cacheWrite1h;
+  const written = cacheWrite + cacheWrite1h;
+  const prompt = input + cachedInput + written;
   return {
     prompt_tokens: prompt,
     completion_tokens: output,
     total_tokens: prompt + output,
-    prompt_tokens_details: { cached_tokens: cachedInput },
+    prompt_tokens_details: written > 0 ? { cached_tokens: cachedInput, cache_write_tokens: written } : { cached_tokens: cachedInput },
   };
 }
 
@@ -43,7 +44,7 @@ export function toChatUsage({ input, cachedInput, cacheWrite, cacheWrite1h, outp
 export function toMessagesUsage(tokens: Tokens | null): JsonObject {
   return {
     input_tokens: tokens?.input ?? 0,
-    cache_creation_input_tokens: 0,
+    cache_creation_input_tokens: (tokens?.cacheWrite ?? 0) + (tokens?.cacheWrite1h ?? 0),
     cache_read_input_tokens: tokens?.cachedInput ?? 0,
     output_tokens: tokens?.output ?? 0,
   };

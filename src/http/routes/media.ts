@@ -49,14 +49,14 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
         holdAll: settings.rules.input !== null,
         memory: deps.bodyMemory.of(source.caller.quotaKeyId),
       };
-      const { model, fields, bodyBytes, readAll, bodyFor, release } = await readUpload(request, options);
+      const { model, fields, countImages, bodyBytes, readAll, bodyFor, release } = await readUpload(request, options);
       try {
         assertModel(model);
         if (kind.route === 'images') assertImageModel(model);
         else assertModelForm(model);
         const call = toMediaCall(source, { route: kind.route, modelAsked: model, bodyBytes });
         const cancellation = startStream(response);
-        await sendMedia(response, await relayUpload(call, settings, { kind, fields, readAll, bodyFor, cancellation }));
+        await sendMedia(response, await relayUpload(call, settings, { kind, fields, countImages, readAll, bodyFor, cancellation }));
       } finally {
         release();
       }

@@ -90,7 +90,11 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       }
       try {
         const answer = await handleCall(call, project.settings, cancellation);
-        await sendCallResponse(response, conversion ? conversion.toCaller(answer) : answer, callIdHeaders(id, style));
+        try {
+          await sendCallResponse(response, conversion ? conversion.toCaller(answer) : answer, callIdHeaders(id, style));
+        } finally {
+          if (answer.kind === 'stream') await answer.deliver(refuseChunk);
+        }
       } finally {
         cancellation.clearDeadline();
       }
@@ -102,6 +106,9 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
     }
   };
 }
+
+/** Ends a response whose head couldn't be sent. */
+const refuseChunk = (): boolean => false;
 
 /** They are in memory but for the first call of a project. A database that fails or hangs prevents no call. */
 const settingsTimeoutMs = 1_000;

@@ -22,16 +22,8 @@ import { forwardedHeadersFor } from './forwarded-headers.ts';
 import { createIdempotencyKeyFilter } from './idempotency.ts';
 import { reportAttempt } from './report-attempt.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
-
-/** The attempt that got a response; it ends with the response. */
-export interface WinningAttempt {
-  readonly n: number;
-  readonly candidate: Candidate;
-  readonly waitMs: number;
-  readonly startedAt: number;
-  readonly status: number;
-  readonly firstByteMs: number;
-}
+import { computeCharge, type WinningAttempt } from './settle.ts';
+import { reservedUsage } from './usage-bounds.ts';
 
 export interface Responded {
   readonly response: VendorResponse;
@@ -63,6 +55,8 @@ export interface AttemptChain extends Chain<Responded> {
   attempts: number;
   /** Whether the call is in the journal, and so must be settled. */
   isJournaled: boolean;
+  /** The vendor's response whose conversion failed unexpectedly, which ended the chain. */
+  unsent: Responded | null;
 }
 
 interface AttemptRequest {
@@ -89,10 +83,13 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     const record = { n, provider: candidate.provider, model: candidate.model, startedAt };
     await (chain.isJournaled ? journal.attempt(call.id, record) : journal.open(metadata, record));
     chain.isJournaled = true;
+    let isSent = false;
+    let received: Responded | null = null;
     try {
       const provider = findProvider(candidate.provider);
       if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
       const { codec, body, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm);
+      isSent = true;
       const vendorResponse = await sendToVendor(httpClient, {
         provider,
         codec,
@@ -103,23 +100,29 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         now,
         signal: cancellation.signal,
       });
+      const attempt = { n, candidate, waitMs, startedAt, status: vendorResponse.status, firstByteMs: clock.now() - startedAt };
+      received = { response: vendorResponse, attempt, failed: chain.failed };
       const response = toCallerResponse(vendorResponse);
       report(request, candidate, null);
-      const attempt = { n, candidate, waitMs, startedAt, status: response.status, firstByteMs: clock.now() - startedAt };
-      return { response, attempt, failed: chain.failed };
+      return response === vendorResponse ? received : { ...received, response };
     } catch (error) {
-      if (!(error instanceof VendorError)) throw error;
-      report(request, candidate, error);
-      const outcome = attemptOutcome(error, cancellation);
+      const vendorError = error instanceof VendorError ? error : null;
+      if (vendorError || received) report(request, candidate, vendorError);
+      if (!vendorError && received) {
+        chain.unsent = received;
+        throw error;
+      }
+      const outcome = vendorError ? attemptOutcome(vendorError, cancellation) : 'failed';
+      const isBilled = vendorError ? isCutOff(outcome) && !vendorError.isUnsent : isSent;
       chain.failed.push({
         ...record,
         // An untranslatable request was never sent, so it has no vendor status.
-        status: error.cause instanceof UntranslatableError ? null : error.status,
+        status: vendorError && !(vendorError.cause instanceof UntranslatableError) ? vendorError.status : null,
         outcome,
         waitMs,
         firstByteMs: null,
         durationMs: clock.now() - startedAt,
-        ...(isCutOff(outcome) && !error.isUnsent ? estimateRequest(call, candidate.price) : { tokens: noTokens, costNanos: 0 }),
+        ...chargeFailed(call, candidate, received, isBilled),
       });
       throw error;
     }
@@ -143,9 +146,26 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       headersFor: createIdempotencyKeyFilter(),
       attempts: 0,
       isJournaled: false,
+      unsent: null,
     };
     return chain;
   };
+}
+
+/** Charges an attempt whose response can't be translated what the vendor reported, and one without a response that the vendor may bill an estimate. */
+function chargeFailed(
+  call: Call,
+  candidate: Candidate,
+  received: Responded | null,
+  isBilled: boolean,
+): Pick<Attempt, 'tokens' | 'costNanos'> {
+  if (received?.response.kind === 'plain') {
+    const { tokens, costNanos } = computeCharge(call, candidate, received.response.summary, 'failed');
+    return { tokens, costNanos };
+  }
+  if (!isBilled) return { tokens: noTokens, costNanos: 0 };
+  const { tokens, costNanos } = isBackground(call) ? reservedUsage(call, candidate) : estimateRequest(call, candidate.price);
+  return { tokens, costNanos };
 }
 
 function attemptOutcome(error: VendorError, cancellation: CallCancellation): Outcome {
@@ -159,4 +179,12 @@ function attemptOutcome(error: VendorError, cancellation: CallCancellation): Out
     case 'rate_limited':
       return 'failed';
   }
+}
+
+/**
+ * A background response (`background: true` on responses): the vendor goes on generating after the gateway has seen the last byte, and bills all
+ * of it.
+ */
+function isBackground({ route, spans }: Call): boolean {
+  return route === 'responses' && (spans.members.get('background')?.kind === 'true' || spans.repeated.has('background'));
 }

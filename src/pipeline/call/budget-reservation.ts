@@ -2,10 +2,9 @@
  * Reserves the budget of a call before internal model calls are made for it (choosing a tier, recall), so that these, which are charged to
  * the same key, cannot use up its ceilings.
  */
-import type { Reservation } from '../../ceilings/reservation.ts';
+import type { Reservation, UsageBounds } from '../../ceilings/reservation.ts';
 import type { Call } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
-import { usageBounds } from './usage-bounds.ts';
 
 export interface BudgetReservation {
   /** Call before an internal model call. Returns false when a ceiling would reject the call, unless its response is cached. */
@@ -18,8 +17,11 @@ export interface BudgetReservation {
   release(): void;
 }
 
-/** `admit` reserves the whole budget of a call. */
-export function createBudgetReservation(admit: BudgetReservation['admit']): BudgetReservation {
+/** `admit` reserves the whole budget of a call, which is what `boundsOf` returns. */
+export function createBudgetReservation(
+  admit: BudgetReservation['admit'],
+  boundsOf: (call: Call, candidates: readonly Candidate[]) => UsageBounds,
+): BudgetReservation {
   // The promise, because a caller whose internal call timed out may not have awaited it.
   let pending: Promise<Reservation | null> | null = null;
 
@@ -42,7 +44,7 @@ export function createBudgetReservation(admit: BudgetReservation['admit']): Budg
     candidates: readonly Candidate[],
   ): Promise<Reservation> => {
     const reservation = await pendingReservation;
-    if (reservation !== null && (await reservation.extend(() => usageBounds(prepared, candidates)))) return reservation;
+    if (reservation !== null && (await reservation.extend(() => boundsOf(prepared, candidates)))) return reservation;
     reservation?.release();
     return admit(prepared, candidates);
   };
@@ -54,7 +56,7 @@ export function createBudgetReservation(admit: BudgetReservation['admit']): Budg
     },
     async tryExtend(prepared, candidates) {
       const reservation = await pending;
-      return reservation === null || (await reservation.extend(() => usageBounds(prepared, candidates)));
+      return reservation === null || (await reservation.extend(() => boundsOf(prepared, candidates)));
     },
     admit(prepared, candidates) {
       if (pending === null) return admit(prepared, candidates);

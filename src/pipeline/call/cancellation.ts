@@ -13,9 +13,17 @@ export interface CallCancellation {
   clearDeadline(): void;
   /** Call when the caller's connection closes. Cancels streaming calls only. */
   clientDisconnected(): void;
+  /**
+   * Delays the cancellation by a caller that disconnects while `hasAllOutput` returns true, so that the usage which the vendor reports at the end
+   * can still be read.
+   */
+  lingerWhile(hasAllOutput: () => boolean): void;
   /** Waits; throws VendorError `aborted` when the call is cancelled meanwhile. */
   pause(waitMs: number): Promise<void>;
 }
+
+/** How long the end of a stream is read for a caller that has left. Vendors send the usage right after the last output. */
+export const lingerMs = 2_000;
 
 /** Of a plain call without a deadline. */
 const uncancellable: CallCancellation = {
@@ -24,6 +32,7 @@ const uncancellable: CallCancellation = {
   remainingMs: () => null,
   clearDeadline: () => undefined,
   clientDisconnected: () => undefined,
+  lingerWhile: () => undefined,
   pause: (waitMs) => sleep(waitMs),
 };
 
@@ -39,12 +48,12 @@ export function startCancellation({
   if (!stream && deadlineAt === null) return uncancellable;
   const controller = new AbortController();
   let cancelled: 'deadline' | 'client' | null = null;
-  const cancel = (by: 'deadline' | 'client'): void => {
-    if (cancelled !== null) return;
-    cancelled = by;
+  let lingers = (): boolean => false;
+  const passDeadline = (): void => {
+    cancelled ??= 'deadline';
     controller.abort();
   };
-  const timer = deadlineAt === null ? null : setTimeout(() => cancel('deadline'), Math.max(0, deadlineAt - clock.now()));
+  const timer = deadlineAt === null ? null : setTimeout(passDeadline, Math.max(0, deadlineAt - clock.now()));
 
   return {
     signal: controller.signal,
@@ -54,7 +63,13 @@ export function startCancellation({
       if (timer) clearTimeout(timer);
     },
     clientDisconnected() {
-      if (stream) cancel('client');
+      if (!stream || cancelled !== null) return;
+      cancelled = 'client';
+      if (lingers()) setTimeout(() => controller.abort(), lingerMs);
+      else controller.abort();
+    },
+    lingerWhile(hasAllOutput) {
+      lingers = hasAllOutput;
     },
     async pause(waitMs) {
       await sleep(waitMs, undefined, { signal: controller.signal }).catch(() => {

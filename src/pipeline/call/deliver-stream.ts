@@ -4,6 +4,7 @@ import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import { omitUsage, type StreamChunk, type StreamEnd } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
+import { lingerMs } from './cancellation.ts';
 
 interface StreamDelivery {
   readonly call: Call;
@@ -12,7 +13,12 @@ interface StreamDelivery {
   readonly onEnd: (summary: ResponseSummary, outcome: Outcome) => Promise<void>;
   /** Called with the bytes of each chunk before it is written, with usage also where the caller does not get it. */
   readonly onChunk?: ((bytes: Buffer) => void) | undefined;
+  /** The vendor has generated everything, so that only its usage can be missing. */
+  readonly hasAllOutput?: () => boolean;
 }
+
+/** Read for a caller that has left. The last event of `/v1/responses` repeats the whole response. */
+const maxUnreadBytes = 4 * 1024 * 1024;
 
 /** Takes the bytes of a stream. A promise when the reader is slow; false when it has left. */
 export type WriteChunk = (bytes: Buffer) => boolean | Promise<boolean>;
@@ -20,8 +26,14 @@ export type WriteChunk = (bytes: Buffer) => boolean | Promise<boolean>;
 /** Writes a stream to its end, or until its reader leaves. */
 export type DeliverStream = (write: WriteChunk) => Promise<void>;
 
-/** Writes the chunks of a stream, without usage that the caller did not ask for, and calls `onEnd` however it ends: complete, broken by the vendor, or abandoned by the caller. */
-export async function deliverStream({ call, response, onEnd, onChunk }: StreamDelivery, write: WriteChunk): Promise<void> {
+/**
+ * Writes the chunks of a stream, without usage that the caller did not ask for, and calls `onEnd` however it ends: complete, broken by the vendor,
+ * or abandoned by the caller. Throws an unexpected error without having called it.
+ */
+export async function deliverStream(
+  { call, response, onEnd, onChunk, hasAllOutput = () => false }: StreamDelivery,
+  write: WriteChunk,
+): Promise<void> {
   const chunks = response.chunks();
   let isSettled = false;
   const settleAs = async (outcome: Outcome): Promise<void> => {
@@ -44,13 +56,32 @@ export async function deliverStream({ call, response, onEnd, onChunk }: StreamDe
       if (written !== true) return written;
     }
   };
+  /**
+   * Reads what has arrived but can't be delivered any more, because the vendor bills it. When nothing is left to generate, this also waits for the
+   * usage, for a moment.
+   */
+  const readUndelivered = async (): Promise<void> => {
+    const timer = setTimeout(() => chunks.close(), lingerMs);
+    try {
+      for (let bytes = 0; bytes < maxUnreadBytes; ) {
+        const step = chunks.read();
+        if (step === null) {
+          if (!hasAllOutput()) return;
+          await chunks.ready();
+        } else if (step.kind !== 'chunk' || step.isLast) return;
+        else bytes += step.bytes.length;
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+  };
   try {
     for (;;) {
       const step = sendArrived();
       if (step === null) await chunks.ready();
-      else if (step === false) return;
+      else if (step === false) return await readUndelivered();
       else if (step instanceof Promise) {
-        if (!(await step)) return;
+        if (!(await step)) return await readUndelivered();
       } else if (step.kind === 'chunk') {
         await settleAs('ok');
         if (!(await send(step))) return;
@@ -62,8 +93,11 @@ export async function deliverStream({ call, response, onEnd, onChunk }: StreamDe
       }
     }
   } catch (error) {
-    if (!(error instanceof VendorError)) throw error;
-    // The caller disconnected: `finally` settles what was delivered.
+    if (!(error instanceof VendorError)) {
+      isSettled = true;
+      throw error;
+    }
+    // The caller disconnected, so `finally` settles what the vendor has sent.
   } finally {
     chunks.close();
     await settleAs('client_left');

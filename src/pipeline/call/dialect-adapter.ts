@@ -7,7 +7,7 @@ import type { Candidate } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { splice } from '../../core/json/spans.ts';
-import type { ResponseSummary, RouteCodec } from '../../dialects/contract/route-codec.ts';
+import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { rejectUntranslatable, UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../dialects/json/lossless-json.ts';
 import { parseLossless } from '../../dialects/json/parse-lossless.ts';
@@ -22,7 +22,7 @@ import type { VendorResponse } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
 import { responsesAdapterFor } from './responses-adapter.ts';
 import type { ResponsesForm } from './responses-routes.ts';
-import { translateJson, translateStream, withBody } from './translate-response.ts';
+import { translateJson, translateStream, withBody, withTurn } from './translate-response.ts';
 
 /** The request to one candidate, and the conversion of its response. */
 export interface DialectAdapter {
@@ -33,7 +33,7 @@ export interface DialectAdapter {
   toCallerResponse(response: VendorResponse): VendorResponse;
 }
 
-/** Sent when neither caller nor catalog sets a limit, because messages vendors require one. `usage-bounds.ts` never reserves more than this. */
+/** Sent when neither caller nor catalog sets a limit, because messages vendors require one. */
 const defaultMaxTokens = 4_096;
 
 /** Creates the adapter. Throws a VendorError like that of a vendor's 400 when the vendor's dialect cannot express the request. */
@@ -71,8 +71,8 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
     body: refuseUntranslatable(() => translateRequest(body, call, candidate, provider)),
     toCallerResponse(response) {
       if (response.kind === 'stream')
-        return { ...translateStream(response, createTranslator()), summary: () => asSentToCaller(response.summary()) };
-      return { ...withBody(response, translateJson(response, toCaller)), summary: asSentToCaller(response.summary) };
+        return { ...translateStream(response, createTranslator()), summary: () => withTurn(response.summary(), toCallerTurn) };
+      return { ...withBody(response, translateJson(response, toCaller)), summary: withTurn(response.summary, toCallerTurn) };
     },
   };
 }
@@ -127,9 +127,4 @@ function maxTokensField({ baseUrl }: Provider): 'max_completion_tokens' | 'max_t
 /** Returns the form of reasoning that every model of the vendor takes. */
 function takesReasoning({ baseUrl }: Provider): 'none' | 'details' {
   return new URL(baseUrl).hostname === 'openrouter.ai' ? 'details' : 'none';
-}
-
-/** Returns the summary with the turn as the caller gets it, because the caller's next call repeats that turn. */
-function asSentToCaller(summary: ResponseSummary): ResponseSummary {
-  return { ...summary, turn: toCallerTurn(summary.turn) };
 }

@@ -10,7 +10,8 @@ import type { Attempt, Call, Caller, CallMetadata, CallResult, Outcome, SettledC
 import type { Candidate } from '../../core/candidate.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
-import { type ChainResult, runChain } from '../../failover/chain.ts';
+import { parsePositiveInteger } from '../../dialects/json/body-members.ts';
+import { runChain } from '../../failover/chain.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -19,21 +20,25 @@ import type { Plan, Planner } from '../../routing/plan.ts';
 import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 import { replayCached } from '../cache/replay-cached.ts';
 import type { CacheHit, CacheWriter, ResponseCache } from '../cache/response-cache.ts';
-import type { AttemptDeps, Responded } from './attempt.ts';
+import type { AttemptChain, AttemptDeps, Responded } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
 import { type BudgetReservation, createBudgetReservation } from './budget-reservation.ts';
 import type { CallCancellation } from './cancellation.ts';
-import { type ChainFailure, toChainFailure } from './chain-error.ts';
+import { toChainFailure } from './chain-error.ts';
 import { type DeliverStream, deliverStream } from './deliver-stream.ts';
 import { createRuleEnforcer } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
 import { limitsFor, type ProjectContext } from './project-context.ts';
 import { type RecalledCall, recallIntoCall } from './recall-step.ts';
 import type { CallEnd } from './settle.ts';
-import { cacheStatusFor, logCall, settleBlocked, settleCacheHit, settleFailed, settleResponse, toTextCallMetadata } from './settle.ts';
-import { usageBounds } from './usage-bounds.ts';
+import { cacheStatusFor, logCall, settleCacheHit, settleFailed, settleResponse, settleUnsent, toTextCallMetadata } from './settle.ts';
+import { countChoices, usageBounds } from './usage-bounds.ts';
+import type { UsageEstimates } from './usage-estimates.ts';
 
-/** The response to the caller. `deliver` must be called, once: only then is the call settled. */
+/**
+ * The response to the caller. `deliver` must be called, because only it settles the call. A response that can't be sent is abandoned with a writer
+ * that returns false; after a delivery this has no effect.
+ */
 export type CallResponse = {
   readonly model: string;
   readonly cache: CallResult['cache'];
@@ -55,6 +60,8 @@ export interface HandleCallDeps extends AttemptDeps {
   /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
+  /** Of the whole process. */
+  readonly usageEstimates: UsageEstimates;
   readonly logger: Logger;
 }
 
@@ -65,7 +72,7 @@ const streamType = 'text/event-stream';
 const none: readonly string[] = [];
 
 export function createHandleCall(deps: HandleCallDeps): HandleCall {
-  const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, journal, clock, logger } = deps;
+  const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, usageEstimates, journal, clock, logger } = deps;
   const toChain = createAttemptChain(deps);
   const { checkInput, checkResponse, checkBytes } = createRuleEnforcer({ logger });
 
@@ -74,10 +81,12 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   async function handleCall(call: Call, project: ProjectContext, cancellation: CallCancellation): Promise<CallResponse> {
     const ceilings = getKeyCeilings(call.caller);
     const limits = limitsFor(call, project, ceilings instanceof Promise ? await ceilings : ceilings);
+    const estimates = limits.key.tpm.limit === null ? null : usageEstimates;
+    const boundsOf = (sent: Call, candidates: readonly Candidate[]) => usageBounds(sent, candidates, estimates);
     const admit: BudgetReservation['admit'] = (sent, candidates) =>
-      admission.admit({ limits, startedAt: call.startedAt, bounds: () => usageBounds(sent, candidates) });
+      admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(sent, candidates) });
     // Only for these calls other models are called first.
-    const budget = call.modelAsked === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit) : null;
+    const budget = call.modelAsked === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit, boundsOf) : null;
     const received: ReceivedCall = { call, project, cancellation, requiresPrice: hasCostCeiling(limits) };
     // Awaits only what needs I/O: most calls have no rules and no recall, and are admitted from the local quota.
     try {
@@ -92,7 +101,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       const planned = readCache(received, plan, withRecall);
       if (planned.hit) return await respondFromCache(planned, planned.hit);
       const admitting = budget ? budget.admit(planned.sent, candidates) : admit(planned.sent, candidates);
-      return await attemptCall(orderCandidates(planned, admitting instanceof Promise ? await admitting : admitting));
+      return await attemptCall(planned, admitting instanceof Promise ? await admitting : admitting);
     } finally {
       budget?.release();
     }
@@ -114,7 +123,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const { call, project, cancellation, sent, recalled, cacheWriter } = planned;
     const ordered = planner.order(planned.plan, { caller: call.caller, project });
     const metadata = toTextCallMetadata(call, ordered, reservation);
-    return { call, project, cancellation, sent, recalled, cacheWriter, candidates: ordered.candidates, reservation, metadata };
+    const { candidates } = ordered;
+    return { call, project, cancellation, sent, recalled, cacheWriter, candidates, reservation, metadata, isSettled: false };
   }
 
   /** Orders the candidates of a call. Throws `no_route`. */
@@ -137,42 +147,78 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return planFor(received, await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs, complete }));
   }
 
-  /** Tries the candidates in order until one responds, and returns its response. Settles the call and throws when none does. */
-  async function attemptCall(admitted: AdmittedCall): Promise<CallResponse> {
-    const { sent, metadata, candidates, cancellation, reservation } = admitted;
-    const chain = toChain({ call: sent, metadata, candidates, cancellation });
-    let result: ChainResult<Responded>;
+  /**
+   * Tries the candidates in order until one responds, and returns its response. Settles the call and throws when none does. Whatever fails from
+   * here on, the reservation ends with the call.
+   */
+  async function attemptCall(planned: PlannedCall, reservation: Reservation): Promise<CallResponse> {
+    let admitted: AdmittedCall;
+    let chain: AttemptChain;
     try {
-      result = await runChain(chain);
+      admitted = orderCandidates(planned, reservation);
+      const { sent, metadata, candidates, cancellation } = admitted;
+      chain = toChain({ call: sent, metadata, candidates, cancellation });
     } catch (cause) {
-      if (chain.isJournaled) return await fail(admitted, chain.failed, { error: toInternalError(cause), outcome: 'failed' });
+      reservation.release();
+      throw cause;
+    }
+    let responded: Responded | null = null;
+    try {
+      responded = await runAttempts(admitted, chain);
+      const { rules } = admitted.project;
+      if (rules.output) responded = await applyOutputRules(admitted, responded, rules.output);
+      const { response } = responded;
+      if (response.kind === 'stream') return streamResponse(admitted, responded, response);
+      await endCall(admitted, responded, response.summary, 'ok');
+      const { status, contentType, bytes } = response;
+      const { call, recalled } = admitted;
+      return { kind: 'plain', status, contentType, bytes, model: responded.attempt.candidate.id, cache: cacheStatusFor(call), recalled };
+    } catch (cause) {
+      if (admitted.isSettled) throw cause;
+      if (chain.isJournaled) throw await settleUnexpected(admitted, chain.failed, responded ?? chain.unsent, cause);
       // No attempt was made, so the call leaves no record.
       reservation.release();
       throw cause;
-    } finally {
-      cancellation.clearDeadline();
     }
-    if (result.kind !== 'responded') return await fail(admitted, chain.failed, toChainFailure(result, cancellation));
-    const { rules } = admitted.project;
-    const responded = rules.output ? await applyOutputRules(admitted, result.response, rules.output) : result.response;
-    const { response } = responded;
-    if (response.kind === 'stream') return streamResponse(admitted, responded, response);
-    await endCall(admitted, responded, response.summary, 'ok');
-    const { status, contentType, bytes } = response;
-    const { call, recalled } = admitted;
-    return { kind: 'plain', status, contentType, bytes, model: responded.attempt.candidate.id, cache: cacheStatusFor(call), recalled };
   }
 
-  async function fail(admitted: AdmittedCall, failed: readonly Attempt[], { error, outcome }: ChainFailure): Promise<never> {
-    await settle(admitted, settleFailed(endOf(admitted, failed), error, outcome));
-    throw error;
+  /** Settles the call and throws when no candidate responds. */
+  async function runAttempts(admitted: AdmittedCall, chain: AttemptChain): Promise<Responded> {
+    const { call, cancellation } = admitted;
+    const result = await runChain(chain).finally(cancellation.clearDeadline);
+    if (result.kind !== 'responded') {
+      const { error, outcome } = toChainFailure(result, cancellation);
+      await settle(admitted, settleFailed(endOf(admitted, chain.failed), error, outcome));
+      throw error;
+    }
+    const { response } = result.response;
+    if (response.kind === 'stream') cancellation.lingerWhile(() => response.hasAllOutput(expectedChoices(call)));
+    return result.response;
+  }
+
+  /** Settles a call that an unexpected error ended. Returns the error for the caller. */
+  async function settleUnexpected(
+    admitted: AdmittedCall,
+    failed: readonly Attempt[],
+    responded: Responded | null,
+    cause: unknown,
+  ): Promise<unknown> {
+    const error = toInternalError(cause);
+    const end = endOf(admitted, failed);
+    if (responded?.response.kind === 'stream') responded.response.chunks().close();
+    const settled = responded
+      ? settleUnsent(end, responded.attempt, summaryOf(responded.response), { error, outcome: 'failed' })
+      : settleFailed(end, error, 'failed');
+    await settle(admitted, settled);
+    return error;
   }
 
   /** Settles the call and throws when the response is blocked. */
   async function applyOutputRules(admitted: AdmittedCall, responded: Responded, rules: PlaceRules): Promise<Responded> {
     const { response, error } = await checkResponse(admitted.call, rules, responded.response);
     if (!error) return { ...responded, response };
-    await settle(admitted, settleBlocked(endOf(admitted, responded.failed), responded.attempt, summaryOf(response), error));
+    const end = endOf(admitted, responded.failed);
+    await settle(admitted, settleUnsent(end, responded.attempt, summaryOf(response), { error, outcome: 'refused' }));
     throw error;
   }
 
@@ -180,9 +226,17 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   function streamResponse(admitted: AdmittedCall, responded: Responded, response: StreamResponse): CallResponse {
     const { call, recalled, cacheWriter } = admitted;
     const onEnd = (summary: ResponseSummary, outcome: Outcome): Promise<void> => endCall(admitted, responded, summary, outcome);
+    const hasAllOutput = (): boolean => response.hasAllOutput(expectedChoices(call));
+    const deliver: DeliverStream = async (write) => {
+      try {
+        await deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append, hasAllOutput }, write);
+      } catch (cause) {
+        throw admitted.isSettled ? cause : await settleUnexpected(admitted, responded.failed, responded, cause);
+      }
+    };
     return {
       kind: 'stream',
-      deliver: (write) => deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append }, write),
+      deliver: once(deliver),
       model: responded.attempt.candidate.id,
       cache: cacheStatusFor(call),
       recalled,
@@ -190,11 +244,16 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /** Settles a call that got a response, and caches it if it is complete. */
-  function endCall(admitted: AdmittedCall, responded: Responded, summary: ResponseSummary, outcome: Outcome): Promise<void> {
+  async function endCall(admitted: AdmittedCall, responded: Responded, summary: ResponseSummary, end: Outcome): Promise<void> {
     const { response, attempt, failed } = responded;
+    const outcome = end === 'ok' && admitted.cancellation.cancelledBy() === 'client' ? 'client_left' : end;
+    const settled = settleResponse(endOf(admitted, failed), attempt, summary, outcome);
+    const { caller, body } = admitted.sent;
+    usageEstimates.observe(caller.quotaKeyId, { bodyBytes: body.length, choices: countChoices(admitted.sent) }, settled.result);
+    const recorded = settle(admitted, settled);
     if (outcome === 'ok' && response.status === 200 && summary.finished === true)
       storeInCache(admitted.cacheWriter, response, attempt.candidate.id);
-    return settle(admitted, settleResponse(endOf(admitted, failed), attempt, summary, outcome));
+    await recorded;
   }
 
   /** Returns a cached response. It has no attempts and costs nothing; the journal gets only the settled record. */
@@ -214,7 +273,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     if (call.stream)
       return {
         kind: 'stream',
-        deliver: (write) => deliverStream({ call, response: replayCached(hit, call), onEnd }, write),
+        deliver: once((write) => deliverStream({ call, response: replayCached(hit, call), onEnd }, write)),
         model,
         cache: 'hit',
         recalled,
@@ -228,7 +287,9 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /** Converts the reservation to usage and records the call. */
-  function settle({ call, reservation }: AdmittedCall, { metadata, result, content }: SettledCall): Promise<void> {
+  function settle(admitted: AdmittedCall, { metadata, result, content }: SettledCall): Promise<void> {
+    const { call, reservation } = admitted;
+    admitted.isSettled = true;
     return record(call, { metadata, result: reservation.settle(result), content });
   }
 
@@ -257,6 +318,20 @@ function toInternalError(cause: unknown): GatewayError {
 function storeInCache(writer: CacheWriter | null, response: VendorResponse, model: string): void {
   if (response.kind === 'plain') writer?.append(response.bytes);
   writer?.commit({ model, contentType: response.kind === 'plain' ? response.contentType : streamType });
+}
+
+/** A second delivery waits for the first one. */
+function once(deliver: DeliverStream): DeliverStream {
+  let delivered: Promise<void> | null = null;
+  return (write) => {
+    delivered ??= deliver(write);
+    return delivered;
+  };
+}
+
+/** The number of choices that the caller asked for. */
+function expectedChoices({ route, body, spans }: Call): number {
+  return (route === 'chat' ? parsePositiveInteger(body, spans.members.get('n')) : null) ?? 1;
 }
 
 function summaryOf(response: VendorResponse): ResponseSummary {
@@ -292,4 +367,5 @@ interface AdmittedCall extends PreparedCall {
   readonly candidates: readonly Candidate[];
   readonly reservation: Reservation;
   readonly metadata: CallMetadata;
+  isSettled: boolean;
 }

@@ -15,7 +15,7 @@ import { chatToResponse, createChatToResponses } from '../../dialects/translate/
 import { createMessagesToResponses, messagesToResponse } from '../../dialects/translate/responses/from-messages.ts';
 import { translateResponsesRequest } from '../../dialects/translate/responses/request.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
-import { translateJson, translateStream, withBody } from './translate-response.ts';
+import { translateJson, translateStream, withBody, withTurn } from './translate-response.ts';
 
 export interface ResponsesTarget {
   readonly candidate: Candidate;
@@ -43,15 +43,14 @@ export function responsesAdapterFor(call: Call, { candidate, maxTokensField, max
   return {
     codec: routeCodecs[dialect],
     body: Buffer.from(JSON.stringify(body)),
-    // The turn as the caller gets it, because the caller's next call repeats that turn.
     toCallerResponse(response: VendorResponse): VendorResponse {
       if (response.kind === 'stream') {
         const translator = createTranslator(identity, echo);
-        const summary = () => ({ ...response.summary(), turn: readAssistantTurn(translator.response()) });
+        const summary = () => withTurn(response.summary(), () => readAssistantTurn(translator.response()));
         return { ...translateStream(response, translator), summary };
       }
       const body = translateJson(response, (answer) => toResponse(answer, identity, echo));
-      return { ...withBody(response, body), summary: { ...response.summary, turn: readAssistantTurn(body) } };
+      return { ...withBody(response, body), summary: withTurn(response.summary, () => readAssistantTurn(body)) };
     },
   };
 }

@@ -13,6 +13,7 @@ import {
   type Outcome,
   type SettledCall,
 } from '../../core/call.ts';
+import type { Candidate } from '../../core/candidate.ts';
 import { tokenCost } from '../../core/cost.ts';
 import type { GatewayError } from '../../core/errors.ts';
 import { type CallUnits, noTokens, type Tokens } from '../../core/pricing.ts';
@@ -24,12 +25,23 @@ import { traceCall } from '../../observability/trace-call.ts';
 import { activeTrace } from '../../observability/tracing.ts';
 import type { Plan } from '../../routing/plan.ts';
 import type { CacheHit } from '../cache/response-cache.ts';
-import type { WinningAttempt } from './attempt.ts';
 import { estimateInput, estimateSearches, isChargedBySearch, isCutOff } from './estimate.ts';
+import { extraUnits } from './extra-charges.ts';
+import { reservedUsage } from './usage-bounds.ts';
 
 /** Limit of every recorded name: the caller may have sent megabytes. */
 const maxNameLength = 256;
 const noUnits: CallUnits = {};
+
+/** The attempt that got a response; it ends with the response. */
+export interface WinningAttempt {
+  readonly n: number;
+  readonly candidate: Candidate;
+  readonly waitMs: number;
+  readonly startedAt: number;
+  readonly status: number;
+  readonly firstByteMs: number;
+}
 
 export interface CallEnd {
   /** With the body that the caller sent, before recall. */
@@ -84,12 +96,7 @@ function withCircumstances<Metadata extends object>(metadata: Metadata, reservat
 export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summary: ResponseSummary, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;
   const { candidate } = attempt;
-  const { price } = candidate;
-  const { tokens, isEstimated } = resolveTokens(call, summary, outcome);
-  const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
-  const searches = lacksSearches ? estimateSearches(call) : summary.searches;
-  const units = searches === undefined ? null : { searches };
-  const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
+  const { tokens, costNanos, units, isEstimated } = computeCharge(call, candidate, summary, outcome);
   const last: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
@@ -111,7 +118,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     cache: cacheStatusFor(call),
     tokens,
     costNanos,
-    estimated: isEstimated || lacksSearches,
+    estimated: isEstimated,
     durationMs: endedAt - call.startedAt,
     firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
     attempts: failed.length === 0 ? [last] : [...failed, last],
@@ -119,12 +126,47 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
   return { metadata, result: units === null ? result : { ...result, units }, content: toCallContent(callEnd, summary.turn) };
 }
 
-/** Settles a call whose response a content rule blocked: charged, because the vendor bills it, without the text of the response. */
-export function settleBlocked(callEnd: CallEnd, attempt: WinningAttempt, summary: ResponseSummary, error: GatewayError): SettledCall {
+interface Charge {
+  readonly tokens: Tokens;
+  /** Null when the price is unknown. */
+  readonly costNanos: number | null;
+  /** Null when the call is charged by tokens alone. */
+  readonly units: CallUnits | null;
+  readonly isEstimated: boolean;
+}
+
+/** Computes the charge for a response. */
+export function computeCharge(call: Call, candidate: Candidate, summary: ResponseSummary, outcome: Outcome): Charge {
+  const { price } = candidate;
+  const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
+  const searches = lacksSearches ? estimateSearches(call) : summary.searches;
+  const { reportedCostNanos } = summary;
+  const extra = extraUnits(call, candidate, summary);
+  const units =
+    searches === undefined && reportedCostNanos === undefined && extra === null
+      ? null
+      : { ...extra?.units, ...(searches !== undefined && { searches }), ...(reportedCostNanos !== undefined && { reportedCostNanos }) };
+  // The vendor goes on generating, and bills it after we have seen the last byte.
+  if (summary.isPending) return { ...reservedUsage(call, candidate), isEstimated: true };
+  const { tokens, isEstimated } = resolveTokens(call, summary, outcome);
+  const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
+  return { tokens, costNanos, units, isEstimated: isEstimated || lacksSearches || extra?.isPriced === false };
+}
+
+/**
+ * Settles a call whose response isn't sent, because a content rule blocked it (`refused`) or the gateway failed (`failed`). It's charged, because
+ * the vendor bills it, and its record has no text of the response.
+ */
+export function settleUnsent(
+  callEnd: CallEnd,
+  attempt: WinningAttempt,
+  summary: ResponseSummary,
+  { error, outcome }: { readonly error: GatewayError; readonly outcome: 'refused' | 'failed' },
+): SettledCall {
   const { result, ...settled } = settleResponse(callEnd, attempt, summary, 'ok');
   return {
     ...settled,
-    result: { ...result, outcome: 'refused', status: error.status, code: error.code },
+    result: { ...result, outcome, status: error.status, code: error.code },
     content: toCallContent(callEnd, null),
   };
 }
@@ -155,10 +197,13 @@ export function settleCacheHit(
   };
 }
 
-/** Settles a call without a response. An attempt that was cut off is charged by estimate, unless nothing of it was sent. */
+/**
+ * Settles a call without a response. An attempt that was cut off is charged by estimate, unless nothing of it was sent; an attempt whose response
+ * couldn't be translated is charged what the vendor reported.
+ */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;
-  const cut = failed.findLast(({ outcome, tokens }) => isCutOff(outcome) && tokens.input > 0);
+  const charged = failed.findLast(({ tokens }) => sumTokens(tokens) > 0);
   return {
     metadata,
     result: {
@@ -166,17 +211,21 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
       // 499: the caller closed the connection before a response could be sent, so this status is recorded only.
       status: outcome === 'client_left' ? 499 : error.status,
       code: error.code,
-      model: cut ? `${cut.provider}/${cut.model}` : null,
+      model: charged ? `${charged.provider}/${charged.model}` : null,
       cache: cacheStatusFor(call),
-      tokens: cut?.tokens ?? noTokens,
-      costNanos: cut ? cut.costNanos : 0,
-      estimated: cut !== undefined,
+      tokens: charged?.tokens ?? noTokens,
+      costNanos: charged ? charged.costNanos : 0,
+      estimated: charged !== undefined && isCutOff(charged.outcome),
       durationMs: endedAt - call.startedAt,
       firstByteMs: null,
       attempts: failed,
     },
     content: toCallContent(callEnd, null),
   };
+}
+
+function sumTokens({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): number {
+  return input + cachedInput + cacheWrite + cacheWrite1h + output;
 }
 
 /** Returns the cache status of a call that was not served from the cache; null on routes without a response cache. */
@@ -190,18 +239,21 @@ function toCallContent({ call: { route, body, isInternal }, recalled }: CallEnd,
   return recalled.length === 0 ? { request: body, response: turn } : { request: body, response: turn, recalled };
 }
 
-/** Returns the vendor's final token counts; without them, an estimate of what was sent and delivered, so that no call is free. */
-function resolveTokens(call: Call, { tokens, isFinal, turn }: ResponseSummary, outcome: Outcome): { tokens: Tokens; isEstimated: boolean } {
+/** Returns the vendor's final token counts. Without them it estimates what was sent, and what the vendor has generated, whether the caller received it or not. */
+function resolveTokens(
+  call: Call,
+  { tokens, isFinal, generatedCharacters }: ResponseSummary,
+  outcome: Outcome,
+): { tokens: Tokens; isEstimated: boolean } {
   if (tokens !== null && isFinal) return { tokens, isEstimated: false };
-  const characters = turn.toolCalls.reduce((sum, tool) => sum + tool.name.length + tool.arguments.length, turn.text.length);
-  const delivered = estimateTokens(characters);
+  const generated = estimateTokens(generatedCharacters);
   const reported = tokens ?? noTokens;
   // Some vendors report zero input tokens until the final usage event.
   const isInputKnown = reported.input + reported.cachedInput + reported.cacheWrite + reported.cacheWrite1h > 0;
   const input = isInputKnown ? reported.input : estimateInput(call.body);
   return {
-    tokens: { ...reported, input, output: Math.max(reported.output, delivered) },
-    isEstimated: outcome !== 'ok' || delivered > 0 || !isInputKnown,
+    tokens: { ...reported, input, output: Math.max(reported.output, generated) },
+    isEstimated: outcome !== 'ok' || generated > 0 || !isInputKnown,
   };
 }
 

@@ -1,7 +1,9 @@
 /** Translates a vendor's response, plain or streamed, for a caller of another dialect. */
+import type { AssistantTurn } from '../../core/call.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { createSseParser, type SseEvent } from '../../core/sse.ts';
+import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { asLosslessObject } from '../../dialects/json/lossless-json.ts';
 import { parseLossless } from '../../dialects/json/parse-lossless.ts';
 import type { StreamTranslator } from '../../dialects/translate/stream.ts';
@@ -18,6 +20,18 @@ export function translateJson({ bytes, status }: JsonResponse, translate: (answe
 /** The response with a translated body. */
 export function withBody(response: JsonResponse, body: JsonObject): JsonResponse {
   return { ...response, contentType: 'application/json', bytes: Buffer.from(JSON.stringify(body)) };
+}
+
+/**
+ * Returns the summary with the turn as the caller gets it, because the caller's next call repeats that turn. The vendor's turn is kept if the
+ * conversion fails, so that the call is still charged what the vendor reported.
+ */
+export function withTurn(summary: ResponseSummary, convert: (turn: AssistantTurn) => AssistantTurn): ResponseSummary {
+  try {
+    return { ...summary, turn: convert(summary.turn) };
+  } catch {
+    return summary;
+  }
 }
 
 /** Returns the chunks for the caller, with the summary of the vendor's stream. */

@@ -1,69 +1,164 @@
-/** Upper bounds of a call's cost and tokens, to be reserved before it is sent. The recorded usage is always the actual one. */
-import type { Call } from '../../core/call.ts';
+/**
+ * What a call reserves before it is sent: an upper bound of its cost, and an estimate of its tokens. The recorded usage is always the actual one.
+ * See docs/architecture/ceilings.md#upper-bounds.
+ */
+import type { UsageBounds } from '../../ceilings/reservation.ts';
+import { type Call, isPromptRoute } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost } from '../../core/cost.ts';
-import type { Price, Tokens } from '../../core/pricing.ts';
+import type { CallUnits, Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
-import { parsePositiveInteger } from '../../dialects/json/body-members.ts';
+import { hidesAscii, parsePositiveInteger } from '../../dialects/json/body-members.ts';
 import { type InputSize, measureInput } from '../../dialects/routes/input-size.ts';
 import { estimateSearches } from './estimate.ts';
+import { requestedTiers, requestedTools } from './extra-charges.ts';
+import type { UsageEstimate, UsageEstimates } from './usage-estimates.ts';
 
-/** Vendors scale images down to about 1,600 tokens. */
-const maxTokensPerImage = 2_000;
+/** More than most families of models charge; the catalog has those that charge more (`image_tokens`). */
+const defaultTokensPerImage = 5_000;
 /** Characters of base64 per token of audio, at least: speech at 6 kbit/s, of which Google counts 32 tokens per second. */
 const minCharactersPerAudioToken = 30;
-/** Reserved when the caller sets no limit and the catalog has no smaller one: a model's maximum would deny calls that use little of it. */
-const defaultOutputTokens = 4_096;
+/** Where the catalog has no `max_output_tokens`: as much as most large models can produce, because a smaller one would be exceeded. */
+const defaultMaxOutputTokens = 131_072;
+/** Where the catalog has no window, for input that is not in the body: the window of most models. */
+const defaultInputWindow = 200_000;
+/** Input that a use of a hosted tool adds. Vendors don't limit it; results of searches are smaller. */
+const inputTokensPerToolUse = 20_000;
 /** As bytes, because they are found faster than a text. */
 const cacheMark = Buffer.from('"cache_control"');
+const referenceMarks = ['"file_id"', '"file_url"', '"video_url"'].map((mark) => Buffer.from(mark));
+const typeMark = Buffer.from('"type"');
+const documentMark = Buffer.from('"document"');
 /** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;
 
-export function usageBounds(call: Call, candidates: readonly Candidate[]): { costNanos: number; tokens: number } {
-  const size = measureInput(call.body);
+const defaultEstimate: UsageEstimate = { outputTokens: 4_096, tokensPerByte: 1 };
+
+/** Without `estimates`, tokens are estimated as for a key without recent calls. */
+export function usageBounds(call: Call, candidates: readonly Candidate[], estimates: UsageEstimates | null = null): UsageBounds {
+  const input = scanInput(call);
+  const { size } = input;
   let costNanos = 0;
-  let tokens = size.textBytes;
+  let tokens = candidates.length === 0 ? size.textBytes : 0;
   for (const candidate of candidates) {
-    const input = maxInputTokensFor(size, candidate);
-    const output = maxOutputTokensFor(call, candidate);
-    tokens = Math.max(tokens, input + output);
-    if (candidate.price) costNanos = Math.max(costNanos, costBound(call, candidate.price, input, output));
+    const estimate = estimates?.estimate(call.caller.quotaKeyId, candidate.id) ?? defaultEstimate;
+    tokens = Math.max(tokens, estimateTokens(call, candidate, { size, estimate }));
+    const { price } = candidate;
+    if (price === null) continue;
+    const largest = largestUsage(call, { candidate, price, input });
+    costNanos = Math.max(costNanos, tokenCost(largest.tokens, price, largest.units));
   }
   return { costNanos: clampToSafeInteger(costNanos), tokens: clampToSafeInteger(tokens) };
 }
 
-/** A token has at least one byte. How many a document has is unknown, but a vendor refuses more than the model's window. */
-function maxInputTokensFor(
-  { textBytes, images, audioBytes, documentBytes }: InputSize,
-  { maxInputTokens, contextWindow }: Candidate,
+/** What the cost of a call's reservation at this candidate consists of. Cost null when the price is unknown. */
+export function reservedUsage(call: Call, candidate: Candidate): LargestUsage & { readonly costNanos: number | null } {
+  const { price } = candidate;
+  const { tokens, units } = largestUsage(call, { candidate, price, input: scanInput(call) });
+  return { tokens, units, costNanos: price === null ? null : clampToSafeInteger(tokenCost(tokens, price, units)) };
+}
+
+/** Scans the body once for all candidates of a plan. */
+function scanInput(call: Call): PricedCandidate['input'] {
+  const size = measureInput(call.body);
+  // Whether a search for a name in the body may miss it.
+  const mayHide = isPromptRoute(call.route) && hidesAscii(call.body);
+  return { size, mayHide, isElsewhere: mayHide || hasInputElsewhere(call) };
+}
+
+function estimateTokens(
+  call: Call,
+  candidate: Candidate,
+  { size, estimate }: { readonly size: InputSize; readonly estimate: UsageEstimate },
 ): number {
-  const media = images * maxTokensPerImage + Math.ceil(audioBytes / minCharactersPerAudioToken);
-  return textBytes + media + Math.min(documentBytes, maxInputTokens ?? contextWindow ?? documentBytes);
+  const input = Math.ceil(size.textBytes * estimate.tokensPerByte) + mediaTokens(size, candidate);
+  if (!isPromptRoute(call.route)) return size.textBytes;
+  return input + countChoices(call) * Math.min(Math.ceil(estimate.outputTokens), maxOutputPerChoice(call, candidate));
 }
 
-function maxOutputTokensFor({ route, body, spans, maxOutputTokens }: Call, candidate: Candidate): number {
-  switch (route) {
-    case 'chat':
-    case 'messages':
-    case 'responses': {
-      const each = maxOutputTokens ?? Math.min(candidate.maxOutputTokens ?? defaultOutputTokens, defaultOutputTokens);
-      return clampToSafeInteger((parsePositiveInteger(body, spans.members.get('n')) ?? 1) * each);
-    }
-    case 'embeddings':
-    case 'moderations':
-    case 'rerank':
-      return 0;
-  }
+/** How many tokens a document has is unknown, but a vendor refuses more than the model's window. */
+function mediaTokens({ images, audioBytes, documentBytes }: InputSize, candidate: Candidate): number {
+  const audio = Math.ceil(audioBytes / minCharactersPerAudioToken);
+  const documents = Math.min(documentBytes, windowOf(candidate) ?? documentBytes);
+  return images * (candidate.imageTokens ?? defaultTokensPerImage) + audio + documents;
 }
 
-/** Prices all input at the highest applicable rate: cache writes are the most expensive, and made only on request. */
-function costBound(call: Call, price: Price, input: number, output: number): number {
+function windowOf({ maxInputTokens, contextWindow }: Candidate): number | null {
+  return maxInputTokens ?? contextWindow ?? null;
+}
+
+/** How many responses the request asks for. Some vendors also accept a number as a string. */
+export function countChoices({ body, spans: { members } }: Pick<Call, 'body' | 'spans'>): number {
+  const member = members.get('n');
+  if (member?.kind !== 'string') return parsePositiveInteger(body, member) ?? 1;
+  const { start, end } = member.value;
+  return parsePositiveInteger(body, { ...member, kind: 'number', value: { start: start + 1, end: end - 1 } }) ?? 1;
+}
+
+/** The caller's limit, which a vendor may refuse or lower when it is above the model's. */
+function maxOutputPerChoice({ maxOutputTokens }: Call, candidate: Candidate): number {
+  const most = candidate.maxOutputTokens ?? Math.min(candidate.contextWindow ?? defaultMaxOutputTokens, defaultMaxOutputTokens);
+  return Math.min(maxOutputTokens ?? most, candidate.maxOutputTokens ?? Number.MAX_SAFE_INTEGER);
+}
+
+interface PricedCandidate {
+  readonly candidate: Candidate;
+  readonly price: Price | null;
+  readonly input: { readonly size: InputSize; readonly mayHide: boolean; readonly isElsewhere: boolean };
+}
+
+interface LargestUsage {
+  readonly tokens: Tokens;
+  readonly units: CallUnits;
+}
+
+/** The most that a vendor may bill for the call, with all of the input at the dearest price that may apply to it. */
+function largestUsage(call: Call, { candidate, price, input: { size, mayHide, isElsewhere } }: PricedCandidate): LargestUsage {
   const { route, body } = call;
-  const isSearched = route === 'rerank' && price.perSearchNanos !== undefined;
-  const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
-  const units = { searches };
-  const uncached = tokenCost({ input, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output }, price, units);
-  if (!body.includes(cacheMark)) return uncached;
-  const costOf = (written: Partial<Tokens>): number => tokenCost({ ...noTokens, ...written, output }, price, units);
-  return Math.max(uncached, costOf({ cacheWrite: input }), costOf({ cacheWrite1h: input }));
+  // A token has at least one byte.
+  let input = size.textBytes + mediaTokens(size, candidate);
+  if (!isPromptRoute(route)) {
+    const isSearched = route === 'rerank' && price?.perSearchNanos !== undefined;
+    const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
+    return { tokens: { ...noTokens, input }, units: { searches } };
+  }
+  if (isElsewhere) input = Math.max(input, windowOf(candidate) ?? defaultInputWindow);
+  const output = maxOutputTokens(call, candidate);
+  if (price === null) return { tokens: { ...noTokens, input, output }, units: {} };
+  const toolUses = requestedTools(call, price);
+  for (const uses of Object.values(toolUses)) input += uses * inputTokensPerToolUse;
+  const serviceTier = surchargedTiers(call, price);
+  const kind = dearestInput(price, () => mayHide || body.includes(cacheMark));
+  return { tokens: { ...noTokens, [kind]: input, output }, units: { toolUses, ...(serviceTier !== '' && { serviceTier }) } };
+}
+
+/** Vendors that charge for cache writes may write without being asked to, but for an hour only on request. */
+function dearestInput({ inputNanos, cacheWriteNanos, cacheWrite1hNanos }: Price, mayAskForHour: () => boolean): keyof Tokens {
+  if (cacheWrite1hNanos > cacheWriteNanos && cacheWrite1hNanos > inputNanos && mayAskForHour()) return 'cacheWrite1h';
+  return cacheWriteNanos > inputNanos ? 'cacheWrite' : 'input';
+}
+
+/** Rejected tokens of a prediction are billed as output. */
+function maxOutputTokens(call: Call, candidate: Candidate): number {
+  const prediction = call.spans.members.get('prediction');
+  const predicted = prediction?.kind === 'object' ? prediction.value.end - prediction.value.start : 0;
+  return clampToSafeInteger(countChoices(call) * (maxOutputPerChoice(call, candidate) + predicted));
+}
+
+/** A cheaper tier reserves the standard price, because the vendor may use the standard tier instead. */
+function surchargedTiers(call: Call, { tierMillionths }: Price): string {
+  if (tierMillionths === undefined) return '';
+  return requestedTiers(call)
+    .filter((tier) => (tierMillionths[tier] ?? 0n) > 1_000_000n)
+    .join('+');
+}
+
+/** Whether the vendor reads input that the body only names: an earlier response, a stored prompt, a file, or a document by its address. */
+function hasInputElsewhere({ route, body, spans: { members } }: Call): boolean {
+  const isNamed = (key: string): boolean => members.has(key) && members.get(key)?.kind !== 'null';
+  if (route === 'responses' && (isNamed('previous_response_id') || isNamed('conversation') || isNamed('prompt'))) return true;
+  // Messages whose content is a plain string have no types.
+  if (!body.includes(typeMark)) return false;
+  if (referenceMarks.some((mark) => body.includes(mark))) return true;
+  return body.includes(documentMark) && /"type"\s*:\s*"(?:url|file)"/.test(body.toString('latin1'));
 }

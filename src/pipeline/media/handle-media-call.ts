@@ -60,6 +60,14 @@ interface VendorStream {
   readonly texts?: () => readonly string[];
 }
 
+/** Why the caller doesn't get the response of the vendor: a content rule blocked it, or the gateway failed. */
+interface UnsentResponse {
+  readonly error: GatewayError;
+  readonly outcome: 'refused' | 'failed';
+}
+
+const nothing = Buffer.alloc(0);
+
 export type MediaCalls = ReturnType<typeof createMediaCalls>;
 
 export function createMediaCalls({ getKeyCeilings, admission, breakers, journal, clock, logger }: MediaDeps) {
@@ -72,27 +80,53 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     async execute<Value>(request: MediaCallRequest, send: () => Promise<MediaResult<Value>>): Promise<Value> {
       const running = await open(request);
       const { status, units, tokens, value } = await send().catch((error: unknown) => fail(running, error, null));
-      report(request, null);
       const endedAt = clock.now();
-      const respondingCall = { ...running, firstByteMs: endedAt - running.start.startedAt };
-      await settle(respondingCall, { outcome: 'ok', status, units, tokens, endedAt });
+      const respondingCall = { ...running, status, firstByteMs: endedAt - running.start.startedAt };
+      await settleOnFailure(respondingCall, async () => {
+        report(request, null);
+        await settle(respondingCall, { outcome: 'ok', status, units, tokens, endedAt });
+      });
       return value;
     },
     /** Handles a call with a streamed response; `cancellation` ends it when the caller disconnects. Throws as `execute` until the stream begins. */
     async stream(request: MediaCallRequest, cancellation: CallCancellation, send: () => Promise<VendorStream>): Promise<MediaStream> {
       const running = await open(request);
       const { status, contentType, ...stream } = await send().catch((error: unknown) => fail(running, error, cancellation));
-      report(request, null);
       const respondingCall = { ...running, status, firstByteMs: clock.now() - running.start.startedAt };
-      const { chunks, error } = await applyOutputRules(request, stream);
-      if (error) {
-        const charged = stream.usage?.() ?? { units: request.units, tokens: null };
-        await settle(respondingCall, { ...charged, outcome: 'ok', status, endedAt: clock.now() }, error);
-        throw error;
-      }
-      return { model: request.candidate.id, contentType, chunks: deliver(respondingCall, { ...stream, chunks }) };
+      return settleOnFailure(respondingCall, async () => {
+        report(request, null);
+        const { chunks, error } = await applyOutputRules(request, stream);
+        if (error) {
+          const charged = stream.usage?.() ?? { units: request.units, tokens: null };
+          await settle(respondingCall, { ...charged, outcome: 'ok', status, endedAt: clock.now() }, { error, outcome: 'refused' });
+          throw error;
+        }
+        const delivered = deliver(respondingCall, { ...stream, chunks });
+        // A generator that hasn't started ignores `return`, which must settle a call whose caller has left before the first chunk.
+        await delivered.next();
+        return { model: request.candidate.id, contentType, chunks: delivered };
+      });
     },
   };
+
+  /** Settles the call also when `work` fails unexpectedly after the vendor's response. The vendor bills it, so it's charged. */
+  async function settleOnFailure<Result>(running: RunningMediaCall, work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (cause) {
+      if (running.progress.isSettled) throw cause;
+      const error = asGatewayError(cause);
+      const end = {
+        outcome: 'ok',
+        units: running.request.units,
+        tokens: null,
+        status: running.status ?? 200,
+        endedAt: clock.now(),
+      } as const;
+      await settle(running, end, { error, outcome: 'failed' });
+      throw error;
+    }
+  }
 
   async function readLimits(call: MediaCall, project: ProjectContext): Promise<Limits> {
     return limitsFor(call, project, await getKeyCeilings(call.caller));
@@ -117,12 +151,13 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
       reservation.release();
       throw error;
     }
-    return { request, metadata, reservation, start, status: null, firstByteMs: null };
+    return { request, metadata, reservation, start, status: null, firstByteMs: null, progress: { isSettled: false } };
   }
 
   /**
    * Settles a call without a response and throws the caller's error. A call whose caller disconnected, or which was cut off by a shutdown, is
-   * charged, because the vendor may finish and bill it, unless the vendor has received nothing.
+   * charged, because the vendor may finish and bill it, unless the vendor has received nothing. So is one that failed unexpectedly, because the
+   * vendor may have responded.
    */
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
     const request = { ...running.request, ...running.request.usageWhenCut?.() };
@@ -135,8 +170,9 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     const isRefused = vendorError !== null && classifyFailure(vendorError) === 'refused';
     // The vendor accepted the job, but it could not be stored (video/start-video.ts).
     const isUnrecorded = error.code === 'budget_unavailable';
+    const isUnexpected = error.code === 'internal_error';
     const end =
-      hasLeft || isCut || isUnrecorded
+      hasLeft || isCut || isUnrecorded || isUnexpected
         ? ({ outcome: hasLeft ? 'client_left' : 'unknown', units: isUnsent ? {} : request.units, tokens: null, isUnsent } as const)
         : ({ outcome: isRefused ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
     await settle(
@@ -159,22 +195,20 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     { chunks, usage }: Pick<VendorStream, 'chunks' | 'usage'>,
   ): AsyncGenerator<Buffer, void> {
     const { request, status } = running;
-    let isSettled = false;
     const settleAs = async (outcome: Outcome, error?: GatewayError): Promise<void> => {
-      if (isSettled) return;
-      isSettled = true;
+      if (running.progress.isSettled) return;
       const charged = usage?.() ?? { units: request.units, tokens: null };
       const end = { ...charged, outcome, status: status ?? 200, endedAt: clock.now() };
       await settle(running, error ? { ...end, error } : end);
     };
     try {
+      yield nothing;
       yield* chunks;
       await settleAs('ok');
     } catch (cause) {
-      if (!(cause instanceof VendorError)) throw cause;
       // The caller disconnected: `finally` settles the call.
-      if (cause.kind === 'aborted') return;
-      report(request, cause);
+      if (cause instanceof VendorError && cause.kind === 'aborted') return;
+      if (cause instanceof VendorError) report(request, cause);
       const error = asGatewayError(cause);
       await settleAs('interrupted', error);
       throw error;
@@ -188,11 +222,12 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     reportAttempt(breakers, { projectId: call.caller.projectId, provider: candidate.provider, error, now: clock.now() });
   }
 
-  /** Converts the reservation to usage and records the call. A response that a content rule blocked is charged, because the vendor bills it. */
-  async function settle(running: RunningMediaCall, end: MediaEnd, blockedBy?: GatewayError): Promise<void> {
+  /** Converts the reservation to usage and records the call. A response that isn't sent is charged, because the vendor bills it. */
+  async function settle(running: RunningMediaCall, end: MediaEnd, unsent?: UnsentResponse): Promise<void> {
     const { result, ...call } = settleMediaCall(running, end);
-    const blocked = blockedBy && ({ outcome: 'refused', status: blockedBy.status, code: blockedBy.code } as const);
-    const settled = { ...call, result: running.reservation.settle({ ...result, ...blocked }) };
+    const failure = unsent && { outcome: unsent.outcome, status: unsent.error.status, code: unsent.error.code };
+    running.progress.isSettled = true;
+    const settled = { ...call, result: running.reservation.settle({ ...result, ...failure }) };
     await journal.settle(settled);
     logCall(logger, running.request.call, settled);
   }

@@ -37,8 +37,16 @@ export type GenerateImages = (call: MediaCall, project: ProjectContext, fields: 
 
 /** OpenAI's tokens of a 1024x1024 image in medium quality. Charged when a vendor prices by tokens and reports none. */
 export const tokensPerImage = 1_056;
-/** OpenAI's largest image in high quality. */
-export const maxTokensPerImage = 6_240;
+/** OpenAI's image of 1024x1536 in high quality. */
+const maxTokensPerImage = 6_240;
+const pixelsPerImage = 1_024 * 1_536;
+
+/** The most tokens of an image of the requested size. `auto` and unreadable sizes are at most 1024x1536. */
+export function maxImageTokens({ imageTokens }: MediaCandidate, size: string | undefined): number {
+  const [, width = '0', height = '0'] = /(\d{1,5})x(\d{1,5})/.exec(size ?? '') ?? [];
+  const scale = Math.max(1, (Number(width) * Number(height)) / pixelsPerImage);
+  return Math.ceil((imageTokens ?? maxTokensPerImage) * scale);
+}
 
 export function createGenerateImages({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): GenerateImages {
   /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
@@ -55,7 +63,10 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
     const texts = getFieldTexts(fields);
     const estimatedTokens = { ...noTokens, input: estimateTokens(fields.prompt?.length ?? 0), output: images * tokensPerImage };
     const json = await mediaCalls.execute(
-      { call, project, texts, candidate, units: { images }, estimatedTokens, maxOutputTokens: images * maxTokensPerImage },
+      {
+        ...{ call, project, texts, candidate, units: { images }, estimatedTokens },
+        maxOutputTokens: images * maxImageTokens(candidate, fields.size),
+      },
       async () => {
         const response = await send(httpClient);
         const created = response.created ?? Math.floor(clock.now() / 1_000);

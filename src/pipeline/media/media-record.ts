@@ -40,6 +40,8 @@ export interface RunningMediaCall {
   /** The vendor's status; null before its response. */
   readonly status: number | null;
   readonly firstByteMs: number | null;
+  /** Shared by all copies of the call. */
+  readonly progress: { isSettled: boolean };
 }
 
 export interface MediaEnd {

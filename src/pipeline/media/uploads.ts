@@ -1,5 +1,6 @@
 /** `POST /v1/images/edits`, `/v1/audio/transcriptions` and `/v1/audio/translations`: relays an upload to one provider, and its response back. */
 import type { MediaCall } from '../../core/call.ts';
+import type { MediaCandidate } from '../../core/candidate.ts';
 import { noTokens } from '../../core/pricing.ts';
 import { estimateTokens } from '../../dialects/contract/token-usage.ts';
 import { countEditedImages, type UploadBody, type UploadFields, type UploadKind } from '../../dialects/media/uploads.ts';
@@ -7,13 +8,15 @@ import { assertTakesUploads, sendUpload } from '../../vendors/upload.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import type { ProjectContext } from '../call/project-context.ts';
 import type { MediaStream } from './handle-media-call.ts';
-import { type MediaRouteDeps, maxTokensPerImage, requireProvider, tokensPerImage } from './images.ts';
+import { type MediaRouteDeps, maxImageTokens, requireProvider, tokensPerImage } from './images.ts';
 import type { MediaCallRequest } from './media-record.ts';
 
 export interface UploadCall {
   readonly kind: UploadKind;
   /** The fields that have arrived. All of them, if the project has content rules. */
   readonly fields: UploadFields;
+  /** How many images and masks have arrived. */
+  readonly countImages: () => number;
   /** Reads the rest of the fields. */
   readonly readAll: () => Promise<void>;
   /** The body with the vendor's model in place of the caller's. */
@@ -31,17 +34,17 @@ const maxTextTokensPerSecond = 10;
 
 export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): RelayUpload {
   /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
-  return async function relayUpload(call, project, { kind, fields, readAll, bodyFor, cancellation }) {
+  return async function relayUpload(call, project, { kind, fields, countImages, readAll, bodyFor, cancellation }) {
     const hasCostCeiling = await mediaCalls.requiresPrice(call, project);
     const candidate = planMedia(call, project, hasCostCeiling);
     const provider = requireProvider(candidate, findProvider);
     assertTakesUploads(provider, kind);
-    // The number of images, which decides what is reserved, may follow the file.
+    // The number and size of the images, which decide what is reserved, may follow the file.
     if (hasCostCeiling && kind.route === 'images') await readAll();
     const texts = [...fields].flatMap(([name, value]) => (name === 'model' ? [] : [value]));
     const { body, sentBytes } = countSent(bodyFor(candidate.model));
     const usageWhenCut = () => (sentBytes() < body.lengthBytes ? estimatePart(kind, sentBytes()) : {});
-    const request = { call, project, candidate, texts, ...estimateUsage(call, kind, fields), usageWhenCut };
+    const request = { call, project, candidate, texts, ...estimateUsage(call, { kind, fields, countImages, candidate }), usageWhenCut };
     return mediaCalls.stream(request, cancellation, () =>
       sendUpload(httpClient, { provider, kind, body, signal: cancellation.signal, now: () => clock.now() }),
     );
@@ -63,14 +66,23 @@ function countSent(body: UploadBody): { readonly body: UploadBody; readonly sent
 type EstimatedUsage = Pick<MediaCallRequest, 'units' | 'unitsEstimated' | 'estimatedTokens' | 'maxInputTokens' | 'maxOutputTokens'>;
 
 /** What the call uses, estimated from the request: the bytes of a file say little about its tokens. */
-function estimateUsage({ bodyBytes }: MediaCall, { route }: UploadKind, fields: UploadFields): EstimatedUsage {
+function estimateUsage(
+  { bodyBytes }: MediaCall,
+  {
+    kind: { route },
+    fields,
+    countImages,
+    candidate,
+  }: Pick<UploadCall, 'kind' | 'fields' | 'countImages'> & { readonly candidate: MediaCandidate },
+): EstimatedUsage {
   const promptTokens = estimateTokens(fields.get('prompt')?.length ?? 0);
   if (route === 'images') {
     const images = countEditedImages(fields);
     const estimatedTokens = { ...noTokens, input: promptTokens + tokensPerImage, output: images * tokensPerImage };
     return {
       ...{ units: { images, imageTokens: tokensPerImage }, estimatedTokens },
-      ...{ maxInputTokens: promptTokens + maxTokensPerImage, maxOutputTokens: images * maxTokensPerImage },
+      maxInputTokens: promptTokens + Math.max(1, countImages()) * maxImageTokens(candidate, undefined),
+      maxOutputTokens: images * maxImageTokens(candidate, fields.get('size')),
     };
   }
   const seconds = bodyBytes / bytesPerSecond;

@@ -1,5 +1,6 @@
 /** The cost of a stored call line by line, at the prices in force when it started, compared with the stored cost. */
 import type { Route } from '../../core/call.ts';
+import { ratesFor } from '../../core/cost.ts';
 import type { CallUnits, Price, TokenPrice, Tokens } from '../../core/pricing.ts';
 import { recalculateCost } from '../prices/recalculate-cost.ts';
 import type { ModelPrices } from '../prices/stored-price.ts';
@@ -15,7 +16,9 @@ export interface CostLine {
     | 'searches'
     | 'images'
     | 'characters'
-    | 'seconds';
+    | 'seconds'
+    /** Uses of a tool that the vendor ran, e.g. `tool web_search`. */
+    | `tool ${string}`;
   readonly count: number;
   /** Nano-dollars per `per` of the item. */
   readonly priceNanos: bigint;
@@ -46,6 +49,8 @@ export interface CostBreakdown {
   readonly comparison: CostComparison;
   /** The input is longer than this number of tokens, above which other prices apply. Null otherwise. */
   readonly aboveTokens: number | null;
+  /** Tier of the vendor, whose factor is part of the prices. Null for the standard tier. */
+  readonly serviceTier: string | null;
 }
 
 export interface ChargedCall {
@@ -60,29 +65,31 @@ export interface ChargedCall {
 
 export function explainCost(call: ChargedCall, prices: ModelPrices | null): CostBreakdown {
   const { route, model, cache, tokens, units, costNanos } = call;
-  const without = (comparison: CostComparison): CostBreakdown => ({ lines: [], sumNanos: null, comparison, aboveTokens: null });
+  const without = (comparison: CostComparison): CostBreakdown => ({
+    lines: [],
+    sumNanos: null,
+    comparison,
+    aboveTokens: null,
+    serviceTier: null,
+  });
   if (cache === 'hit') return without('cache_hit');
   if (model === null) return without('no_response');
   const charge = recalculateCost(route, tokens, units, prices);
   if (charge.kind !== 'cost') return without(charge.kind);
   const unitLines = ['images', 'speech', 'transcriptions'].includes(route) ? linesOfUnits(units, prices) : [];
-  const above = prices?.price ? tierAbove(tokens, prices.price) : null;
-  const lines =
-    unitLines.length > 0 ? unitLines : prices?.price ? linesOfTokens(tokens, units, prices.price, above?.price ?? prices.price) : [];
+  const { rates, aboveTokens } = prices?.price ? ratesFor(tokens, prices.price, units ?? {}) : { rates: null, aboveTokens: null };
+  const lines = unitLines.length > 0 ? unitLines : prices?.price && rates ? linesOfTokens(tokens, units, prices.price, rates) : [];
   return {
     lines,
     sumNanos: charge.nanos,
     comparison: charge.nanos === costNanos ? 'equal' : 'different',
-    aboveTokens: unitLines.length > 0 ? null : (above?.tokens ?? null),
+    aboveTokens: unitLines.length > 0 ? null : aboveTokens,
+    serviceTier: units?.serviceTier ?? null,
   };
 }
 
-function tierAbove(tokens: Tokens, price: Price): { readonly tokens: number; readonly price: TokenPrice } | null {
-  const input = tokens.input + tokens.cachedInput + tokens.cacheWrite + tokens.cacheWrite1h;
-  return price.above?.findLast((above) => input > above.tokens) ?? null;
-}
-
-function linesOfTokens(tokens: Tokens, units: CallUnits | null, { perSearchNanos, imageInputNanos }: Price, rates: TokenPrice): CostLine[] {
+function linesOfTokens(tokens: Tokens, units: CallUnits | null, price: Price, rates: TokenPrice): CostLine[] {
+  const { perSearchNanos, imageInputNanos, perToolUseNanos = {} } = price;
   const line = (item: CostLine['item'], count: number, priceNanos: bigint): CostLine[] =>
     count === 0 ? [] : [toLine(item, count, priceNanos, 1_000_000)];
   const imageInput = imageInputNanos === undefined ? 0 : Math.min(units?.imageTokens ?? 0, tokens.input);
@@ -93,6 +100,7 @@ function linesOfTokens(tokens: Tokens, units: CallUnits | null, { perSearchNanos
     ...line('cache write', tokens.cacheWrite, rates.cacheWriteNanos),
     ...line('cache write (1 h)', tokens.cacheWrite1h, rates.cacheWrite1hNanos),
     ...line('output', tokens.output, rates.outputNanos),
+    ...Object.entries(units?.toolUses ?? {}).map(([tool, uses]) => toLine(`tool ${tool}`, uses, perToolUseNanos[tool] ?? 0n, 1)),
     ...(units?.searches && perSearchNanos !== undefined ? [toLine('searches', units.searches, perSearchNanos, 1)] : []),
   ];
 }

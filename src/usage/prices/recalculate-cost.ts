@@ -27,7 +27,7 @@ export function recalculateCost(route: Route, tokens: Tokens, units: CallUnits |
     case 'embeddings':
     case 'moderations':
     case 'responses':
-      return recalculateTokens(tokens, prices, null);
+      return recalculateTokens(tokens, prices, units);
   }
 }
 

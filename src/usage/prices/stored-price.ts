@@ -19,6 +19,8 @@ export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos,
     ...(price?.above && { above: price.above.map((above) => ({ tokens: above.tokens, ...toTokensJson(above.price) })) }),
     ...(price?.perSearchNanos !== undefined && { per_search: String(price.perSearchNanos) }),
     ...(price?.imageInputNanos !== undefined && { image_input: String(price.imageInputNanos) }),
+    ...(price?.tierMillionths && { service_tiers: formatAmounts(price.tierMillionths) }),
+    ...(price?.perToolUseNanos && { per_tool_use: formatAmounts(price.perToolUseNanos) }),
     ...(perImageNanos !== null && { per_image: String(perImageNanos) }),
     ...(perMillionCharactersNanos !== null && { per_million_characters: String(perMillionCharactersNanos) }),
     ...(perSecondNanos !== null && { per_second: String(perSecondNanos) }),
@@ -28,7 +30,8 @@ export function toStoredPrice({ price, perImageNanos, perMillionCharactersNanos,
 
 /** Throws when `stored` does not come from `toStoredPrice`. */
 export function parseStoredPrice(stored: unknown): ModelPrices {
-  const { input, above, per_search, image_input, per_image, per_million_characters, per_second, ...tokens } = asObject(stored);
+  const { input, above, per_search, image_input, service_tiers, per_tool_use, ...others } = asObject(stored);
+  const { per_image, per_million_characters, per_second, ...tokens } = others;
   const price: Price | null =
     input === undefined
       ? null
@@ -36,6 +39,8 @@ export function parseStoredPrice(stored: unknown): ModelPrices {
           ...parseTokens({ input, ...tokens }),
           ...(per_search !== undefined && { perSearchNanos: parseNanos(per_search) }),
           ...(image_input !== undefined && { imageInputNanos: parseNanos(image_input) }),
+          ...(service_tiers !== undefined && { tierMillionths: parseAmounts(service_tiers) }),
+          ...(per_tool_use !== undefined && { perToolUseNanos: parseAmounts(per_tool_use) }),
           ...(above !== undefined && {
             above: asArray(above).map((entry) => ({ tokens: Number(asObject(entry).tokens), price: parseTokens(asObject(entry)) })),
           }),
@@ -67,6 +72,15 @@ function parseTokens(stored: JsonObject): TokenPrice {
     cacheWriteNanos: parseNanos(stored.cache_write),
     cacheWrite1hNanos: parseNanos(stored.cache_write_1h),
   };
+}
+
+/** Factors of service tiers are whole millionths, prices of tools whole nano-dollars. */
+function formatAmounts(amounts: Readonly<Record<string, bigint>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, String(amount)]));
+}
+
+function parseAmounts(stored: unknown): Record<string, bigint> {
+  return Object.fromEntries(Object.entries(asObject(stored)).map(([name, amount]) => [name, parseNanos(amount)]));
 }
 
 function parseNanos(value: unknown): bigint {

@@ -253,7 +253,13 @@ describe('the stream reader', () => {
       ),
     );
     expect(meanings).toEqual(['opening', 'delta', 'delta', 'delta', 'usage', 'end']);
-    expect(reader.summary()).toEqual({ tokens: counted, isFinal: true, turn: { text: 'Hello', toolCalls: [] }, finished: true });
+    expect(reader.summary()).toEqual({
+      tokens: counted,
+      isFinal: true,
+      turn: { text: 'Hello', toolCalls: [] },
+      generatedCharacters: 5,
+      finished: true,
+    });
     expect(reader.finished()).toBe(true);
     expect(reader.problem()).toBeNull();
   });

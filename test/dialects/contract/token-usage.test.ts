@@ -1,7 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Tokens } from '../../../src/core/pricing.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
-import { estimateTokens, parseChatUsage, parseMessagesUsage } from '../../../src/dialects/contract/token-usage.ts';
+import { estimateTokens, parseChatUsage, parseMessagesUsage, parseResponsesUsage } from '../../../src/dialects/contract/token-usage.ts';
+
+test('responses report tokens written to the cache as part of the input', () => {
+  const usage = { input_tokens: 100, output_tokens: 5, input_tokens_details: { cached_tokens: 30, cache_write_tokens: 60 } };
+  expect(parseResponsesUsage(usage)).toEqual({ input: 10, cachedInput: 30, cacheWrite: 60, cacheWrite1h: 0, output: 5 });
+});
 
 describe('parseChatUsage', () => {
   test.each<[string, unknown, Partial<Tokens> | null]>([
@@ -25,6 +30,16 @@ describe('parseChatUsage', () => {
       'cached tokens next to the prompt count',
       { prompt_tokens: 100, completion_tokens: 5, prompt_cache_hit_tokens: 30, prompt_cache_miss_tokens: 70 },
       { input: 70, cachedInput: 30, output: 5 },
+    ],
+    [
+      'tokens written to the cache are part of the prompt, next to those read from it',
+      { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 30, cache_write_tokens: 60 } },
+      { input: 10, cachedInput: 30, cacheWrite: 60, output: 5 },
+    ],
+    [
+      "LiteLLM's name of tokens written to the cache",
+      { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cache_creation_tokens: 60 } },
+      { input: 40, cacheWrite: 60, output: 5 },
     ],
     ['details that are null', { prompt_tokens: 9, completion_tokens: 2, prompt_tokens_details: null }, { input: 9, output: 2 }],
     ['explicit zeros', { prompt_tokens: 0, completion_tokens: 0 }, {}],

@@ -104,7 +104,13 @@ describe('responses', () => {
         { type, response: { output, usage: { input_tokens: 3, output_tokens: 2 } } },
       ]);
       expect(meanings).toEqual(['opening', 'delta', 'end']);
-      expect(reader.summary()).toEqual({ tokens: { ...none, input: 3, output: 2 }, isFinal: true, turn });
+      expect(reader.summary()).toEqual({
+        tokens: { ...none, input: 3, output: 2 },
+        isFinal: true,
+        turn,
+        generatedCharacters: 13,
+        toolUses: { web_search: 1 },
+      });
     },
   );
 
@@ -117,7 +123,12 @@ describe('responses', () => {
       ]),
     ).toEqual(['delta', 'error']);
     expect(failing.problem()).toMatchObject({ message: 'overloaded' });
-    expect(failing.summary()).toEqual({ tokens: { ...none, input: 3, output: 1 }, isFinal: true, turn: { text: 'He', toolCalls: [] } });
+    expect(failing.summary()).toEqual({
+      tokens: { ...none, input: 3, output: 1 },
+      isFinal: true,
+      turn: { text: 'He', toolCalls: [] },
+      generatedCharacters: 2,
+    });
     const broken = responses.createStreamReader();
     expect(read(broken, [{ type: 'error', message: 'no' }])).toEqual(['error']);
     expect(broken.problem()).toMatchObject({ message: 'no' });

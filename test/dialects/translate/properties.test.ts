@@ -119,7 +119,7 @@ describe('usage sums agree', () => {
         const counted = { ...answer, hasUsage: true };
         const { cacheWrite, cacheWrite1h, input, cachedInput, output } = counted.tokens;
         const tokens = parseChatUsage(toChat(counted)?.usage);
-        expect(tokens).toEqual({ input: input + cacheWrite + cacheWrite1h, cachedInput, cacheWrite: 0, cacheWrite1h: 0, output });
+        expect(tokens).toEqual({ input, cachedInput, cacheWrite: cacheWrite + cacheWrite1h, cacheWrite1h: 0, output });
         expect(sum(tokens)).toBe(sum(parseMessagesUsage(asObject(messagesAnswer(counted)).usage, null)));
       }),
     );

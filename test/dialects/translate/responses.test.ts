@@ -38,7 +38,12 @@ function choiceOf(answer: JsonObject | null): JsonObject {
 
 describe('a chat response for a messages caller', () => {
   test('becomes a message with text, tool calls and usage', () => {
-    const usage = { prompt_tokens: 100, completion_tokens: 5, total_tokens: 105, prompt_tokens_details: { cached_tokens: 64 } };
+    const usage = {
+      prompt_tokens: 100,
+      completion_tokens: 5,
+      total_tokens: 105,
+      prompt_tokens_details: { cached_tokens: 64, cache_write_tokens: 20 },
+    };
     expect(ofChat({ content: 'Hi', tool_calls: [call] }, { finish_reason: 'tool_calls' }, { usage })).toEqual({
       id: 'msg_1',
       type: 'message',
@@ -50,7 +55,7 @@ describe('a chat response for a messages caller', () => {
       ],
       stop_reason: 'tool_use',
       stop_sequence: null,
-      usage: { input_tokens: 36, cache_creation_input_tokens: 0, cache_read_input_tokens: 64, output_tokens: 5 },
+      usage: { input_tokens: 16, cache_creation_input_tokens: 20, cache_read_input_tokens: 64, output_tokens: 5 },
     });
   });
 
@@ -202,7 +207,12 @@ describe('a messages response for a chat caller', () => {
           finish_reason: 'tool_calls',
         },
       ],
-      usage: { prompt_tokens: 3210, completion_tokens: 5, total_tokens: 3215, prompt_tokens_details: { cached_tokens: 3000 } },
+      usage: {
+        prompt_tokens: 3210,
+        completion_tokens: 5,
+        total_tokens: 3215,
+        prompt_tokens_details: { cached_tokens: 3000, cache_write_tokens: 200 },
+      },
     });
   });
 

@@ -190,7 +190,12 @@ describe('for a vendor of the other dialect', () => {
 
 function plainOf(dialect: Dialect, text: string): VendorResponse {
   const bytes = Buffer.from(text);
-  const summary = routeCodecs[dialect].parseResponse(bytes) ?? { tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } };
+  const summary = routeCodecs[dialect].parseResponse(bytes) ?? {
+    tokens: null,
+    isFinal: false,
+    turn: { text: '', toolCalls: [] },
+    generatedCharacters: 0,
+  };
   return { kind: 'plain', status: 200, contentType: 'text/x', bytes, summary };
 }
 
@@ -267,8 +272,8 @@ describe('a streamed response of the other dialect', () => {
         isClosed = true;
       },
     });
-    const summary = () => ({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] } });
-    const answer: StreamResponse = { kind: 'stream', status: 200, chunks: relay, summary };
+    const summary = () => ({ tokens: null, isFinal: false, turn: { text: '', toolCalls: [] }, generatedCharacters: 0 });
+    const answer: StreamResponse = { kind: 'stream', status: 200, chunks: relay, summary, hasAllOutput: () => false };
     return { answer, isClosed: () => isClosed };
   }
 

@@ -1,13 +1,17 @@
-/** Upper bounds are at least what the gateway charges when the vendor reports no usage. */
+/** The bounds of a call's cost cover whatever its vendor may bill; those of its tokens are estimates. */
 import { describe, expect, test } from '@jest/globals';
-import type { Call, TextRoute } from '../../../src/core/call.ts';
+import { parseImportedRows } from '../../../src/config/catalog.ts';
+import type { Call, CallResult, TextRoute } from '../../../src/core/call.ts';
+import type { Candidate } from '../../../src/core/candidate.ts';
 import { newId } from '../../../src/core/ids.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
-import type { Price } from '../../../src/core/pricing.ts';
+import { noTokens, type Price } from '../../../src/core/pricing.ts';
 import { bodyKeys } from '../../../src/dialects/json/body-members.ts';
+import { routeCodecs } from '../../../src/dialects/routes/route-codecs.ts';
 import { estimateRequest } from '../../../src/pipeline/call/estimate.ts';
 import { backgroundCaller, buildInternalCall } from '../../../src/pipeline/call/internal-call.ts';
 import { usageBounds } from '../../../src/pipeline/call/usage-bounds.ts';
+import { createUsageEstimates, type UsageEstimates } from '../../../src/pipeline/call/usage-estimates.ts';
 
 const searched: Price = {
   inputNanos: 0n,
@@ -88,8 +92,8 @@ describe('media in the body', () => {
     ['an image by URL', 'chat', said({ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }), 1],
   ])('%s counts as an image, not as text', (_what, route, members, images) => {
     const { bound, estimate } = measure(route, members);
-    expect(bound).toBeGreaterThan(images * 2_000);
-    expect(bound).toBeLessThan(images * 2_000 + 500);
+    expect(bound).toBeGreaterThan(images * 5_000);
+    expect(bound).toBeLessThan(images * 5_000 + 500);
     expect(estimate).toBeGreaterThanOrEqual(images * 1_600);
     expect(estimate).toBeLessThanOrEqual(bound);
   });
@@ -130,5 +134,229 @@ describe('media in the body', () => {
     expect(bound).toBeGreaterThan(200_000);
     expect(bound).toBeLessThan(200_500);
     expect(estimate).toBeLessThan(bound);
+  });
+});
+
+/** A call as the route parses it from the caller's body. */
+function callOf(route: TextRoute, members: object | string): Call {
+  const body = Buffer.from(typeof members === 'string' ? members : JSON.stringify(members));
+  const spans = scanObject(body, bodyKeys);
+  const { maxOutputTokens } = routeCodecs[route].parseRequest(body, spans);
+  return { route, body, spans, maxOutputTokens, caller: backgroundCaller('acme') } as unknown as Call;
+}
+
+const hello = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }] };
+const dollar = 1_000_000_000;
+/** $10 per million tokens of output; input is free unless `changes` say otherwise. */
+const priceOf = (changes: Partial<Price> = {}): Price => ({
+  ...{ inputNanos: 0n, outputNanos: 10_000_000_000n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n },
+  ...changes,
+});
+const modelOf = (changes: Partial<Candidate> = {}): Candidate => ({
+  ...{ id: 'one/m', provider: 'one', model: 'm', dialect: 'chat', price: priceOf(), maxOutputTokens: 128_000 },
+  ...changes,
+});
+const outputOf = (route: TextRoute, members: object | string, model = modelOf()): number =>
+  usageBounds(callOf(route, members), [model]).costNanos / 10_000;
+
+describe('the output whose cost is reserved', () => {
+  test.each<[string, object, number]>([
+    ['of a call without a limit is what the model may produce', {}, 128_000],
+    ['is the limit of the caller', { max_tokens: 500 }, 500],
+    ['counts each choice', { n: 8 }, 1_024_000],
+    ['counts each choice when n is a string, which some vendors accept', { n: '8', max_tokens: 10 }, 80],
+    ['is the larger of two limits', { max_completion_tokens: 1, max_tokens: 100_000 }, 100_000],
+    ['is the larger of two limits in the other order', { max_tokens: 1, max_completion_tokens: 100_000 }, 100_000],
+    ['is the larger one when the other comes from another route', { max_tokens: 1, max_output_tokens: 100_000 }, 100_000],
+    ['of a limit in exponent form is its value', { max_tokens: 1e5 }, 100_000],
+    ['ignores a null', { max_completion_tokens: null, max_tokens: 7 }, 7],
+    ['of a limit above the one of the model is that of the model', { max_tokens: 1e15 }, 128_000],
+    ...[0, -1, 0.5, 1e300, '100', true, [5], { value: 5 }].map((limit): [string, object, number] => [
+      `of the unreadable limit ${JSON.stringify(limit)} is what the model may produce`,
+      { max_tokens: limit },
+      128_000,
+    ]),
+    ['of an unreadable limit next to a small one is what the model may produce', { max_completion_tokens: 1, max_tokens: '9e4' }, 128_000],
+  ])('%s', (_what, members, tokens) => {
+    expect(outputOf('chat', { ...hello, ...members })).toBe(tokens);
+  });
+
+  test('of the other routes follows the same rules', () => {
+    const input = { model: 'one/m', input: 'hi' };
+    expect(outputOf('responses', input)).toBe(128_000);
+    expect(outputOf('responses', { ...input, max_output_tokens: 9 })).toBe(9);
+    expect(outputOf('responses', { ...input, max_output_tokens: 9, max_tokens: 1_000 })).toBe(1_000);
+    // The route does not know this member, so it is no limit.
+    expect(outputOf('responses', { ...input, max_tokens: 1 })).toBe(128_000);
+    expect(outputOf('messages', { ...hello, max_tokens: 9 })).toBe(9);
+    expect(outputOf('messages', { ...hello, max_tokens: 9, max_completion_tokens: 1_000 })).toBe(1_000);
+    expect(outputOf('messages', { ...hello, max_tokens: -1 })).toBe(128_000);
+  });
+
+  test('is 131,072 where the catalog has no maximum, or the context window when that is smaller', () => {
+    expect(outputOf('chat', hello, modelOf({ maxOutputTokens: null }))).toBe(131_072);
+    expect(outputOf('chat', hello, modelOf({ maxOutputTokens: null, contextWindow: 8_192 }))).toBe(8_192);
+  });
+
+  test('has room for the rejected tokens of a prediction', () => {
+    const prediction = { type: 'content', content: 'x'.repeat(5_000) };
+    expect(outputOf('chat', { ...hello, max_tokens: 10, prediction })).toBeGreaterThan(5_010);
+  });
+
+  test.each(['max_tokens', 'n', 'service_tier', 'tools'])('cannot be hidden by a second member %s', (name) => {
+    const body = `{"model":"one/m","messages":[],"${name}":1,"${name}":1}`;
+    expect(() => callOf('chat', body)).toThrow('duplicate key');
+  });
+});
+
+describe('the input whose cost is reserved', () => {
+  const inputOf = (route: TextRoute, members: object | string, changes: Partial<Price>, model: Partial<Candidate> = {}): number => {
+    const price = priceOf({ outputNanos: 0n, ...changes });
+    return usageBounds(callOf(route, members), [modelOf({ ...model, price })]).costNanos;
+  };
+  const size = Buffer.byteLength(JSON.stringify(hello));
+
+  test('is priced at the rate of cache writes where that is higher, although the body does not ask for them', () => {
+    const cost = inputOf('chat', hello, { inputNanos: 4_000_000_000n, cacheWriteNanos: 5_000_000_000n, cacheWrite1hNanos: 8_000_000_000n });
+    expect(cost).toBe(size * 5_000);
+  });
+
+  test('is priced at the rate of writes for an hour when the body may ask for them', () => {
+    const rates = { inputNanos: 1_000_000_000n, cacheWriteNanos: 1_250_000_000n, cacheWrite1hNanos: 2_000_000_000n };
+    const plain = JSON.stringify({ ...hello, cache_control: { type: 'ephemeral', ttl: '1h' } });
+    const escaped = plain.replace('cache_control', 'cach\\u0065_control');
+    for (const body of [plain, escaped]) expect(inputOf('chat', body, rates)).toBeGreaterThanOrEqual(Buffer.byteLength(body) * 2_000);
+    // Escapes that encoders write by themselves hide nothing.
+    const umlauts = JSON.stringify(hello).replace('hi', 'h\\u00fc\\u003c');
+    expect(inputOf('chat', umlauts, rates)).toBe(Buffer.byteLength(umlauts) * 1_250);
+  });
+
+  test.each<[string, TextRoute, object]>([
+    ['an earlier response', 'responses', { previous_response_id: 'resp_1' }],
+    ['a conversation', 'responses', { conversation: 'conv_1' }],
+    ['a stored prompt', 'responses', { prompt: { id: 'pmpt_1' } }],
+    ['a file', 'responses', { input: [{ role: 'user', content: [{ type: 'input_file', file_id: 'file-1' }] }] }],
+    [
+      'a document by its address',
+      'messages',
+      { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' } }] }] },
+    ],
+  ])('is the whole window of the model when the body names %s', (_what, route, members) => {
+    const body = { model: 'one/m', max_tokens: 1, ...members };
+    expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBe(400_000 * 1_000);
+  });
+
+  test('counts an image as the most that the family of its model charges', () => {
+    const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
+    const body = { ...hello, messages: [{ role: 'user', content: [image] }] };
+    const { rows } = parseImportedRows(
+      { 'p/gpt-4o-mini': { input: 1, output: 1 }, 'p/a': { input: 1, output: 1, image_tokens: 77_000 } },
+      () => ({
+        dialect: 'chat',
+        baseUrl: 'https://reseller.test/v1',
+      }),
+    );
+    for (const [id, tokens] of [
+      ['p/gpt-4o-mini', 48_169],
+      ['p/a', 77_000],
+    ] as const) {
+      const imageTokens = rows[id]?.imageTokens ?? 0;
+      const cost = inputOf('chat', body, { inputNanos: 1_000_000_000n }, { imageTokens });
+      expect(cost).toBeGreaterThanOrEqual(tokens * 1_000);
+      expect(cost).toBeLessThan((tokens + 500) * 1_000);
+    }
+  });
+});
+
+describe('extra charges that are reserved', () => {
+  const tierMillionths = { priority: 2_000_000n, flex: 500_000n, fast: 6_000_000n, us: 1_100_000n };
+  const limited = { ...hello, max_tokens: 1_000 };
+
+  test.each<[string, object, number]>([
+    ['priority', { service_tier: 'priority' }, 2_000],
+    ['flex, which may be served in the standard tier', { service_tier: 'flex' }, 1_000],
+    ['auto', { service_tier: 'auto' }, 1_000],
+    ['default', { service_tier: 'default' }, 1_000],
+    ['a tier that the catalog does not know', { service_tier: 'turbo' }, 1_000],
+    ['a faster mode in a region', { speed: 'fast', inference_geo: 'us' }, 6_600],
+  ])('tokens at the factor of %s', (_what, members, tokens) => {
+    expect(outputOf('chat', { ...limited, ...members }, modelOf({ price: priceOf({ tierMillionths }) }))).toBe(tokens);
+  });
+
+  const perToolUseNanos = { web_search: 10_000_000n, web_search_preview: 25_000_000n, code_interpreter: 30_000_000n };
+  const model = modelOf({ price: priceOf({ outputNanos: 0n, perToolUseNanos }) });
+  const toolCost = (route: TextRoute, members: object | string): number => usageBounds(callOf(route, members), [model]).costNanos / dollar;
+  const ask = (tools: object[], changes: object = {}) => ({ model: 'one/m', input: 'hi', tools, ...changes });
+
+  test.each<[string, TextRoute, object | string, number]>([
+    ['ten uses without a limit', 'responses', ask([{ type: 'web_search' }]), 0.1],
+    ['the uses that max_tool_calls allows', 'responses', ask([{ type: 'web_search_preview_2025_03_11' }], { max_tool_calls: 2 }), 0.05],
+    ['the uses that max_uses allows', 'messages', { ...limited, tools: [{ type: 'web_search_20250305', max_uses: 3 }] }, 0.03],
+    ['several tools', 'responses', ask([{ type: 'web_search' }, { type: 'code_interpreter' }], { max_tool_calls: 1 }), 0.04],
+    ['an escaped name', 'responses', JSON.stringify(ask([{ type: 'web_search' }])).replace('web_s', 'web_\\u0073'), 0.1],
+    ['the search of a search model', 'chat', { ...limited, web_search_options: {} }, 0.01],
+    ['nothing for tools of the caller', 'responses', ask([{ type: 'function', name: 'web_search' }]), 0],
+    ['nothing for a tool without a price', 'responses', ask([{ type: 'mcp' }]), 0],
+  ])('%s', (_what, route, members, usd) => {
+    expect(toolCost(route, members)).toBeCloseTo(usd, 9);
+  });
+
+  test('the input that a search adds to the prompt', () => {
+    const price = priceOf({ inputNanos: 1_000_000_000n, outputNanos: 0n, perToolUseNanos });
+    const { costNanos } = usageBounds(callOf('responses', ask([{ type: 'web_search' }], { max_tool_calls: 1 })), [modelOf({ price })]);
+    expect(costNanos).toBeGreaterThanOrEqual(10_000_000 + 20_000 * 1_000);
+  });
+});
+
+describe('the tokens that are reserved', () => {
+  const unlimited = callOf('chat', hello);
+  const { quotaKeyId } = unlimited.caller;
+  const finished = (output: number, input = 20): CallResult =>
+    ({ outcome: 'ok', estimated: false, model: 'one/m', tokens: { ...noTokens, input, output } }) as unknown as CallResult;
+  const sample = { bodyBytes: unlimited.body.length, choices: 1 };
+  const reserve = (call: Call, estimates: UsageEstimates) => usageBounds(call, [modelOf()], estimates).tokens;
+  const bytes = unlimited.body.length;
+
+  test('are 4,096 of output without recent calls, and never more than the caller allows', () => {
+    const estimates = createUsageEstimates();
+    expect(reserve(unlimited, estimates)).toBe(bytes + 4_096);
+    const limited = callOf('chat', { ...hello, max_tokens: 10 });
+    expect(reserve(limited, estimates)).toBe(limited.body.length + 10);
+  });
+
+  test('follow the recent calls of the same key and model', () => {
+    const estimates = createUsageEstimates();
+    reserve(unlimited, estimates);
+    estimates.observe(quotaKeyId, sample, finished(50_000));
+    expect(reserve(unlimited, estimates)).toBeGreaterThan(50_000);
+    expect(usageBounds(unlimited, [modelOf({ id: 'one/other' })], estimates).tokens).toBe(bytes + 4_096);
+    for (let n = 0; n < 200; n += 1) estimates.observe(quotaKeyId, sample, finished(2_000));
+    expect(reserve(unlimited, estimates)).toBeLessThan(bytes + 2_200);
+  });
+
+  test('stay above 1,024 of output for each running call, however many small calls came before', () => {
+    const estimates = createUsageEstimates();
+    reserve(unlimited, estimates);
+    for (let n = 0; n < 10_000; n += 1) estimates.observe(quotaKeyId, sample, finished(1, 1));
+    expect(reserve(unlimited, estimates)).toBeGreaterThanOrEqual(1_024);
+    expect(reserve(callOf('chat', { ...hello, n: 100 }), estimates)).toBeGreaterThanOrEqual(102_400);
+  });
+
+  test('are not lowered by a small call after a large one', () => {
+    const estimates = createUsageEstimates();
+    reserve(unlimited, estimates);
+    estimates.observe(quotaKeyId, sample, finished(100_000));
+    estimates.observe(quotaKeyId, sample, finished(1));
+    expect(reserve(unlimited, estimates)).toBeGreaterThan(90_000);
+  });
+
+  test('are remembered for ten thousand pairs of key and model', () => {
+    const estimates = createUsageEstimates();
+    reserve(unlimited, estimates);
+    estimates.observe(quotaKeyId, sample, finished(50_000));
+    for (let n = 0; n < 9_000; n += 1) estimates.estimate(`key-${n}`, 'one/m');
+    expect(reserve(unlimited, estimates)).toBeGreaterThan(50_000);
+    for (let n = 0; n < 10_000; n += 1) estimates.estimate(`other-${n}`, 'one/m');
+    expect(reserve(unlimited, estimates)).toBe(bytes + 4_096);
   });
 });

@@ -16,6 +16,10 @@ describe('a stored price', () => {
       'with longer calls and searches',
       of({ ...tokens, perSearchNanos: 0n, imageInputNanos: 7n, above: [{ tokens: 200_000, price: tokens }] }),
     ],
+    [
+      'with service tiers and tools',
+      of({ ...tokens, tierMillionths: { priority: 2_000_000n, flex: 500_000n }, perToolUseNanos: { web_search: 10_000_000n } }),
+    ],
     ['of images, characters and seconds', { price: null, perImageNanos: 1n, perMillionCharactersNanos: 2n, perSecondNanos: 3n }],
   ])('%s is read as it was written', (_title, prices) => {
     expect(parseStoredPrice(JSON.parse(JSON.stringify(toStoredPrice(prices))))).toEqual(prices);
@@ -30,6 +34,22 @@ describe('a stored price', () => {
       ['image input', 800, 6_400_000n],
     ]);
     expect([sumNanos, comparison]).toEqual([7_400_000, 'equal']);
+  });
+
+  test('of a service tier and of tools is a part of the lines, which add up to the cost', () => {
+    const price = {
+      ...{ ...tokens, inputNanos: 1_000_000_000n, outputNanos: 2_000_000_000n },
+      ...{ tierMillionths: { priority: 2_000_000n }, perToolUseNanos: { web_search: 10_000_000n } },
+    };
+    const units = { serviceTier: 'priority', toolUses: { web_search: 3 } };
+    const call = { route: 'responses', model: 'a/x', cache: null, tokens: { ...noTokens, input: 1_000, output: 500 }, units } as const;
+    const { lines, sumNanos, comparison, serviceTier } = explainCost({ ...call, costNanos: 34_000_000 }, of(price));
+    expect(lines.map(({ item, count, costNanos }) => [item, count, costNanos.whole])).toEqual([
+      ['input', 1_000, 2_000_000n],
+      ['output', 500, 2_000_000n],
+      ['tool web_search', 3, 30_000_000n],
+    ]);
+    expect([sumNanos, comparison, serviceTier]).toEqual([34_000_000, 'equal', 'priority']);
   });
 
   test('is null when no price is known, and rejects other JSON', () => {

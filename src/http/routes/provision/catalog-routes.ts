@@ -21,6 +21,7 @@ export interface CatalogEntry extends ModelPrices {
   readonly maxInputTokens: number | null;
   readonly contextWindow: number | null;
   readonly maxOutputTokens: number | null;
+  readonly imageTokens: number | null;
   readonly traits: ModelTraits;
   readonly serves: readonly string[] | null;
   readonly takes: readonly string[] | null;
@@ -77,6 +78,7 @@ function toEntryJson({
   maxInputTokens,
   contextWindow,
   maxOutputTokens,
+  imageTokens,
   traits,
   serves,
   takes,
@@ -86,6 +88,7 @@ function toEntryJson({
   return {
     ...{ id, kind, source, price: toPricesJson(prices) },
     ...{ max_input_tokens: maxInputTokens, context_window: contextWindow, max_output_tokens: maxOutputTokens },
+    image_tokens: imageTokens,
     ...{
       supports_schema: supportsSchema,
       thinking,
@@ -113,6 +116,8 @@ function toPriceJson(price: Price): Record<string, unknown> {
     ...toTokenPriceJson(price),
     ...(price.perSearchNanos !== undefined && { per_search: usd(price.perSearchNanos) }),
     ...(price.imageInputNanos !== undefined && { image_input: usd(price.imageInputNanos) }),
+    ...(price.tierMillionths && { service_tiers: mapValues(price.tierMillionths, (factor) => Number(factor) / 1e6) }),
+    ...(price.perToolUseNanos && { per_tool_use: mapValues(price.perToolUseNanos, usd) }),
     ...(price.above && { above_tokens: Object.fromEntries(price.above.map((above) => [above.tokens, toTokenPriceJson(above.price)])) }),
   };
 }
@@ -125,6 +130,10 @@ function toTokenPriceJson(price: TokenPrice): Record<string, number> {
     cache_write: usd(price.cacheWriteNanos),
     cache_write_1h: usd(price.cacheWrite1hNanos),
   };
+}
+
+function mapValues(record: Readonly<Record<string, bigint>>, toNumber: (value: bigint) => number): Record<string, number> {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, toNumber(value)]));
 }
 
 function usd(nanos: bigint): number {

@@ -1,0 +1,98 @@
+/** Reads what vendors report about the price of a response in addition to its tokens (docs/vendors.md#billing). */
+import { asArray, asCount, asObject, asString, type JsonObject } from '../../core/json/narrow.ts';
+
+export interface BillingReport {
+  /** The processing tier that the vendor used, e.g. `priority`, `flex` or `default`. */
+  readonly serviceTier?: string;
+  /** Uses of tools that the vendor runs and bills separately, by the tool's name, e.g. `web_search`. */
+  readonly toolUses?: Readonly<Record<string, number>>;
+  /** The vendor's own cost of the response. */
+  readonly reportedCostNanos?: number;
+}
+
+const noReport: BillingReport = {};
+
+/** `response` is a response, or an event of a stream that has the members `usage` and `service_tier` of one. */
+export function readBillingReport(response: JsonObject): BillingReport {
+  const { usage, service_tier: tier, output } = response;
+  if (typeof usage !== 'object' && typeof tier !== 'string' && output === undefined) return noReport;
+  const counts = asObject(usage);
+  const serviceTier = readServiceTier(asString(tier) ?? asString(counts.service_tier), counts);
+  const toolUses = readToolUses(counts, output);
+  const reportedCostNanos = readCost(counts);
+  return {
+    ...(serviceTier !== null && { serviceTier }),
+    ...(toolUses !== null && { toolUses }),
+    ...(reportedCostNanos !== null && { reportedCostNanos }),
+  };
+}
+
+/** Vendors' names are short; a longer one is no name of a tier. */
+const maxTierLength = 64;
+
+/** Anthropic reports its fast mode and the region separately: `fast`, `us` and `fast+us` are tiers, too. */
+function readServiceTier(tier: string | null, { speed, inference_geo: geo }: JsonObject): string | null {
+  const surcharged = [
+    ...(tier === null || tier === 'standard' ? [] : [tier]),
+    ...(speed === 'fast' ? [speed] : []),
+    ...(typeof geo !== 'string' || geo === '' || geo === 'global' || geo === 'not_available' ? [] : [geo]),
+  ];
+  const name = surcharged.length === 0 ? tier : surcharged.join('+');
+  return name !== null && name.length <= maxTierLength ? name : null;
+}
+
+/** Anthropic and OpenRouter count requests in `server_tool_use`, xAI counts calls; OpenAI's responses have an item for each call. */
+function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<string, number>> | null {
+  const reported = { ...asObject(usage.server_tool_use), ...asObject(usage.server_side_tool_usage_details) };
+  const uses: Record<string, number> = {};
+  for (const [name, value] of Object.entries(reported)) {
+    const [, tool] = /^(\w{1,64}?)_(?:requests|calls)$/.exec(name) ?? [];
+    const count = asCount(value);
+    if (tool !== undefined && count !== undefined && count > 0) uses[tool] = count;
+  }
+  if (Object.keys(uses).length === 0) countItems(asArray(output), uses);
+  return Object.keys(uses).length > 0 ? uses : null;
+}
+
+/** The calls of the caller's own tools, and items that vendors bill by their tokens only. */
+const unbilledItems: ReadonlySet<string> = new Set([
+  'function_call',
+  'custom_tool_call',
+  'computer_call',
+  'local_shell_call',
+  'apply_patch_call',
+]);
+
+function countItems(items: readonly unknown[], uses: Record<string, number>): void {
+  const containers = new Set<unknown>();
+  for (const item of items) {
+    const { type, action, container_id: container } = asObject(item);
+    const [, tool] = typeof type === 'string' && !unbilledItems.has(type) ? (/^(\w{1,64})_call$/.exec(type) ?? []) : [];
+    if (tool === undefined) continue;
+    // OpenAI bills a search, but not the pages that it opens, and a container once, however often code runs in it.
+    const { type: actionType = 'search' } = asObject(action);
+    if (tool === 'web_search' && actionType !== 'search') continue;
+    if (tool === 'code_interpreter' && typeof container === 'string') {
+      if (containers.has(container)) continue;
+      containers.add(container);
+    }
+    uses[tool] = (uses[tool] ?? 0) + 1;
+  }
+}
+
+/** OpenRouter reports USD, and with the caller's own key at the upstream vendor that vendor's cost separately; xAI reports ticks of 1e-10 USD. */
+function readCost(usage: JsonObject): number | null {
+  const { cost, is_byok: isOwnKey, cost_details: details, cost_in_usd_ticks: ticks } = usage;
+  if (isAmount(ticks)) return toNanos(ticks / 1e10);
+  if (!isAmount(cost)) return null;
+  const { upstream_inference_cost: upstream } = asObject(details);
+  return toNanos(cost + (isOwnKey === true && isAmount(upstream) ? upstream : 0));
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0;
+}
+
+function toNanos(usd: number): number {
+  return Math.min(Math.round(usd * 1e9), Number.MAX_SAFE_INTEGER);
+}

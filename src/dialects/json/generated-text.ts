@@ -1,0 +1,86 @@
+/**
+ * Counts the characters that a model generated, for the estimate of a response without final usage. Vendors add members for new kinds of output
+ * all the time, so we count every string except those that are known to hold something else.
+ */
+import { asString, isObject, type JsonObject } from '../../core/json/narrow.ts';
+
+/** Names of strings that the model didn't write: identifiers, names of the API, signatures, and base64 of media and of encrypted text. */
+const label =
+  /^(?:(?:.*_)?(?:id|type|role|status|object|model|format|signature|reason|data|b64)|b64_json|encrypted_content|obfuscation|detail)$/;
+/** Names of lists and objects that quote sources, or repeat text that has been counted. */
+const quotingMembers: ReadonlySet<string> = new Set(['logprobs', 'annotations', 'citations', 'citation']);
+/** Members with encrypted text that the model generated, by the type of their object. */
+const sealedMembers: Readonly<Record<string, string>> = {
+  redacted_thinking: 'data',
+  'reasoning.encrypted': 'data',
+  reasoning: 'encrypted_content',
+  compaction: 'encrypted_content',
+};
+
+/**
+ * Counts the characters of a delta, a message, or a list of them. Pass `counted` where a vendor may send the same text under several names: equal
+ * strings count once in it.
+ *
+ * Not recursive, because a vendor's JSON may be nested deeper than the stack.
+ */
+export function countGeneratedText(value: unknown, counted?: Set<string>): number {
+  let count = 0;
+  const add = (text: string): void => {
+    if (text === '' || counted?.has(text) || text.startsWith('data:')) return;
+    counted?.add(text);
+    count += text.length;
+  };
+  const stack: unknown[] = [value];
+  while (stack.length > 0) {
+    const next = stack.pop();
+    if (typeof next === 'string') add(next);
+    else if (Array.isArray(next)) for (const element of next) stack.push(element);
+    else if (isObject(next)) {
+      for (const name in next) {
+        const member = next[name];
+        if (typeof member === 'string') {
+          if (!label.test(name) && !isImage(next, name)) add(member);
+        } else if (typeof member !== 'object' || member === null || quotingMembers.has(name)) continue;
+        else if (isObject(member) && (name === 'input' || name === 'arguments')) count += countJson(member);
+        else stack.push(member);
+      }
+      count += countSealed(next);
+    }
+  }
+  return count;
+}
+
+function isImage({ type }: JsonObject, name: string): boolean {
+  return name === 'result' && type === 'image_generation_call';
+}
+
+/** Base64 has four characters for three bytes. The text is billed, although only its vendor can read it. */
+function countSealed(holder: JsonObject): number {
+  const name = sealedMembers[asString(holder.type) ?? ''];
+  const sealed = name === undefined ? null : asString(holder[name]);
+  return sealed === null ? 0 : Math.ceil((sealed.length * 3) / 4);
+}
+
+/**
+ * Counts the characters of the JSON that the model wrote as the arguments of a tool call, without escapes. An empty object isn't counted, because
+ * streams begin with one.
+ */
+function countJson(value: JsonObject): number {
+  let count = Object.keys(value).length === 0 ? -2 : 0;
+  const stack: unknown[] = [value];
+  while (stack.length > 0) {
+    const next = stack.pop();
+    if (typeof next === 'string') count += next.length + 2;
+    else if (typeof next !== 'object' || next === null) count += String(next).length;
+    else {
+      const members = Object.entries(next);
+      // The brackets, and the commas between the members.
+      count += Math.max(2, members.length + 1);
+      for (const [name, member] of members) {
+        if (!Array.isArray(next)) count += name.length + 3;
+        stack.push(member);
+      }
+    }
+  }
+  return count;
+}

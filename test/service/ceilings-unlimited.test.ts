@@ -1,0 +1,132 @@
+/** Ceilings against callers who set no limit, contradictory limits or dear options, at a vendor that bills all that it may. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { type LocalServer, startLocalServer } from '../support/local-server.ts';
+
+/** USD of a million output tokens. */
+const usdPerMillion = 10;
+const mostOutput = 128_000;
+
+let vendor: LocalServer;
+let billedTokens = 0;
+
+/** Bills the larger limit of the request, else all that the model can produce, for each choice. */
+beforeAll(async () => {
+  vendor = await startLocalServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const body = JSON.parse(Buffer.concat(chunks).toString('utf8'));
+      const isMessages = request.url?.endsWith('/messages') === true;
+      const limits = [body.max_tokens, body.max_completion_tokens].map(Number).filter((limit) => limit >= 1);
+      const output = (limits.length === 0 ? mostOutput : Math.min(mostOutput, Math.max(...limits))) * (body.n ?? 1);
+      billedTokens += output * (body.speed === 'fast' ? 6 : 1);
+      const completion = {
+        choices: [{ index: 0, message: { role: 'assistant', content: 'hi' }, finish_reason: 'length' }],
+        usage: { prompt_tokens: 1, completion_tokens: output },
+      };
+      const message = {
+        ...{ type: 'message', role: 'assistant', content: [{ type: 'text', text: 'hi' }], stop_reason: 'max_tokens' },
+        usage: { input_tokens: 1, output_tokens: output },
+      };
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(isMessages ? message : completion));
+    });
+  });
+});
+
+afterAll(() => vendor.close());
+
+const gateway = shareGateway({
+  database: 'any',
+  yaml: () => `
+providers:
+  one: { base_url: ${vendor.url}/v1, api_key: k, dialect: chat }
+  three: { base_url: ${vendor.url}/v1, api_key: k, dialect: messages }
+models:
+  one/m: { input: 0, output: ${usdPerMillion}, max_output_tokens: ${mostOutput} }
+  three/m: { input: 0, output: ${usdPerMillion}, max_output_tokens: ${mostOutput}, service_tiers: { fast: 6 } }
+tiers: { standard: [one/m] }
+`,
+});
+
+/** Sends the calls at the same time with a new key; returns what the vendor billed, what we recorded, and how many calls passed. */
+async function spend(slug: string, { ceilings, calls, path = '/v1/chat/completions', members }: Spending) {
+  const { call, admin }: TestGateway = await gateway().withProject(slug);
+  const { key } = await jsonOf<{ key: string }>(admin('POST', `/provision/teams/${slug}/keys`, { name: 'limited', ceilings }));
+  const authorization = { authorization: `Bearer ${key}` };
+  billedTokens = 0;
+  const body = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }], ...members };
+  const statuses = await Promise.all(
+    Array.from({ length: calls }, async () => {
+      const response = await call(path, body, authorization);
+      await response.arrayBuffer();
+      return response.status;
+    }),
+  );
+  const status = await jsonOf<{ key: { ceilings: Record<string, { used: number }> } }>(call('/status/peek', undefined, authorization));
+  return {
+    billed: (billedTokens * usdPerMillion) / 1e6,
+    recorded: status.key.ceilings.cost?.used,
+    passed: statuses.filter((code) => code === 200).length,
+  };
+}
+
+interface Spending {
+  readonly ceilings: object;
+  readonly calls: number;
+  readonly path?: string;
+  readonly members?: object;
+}
+
+test('a cost ceiling below the cost of one call without a limit admits one call at a time', async () => {
+  const { billed, recorded, passed } = await spend('one-at-a-time', { ceilings: { cost: 1 }, calls: 100 });
+  expect([billed, recorded, passed]).toEqual([1.28, 1.28, 1]);
+});
+
+test('calls without a limit exceed a cost ceiling by no more than one call costs beyond its reservation', async () => {
+  const { billed, recorded } = await spend('no-limit', { ceilings: { cost: 10 }, calls: 100 });
+  expect(billed).toBeGreaterThan(1);
+  expect(billed).toBeLessThan(10 + 1.28);
+  expect(recorded).toBeCloseTo(billed, 9);
+});
+
+test.each([
+  ['max_tokens', { max_completion_tokens: 1, max_tokens: 100_000 }],
+  ['max_completion_tokens', { max_completion_tokens: 100_000, max_tokens: 1 }],
+  ['a limit as a string', { max_completion_tokens: 1, max_tokens: '100000' }],
+])('the larger of two limits is reserved: %s', async (name, members) => {
+  const { billed } = await spend(`two-limits-${name.replaceAll(/[_ ]/g, '-')}`, { ceilings: { cost: 1 }, calls: 200, members });
+  expect(billed).toBeLessThanOrEqual(1.28);
+});
+
+test('each choice of a call is reserved', async () => {
+  const { billed } = await spend('choices', { ceilings: { cost: 1 }, calls: 100, members: { n: 8, max_tokens: 10_000 } });
+  expect(billed).toBeLessThanOrEqual(1 + 0.8);
+});
+
+test('a dearer tier of the vendor is reserved, recorded and stored', async () => {
+  const members = { model: 'three/m', max_tokens: 10_000, speed: 'fast' };
+  const { billed, recorded } = await spend('fast', { ceilings: { cost: 1 }, calls: 100, path: '/v1/messages', members });
+  expect(billed).toBeGreaterThanOrEqual(0.6);
+  expect(billed).toBeLessThanOrEqual(1 + 0.6);
+  expect(recorded).toBeCloseTo(billed, 9);
+});
+
+test('a token ceiling is exceeded by no more than the running calls use beyond their estimates', async () => {
+  const slug = 'tokens-per-minute';
+  const { call, admin } = await gateway().withProject(slug);
+  const { key } = await jsonOf<{ key: string }>(
+    admin('POST', `/provision/teams/${slug}/keys`, { name: 'limited', ceilings: { tpm: 50_000 } }),
+  );
+  billedTokens = 0;
+  const body = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }] };
+  const statuses = await Promise.all(
+    Array.from({ length: 100 }, () => call('/v1/chat/completions', body, { authorization: `Bearer ${key}` }).then(({ status }) => status)),
+  );
+  // Without recent calls, 4,096 tokens of output are estimated, so that several calls run at the same time, and not all of them.
+  const passed = statuses.filter((status) => status === 200).length;
+  expect(passed).toBeGreaterThan(1);
+  // Twice, because the calls may be spread over two minutes.
+  expect(passed).toBeLessThanOrEqual(2 * Math.ceil(50_000 / 4_096));
+  expect(billedTokens).toBe(passed * mostOutput);
+});

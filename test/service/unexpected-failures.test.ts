@@ -1,0 +1,127 @@
+/**
+ * Unexpected failures after the vendor has responded, as a bug would cause them: the call is settled with the usage that the vendor reported, and
+ * its reservation ends. Each test makes a function that the gateway uses at that point throw.
+ */
+import { ServerResponse } from 'node:http';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { RE2JS } from 're2js';
+import { asObject } from '../../src/core/json/narrow.ts';
+import { defaultYaml, eventually, shareGateway, type TestGateway } from '../support/gateway.ts';
+
+const gateway = shareGateway({
+  database: 'any',
+  cache: true,
+  yaml: (vendorUrl, deadUrl) => `${defaultYaml(vendorUrl, deadUrl)}
+`,
+});
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
+
+let projects = 0;
+
+/** A project of its own, whose calls have a ceiling of tokens. */
+async function lend(rules: readonly object[] = []): Promise<TestGateway> {
+  projects += 1;
+  const lent = await gateway().withProject(`unexpected-${projects}`);
+  const put = await lent.admin('PUT', `/provision/teams/${lent.project}/rules`, { rules });
+  expect(put.status).toBe(200);
+  return lent;
+}
+
+interface StoredCall {
+  readonly outcome: string;
+  readonly status: number;
+  readonly code: string | null;
+  readonly input: number;
+  readonly output: number;
+  readonly costNanos: number;
+  readonly estimated: boolean;
+}
+
+/** The only call of the project, once it has ended. */
+function storedCall({ database, project }: TestGateway): Promise<StoredCall> {
+  return eventually(async () => {
+    const rows = await database.query<StoredCall>(
+      `select outcome, status, code, tokens_input as input, tokens_output as output, cost_nanos as "costNanos", estimated
+         from calls join projects on projects.id = project_id where slug = $1`,
+      [project],
+    );
+    expect(rows).toHaveLength(1);
+    return rows[0] as StoredCall;
+  }, 20_000);
+}
+
+const routes = {
+  chat: { path: '/v1/chat/completions', body: { model: 'one/echo', messages: [{ role: 'user', content: 'Say hello to everyone.' }] } },
+  translated: { path: '/v1/messages', body: { model: 'one/echo', max_tokens: 100, messages: [{ role: 'user', content: 'Say hello.' }] } },
+};
+
+const charged = { outcome: 'failed', status: 500, code: 'internal_error', estimated: false };
+
+describe.each([
+  ['plain', {}],
+  ['streamed', { stream: true }],
+])('the %s call is charged what the vendor reported', (_form, form) => {
+  it('when the check of a content rule fails', async () => {
+    const lent = await lend([{ class: 'expression', place: 'output', action: 'block', expression: 'never' }]);
+    jest.spyOn(RE2JS.prototype, 'test').mockImplementation(() => {
+      throw new Error('the check of the rule fails');
+    });
+    const { path, body } = routes.chat;
+    const response = await lent.call(path, { ...body, ...form });
+    expect(response.status).toBe(500);
+    const call = await storedCall(lent);
+    expect(call).toMatchObject(charged);
+    expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
+  });
+
+  it('when the response cannot be cached', async () => {
+    const lent = await lend();
+    const allocate = Buffer.allocUnsafeSlow;
+    jest.spyOn(Buffer, 'allocUnsafeSlow').mockImplementation((size) => {
+      if (new Error().stack?.includes('response-cache')) throw new Error('there is no memory for it');
+      return allocate(size);
+    });
+    const { path, body } = routes.chat;
+    // A stream that has begun breaks off.
+    await lent.call(path, { ...body, ...form }).then(
+      (response) => response.text(),
+      () => '',
+    );
+    const call = await storedCall(lent);
+    expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
+  });
+});
+
+it('a call whose response cannot be translated is charged what the vendor reported', async () => {
+  const lent = await lend();
+  const stringify = JSON.stringify;
+  jest.spyOn(JSON, 'stringify').mockImplementation((value: unknown, ...more: unknown[]) => {
+    if (asObject(value).type === 'message' && new Error().stack?.includes('translate-response')) throw new Error('the translation fails');
+    return stringify(value, ...(more as []));
+  });
+  const { path, body } = routes.translated;
+  expect((await lent.call(path, body)).status).toBe(500);
+  const call = await storedCall(lent);
+  expect(call).toMatchObject(charged);
+  expect(Math.min(call.input, call.output, call.costNanos)).toBeGreaterThan(0);
+});
+
+it('a stream whose head cannot be written is charged', async () => {
+  const lent = await lend();
+  const writeHead = ServerResponse.prototype.writeHead;
+  let hasFailed = false;
+  jest.spyOn(ServerResponse.prototype, 'writeHead').mockImplementation(function (this: ServerResponse, ...given: unknown[]) {
+    if (!hasFailed && Array.isArray(given[1]) && given[1].includes('x-gateway-model')) {
+      hasFailed = true;
+      throw new Error('the head cannot be written');
+    }
+    return writeHead.apply(this, given as Parameters<typeof writeHead>);
+  } as never);
+  const { path, body } = routes.chat;
+  expect((await lent.call(path, { ...body, stream: true })).status).toBe(500);
+  const call = await storedCall(lent);
+  expect(Math.min(call.input, call.output)).toBeGreaterThan(0);
+});
