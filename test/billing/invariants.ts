@@ -232,26 +232,28 @@ function ranAlone({ bill }: Charge, charges: readonly Charge[]): boolean {
 }
 
 /**
- * An estimate may be too low, so calls that run side by side may exceed the ceiling together. What has ended before a call starts is known,
- * apart from what other processes have leased: a tenth of a minute's ceiling each.
+ * Estimates may be too low, so calls that run side by side may exceed the ceiling together. Those that start when it is used up are denied, except
+ * for what a process has leased before: a tenth of the ceiling.
  */
 function checkTokens(limit: number | null, accounts: readonly Account[], processes: number): Violation[] {
   if (limit === null) return [];
-  const rows = accounts.flatMap(({ row }) => (row.reachedVendor ? [row] : []));
-  const most = limit * (1 + 0.1 * (processes - 1));
-  for (const row of rows) {
-    const ended = rows.filter(({ endedAt }) => endedAt + clockTolerance < row.startedAt);
-    const used = ended.reduce((sum, { tokens }) => sum + totalTokens(tokens), 0);
-    if (used >= most)
-      return [
-        { sentence: 'tpm', detail: `${used} of ${limit} were used before the call started`, calls: row.name === null ? [] : [row.name] },
-      ];
+  const called = accounts.filter(({ row }) => row.reachedVendor);
+  const estimates = called.map(({ row, call, bill }) => ({ name: row.name ?? '', amount: call ? leastEstimate(call, bill) : 0, bill }));
+  const isLate = ({ row }: Account): boolean => {
+    const ended = called.filter(({ row: other }) => other.endedAt + clockTolerance < row.startedAt);
+    return ended.reduce((sum, { row: { tokens } }) => sum + totalTokens(tokens), 0) >= limit;
+  };
+  const late = estimates.filter((_, index) => isLate(called[index] as Account));
+  const lateTokens = late.reduce((sum, { amount }) => sum + amount, 0);
+  const violations = findSideBySide(estimates, limit).map(({ amount, names }) => ({
+    detail: `${names.length} calls ran side by side, whose estimates are at least ${amount} of ${limit}`,
+    calls: names.slice(0, 3),
+  }));
+  if (lateTokens > 0.1 * limit * processes) {
+    const detail = `${late.length} calls started after ${limit} tokens had been used, with estimates of at least ${lateTokens}`;
+    violations.push({ detail, calls: late.slice(0, 3).map(({ name }) => name) });
   }
-  const estimates = accounts.map(({ row, call, bill }) => ({ name: row.name ?? '', amount: call ? leastEstimate(call, bill) : 0, bill }));
-  return findSideBySide(estimates, limit).map(({ amount, names }) => {
-    const detail = `${names.length} calls ran side by side, whose estimates are at least ${amount} of ${limit}`;
-    return { sentence: 'tpm', detail, calls: names.slice(0, 3) };
-  });
+  return violations.map((violation) => ({ sentence: 'tpm', ...violation }));
 }
 
 /** An estimate has at least 1,024 tokens for each choice, unless the caller's limit or the model's is lower (docs/architecture/ceilings.md). */
