@@ -45,6 +45,7 @@ import type { Projects } from './projects/projects.ts';
 import { createProjects } from './projects/projects.ts';
 import type { Catalog } from './routing/catalog.ts';
 import { createPlanner } from './routing/plan.ts';
+import { createSharedBreakers } from './routing/shared-breakers.ts';
 import { createUsageReports } from './usage/reports.ts';
 import { createReprice } from './usage/reprice.ts';
 import { createVendorHttpClient } from './vendors/http-client.ts';
@@ -121,7 +122,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const projects = createProjects({ database, clock, logger, onChange: (id) => signalWaitingBatches(database, logger, id) });
   const people = createPeople({ database, clock });
   const audit = createAudit({ database, clock });
-  const breakers = createBreakers(clock);
+  const breakers = createBreakers(clock, (projectId, provider) => sharedBreakers.changed(projectId, provider));
   const httpClient = createVendorHttpClient();
   const admissionDatabase = separateConnections(database, 'admission');
   const statusDatabase = separateConnections(database, 'status');
@@ -134,6 +135,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     isModel: (id) => snapshot().catalog.models.has(id),
   });
   const journal = observeSettled(callRecording.journal, callMetrics.recordCall);
+  const sharedBreakers = createSharedBreakers({
+    ...{ database, statusDatabase, process: journal.id, breakers },
+    onWriteFailure: (err) => logger.warn({ err }, 'circuit breakers not shared with other processes; retrying'),
+  });
   const readCounters = createCounterReader({ database: statusDatabase, admission, process: journal.id });
 
   const catalog = (): Catalog => snapshot().catalog;
@@ -205,6 +210,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           audit,
           projects,
           breakers,
+          readBreakers: sharedBreakers.read,
           reports,
           reprice: createReprice({ database, adjustCosts: applyCostAdjustments }),
           memory,
@@ -292,7 +298,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await callRecording.waitUntilSettled(deadline);
       httpClient.abort();
       await callRecording.waitUntilSettled(performance.now() + abortTimeoutMs);
-      await erasures.listener.stop();
+      await Promise.all([erasures.listener.stop(), sharedBreakers.stop()]);
       await callRecording.stop();
       metrics.stop();
       await activeModels.stop();

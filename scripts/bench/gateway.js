@@ -26,6 +26,9 @@ const projects = {
  * @property {Record<keyof typeof projects, string>} keys
  * @property {() => Promise<void>} addMemories
  * @property {(ceilings: object) => Promise<string>} createKey
+ * @property {(project: string, ceilings: object) => Promise<string>} createKeyOf
+ * @property {(method: string, path: string, body: object) => Promise<any>} admin
+ * @property {string} adminToken
  */
 
 /**
@@ -99,6 +102,9 @@ export async function startGateway({
     program,
     keys,
     createKey: (limits) => createKey('plain', limits),
+    createKeyOf: createKey,
+    admin: (method, path, body) => send(method, path, adminToken, body),
+    adminToken,
     async addMemories() {
       for (let number = 0; number < memories; number += 1)
         await send('POST', '/v1/memory/items', keys.memory, {

@@ -127,7 +127,7 @@ function sorted(lists) {
 }
 
 /** @param {Float64Array} list sorted @param {number} part */
-function centile(list, part) {
+export function centile(list, part) {
   return list[Math.min(list.length - 1, Math.floor(list.length * part))] ?? Number.NaN;
 }
 

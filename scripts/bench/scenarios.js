@@ -123,7 +123,7 @@ export function requestOf(
 export function gatewayConfig(vendorPort) {
   const provider = (/** @type {string} */ name, dialect = 'chat') =>
     `  ${name}: { base_url: "http://127.0.0.1:${vendorPort}/${name}/v1", api_key: vendor-key, dialect: ${dialect} }\n`;
-  const names = ['plain', 'stream', 'paced', 'open', 'failing', 'embeddings'];
+  const names = ['plain', 'stream', 'paced', 'open', 'failing', 'hanging', 'embeddings'];
   return `providers:
 ${names.map((name) => provider(name)).join('')}${provider('messages', 'messages')}models:
 ${[...names, 'messages'].map((name) => `  ${name}/m: { input: 1, output: 2${name === 'embeddings' ? ', kind: embeddings' : ''} }\n`).join('')}  failing/refused: { input: 1, output: 2 }

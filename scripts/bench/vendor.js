@@ -122,6 +122,7 @@ setInterval(() => {
 const answers = {
   plain: success,
   failing: (socket, isRefused) => (isRefused ? void socket.write(refusal) : success(socket, false)),
+  hanging: () => undefined,
   messages: numbered(plain(200, messagesBody())),
   embeddings: (socket) => void socket.write(embeddings),
   stream: (socket) => void socket.write(wholeStream),

@@ -1,4 +1,5 @@
 /** Connects the HTTP routes to the modules that `app.ts` created. Contains no policy. */
+
 import type { Server } from 'node:http';
 import type { createUsageReader, ReadCounters } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
@@ -24,6 +25,7 @@ import { limitsFor } from '../pipeline/call/project-context.ts';
 import type { Project, Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
 import { listModels } from '../routing/list-models.ts';
+import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import type { UsageReports } from '../usage/reports.ts';
 import type { Reprice } from '../usage/reprice.ts';
@@ -45,6 +47,7 @@ interface ApiDeps {
   readonly audit: Audit;
   readonly projects: Projects;
   readonly breakers: Breakers;
+  readonly readBreakers: ReadBreakers;
   readonly reports: UsageReports;
   readonly reprice: Reprice;
   readonly memory: Memory;
@@ -71,7 +74,7 @@ export interface Api {
 }
 
 export function createApi(deps: ApiDeps): Api {
-  const { snapshot, activeModels, keyring, projects, breakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
+  const { snapshot, activeModels, keyring, projects, readBreakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
   const { database, handleCall, countTokens, reprice, media, health, bodyMemory, people, audit, clock, logger } = deps;
   const { countError, readMetrics } = deps;
   const adminTokens = (): readonly string[] => snapshot().config.adminTokens;
@@ -96,9 +99,9 @@ export function createApi(deps: ApiDeps): Api {
     const providers = [...catalog.served.keys()].filter((name) => allowedProviders?.includes(name) ?? true);
     const limits = limitsFor({ caller, source: project.slug }, project.settings, ceilings);
     return readStored(async () => {
-      const countedUsage = await readUsage(limits, clock.now());
+      const [countedUsage, breakers] = await Promise.all([readUsage(limits, clock.now()), readBreakers(project.id, providers)]);
       const { demo } = config;
-      return buildStatusReport({ reports, project, caller, ceilings, breakers, providers, clock, demo, countedUsage });
+      return buildStatusReport({ reports, project, caller, ceilings, breakers, clock, demo, countedUsage });
     });
   };
 

@@ -54,6 +54,7 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     clock,
     logger,
     sync: snapshot().config.journalSync,
+    onLost: (call) => admission.revert(call),
     ...(journalFiles && { files: journalFiles }),
   });
   const admission = createAdmission({

@@ -1,4 +1,5 @@
 /** Gives the console's pages of keys, applications, routing, rules, members and audit what they need. Contains no policy. */
+
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import { convertTable } from '../cli/catalog-commands.ts';
 import { CommandError } from '../cli/service-client.ts';
@@ -27,6 +28,7 @@ import { signInLinkUrl } from '../people/sign-in-links.ts';
 import { createDryRun } from '../pipeline/call/dry-run.ts';
 import type { Projects } from '../projects/projects.ts';
 import { toPrice } from '../routing/catalog.ts';
+import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
 import { lastCalls } from '../usage/last-calls.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
@@ -44,20 +46,22 @@ export interface ManagementAreasDeps {
   readonly people: People;
   readonly audit: Audit;
   readonly breakers: Breakers;
+  readonly readBreakers: ReadBreakers;
   readonly activeModels: ActiveModels<CatalogRow>;
   readonly clock: Clock;
 }
 
 export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analytics, 'figures'>): readonly ConsoleRoute[] {
-  const { snapshot, database, readStored, keyring, projects, people, audit, breakers, clock } = deps;
+  const { snapshot, database, readStored, keyring, projects, people, audit, breakers, readBreakers, clock } = deps;
   const { applications, contentRules } = projects;
   /** With the calls that just ended. */
   const readCounters: ReadCounters = (projectId, keys) => readStored(() => deps.readCounters(projectId, keys));
   const catalog = () => snapshot().catalog;
   const catalogFill = () => snapshot().config.catalogFill;
+  const onBudgetStoreDown = () => snapshot().config.onBudgetStoreDown;
   const linkUrl = (origin: string, secret: string): string => signInLinkUrl(snapshot().config.publicUrl ?? origin, secret);
   return [
-    ...createKeyRoutes({ keyring, readCounters, lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)) }),
+    ...createKeyRoutes({ keyring, readCounters, onBudgetStoreDown, lastCalls: (keyIds) => readStored(() => lastCalls(database, keyIds)) }),
     ...createApplicationRoutes({
       applications,
       readCounters,
@@ -71,7 +75,7 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
       },
     }),
     ...createRoutingRoutes({
-      ...{ projects, keyring, contentRules, breakers, catalog, catalogFill },
+      ...{ projects, keyring, contentRules, breakers, readBreakers, catalog, catalogFill },
       listProviders: () =>
         Object.values(snapshot().config.providers).map(({ name, baseUrl, dialect, serves }) => ({
           ...{ name, dialect, serves },
@@ -82,7 +86,7 @@ export function managementAreas(deps: ManagementAreasDeps, analytics: Pick<Analy
         classifier: () => snapshot().config.auto.classifier,
       }),
     }),
-    ...createProjectSettingsRoutes({ projects, readCounters }),
+    ...createProjectSettingsRoutes({ projects, readCounters, onBudgetStoreDown }),
     ...priceRoutes(deps),
     ...createRuleRoutes({ contentRules }),
     ...createMemberRoutes({ people, linkUrl }),

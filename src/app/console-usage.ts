@@ -1,4 +1,5 @@
 /** Passes the usage pages of the console their dependencies. Contains no policy. */
+
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import { createCallListRoutes } from '../console/calls/call-list-page.ts';
 import { createCallPageRoutes } from '../console/calls/call-page.ts';
@@ -6,11 +7,11 @@ import { createExploreRoutes } from '../console/explore/explore-page.ts';
 import type { ConsoleRoute } from '../console/frame/route.ts';
 import { createOverviewRoutes } from '../console/overview/overview-page.ts';
 import type { Database } from '../db/database.ts';
-import type { Breakers } from '../failover/breaker.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import { readCallMemory, readCallText } from '../memory/conversations/read-call-text.ts';
 import type { Project } from '../projects/projects.ts';
 import { splitModelId } from '../routing/catalog.ts';
+import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import type { Analytics } from '../usage/analytics/analytics.ts';
 import type { ConfigSnapshot } from './config-snapshot.ts';
 
@@ -23,13 +24,13 @@ export interface UsageAreasDeps {
   readonly database: Database;
   readonly snapshot: () => ConfigSnapshot;
   readonly keyring: Pick<Keyring, 'list'>;
-  readonly breakers: Pick<Breakers, 'report'>;
+  readonly readBreakers: ReadBreakers;
   readonly readCounters: ReadCounters;
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
 }
 
 export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly ConsoleRoute[] {
-  const { database, snapshot, keyring, breakers, readCounters, readStored } = deps;
+  const { database, snapshot, keyring, readBreakers, readCounters, readStored } = deps;
   const listKeys = keyring.list;
   const providersOf = ({ settings: { providers } }: Project): string[] =>
     [...snapshot().catalog.served.keys()].filter((name) => providers?.includes(name) ?? true);
@@ -43,7 +44,7 @@ export function usageAreas(deps: UsageAreasDeps, analytics: Analytics): readonly
     };
   };
   return [
-    ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, breakers, providersOf }),
+    ...createOverviewRoutes({ analytics, readStored, listKeys, readCounters, readBreakers, providersOf }),
     ...createExploreRoutes({ analytics, readStored, filterChoices }),
     ...createCallListRoutes({ analytics, readStored, filterChoices }),
     ...createCallPageRoutes({

@@ -1,4 +1,5 @@
 /** Collects the pages of the console and passes them their dependencies. Contains no policy. */
+
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
 import type { CatalogRow } from '../config/config.ts';
 import { createAccountRoutes } from '../console/account/routes.ts';
@@ -18,6 +19,7 @@ import type { Audit } from '../people/audit.ts';
 import type { People } from '../people/people.ts';
 import type { HandleCall } from '../pipeline/call/handle-call.ts';
 import type { Projects } from '../projects/projects.ts';
+import type { ReadBreakers } from '../routing/shared-breakers.ts';
 import { type Analytics, createAnalytics } from '../usage/analytics/analytics.ts';
 import type { ActiveModels } from '../usage/prices/active-models.ts';
 import type { UsageReports } from '../usage/reports.ts';
@@ -41,6 +43,7 @@ export interface ConsoleDeps {
   readonly projects: Projects;
   readonly keyring: Keyring;
   readonly breakers: Breakers;
+  readonly readBreakers: ReadBreakers;
   readonly reports: UsageReports;
   readonly activeModels: ActiveModels<CatalogRow>;
   readonly memory: Memory;

@@ -54,10 +54,11 @@ export function createMetrics(deps: MetricsDeps): Metrics {
   };
 }
 
-function readRecording({ callRecording: { journal, drain, recovery } }: MetricsDeps): MetricValues {
+function readRecording({ callRecording: { journal, admission, drain, recovery } }: MetricsDeps): MetricValues {
   const { accepting, segments, bytes, openCalls, parkedCalls, lostCalls } = journal.state();
   const drained = drain.counts();
   const recovered = recovery.counts();
+  const { policy, exhausted } = admission.uncheckedRefusals();
   return {
     callsInFlight: openCalls,
     journalAccepting: accepting ? 1 : 0,
@@ -67,6 +68,10 @@ function readRecording({ callRecording: { journal, drain, recovery } }: MetricsD
     journalLag: drained.lagMs / 1_000,
     parkedCalls,
     lostCalls,
+    uncheckedRefusals: [
+      { value: policy, labels: { reason: 'policy' } },
+      { value: exhausted, labels: { reason: 'exhausted' } },
+    ],
     storedCalls: bySource(drained.stored, recovered.stored),
     rejectedCalls: bySource(drained.rejected, recovered.rejected),
   };

@@ -11,6 +11,7 @@ import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { ConsumedAmount, SettledCall } from '../core/call.ts';
 import type { Clock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
+import type { StoreDownPolicy } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
 import { type CounterQuota, createCounterQuota } from './counter-quota.ts';
@@ -18,8 +19,9 @@ import type { CounterKey, LimitedCounter, Limits } from './counters.ts';
 import { createCounterCache, formatCounterKey } from './counters.ts';
 import { deleteExpiredCounters } from './expired-counters.ts';
 import { createLeaseStore, type LeaseStore, quotaReturnChannel } from './lease-store.ts';
-import { type Reservation, reserveAll, type UsageBounds } from './reservation.ts';
+import { type Reservation, reserveAll, type UncheckedRefusal, type UsageBounds } from './reservation.ts';
 import { createStoreHealth } from './store-health.ts';
+import { createUnmeteredQuotas, type UnmeteredQuota } from './unmetered-quotas.ts';
 
 export interface AdmissionRequest {
   readonly limits: Limits;
@@ -31,8 +33,10 @@ export interface AdmissionRequest {
 export interface Admission {
   /** Throws or rejects with the first denial: of the key, the application, then the project. A promise only when a lease must be acquired. */
   admit(request: AdmissionRequest): Reservation | Promise<Reservation>;
-  /** The store is down and `refuse` is the policy: all of the last calls were refused. Calls without ceilings, and within leases, go on. */
+  /** The store is down and the deployment's policy is `refuse`: all of the last calls were refused. Calls without ceilings, and within leases, go on. */
   isRefusing(): boolean;
+  /** How many calls were refused because their ceilings could not be checked. */
+  uncheckedRefusals(): Readonly<Record<UncheckedRefusal, number>>;
   /** The database has stored and counted these calls. */
   commit(calls: readonly SettledCall[]): void;
   /** The database will never store, and so never count, this call. */
@@ -53,7 +57,8 @@ export interface AdmissionOptions {
   readonly logger: Logger;
   /** Id of this process's journal. */
   readonly process: string;
-  readonly onStoreDown: () => 'allow' | 'refuse';
+  /** For keys and projects that do not choose. */
+  readonly onStoreDown: () => StoreDownPolicy;
   /**
    * Another process needs quota of a counter of this one, which cannot return what its settled calls have used before the database has counted
    * them.
@@ -139,6 +144,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     }
     const current = new Set(quotas.values());
     for (const [id, quota] of quotasById) if (quota.counterId() !== id || !current.has(quota)) quotasById.delete(id);
+    unmetered.deleteEnded(now);
     if (health.isDown) return;
     if (database.kind === 'server') publishing.wake();
     deleteExpired();
@@ -188,10 +194,18 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const noteAdmitted = (): void => {
     refusals = 0;
   };
-  const onUnavailable: typeof onStoreDown = () => {
-    const policy = onStoreDown();
-    if (policy === 'refuse') refusals += 1;
-    return policy;
+  const uncheckedRefusals = { policy: 0, exhausted: 0 };
+  const onUncheckedRefusal = (reason: UncheckedRefusal): void => {
+    uncheckedRefusals[reason] += 1;
+  };
+  const unmetered = createUnmeteredQuotas(logger);
+  const unmeteredQuotaFor = ({ onBudgetStoreDown, project }: Limits, counter: LimitedCounter): UnmeteredQuota | null => {
+    const chosen = onBudgetStoreDown ?? project.onBudgetStoreDown ?? null;
+    const policy = chosen ?? onStoreDown();
+    if (policy === 'allow') return unmetered.quotaFor(counter);
+    // A key or a project that chooses to be refused says nothing about the other calls of this process.
+    if (chosen === null) refusals += 1;
+    return null;
   };
 
   return {
@@ -201,12 +215,13 @@ export function createAdmission(options: AdmissionOptions): Admission {
       const reservation =
         counters.length === 0
           ? emptyReservation
-          : reserveAll({ counters, bounds, quotaFor, onStoreDown: onUnavailable, process, counterIdOf });
+          : reserveAll({ limits, counters, bounds, quotaFor, unmeteredQuotaFor, onUncheckedRefusal, process, counterIdOf });
       if (reservation instanceof Promise) reservation.then(noteAdmitted, () => undefined);
       else noteAdmitted();
       return reservation;
     },
     isRefusing: () => health.isDown && refusals >= refusalsInRow,
+    uncheckedRefusals: () => uncheckedRefusals,
     commit(calls) {
       for (const call of calls) for (const amount of consumedHere(call)) quotasById.get(amount.counter)?.commit(amount);
     },

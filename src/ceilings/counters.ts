@@ -1,7 +1,7 @@
 /** The counters a call is counted against, in refusal order: key, application, project. */
 import type { GatewayError } from '../core/errors.ts';
 import { gatewayError } from '../core/errors.ts';
-import type { Ceiling, CeilingName, WindowKind } from '../core/windows.ts';
+import type { Ceiling, CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 import { windowAt } from '../core/windows.ts';
 
 /** The ceilings of a project. */
@@ -10,6 +10,8 @@ export interface ProjectLimits {
   readonly readAt: number;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
+  /** Absent or null: as the configuration file says. */
+  readonly onBudgetStoreDown?: StoreDownPolicy | null;
   /** By name; an application that is not listed has no ceilings. */
   readonly applications: ReadonlyMap<string, { readonly ceilings: { readonly calls: Ceiling; readonly cost: Ceiling } }>;
 }
@@ -20,6 +22,8 @@ export interface Limits {
   /** Id under which the key's usage is counted. */
   readonly keyId: string;
   readonly source: string;
+  /** Of the key. Absent or null: as its project says. */
+  readonly onBudgetStoreDown?: StoreDownPolicy | null;
   readonly key: Readonly<Record<CeilingName, Ceiling>>;
   readonly project: ProjectLimits;
 }

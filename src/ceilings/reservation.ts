@@ -7,7 +7,8 @@ import { usageFor } from '../core/ceiling-usage.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { CeilingName } from '../core/windows.ts';
 import type { CounterQuota } from './counter-quota.ts';
-import { ceilingExceeded, type LimitedCounter } from './counters.ts';
+import { ceilingExceeded, type LimitedCounter, type Limits } from './counters.ts';
+import type { UnmeteredQuota } from './unmetered-quotas.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
 /** What is reserved for a call; an upper bound only when the caller limits the output. */
@@ -28,12 +29,18 @@ export interface Reservation {
   release(): void;
 }
 
+/** Why a call was refused whose ceilings could not be checked: by the policy, or because nothing more may pass unmetered. */
+export type UncheckedRefusal = 'policy' | 'exhausted';
+
 export interface ReservationRequest {
+  readonly limits: Limits;
   readonly counters: readonly LimitedCounter[];
   /** Called only where a ceiling needs it. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
-  readonly onStoreDown: () => 'allow' | 'refuse';
+  /** What may pass of a counter that cannot be checked; null when nothing may, because the policy is `refuse`. */
+  readonly unmeteredQuotaFor: (limits: Limits, counter: LimitedCounter) => UnmeteredQuota | null;
+  readonly onUncheckedRefusal: (reason: UncheckedRefusal) => void;
   /** Id of this process's journal. */
   readonly process: string;
   /** The id of the counter whose quota a call has used; null while this process has no lease of it. */
@@ -41,7 +48,7 @@ export interface ReservationRequest {
 }
 
 interface CounterGrant {
-  readonly quota: CounterQuota;
+  readonly quota: CounterQuota | UnmeteredQuota;
   readonly grant: QuotaGrant;
 }
 
@@ -112,12 +119,21 @@ class CallReservation implements Reservation {
         this.release();
         throw ceilingExceeded(counter.key);
       case 'unavailable':
-        if (this.#request.onStoreDown() === 'refuse') {
-          this.release();
-          throw gatewayError('budget_unavailable', { message: 'the ceilings cannot be checked at the moment' });
-        }
-        this.isUnmetered = true;
+        this.#addUnmetered(counter, bound);
     }
+  }
+
+  #addUnmetered(counter: LimitedCounter, bound: number): void {
+    const { limits, unmeteredQuotaFor, onUncheckedRefusal } = this.#request;
+    const quota = unmeteredQuotaFor(limits, counter);
+    const grant = quota?.reserve(bound, counter);
+    if (!quota || grant?.kind !== 'granted') {
+      this.release();
+      onUncheckedRefusal(quota ? 'exhausted' : 'policy');
+      throw gatewayError('budget_unavailable', { message: 'the ceilings cannot be checked at the moment' });
+    }
+    this.isUnmetered = true;
+    this.#reservations.push({ counter, quota, grant, bound });
   }
 
   async extend(larger: () => UsageBounds): Promise<boolean> {
@@ -138,7 +154,7 @@ class CallReservation implements Reservation {
     for (const { counter: limited, quota, grant } of this.#reservations) {
       const spent = Math.max(0, usageFor(limited.key.ceiling, result));
       const amount = quota.settle(grant, spent);
-      if (amount === null || !(spent > 0)) continue;
+      if (amount === null || !(spent > 0) || !('counterId' in quota)) continue;
       const counter = counterIdOf(quota);
       if (counter === null) continue;
       const { generation } = grant;

@@ -37,6 +37,7 @@ const projectOptions = [
     'catalog-fill',
     'may-call',
     'monthly-cap',
+    'on-budget-store-down',
   ] as const),
   ...(['cache', 'cache-ttl', 'time-zone', 'file'] as const),
 ] as const;
@@ -68,7 +69,18 @@ export const commands: Readonly<Record<string, Command>> = {
 
   'keys create': {
     summary: 'create a key, and the project if it does not exist',
-    options: ['project', 'name', 'models', ...ceilingOptions, 'rpm', 'tpm', 'expires', 'file'],
+    options: [
+      'project',
+      'name',
+      'models',
+      ...ceilingOptions,
+      'rpm',
+      'tpm',
+      'on-budget-store-down',
+      'default-max-output-tokens',
+      'expires',
+      'file',
+    ],
     operations: [`post ${team}/keys`],
     run: createKey,
     format: (response, { values }) => formatIssuedKey(response, values.project),

@@ -19,10 +19,11 @@ export function formatProjects(rows: readonly JsonObject[]): string {
 export function formatKeys(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'The project has no keys yet. Create one with: gateway keys create --project <project>\n';
   return formatTable(
-    ['PREFIX', 'NAME', 'CALLS', 'COST', 'RPM', 'TPM', 'MODELS', 'EXPIRES', 'REVOKED', 'CREATED'],
+    ['PREFIX', 'NAME', 'CALLS', 'COST', 'RPM', 'TPM', 'IN AN OUTAGE', 'MODELS', 'EXPIRES', 'REVOKED', 'CREATED'],
     rows.map((row) => {
       const { calls, cost, rpm, tpm } = formatCeilings(row);
-      return [row.prefix, row.name, calls, cost, rpm, tpm, row.models ?? 'all', row.expires_at, row.revoked_at, row.created_at];
+      const { prefix, name, on_budget_store_down: outage, models, expires_at, revoked_at, created_at } = row;
+      return [prefix, name, calls, cost, rpm, tpm, outage ?? 'as project', models ?? 'all', expires_at, revoked_at, created_at];
     }),
   );
 }
@@ -39,6 +40,8 @@ export function formatIssuedKey(response: JsonObject, project: unknown): string 
     ['cost', cost],
     ['rpm', rpm],
     ['tpm', tpm],
+    ['in an outage', response.on_budget_store_down ?? 'as the project'],
+    ['default output limit', response.default_max_output_tokens],
     ['expires', response.expires_at],
   ]);
   return `${String(response.key)}\n\n${facts}\nKeep the key: it is shown this once.\n`;

@@ -44,6 +44,10 @@ const table = {
   },
   'may-call': { value: 'on|off', help: 'off refuses all calls', member: 'may_call', parse: (text) => parseSwitch(text, 'may-call') },
   'monthly-cap': { value: '<usd>|none', help: 'spend of a calendar month', member: 'monthly_cap', parse: amount('monthly-cap', 'none') },
+  'on-budget-store-down': {
+    ...{ value: 'allow|refuse|default', help: 'calls whose ceilings cannot be checked in an outage of the database' },
+    ...{ member: 'on_budget_store_down', parse: (text) => (text === 'default' ? null : text) },
+  },
   cache: { value: 'on|off', help: 'the response cache', member: 'cache.enabled', parse: (text) => parseSwitch(text, 'cache') },
   'cache-ttl': {
     ...{ value: '<seconds>', help: 'how long a response stays in the cache', member: 'cache.ttl_seconds' },
@@ -57,6 +61,10 @@ const table = {
   'cost-window': { ...window, member: 'windows.cost' },
   rpm: { value: '<n>|none', help: 'calls per minute', member: 'ceilings.rpm', parse: amount('rpm', 'none') },
   tpm: { value: '<n>|none', help: 'tokens per minute', member: 'ceilings.tpm', parse: amount('tpm', 'none') },
+  'default-max-output-tokens': {
+    ...{ value: '<n>|none', help: 'limit of the output that is sent with calls that set none', member: 'default_max_output_tokens' },
+    parse: amount('default-max-output-tokens', 'none'),
+  },
   expires: { value: '<time>', help: 'RFC 3339, for example 2027-01-01T00:00:00Z', member: 'expires_at' },
   grace: {
     ...{ value: '<seconds>', help: 'how long the old key stays valid; default: 0', member: 'grace_seconds' },

@@ -211,7 +211,7 @@ export const fileSchema = z.strictObject({
   catalog_fill: setting(z.boolean(), 'substitute catalog models when no provider of the project serves the chain', '`true`'),
   on_budget_store_down: setting(
     z.enum(['allow', 'refuse']),
-    'calls while the counters of ceilings cannot be reached: admitted and recorded, or 503',
+    'calls while the counters of ceilings cannot be reached: admitted up to a tenth of each ceiling and recorded, or 503; projects and keys may choose otherwise',
     '`allow`',
   ),
   memory: setting(

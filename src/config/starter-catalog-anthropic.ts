@@ -25,8 +25,8 @@ const haiku55 = {
 };
 const haiku45 = { input: '1', cached_input: '0.10', cache_write: '1.25', cache_write_1h: '2', output: '5', ...small };
 
-/** Code execution is charged by the hour of its container, which responses do not report. */
-export const anthropicToolPrices = { web_search: '0.01' };
+/** Code execution is charged by the hour of its container, which responses do not report. Of the others only the tokens are charged. */
+export const anthropicToolPrices = { web_search: '0.01', web_fetch: '0', code_execution: '0', tool_search: '0' };
 
 export const anthropicModels: Readonly<Record<string, ModelValues>> = {
   'claude-fable-5-2': fable52,

@@ -26,6 +26,8 @@ const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000, servi
  */
 export const openaiToolPrices = {
   ...{ web_search: '0.01', web_search_preview: '0.01', file_search: '0.0025', code_interpreter: '0.03', image_generation: '0.25' },
+  // Only their tokens are charged.
+  ...{ mcp: '0', tool_search: '0' },
 };
 
 /** Output tokens are image tokens; edits have image tokens in their input, too. */

@@ -11,6 +11,7 @@
  */
 import type { BodySpans } from './json/spans.ts';
 import type { CallUnits, Tokens, Units } from './pricing.ts';
+import type { StoreDownPolicy } from './windows.ts';
 
 /** Wire format of a caller or a vendor: OpenAI's chat completions or Anthropic's messages. */
 export type Dialect = 'chat' | 'messages';
@@ -51,6 +52,10 @@ export interface Caller {
   /** Models (ids or tier names) the key may use; null for all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: number | null;
+  /** Absent or null: as the project says. */
+  readonly onBudgetStoreDown?: StoreDownPolicy | null;
+  /** Limit of the output of calls that set none. Absent or null: none. */
+  readonly defaultMaxOutputTokens?: number | null;
 }
 
 /** Replaces the key id in background calls of the gateway: the limits of the project apply, those of a key do not. */
@@ -124,8 +129,10 @@ export interface Call extends CallIdentity {
   readonly hidesUsage?: true;
   readonly body: Buffer;
   readonly spans: BodySpans;
-  /** Maximum of output tokens set by the caller; null when it set none. */
+  /** Maximum of output tokens set by the caller, or the default of its key; null when there is neither. */
   readonly maxOutputTokens: number | null;
+  /** The caller set no limit, and its key has a default, which is added to the body that vendors get. */
+  readonly addsOutputLimit?: true;
   readonly memory: MemoryOptions;
   readonly cache: CacheDirectives;
   /** Time at which all attempts end (`x-gateway-timeout-ms`); null when there is no deadline. */

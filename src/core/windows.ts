@@ -18,6 +18,9 @@ export interface Window {
   readonly end: number | null;
 }
 
+/** What happens to calls while the database is unavailable and their ceilings cannot be checked. */
+export type StoreDownPolicy = 'allow' | 'refuse';
+
 /** The window that contains `epochMs`. */
 export function windowAt(kind: WindowKind, epochMs: number): Window {
   switch (kind) {

@@ -64,7 +64,8 @@ const maxOpenMs = 300_000;
 const successesToClose = 2;
 const probeTimeoutMs = 10_000;
 
-export function createBreakers(clock: Clock): Breakers {
+/** `onChange` is called when a breaker has changed its state. */
+export function createBreakers(clock: Clock, onChange: (projectId: string, provider: string) => void = () => undefined): Breakers {
   // Bounded by the number of projects times the configured providers.
   const byProject = new Map<string, Map<string, Breaker>>();
   const get = (projectId: string, provider: string): Breaker | undefined => byProject.get(projectId)?.get(provider);
@@ -110,8 +111,11 @@ export function createBreakers(clock: Clock): Breakers {
       if (!breaker) return true;
       const now = clock.now();
       const isAcquired = isAcquirable(breaker, now);
-      if (isAcquired && breaker.state !== 'closed') Object.assign(breaker, { state: 'half_open', probingUntil: now + probeTimeoutMs });
-      return isAcquired;
+      if (!isAcquired || breaker.state === 'closed') return isAcquired;
+      const isFirstProbe = breaker.state === 'open';
+      Object.assign(breaker, { state: 'half_open', probingUntil: now + probeTimeoutMs });
+      if (isFirstProbe) onChange(projectId, provider);
+      return true;
     },
     canAcquire(projectId, provider) {
       const breaker = get(projectId, provider);
@@ -128,10 +132,12 @@ export function createBreakers(clock: Clock): Breakers {
       breaker.probingUntil = 0;
       if (breaker.state === 'closed') return;
       // A success while open counts like a probe's: the provider was called because all breakers were open.
+      const { state } = breaker;
       breaker.state = 'half_open';
       breaker.successesInHalfOpen += 1;
       if (breaker.successesInHalfOpen >= successesToClose)
         Object.assign(breaker, { ...createBreaker(clock.now()), coolingUntil: breaker.coolingUntil });
+      if (breaker.state !== state) onChange(projectId, provider);
     },
     recordFailure(projectId, provider) {
       const breaker = find(projectId, provider);
@@ -141,7 +147,9 @@ export function createBreakers(clock: Clock): Breakers {
       const tooMany = breaker.consecutiveFailures >= failuresToOpen || (attempts >= minAttempts && sum(breaker.failures) * 2 >= attempts);
       // When the open period is over, a call of a provider without alternatives counts as its probe.
       const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && !isAhead(breaker.retryAt, clock.now()));
-      if (isProbe || (breaker.state === 'closed' && tooMany)) open(breaker);
+      if (!isProbe && (breaker.state !== 'closed' || !tooMany)) return;
+      open(breaker);
+      onChange(projectId, provider);
     },
     coolDown(projectId, provider, untilMs) {
       const breaker = find(projectId, provider);

@@ -17,6 +17,18 @@ export function classifyFailure(error: VendorError): FailureKind {
   return 'failed';
 }
 
+/** Statuses of a vendor that rejects the gateway's account. Callers would take them for a fault of their virtual key. */
+const accountStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
+
+/**
+ * Reports whether the failure is a refusal when every other model has refused as well. 404, 405, 408 and 409 are included: another provider
+ * may well serve the request, so the chain treats them as failures, but if none does the vendor's status tells the caller more than a 502.
+ */
+export function isFinalRefusal(error: VendorError): boolean {
+  const { kind, status } = error;
+  return kind === 'status' && status !== null && status >= 400 && status < 500 && status !== 429 && !accountStatuses.has(status);
+}
+
 /** Reports whether the vendor refused the request because the prompt is too long for the model. */
 export function isContextOverflow(error: VendorError): boolean {
   return classifyFailure(error) === 'refused' && error.report.code === contextOverflowCode;

@@ -35,7 +35,7 @@ export function sendError(
     return;
   }
   if (error instanceof PlainTextError || error instanceof URIError) {
-    const { status, message } = error instanceof PlainTextError ? error : { status: 400, message: 'the URL is invalid' };
+    const { status, message } = error instanceof PlainTextError ? error : invalidUrl();
     countError('bad_request');
     sendBytes(response, status, 'text/plain; charset=utf-8', Buffer.from(`${message}\n`));
     return;
@@ -53,6 +53,11 @@ export function sendError(
       ? { type: 'error', error: { type: messagesErrorType(status), message, ...members } }
       : { error: { message, type: code, code, ...members } };
   sendJson(response, status, body);
+}
+
+/** The error of a URL that cannot be parsed or decoded. */
+export function invalidUrl(): PlainTextError {
+  return new PlainTextError(400, 'the URL is invalid');
 }
 
 /** Error type of the messages dialect for a status (docs/api/reference.md#errors). */

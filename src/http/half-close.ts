@@ -13,6 +13,21 @@ export function allowHalfOpen(server: Server): void {
   Object.assign(server, { httpAllowHalfOpen: true });
 }
 
+/**
+ * Handles a request with `Expect: 100-continue` when the responses before it on its connection are complete. Node would write the interim
+ * response of a request that waits for them after the head of its final one, where clients read it as the body.
+ */
+export function continueInOrder(server: Server): void {
+  server.on('checkContinue', (request, response) => {
+    const handle = (): void => {
+      response.writeContinue();
+      server.emit('request', request, response);
+    };
+    if (response.socket !== null) handle();
+    else response.once('socket', handle);
+  });
+}
+
 /** After the peer has closed, only the second write fails, so the first probes are sent early; later ones back off. */
 const initialBackoffMs = 100;
 const maxBackoffMs = 10_000;

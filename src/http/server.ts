@@ -5,8 +5,8 @@ import express from 'express';
 import { gatewayError } from '../core/errors.ts';
 import { requireToken } from './admin.ts';
 import { allowOrigins } from './cors.ts';
-import { createErrorHandler, type ErrorReports, sendJson } from './error-handler.ts';
-import { allowHalfOpen } from './half-close.ts';
+import { createErrorHandler, type ErrorReports, invalidUrl, sendError, sendJson } from './error-handler.ts';
+import { allowHalfOpen, continueInOrder } from './half-close.ts';
 import { describeApi, publicAddresses } from './openapi.ts';
 import { createCompletionsRoute } from './routes/completions.ts';
 import { type CountTokensRouteDeps, createCountTokensRoute } from './routes/count-tokens.ts';
@@ -107,8 +107,10 @@ export function createHttpServer(deps: ServerDeps): Server {
 
   app.all(/^\/(?:console|my-key)(?:[/.]|$)/, whenRequested(deps.console));
 
-  const listener = allowOrigins(deps.corsOrigins, app);
-  return serve(app, deps, deps.traceSampling === null ? listener : traceRequests(listener, deps.traceSampling));
+  return serve(app, deps, (listener) => {
+    const withOrigins = allowOrigins(deps.corsOrigins, listener);
+    return deps.traceSampling === null ? withOrigins : traceRequests(withOrigins, deps.traceSampling);
+  });
 }
 
 function whenRequested(load: () => Promise<RequestHandler>): RequestHandler {
@@ -122,15 +124,19 @@ function whenRequested(load: () => Promise<RequestHandler>): RequestHandler {
 /** Server of a worker process: health and metrics only. */
 export function createHealthServer(deps: HealthServerDeps): Server {
   const app = createExpress();
-  return serve(app, deps, app);
+  return serve(app, deps, (listener) => listener);
 }
 
 function createExpress(): Express {
   return express().disable('x-powered-by').disable('etag');
 }
 
-/** Adds what all processes serve: health and metrics, and an error for everything else. */
-function serve(app: Express, deps: HealthServerDeps, listener: RequestListener): Server {
+/** Adds what all processes serve: health and metrics, and an error for everything else. `wrap` adds what runs before the routes. */
+function serve(app: Express, deps: HealthServerDeps, wrap: (listener: RequestListener) => RequestListener): Server {
+  // Express calls the last function only for a target that it cannot parse, such as `http://[`, and would otherwise send a page of HTML.
+  const route = app as (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
+  const handle: RequestListener = (request, response) =>
+    route(request, response, (error = invalidUrl()) => sendError(response, error, 'chat', deps));
   const { healthz, readyz } = createHealthRoutes({ ...deps.health, logger: deps.logger });
   app.get('/healthz', healthz);
   app.get('/readyz', readyz);
@@ -141,11 +147,12 @@ function serve(app: Express, deps: HealthServerDeps, listener: RequestListener):
     if (url === request.url)
       throw gatewayError('not_found', { message: describeUnknownPath(request.method, request.path, publicAddresses) });
     request.url = url;
-    app(request, response);
+    handle(request, response);
   });
   app.use(createErrorHandler(deps));
-  const server = createServer(prototypedMessageClasses(app), handleTogether(listener));
+  const server = createServer(prototypedMessageClasses(app), handleTogether(wrap(handle)));
   allowHalfOpen(server);
+  continueInOrder(server);
   // Longer than the idle timeout of common load balancers (60 s): a request sent while we close an idle connection would fail.
   server.keepAliveTimeout = 65_000;
   server.headersTimeout = 66_000;

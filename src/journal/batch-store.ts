@@ -1,9 +1,9 @@
 /**
  * Stores settled calls in batches, one transaction each. Used by the drain and by recovery.
  *
- * An error of the database (unavailable, full, a missing table, a deadlock) is thrown, and the caller retries. After a data error the batch
- * is halved until the bad record is isolated; its tokens and cost are then stored without its text, and the record itself goes to the
- * quarantine. So one bad record never blocks the others.
+ * An error of the database (unavailable, full, a missing table, a damaged index, a deadlock) is thrown, and the caller retries. After a data
+ * error the batch is halved until the bad record is isolated; its tokens and cost are then stored without its text, and the record itself goes
+ * to the quarantine. So one bad record never blocks the others.
  */
 import type { SettledCall } from '../core/call.ts';
 import { errorCode } from '../core/error-messages.ts';
@@ -175,14 +175,19 @@ function textBytes({ call }: BatchEntry): number {
 }
 
 /**
- * Codes that say nothing about the data: operating system errors, and the SQLSTATE classes of connections, transactions, locks, resources,
- * operator intervention, the system, permissions, and syntax or missing tables (42: no record can be stored until the migration).
+ * SQLSTATE classes of errors that a record can cause: cardinality (21), data exceptions (22), constraints (23), check options (44) and limits of the
+ * program such as a value that is too large for an index (54). Every other class is about the database or the gateway, e.g. connections,
+ * permissions, a missing table, internal errors and damaged indexes (XX), unsupported features (0A) and triggers that raise (P0). A retry
+ * succeeds once somebody has repaired that, and until then no record may lose its text.
  */
-const environmentErrors = /^E[A-Z]+$|^(?:08|25|26|28|2D|34|3B|3D|3F|40|42|53|55|57|58|F0)[0-9A-Z]{3}$/;
+const dataErrors = /^(?:21|22|23|44|54)[0-9A-Z]{3}$/;
+const sqlState = /^[0-9A-Z]{5}$/;
+const systemError = /^E[A-Z]+$/;
 
 /** True when the data caused the error, so that a retry would fail too. Errors without an SQLSTATE come from code that processes the data. */
 export function isDataError(error: unknown): boolean {
   if (isConnectionError(error)) return false;
-  const state = error instanceof Error ? errorCode(error) : undefined;
-  return typeof state !== 'string' || !environmentErrors.test(state);
+  const code = errorCode(error);
+  if (typeof code !== 'string') return true;
+  return dataErrors.test(code) || !(sqlState.test(code) || systemError.test(code));
 }

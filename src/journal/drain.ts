@@ -123,7 +123,12 @@ export function createDrain(options: DrainOptions): Drain {
     run: drainOnce,
     intervalMs: null,
     backoff,
-    onFirstFailure: (err) => logger.warn({ err, backlogBytes: backlogBytes() }, 'journal drain failed; records are kept on disk'),
+    onFirstFailure: (err) =>
+      // The database comes back by itself after an outage. Other errors stay until somebody repairs what they name, e.g. an index.
+      logger[isConnectionError(err) ? 'warn' : 'error'](
+        { err, backlogBytes: backlogBytes() },
+        'journal drain failed; records are kept on disk',
+      ),
     onRecovered: () => logger.info({}, 'journal drain recovered'),
   });
 

@@ -79,6 +79,8 @@ export interface JournalOptions {
   readonly ballastBytes?: number;
   readonly parkedBytes?: number;
   readonly retryIntervalMs?: number;
+  /** Called with a settled call that was lost because neither the disk nor the memory for parked calls had space: nothing will store it. */
+  readonly onLost?: (call: SettledCall) => void;
   readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
 }
@@ -90,12 +92,20 @@ const defaultBallastBytes = 16 * mebibyte;
 /** Creates and locks the folder. Throws when the data directory cannot be written. */
 export async function createJournal(options: JournalOptions): Promise<Journal> {
   const { dataDir, clock, logger, sync, files = nodeFileSystem, retryIntervalMs = 250, failpoint = () => undefined } = options;
-  const { segmentBytes = 16 * mebibyte, ballastBytes = defaultBallastBytes, parkedBytes = 64 * mebibyte } = options;
+  const { onLost, segmentBytes = 16 * mebibyte, ballastBytes = defaultBallastBytes, parkedBytes = 64 * mebibyte } = options;
   const { id, folder, lock } = await createOwnedFolder(dataDir, clock, files);
   if (sync) for (const parent of [dataDir, join(dataDir, 'journal')]) await files.syncFolder(parent);
   const listeners = new Set<(range: WrittenRange) => void>();
   const inFlight = createInFlightCalls();
-  const parked = createParkedCalls({ maxBytes: parkedBytes, logger });
+  const parked = createParkedCalls({
+    maxBytes: parkedBytes,
+    logger,
+    onLost(call) {
+      // Otherwise its `opened` record would keep its segment for ever, and an erasure would wait for that.
+      inFlight.remove(call.metadata.id);
+      onLost?.(call);
+    },
+  });
   const ballast = createBallastFile({ folder, files, bytes: ballastBytes });
   const writer = createSegmentWriter({
     folder,
@@ -152,7 +162,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
   };
 
   const writeParked = async (): Promise<void> => {
-    for (let call = parked.first(); call; call = parked.first()) await writer.append({ kind: 'settled', call });
+    while (await parked.writeOldest((call) => writer.append({ kind: 'settled', call })));
   };
 
   /** Writes, if necessary after deleting the ballast file; throws when that fails too. */

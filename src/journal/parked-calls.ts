@@ -15,8 +15,17 @@ interface ParkedCall {
   readonly bytes: number;
 }
 
-export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logger: Logger }) {
+export interface ParkedCallsOptions {
+  readonly maxBytes: number;
+  readonly logger: Logger;
+  /** Called with a call that is lost because the memory was full. */
+  readonly onLost: (call: SettledCall) => void;
+}
+
+export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptions) {
   const parked = new Map<string, ParkedCall>();
+  /** The call that is being written: if it were lost meanwhile, it could end up stored and lost. */
+  let writing: string | null = null;
   let bytes = 0;
   let lost = 0;
 
@@ -50,15 +59,27 @@ export function createParkedCalls({ maxBytes, logger }: { maxBytes: number; logg
       insert(call);
       logger.error({ call: call.metadata.id, parked: parked.size }, 'journal not writable; settled call parked in memory');
       if (bytes > maxBytes) dropContents();
-      for (const oldest of parked.values()) {
+      for (const [callId, oldest] of parked) {
         if (bytes <= maxBytes) break;
-        remove(oldest.call.metadata.id);
+        if (callId === writing) continue;
+        remove(callId);
         lost += 1;
         logger.error(billingFields(oldest.call), 'settled call lost: journal not writable and memory for parked calls full');
+        onLost(oldest.call);
       }
     },
-    /** The oldest call, which stays until it is removed. */
-    first: (): SettledCall | undefined => parked.values().next().value?.call,
+    /** Calls `write` with the oldest call, which stays until it is removed. False when no call is parked. Rejects as `write` does. */
+    async writeOldest(write: (call: SettledCall) => Promise<void>): Promise<boolean> {
+      const call = parked.values().next().value?.call;
+      if (!call) return false;
+      writing = call.metadata.id;
+      try {
+        await write(call);
+      } finally {
+        writing = null;
+      }
+      return true;
+    },
     /** Also for a call that is not parked. */
     remove,
   };

@@ -4,7 +4,7 @@ import { nanosFromUsd } from '../core/cost.ts';
 import { formatIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
-import type { CeilingName, WindowKind } from '../core/windows.ts';
+import type { CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 import { type Ceilings, defaultWindows } from './key-record.ts';
 
 /** Validated settings of a new key. */
@@ -13,6 +13,8 @@ export interface KeySettings {
   readonly models: readonly string[] | null;
   readonly ceilings: Ceilings;
   readonly expiresAt: number | null;
+  readonly onBudgetStoreDown: StoreDownPolicy | null;
+  readonly defaultMaxOutputTokens: number | null;
 }
 
 /** 0 is allowed: such a key is limited to calls without a cost. */
@@ -37,6 +39,18 @@ export const keyInput = z.strictObject({
     .nullable()
     .optional()
     .describe('must be in the future'),
+  on_budget_store_down: z
+    .enum(['allow', 'refuse'])
+    .nullable()
+    .optional()
+    .describe('calls whose ceilings cannot be checked because the database is unavailable; null: as the project says'),
+  default_max_output_tokens: z
+    .int()
+    .min(1)
+    .max(2_147_483_647)
+    .nullable()
+    .optional()
+    .describe('limit of the output that is sent to the vendor with calls that set none; null: none is sent'),
 });
 
 /** The same rule as in `parseKeyInput`, for the OpenAPI schema. */
@@ -75,6 +89,8 @@ export function parseKeyInput(input: unknown, now: number): KeySettings {
     models: data.models ?? null,
     ceilings: ceilingsFrom((name) => ({ limit: limits[name], window: windows[name] ?? defaultWindows[name] })),
     expiresAt,
+    onBudgetStoreDown: data.on_budget_store_down ?? null,
+    defaultMaxOutputTokens: data.default_max_output_tokens ?? null,
   };
 }
 

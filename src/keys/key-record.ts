@@ -1,7 +1,7 @@
 /** A virtual key without its secret, and its JSON on the provisioning routes. */
 import { toUsd } from '../core/cost.ts';
 import { formatTime, formatTimeOrNull } from '../core/time.ts';
-import type { Ceiling, CeilingName, WindowKind } from '../core/windows.ts';
+import type { Ceiling, CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 
 export type Ceilings = Readonly<Record<CeilingName, Ceiling>>;
 
@@ -16,6 +16,10 @@ export interface KeyRecord {
   readonly models: readonly string[] | null;
   readonly ceilings: Ceilings;
   readonly expiresAt: number | null;
+  /** What happens to calls whose ceilings cannot be checked. Null: as the project says. */
+  readonly onBudgetStoreDown: StoreDownPolicy | null;
+  /** Limit of the output of calls that set none, sent to the vendor. Null: none. */
+  readonly defaultMaxOutputTokens: number | null;
   readonly revokedAt: number | null;
   readonly createdAt: number;
 }
@@ -32,6 +36,8 @@ export function toKeyJson(record: KeyRecord): Record<string, unknown> {
     models: record.models,
     ceilings: { calls: calls.limit, cost: cost.limit === null ? null : toUsd(cost.limit), rpm: rpm.limit, tpm: tpm.limit },
     windows: { calls: calls.window, cost: cost.window },
+    on_budget_store_down: record.onBudgetStoreDown,
+    default_max_output_tokens: record.defaultMaxOutputTokens,
     expires_at: formatTimeOrNull(record.expiresAt),
     revoked_at: formatTimeOrNull(record.revokedAt),
     created_at: formatTime(record.createdAt),

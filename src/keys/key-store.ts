@@ -17,9 +17,17 @@ export async function insertKey(
 ): Promise<KeyRecord> {
   const { id, quotaKeyId, projectId, prefix, secretHash, settings, now } = key;
   await tx.query(
-    `insert into virtual_keys (id, project_id, prefix, secret_sha256, name, models, expires_at, created_at, counted_as)
-     values ($1::uuid, $2::uuid, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz, nullif($9::uuid, $1::uuid))`,
-    [id, projectId, prefix, secretHash, settings.name, settings.models, dateOrNull(settings.expiresAt), new Date(now), quotaKeyId],
+    `insert into virtual_keys (
+       id, project_id, prefix, secret_sha256, name, models, expires_at, created_at, counted_as, on_budget_store_down, default_max_output_tokens
+     )
+     values (
+       $1::uuid, $2::uuid, $3::text, $4::bytea, $5::text, $6::text[], $7::timestamptz, $8::timestamptz, nullif($9::uuid, $1::uuid), $10::text,
+       $11::integer
+     )`,
+    [
+      ...[id, projectId, prefix, secretHash, settings.name, settings.models, dateOrNull(settings.expiresAt), new Date(now), quotaKeyId],
+      ...[settings.onBudgetStoreDown, settings.defaultMaxOutputTokens],
+    ],
   );
   const limited = Object.entries(settings.ceilings).filter(([, ceiling]) => ceiling.limit !== null);
   await tx.query(
@@ -29,8 +37,9 @@ export async function insertKey(
   );
   await notifyKeyChange(tx, prefix);
   // Not spread: the settings may be a whole KeyRecord, whose id must not be copied.
-  const { name, models, ceilings, expiresAt } = settings;
-  return { id, quotaKeyId, projectId, prefix, name, models, ceilings, expiresAt, revokedAt: null, createdAt: now };
+  const { name, models, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = settings;
+  const record = { id, quotaKeyId, projectId, prefix, name, models, ceilings, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens };
+  return { ...record, revokedAt: null, createdAt: now };
 }
 
 /** Invalidates the cached key in every process when the transaction commits. */
@@ -114,7 +123,8 @@ export function toKeyRecord({ secretHash: _, ...key }: KeyRow, ceilings: Ceiling
 export const noCeilings = ceilingsFrom((name) => ({ limit: null, window: defaultWindows[name] }));
 
 const keyColumns = `id, coalesce(counted_as, id) as "quotaKeyId", project_id as "projectId", prefix, secret_sha256 as "secretHash", name, models, expires_at as "expiresAt",
-  revoked_at as "revokedAt", created_at as "createdAt"`;
+  revoked_at as "revokedAt", created_at as "createdAt", on_budget_store_down as "onBudgetStoreDown",
+  default_max_output_tokens as "defaultMaxOutputTokens"`;
 
 type Stored<Row> = {
   [Column in keyof Row]: Column extends 'expiresAt' | 'revokedAt' ? Date | null : Column extends 'createdAt' ? Date : Row[Column];

@@ -90,8 +90,9 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       throw gatewayError('limits_unavailable', { cause });
     });
     const record = toKeyRecord(row, ceilings.get(row.id));
-    const { id, quotaKeyId, projectId, models, expiresAt } = record;
-    const caller = Object.freeze({ keyId: id, keyPrefix: prefix, quotaKeyId, projectId, models, expiresAt });
+    const { id, quotaKeyId, projectId, models, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = record;
+    const ofCalls = { onBudgetStoreDown, defaultMaxOutputTokens };
+    const caller = Object.freeze({ keyId: id, keyPrefix: prefix, quotaKeyId, projectId, models, expiresAt, ...ofCalls });
     return { record, secretHash: row.secretHash, caller };
   }
 

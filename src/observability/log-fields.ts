@@ -8,6 +8,7 @@ export const logFields = {
   err: 'an error: `name`, `message`, `code`, `stack`, `cause`',
   call: 'id of the call, which the caller gets as `x-gateway-call-id`',
   key: 'prefix of the virtual key',
+  ceiling: 'scope, kind and window of a ceiling, for example `key cost month`',
   project: 'slug of the project',
   projectId: 'id of the project, where the slug is not known',
   route: '`chat`, `messages`, `embeddings`, ...',

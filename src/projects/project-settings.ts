@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Tiers } from '../core/call.ts';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
+import type { StoreDownPolicy } from '../core/windows.ts';
 import type { ApplicationSettings } from './application-settings.ts';
 import { tiers } from './tiers.ts';
 
@@ -19,6 +20,8 @@ export interface ProjectSettings {
   readonly catalogFill: boolean | null;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
+  /** Null: as the configuration file says. */
+  readonly onBudgetStoreDown: StoreDownPolicy | null;
   readonly cache: { readonly enabled: boolean; readonly ttlMs: number };
   /** IANA name of the zone in which reports split days. */
   readonly timeZone: string;
@@ -48,6 +51,10 @@ const fields = {
   catalog_fill: z.boolean().nullable().describe('null: the value of the configuration file applies'),
   may_call: z.boolean(),
   monthly_cap: z.number().min(0).max(9_000_000).nullable().describe('USD'),
+  on_budget_store_down: z
+    .enum(['allow', 'refuse'])
+    .nullable()
+    .describe('calls whose ceilings cannot be checked because the database is unavailable; null: as the configuration file says'),
   time_zone: timeZone.describe('IANA name of the zone in which the console splits days'),
 };
 
@@ -64,6 +71,7 @@ const storedSettings = z.object({
   catalog_fill: fields.catalog_fill.default(null),
   may_call: fields.may_call.default(true),
   monthly_cap: fields.monthly_cap.default(null),
+  on_budget_store_down: fields.on_budget_store_down.default(null),
   cache: cache.default({ enabled: true, ttl_seconds: 600 }),
   // Not validated: a server with newer time zone data may have stored it.
   time_zone: z.string().default('UTC'),
@@ -104,6 +112,7 @@ export function toProjectSettings(stored: StoredSettings, applications: Readonly
     catalogFill: stored.catalog_fill,
     mayCall: stored.may_call,
     monthlyCapNanos: stored.monthly_cap === null ? null : Number(nanosFromUsd(stored.monthly_cap)),
+    onBudgetStoreDown: stored.on_budget_store_down,
     cache: { enabled: stored.cache.enabled, ttlMs: stored.cache.ttl_seconds * 1_000 },
     timeZone: isTimeZone(stored.time_zone) ? stored.time_zone : 'UTC',
     applications,
@@ -122,6 +131,7 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
     catalog_fill: settings.catalogFill,
     may_call: settings.mayCall,
     monthly_cap: settings.monthlyCapNanos === null ? null : toUsd(settings.monthlyCapNanos),
+    on_budget_store_down: settings.onBudgetStoreDown,
     cache: { enabled: settings.cache.enabled, ttl_seconds: settings.cache.ttlMs / 1_000 },
     time_zone: settings.timeZone,
   });

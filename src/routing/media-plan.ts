@@ -4,6 +4,7 @@
  */
 import type { Caller, MediaRoute } from '../core/call.ts';
 import type { MediaCandidate } from '../core/candidate.ts';
+import { hasModelForm } from '../dialects/media/image-speech.ts';
 import type { Breakers } from '../failover/breaker.ts';
 import type { Catalog } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
@@ -91,13 +92,13 @@ function resolve(request: MediaPlanRequest, providers: ReadonlySet<string>): { r
   const tier = findMediaTier(request, requested);
   if (tier) return { requested, ids: fillTier(request, tier, providers) };
   const provider = splitModelId(requested)?.provider;
-  if (provider !== undefined) {
-    if (!providers.has(provider)) {
-      const message = `unknown ${mediaLabels[route]} provider '${provider.slice(0, maxNameLength)}'`;
-      throw noRoute(message, `no provider of ${quoteName(requested)} serves this route for the project`);
-    }
-    return { requested, ids: [requested] };
+  if (provider !== undefined && !providers.has(provider)) {
+    const message = `unknown ${mediaLabels[route]} provider '${provider.slice(0, maxNameLength)}'`;
+    throw noRoute(message, `no provider of ${quoteName(requested)} serves this route for the project`);
   }
+  if (!hasModelForm(requested))
+    throw noRoute(undefined, `${quoteName(requested)} is neither <provider>/<model> nor a name without a slash`);
+  if (provider !== undefined) return { requested, ids: [requested] };
   // The project's first provider, if it may not use the default one.
   const [first = ''] = providers;
   return { requested, ids: [`${defaultProvider !== null && providers.has(defaultProvider) ? defaultProvider : first}/${requested}`] };

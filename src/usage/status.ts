@@ -15,8 +15,7 @@ export interface StatusInput {
   readonly caller: Caller;
   /** Of the caller's key, in calls, tokens or nano-dollars. Null when unlimited. */
   readonly ceilings: Ceilings;
-  readonly breakers: { report(projectId: string, providers: readonly string[]): readonly unknown[] };
-  readonly providers: readonly string[];
+  readonly breakers: readonly unknown[];
   /** True when the demo vendor serves the models, so that clients do not mistake its responses for those of real models. */
   readonly demo: boolean;
   /** Counters of the key's ceilings and of the project's month. Absent without a limit or before the first call under it. */
@@ -40,7 +39,7 @@ export type StatusReport = Awaited<ReturnType<typeof buildStatusReport>>;
 const ceilingNames: readonly CeilingName[] = ['calls', 'cost', 'rpm', 'tpm'];
 
 export async function buildStatusReport(input: StatusInput) {
-  const { reports, clock, project, caller, ceilings, breakers, providers, demo, countedUsage } = input;
+  const { reports, clock, project, caller, ceilings, breakers, demo, countedUsage } = input;
   const now = clock.now();
   const isCounted = ceilingNames.every((name) => countedUsage.key[name]);
   const [usage, spent] = await Promise.all([
@@ -68,7 +67,7 @@ export async function buildStatusReport(input: StatusInput) {
       ceilings: { calls: report('calls'), cost: report('cost', toUsd), rpm: report('rpm'), tpm: report('tpm') },
     },
     credit: toCredit(spent, countedUsage.month?.reserved ?? 0, project.settings.monthlyCapNanos),
-    breakers: breakers.report(project.id, providers),
+    breakers,
     ...(demo ? { demo: true } : {}),
   };
 }

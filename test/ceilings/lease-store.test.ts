@@ -244,7 +244,7 @@ describeDatabases('counters and leases', (database) => {
         }).then(() => given.query(text, values));
       },
     };
-    const [stuck, other] = [limitsOf({ calls: 5 }), limitsOf({ calls: 5 })];
+    const [stuck, other] = [limitsOf({ calls: 50 }), limitsOf({ calls: 5 })];
     const { admit } = await start(hanging);
     // Waits until the statement counts as stalled.
     expect((await admit(stuck))?.reservation.isUnmetered).toBe(true);

@@ -134,8 +134,15 @@ test('keys create creates the project, reports it, and prints a valid key', asyn
   expect(await keyring.find(key)).toMatchObject({ models: ['standard', 'demo/echo'] });
   expect(written).toMatch(/^rpm +60$/m);
   expect(written).toMatch(/^cost +\$1\.50\/day$/m);
+  expect(written).toMatch(/^in an outage +as the project$/m);
   expect(await gateway('keys create --project fresh')).toBe(0);
   expect(errors).toBe('');
+  expect(await gateway('keys create --project fresh --on-budget-store-down refuse --default-max-output-tokens 500')).toBe(0);
+  expect(await keyring.find(written.split('\n')[0] ?? '')).toMatchObject({ onBudgetStoreDown: 'refuse', defaultMaxOutputTokens: 500 });
+  expect(written).toMatch(/^in an outage +refuse$/m);
+  expect(written).toMatch(/^default output limit +500$/m);
+  expect(await gateway('keys list --project fresh')).toBe(0);
+  expect(written).toMatch(/ refuse /);
 });
 
 test('keys list, rotate and revoke', async () => {
@@ -179,6 +186,10 @@ test('projects set changes what is named, projects show prints every setting', a
   expect(await gateway('projects show tuned')).toBe(0);
   expect(written).toMatch(/^tiers\.standard +openai\/a,openai\/b$/m);
   expect(written).toMatch(/^cache\.ttl_seconds +60$/m);
+  expect(await gateway('projects set tuned --on-budget-store-down refuse')).toBe(0);
+  expect(written).toMatch(/^on_budget_store_down +refuse$/m);
+  expect(await gateway('projects set tuned --on-budget-store-down default')).toBe(0);
+  expect(written).toMatch(/^on_budget_store_down +-$/m);
   expect(await gateway('projects set tuned --tier none --providers all')).toBe(0);
   expect(written).toMatch(/^tiers +-$/m);
   expect(await gateway('projects set misspelt --name x')).toBe(1);

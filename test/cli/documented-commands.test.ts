@@ -23,7 +23,7 @@ const pages = readCommandPages().filter(({ path }) => pagesThatRun.includes(path
 
 /** What the output of a page must contain, in this order. */
 const outputs: Readonly<Record<string, readonly (string | RegExp)[]>> = {
-  'README.md': ['sk-gw-', 'time_zone            Europe/Berlin', '1 added', 'key.rotate', 'The configuration is valid', '"spend"'],
+  'README.md': ['sk-gw-', 'time_zone             Europe/Berlin', '1 added', 'key.rotate', 'The configuration is valid', '"spend"'],
   'docs/quick-start.md': [
     ...['data: [DONE]', '"type":"message"', '"object":"list"', '"by_source"'],
     ...['tiers.standard', 'x-gateway-model: demo/echo', /"status": 500[\s\S]*"status": 200/],

@@ -86,6 +86,26 @@ describe('keys', () => {
     expect((await callWith(secret)).status).toBe(401);
   });
 
+  test('a key shows what an outage of the database does to its calls, and its default output limit', async () => {
+    const pageOf = async (settings: Record<string, string>): Promise<string> => {
+      const issued = await (await owner.post(`${path}/keys`, { name: 'outage', ...settings })).text();
+      return textOf(member.get(`${path}/keys/${/sk-gw-([a-z0-9]{8})-/.exec(issued)?.[1]}`));
+    };
+    const refusing = await pageOf({ on_budget_store_down: 'refuse', default_max_output_tokens: '500' });
+    expect(refusing).toContain('Calls whose ceilings cannot be checked are refused with 503. The key says so.');
+    expect(refusing).toContain('500 tokens');
+    const inheriting = await pageOf({ on_budget_store_down: '', default_max_output_tokens: '' });
+    expect(inheriting).toContain('may use up to a tenth of each ceiling');
+    expect(inheriting).toContain('The configuration of the gateway says so.');
+    const prepaid = { 'ceilings.cost': '5', 'windows.cost': 'total' };
+    const hint = 'issue a key that refuses calls in an outage';
+    expect(await pageOf(prepaid)).toContain(hint);
+    expect(await pageOf({ ...prepaid, on_budget_store_down: 'refuse' })).not.toContain(hint);
+    expect(await textOf(owner.get(`${path}/keys/new`))).toContain('As the project: let calls pass, up to a tenth of each ceiling');
+    const wrong = await textOf(owner.post(`${path}/keys`, { name: 'outage', default_max_output_tokens: '0' }), 422);
+    expect(wrong).toMatch(/name="default_max_output_tokens"[^>]*aria-invalid="true"/);
+  });
+
   test('a rotated key has the same settings, and the old one its grace period', async () => {
     const first = await (await owner.post(`${path}/keys`, { name: 'rotated', 'ceilings.calls': '10' })).text();
     const old = /sk-gw-[a-z0-9]{8}-[0-9A-Za-z]{49}/.exec(first)?.[0] ?? '';
@@ -318,7 +338,12 @@ test('settings of the project are changed one by one', async () => {
   expect((await owner.post(`${path}/project/edit`, { ...fields, monthly_cap: '12.5' })).status).toBe(303);
   expect(await textOf(member.get(`${path}/project`))).toMatch(/Acme Corporation .* Europe\/Berlin .* of \$12\.50 this month/);
   expect(await auditOf('project.change')).toMatchObject({ detail: { changed: { monthly_cap: { from: null, to: 12.5 } } } });
-  await gateway().admin('PUT', '/provision/teams/acme', { monthly_cap: null, time_zone: 'UTC' });
+  const again = hiddenValue(await (await owner.get(`${path}/project/edit`)).text(), 'read');
+  const refusing = { ...fields, read: again, monthly_cap: '12.5', on_budget_store_down: 'refuse' };
+  expect((await owner.post(`${path}/project/edit`, refusing)).status).toBe(303);
+  expect(await textOf(member.get(`${path}/project`))).toContain('are refused with 503. The project says so.');
+  await gateway().admin('PUT', '/provision/teams/acme', { monthly_cap: null, time_zone: 'UTC', on_budget_store_down: null });
+  expect(await textOf(member.get(`${path}/project`))).toContain('The configuration of the gateway says so.');
 });
 
 test('prices: admins see the changes of a table before they import them; everybody sees prices with their history', async () => {

@@ -29,6 +29,7 @@ describe('chat streams', () => {
 
   test.each<[string, object, number]>([
     ['text', { role: 'assistant', content: '12345' }, 5],
+    ['text that begins like a data URL', { refusal: 'data: 5' }, 7],
     ['a refusal', { refusal: '12345' }, 5],
     ['reasoning_content', { content: null, reasoning_content: '12345' }, 5],
     ['reasoning', { content: '', reasoning: '12345' }, 5],

@@ -1,7 +1,7 @@
 /** A journal whose drain stores into memory, for tests. */
 import type { SettledCall } from '../../src/core/call.ts';
 import { createDrain, type Drain, type DrainOptions } from '../../src/journal/drain.ts';
-import { createJournal, type Journal } from '../../src/journal/journal.ts';
+import { createJournal, type Journal, type JournalOptions } from '../../src/journal/journal.ts';
 import { clockAt, emptyDatabase, keepingLogger, noon, withFolder } from './calls.ts';
 
 export interface DrainTest {
@@ -15,16 +15,20 @@ export interface DrainTest {
   batches: SettledCall[][];
 }
 
-type DrainTestOptions = Partial<DrainOptions> & { rejects?: (call: SettledCall) => boolean; segmentBytes?: number };
+type DrainTestOptions = Partial<DrainOptions> & {
+  rejects?: (call: SettledCall) => boolean;
+  segmentBytes?: number;
+  journalOptions?: Partial<JournalOptions>;
+};
 
 /** Runs `work` with a drain that stores into memory; `rejects` selects the calls that the database rejects. */
 export function withDrain(
   work: (setup: DrainTest) => Promise<void>,
-  { rejects = () => false, segmentBytes = 50_000, ...options }: DrainTestOptions = {},
+  { rejects = () => false, segmentBytes = 50_000, journalOptions = {}, ...options }: DrainTestOptions = {},
 ) {
   return withFolder(async (dataDir) => {
     const [clock, logger, database] = [clockAt(noon), keepingLogger(), emptyDatabase()];
-    const journal = await createJournal({ dataDir, clock, logger, sync: false, ballastBytes: 100, segmentBytes });
+    const journal = await createJournal({ dataDir, clock, logger, sync: false, ballastBytes: 100, segmentBytes, ...journalOptions });
     const batches: SettledCall[][] = [];
     const drain = createDrain({
       dataDir,

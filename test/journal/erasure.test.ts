@@ -4,9 +4,11 @@ import { createHash, randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
+import type { SettledCall } from '../../src/core/call.ts';
 import { createQuarantine, deleteQuarantined } from '../../src/journal/quarantine.ts';
+import { createBrokenDisk } from './broken-disk.ts';
 import { attemptStart, connectionError, factsOf, settledCall, until, withFolder, withText } from './calls.ts';
-import { withDrain } from './drain-helper.ts';
+import { idsOf, withDrain } from './drain-helper.ts';
 
 const about = (subject: string): { memory: { mode: 'write'; explicitWrite: false; subject: string } } => ({
   memory: { mode: 'write', explicitWrite: false, subject },
@@ -50,6 +52,33 @@ test('drainAndDelete() is true when everything is stored and deleted, including 
     expect(await textOf(journal.folder)).not.toContain('private');
     expect(await drain.drainAndDelete()).toBe(true);
   }));
+
+test('drainAndDelete() ends after calls were lost on a full disk, and each of them is reported once', () => {
+  const disk = createBrokenDisk();
+  const lost: SettledCall[] = [];
+  return withDrain(
+    async ({ journal, drain, batches }) => {
+      const calls = Array.from({ length: 12 }, () => settledCall());
+      for (const { metadata } of calls) await journal.open(metadata, attemptStart);
+      disk.fail('ENOSPC');
+      for (const call of calls) await journal.settle(call);
+      const { parkedCalls, lostCalls, openCalls } = journal.state();
+      expect(lostCalls).toBeGreaterThan(0);
+      expect(openCalls).toBe(parkedCalls);
+      expect(idsOf([lost])).toEqual(calls.slice(0, lostCalls).map(({ metadata }) => metadata.id));
+      disk.fail(null);
+      await until(() => journal.state().accepting, 'the journal accepts calls again');
+      drain.start();
+      expect(await drain.drainAndDelete()).toBe(true);
+      expect(idsOf(batches)).toEqual(calls.slice(lostCalls).map(({ metadata }) => metadata.id));
+      expect(journal.state()).toMatchObject({ segments: 0, openCalls: 0 });
+    },
+    {
+      files: disk.files,
+      journalOptions: { files: disk.files, parkedBytes: 8_000, retryIntervalMs: 5, onLost: (call) => void lost.push(call) },
+    },
+  );
+});
 
 test('drainAndDelete() is false during a database outage', () =>
   withDrain(async ({ journal, drain, database }) => {

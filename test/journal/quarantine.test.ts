@@ -101,11 +101,19 @@ describe('a record that the database rejects', () => {
       });
     }));
 
+  /** The first two characters of all SQLSTATEs that PostgreSQL 18 has. */
+  const classesOfTheDatabase =
+    '00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 24 25 26 27 28 2B 2D 2F 34 38 39 3B 3D 3F 40 42 53 55 57 58 F0 HV P0 XX 72'.split(' ');
+  const classesOfTheData = '21 22 23 44 54'.split(' ');
+
   test.each([
+    ...classesOfTheDatabase.map((start) => [`${start}000`, false] as const),
+    ...classesOfTheData.map((start) => [`${start}000`, true] as const),
     ['22P05', true],
     ['23502', true],
-    ['54000', true],
-    ['XX000', true],
+    ['0A000', false],
+    ['XX001', false],
+    ['XX002', false],
     ['08006', false],
     ['57P01', false],
     ['53100', false],
@@ -113,11 +121,15 @@ describe('a record that the database rejects', () => {
     ['40001', false],
     ['42P01', false],
     ['55P03', false],
+    ['P0001', false],
     ['ECONNRESET', false],
     ['ENOSPC', false],
+    ['ERR_INVALID_ARG_TYPE', true],
     [undefined, true],
   ])('%s is a data error: %s', (code, expected) => {
     expect(isDataError(Object.assign(new Error('database error'), code === undefined ? {} : { code }))).toBe(expected);
+    // PGlite throws objects that are no errors.
+    expect(isDataError({ message: 'database error', code })).toBe(expected);
   });
 });
 

@@ -8,6 +8,8 @@ test('only the name is required; without ceilings a key is unlimited', () => {
     name: 'ci',
     models: null,
     expiresAt: null,
+    onBudgetStoreDown: null,
+    defaultMaxOutputTokens: null,
     ceilings: {
       calls: { limit: null, window: 'month' },
       cost: { limit: null, window: 'month' },
@@ -41,7 +43,10 @@ test('costs become whole nano-dollars, times become epoch milliseconds', () => {
 test('every mistake is named in one error', () => {
   const read = (): unknown =>
     parseKeyInput(
-      { models: 'all', ceilings: { rpm: 1.5, cost: -1 }, windows: { calls: 'week' }, expires_at: 'tomorrow', colour: 'red' },
+      {
+        ...{ models: 'all', ceilings: { rpm: 1.5, cost: -1 }, windows: { calls: 'week' }, expires_at: 'tomorrow', colour: 'red' },
+        ...{ on_budget_store_down: 'maybe', default_max_output_tokens: 0 },
+      },
       now,
     );
   expect(read).toThrow(expect.objectContaining({ code: 'bad_request' }));
@@ -52,6 +57,8 @@ test('every mistake is named in one error', () => {
     'ceilings.cost:',
     'windows.calls:',
     'expires_at: must be a time in RFC 3339',
+    'on_budget_store_down:',
+    'default_max_output_tokens:',
     'colour',
   ]) {
     expect(read).toThrow(place);

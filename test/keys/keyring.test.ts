@@ -47,7 +47,10 @@ describeDatabases('a keyring', (database) => {
   };
 
   test('an issued key works at once in every process', async () => {
-    const { secret, record } = await keyring.issue(project.id, { name: 'ci', models: ['standard'], expires_at: '2027-01-01T00:00:00Z' });
+    const { secret, record } = await keyring.issue(project.id, {
+      ...{ name: 'ci', models: ['standard'], expires_at: '2027-01-01T00:00:00Z' },
+      ...{ on_budget_store_down: 'refuse', default_max_output_tokens: 500 },
+    });
     const caller = {
       keyId: record.id,
       keyPrefix: record.prefix,
@@ -55,6 +58,8 @@ describeDatabases('a keyring', (database) => {
       projectId: project.id,
       models: ['standard'],
       expiresAt: Date.parse('2027-01-01'),
+      onBudgetStoreDown: 'refuse',
+      defaultMaxOutputTokens: 500,
     };
     expect(await keyring.find(secret)).toEqual(caller);
     expect(await otherKeyring.find(secret)).toEqual(caller);
@@ -114,11 +119,13 @@ describeDatabases('a keyring', (database) => {
       ceilings: { rpm: 60, cost: 0.5 },
       windows: { cost: 'total' },
       expires_at: '2027-01-01T00:00:00Z',
+      on_budget_store_down: 'refuse',
+      default_max_output_tokens: 500,
     };
     const old = await keyring.issue(project.id, settings);
     const fresh = await keyring.rotate(project.id, old.record.prefix, { grace_seconds: 60 });
     const { name, models, ceilings, expiresAt } = old.record;
-    expect(fresh.record).toMatchObject({ name, models, ceilings, expiresAt });
+    expect(fresh.record).toMatchObject({ name, models, ceilings, expiresAt, onBudgetStoreDown: 'refuse', defaultMaxOutputTokens: 500 });
     expect(fresh.secret).not.toBe(old.secret);
     expect(fresh.secret).toContain(`sk-gw-${fresh.record.prefix}-`);
     expect((await keyring.list(project.id)).map(({ id }) => id).sort()).toEqual([old.record.id, fresh.record.id].sort());

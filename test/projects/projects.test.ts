@@ -37,6 +37,7 @@ describeDatabases('projects', (database) => {
       monthly_cap: null,
       cache: { enabled: true, ttl_seconds: 600 },
       time_zone: 'UTC',
+      on_budget_store_down: null,
       created_at: '2026-11-20T10:00:00Z',
       updated_at: '2026-11-20T10:00:00Z',
     });

@@ -101,6 +101,10 @@ describeDatabases('/provision', (database) => {
     const created = await send('PUT', '/teams/acme', { name: 'Acme', monthly_cap: 5 });
     expect(created).toMatchObject({ status: 201, json: { project: 'acme', name: 'Acme', monthly_cap: 5, may_call: true } });
     expect(await send('PUT', '/teams/acme', { may_call: false })).toMatchObject({ status: 200, json: { monthly_cap: 5, may_call: false } });
+    expect(await send('PUT', '/teams/acme', { on_budget_store_down: 'refuse' })).toMatchObject({
+      json: { on_budget_store_down: 'refuse' },
+    });
+    expect((await send('PUT', '/teams/acme', { on_budget_store_down: 'maybe' })).status).toBe(400);
     const read = await send('GET', '/teams/acme');
     expect(read).toMatchObject({ status: 200, json: { may_call: false } });
     expect(await send('GET', '/teams')).toMatchObject({ status: 200, json: { object: 'list', data: expect.arrayContaining([read.json]) } });
@@ -118,6 +122,8 @@ describeDatabases('/provision', (database) => {
       models: ['standard'],
       ceilings: { rpm: 60, cost: 1.5 },
       windows: { cost: 'day' },
+      on_budget_store_down: 'refuse',
+      default_max_output_tokens: 500,
       expires_at: '2027-01-01T00:00:00Z',
     };
     const issued = await send('POST', '/teams/keys/keys', body);
@@ -129,6 +135,8 @@ describeDatabases('/provision', (database) => {
       models: ['standard'],
       ceilings: { calls: null, cost: 1.5, rpm: 60, tpm: null },
       windows: { calls: 'month', cost: 'day' },
+      on_budget_store_down: 'refuse',
+      default_max_output_tokens: 500,
       expires_at: '2027-01-01T00:00:00Z',
       created_at: '2026-11-20T10:00:00Z',
     });

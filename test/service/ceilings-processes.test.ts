@@ -115,24 +115,50 @@ on_budget_store_down: ${onDown}
       work,
     );
 
-  test('200 for calls without local quota, if configured: they are unmetered, and counted afterwards', async () => {
+  test('200 for calls without local quota, if configured, and 503 after a tenth of the ceiling: they are unmetered, and counted afterwards', async () => {
     await run('allow', async ({ admin, call, database, project }) => {
       const { key } = await jsonOf<{ key: string }>(
-        admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 3 } }),
+        admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 40 } }),
       );
       const ask = async () => (await call('/v1/chat/completions', chat, { authorization: `Bearer ${key}` })).status;
       expect(await ask()).toBe(200);
       await database.query('alter table limit_counters rename to hidden_counters');
-      expect([await ask(), await ask(), await ask(), await ask()]).toEqual([200, 200, 200, 200]);
+      const statuses: number[] = [];
+      while (statuses.at(-1) !== 503) statuses.push(await ask());
+      expect(new Set(statuses.slice(0, -1))).toEqual(new Set([200]));
       await database.query('alter table hidden_counters rename to limit_counters');
-      await eventually(async () => expect(await ask()).toBe(429));
+      await eventually(async () => expect(await ask()).toBe(200));
       type Rows = { data: { unmetered: boolean }[] };
       const { data } = await jsonOf<Rows>(admin('GET', `/provision/teams/${project}/calls`));
-      expect(data.filter(({ unmetered }) => unmetered).length).toBeGreaterThanOrEqual(4);
+      expect(data.filter(({ unmetered }) => unmetered)).toHaveLength(4);
       const status = await jsonOf<{ key: { ceilings: { calls: { used: number } } } }>(
         call('/status/peek', undefined, { authorization: `Bearer ${key}` }),
       );
       expect(status.key.ceilings.calls.used).toBe(data.length);
+    });
+  });
+
+  test.each<[string, 'allow' | 'refuse', object, object, number]>([
+    ['503 when the key refuses and its project and the deployment do not', 'allow', { on_budget_store_down: 'refuse' }, {}, 503],
+    ['503 when the project refuses and the deployment does not', 'allow', {}, { on_budget_store_down: 'refuse' }, 503],
+    [
+      '200 when the key allows and its project refuses',
+      'allow',
+      { on_budget_store_down: 'allow' },
+      { on_budget_store_down: 'refuse' },
+      200,
+    ],
+    ['200 when the project allows and the deployment refuses', 'refuse', {}, { on_budget_store_down: 'allow' }, 200],
+  ])('%s', async (_title, deployment, ofKey, ofProject, expected) => {
+    await run(deployment, async ({ admin, call, database, project }) => {
+      await admin('PUT', `/provision/teams/${project}`, ofProject);
+      const { key } = await jsonOf<{ key: string }>(
+        admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 40 }, ...ofKey }),
+      );
+      await database.query('alter table limit_counters rename to hidden_counters');
+      const answer = await call('/v1/chat/completions', chat, { authorization: `Bearer ${key}` });
+      await database.query('alter table hidden_counters rename to limit_counters');
+      expect(answer.status).toBe(expected);
     });
   });
 

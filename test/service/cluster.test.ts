@@ -1,7 +1,7 @@
 /** `GATEWAY_WORKERS`: several API processes on one port, through crashes, signals and shutdowns. */
 import { once } from 'node:events';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { type IncomingMessage, request } from 'node:http';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
@@ -156,6 +156,33 @@ tiers:
     const open = await fetch(`http://127.0.0.1:${metricsPort}/metrics`);
     expect([open.status, sumOf(parseMetrics(await open.text()), 'gateway_calls_total')]).toEqual([200, row?.calls]);
     expect((await fetch(`${gateway.url}/metrics`)).status).toBe(401);
+  });
+
+  it('GET /status/peek of any process shows the breaker that one of them has opened', async () => {
+    await writeFile(join(home, 'gateway.yaml'), yamlOf('fail-500'));
+    gateway.child.kill('SIGHUP');
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    /** Over one connection, so by one process. */
+    const fail = async (): Promise<number | undefined> => {
+      const asking = request(gateway.url + chatPath, { method: 'POST', agent, headers });
+      asking.end(JSON.stringify(bodyOf('standard')));
+      const [answer] = (await once(asking, 'response')) as [IncomingMessage];
+      await text(answer);
+      return answer.statusCode;
+    };
+    await eventually(async () => expect(await fail()).toBe(502));
+    for (let failed = 1; failed < 5; failed += 1) expect(await fail()).toBe(502);
+    agent.destroy();
+    const peek = async (): Promise<unknown> => {
+      const asking = request(`${gateway.url}/status/peek`, { agent: false, headers }).end();
+      const [answer] = (await once(asking, 'response')) as [IncomingMessage];
+      return JSON.parse(await text(answer)).breakers;
+    };
+    await eventually(async () => {
+      for (const breakers of await Promise.all(Array.from({ length: 3 * size }, peek)))
+        expect(breakers).toEqual([expect.objectContaining({ provider: 'one', state: 'open', failures: 5 })]);
+    });
   });
 
   it('SIGHUP: every process reloads the configuration, and a file with errors changes none', async () => {

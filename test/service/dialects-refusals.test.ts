@@ -184,12 +184,23 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
   });
 
   it.each([
+    ['fail-404', 404, /^The model 'fail-404' does not exist/],
+    ['not-found', 404, /^Invalid URL/],
+    ['fail-405', 405, /./],
+    ['fail-408', 408, /./],
+    ['fail-409', 409, /./],
+  ])("%s: a status after which another model is tried is the caller's when no model is left", async (model, status, message) => {
+    for (const stream of [false, true]) {
+      const { gateway, answer } = await ask(model, stream);
+      await expectRouteError(answer, route, { status, code: 'upstream_refused', message });
+      expect(await lastCall(gateway)).toMatchObject({ outcome: 'refused', status, attempts: [{ status, outcome: 'failed' }] });
+    }
+  });
+
+  it.each([
     ['fail-401', 401, /the vendor responded with 401$/],
     ['fail-402', 402, /the vendor responded with 402: /],
     ['fail-403', 403, /the vendor responded with 403$/],
-    ['fail-404', 404, /the vendor responded with 404: The model 'fail-404' does not exist/],
-    ['not-found', 404, /the vendor responded with 404: Invalid URL/],
-    ['fail-409', 409, /the vendor responded with 409: /],
     ['fail-500', 500, /the vendor responded with 500: /],
     ['fail-504', 504, /the vendor responded with 504: /],
     ['fail-529', 529, /the vendor responded with 529: Overloaded$/],

@@ -15,6 +15,12 @@ const tiers = {
   'limited-and-failed': ['one/rate-limited-7', 'three/fail-500'],
   'limited-short': ['one/rate-limited-0.01', 'three/fail-529'],
   'quota-both': ['one/quota', 'three/spend-limit'],
+  'missing-everywhere': ['one/fail-404', 'three/fail-405', 'two/fail-409', 'four/refuse-400'],
+  'refused-then-missing': ['one/refuse-422', 'three/fail-404'],
+  'missing-then-limited': ['one/fail-404', 'three/rate-limited-0.01'],
+  'missing-then-failed': ['one/fail-404', 'three/fail-500'],
+  'missing-then-forbidden': ['one/fail-404', 'three/fail-403'],
+  'missing-then-quota': ['one/fail-409', 'three/quota'],
   'ours-first': ['three/echo', 'one/refuse-422', 'two/refuse-400'],
   'ours-alone': ['three/echo', 'four/echo'],
   'ours-then-answer': ['three/echo', 'one/echo'],
@@ -87,6 +93,33 @@ describe('a call that one dialect cannot express', () => {
       502,
       { error: { code: 'upstream_failed', message: expect.stringMatching(/^one\/fail-500: the vendor responded with 500/) } },
     ]);
+  });
+});
+
+describe('a plan without a model that serves the request', () => {
+  const ask = async (model: string) => {
+    const gateway = await lend();
+    const body = { model, max_tokens: 9, messages: [{ role: 'user', content: 'hi' }] };
+    return { gateway, answer: await gateway.call(paths.chat, body) };
+  };
+
+  it.each([
+    ['missing-everywhere', 404, ['failed', 'failed', 'failed', 'refused']],
+    ['refused-then-missing', 422, ['refused', 'failed']],
+  ])("%s: the first vendor's status after all have been tried", async (model, status, outcomes) => {
+    const { gateway, answer } = await ask(model);
+    expect([answer.status, await answer.json()]).toMatchObject([status, { error: { code: 'upstream_refused' } }]);
+    expect((await lastCall(gateway)).attempts).toMatchObject(outcomes.map((outcome) => ({ outcome })));
+  });
+
+  it.each([
+    ['missing-then-limited', 503],
+    ['missing-then-failed', 502],
+    ['missing-then-forbidden', 502],
+    ['missing-then-quota', 502],
+  ])('%s: a model that did not refuse makes the call fail (%d)', async (model, status) => {
+    const { answer } = await ask(model);
+    expect([answer.status, await answer.json()]).toMatchObject([status, { error: { code: 'upstream_failed' } }]);
   });
 });
 

@@ -82,17 +82,23 @@ describe('fields that only some models accept', () => {
       },
     ));
 
-  it('400: response_format url is refused, b64_json and null are accepted', () =>
+  it('200 in base64 for any response_format, with a warning unless it is b64_json or null', () =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
       async (gateway, vendor) => {
         for (const response_format of ['url', 'png', 1]) {
           const answer = await askMedia(gateway, images, 'own/picture', { more: { response_format } });
-          await expectRouteError(answer, images, { status: 400, code: 'bad_request', message: /^response_format: must be b64_json/ });
+          expect([answer.status, await answer.json(), answer.headers.get('x-gateway-warning')]).toEqual([
+            200,
+            { created: 5, data: [{ b64_json: 'eA==' }] },
+            'response_format was ignored: images are returned as b64_json',
+          ]);
+          expect(sent(vendor)).toMatchObject({ response_format: 'b64_json' });
         }
-        expect(vendor.asked).toEqual([]);
-        for (const response_format of ['b64_json', null])
-          expect((await askMedia(gateway, images, 'own/picture', { more: { response_format } })).status).toBe(200);
+        for (const response_format of ['b64_json', null]) {
+          const answer = await askMedia(gateway, images, 'own/picture', { more: { response_format } });
+          expect([answer.status, answer.headers.has('x-gateway-warning')]).toEqual([200, false]);
+        }
       },
     ));
 

@@ -256,7 +256,15 @@ describe('bad requests', () => {
 describe('vendor failures', () => {
   it.each(routes)('upstream_failed, 502 or 503 on $name: every attempt failed, or the vendor cannot be reached', async (route) => {
     const gateway = await lendProject();
-    for (const model of ['first/fail-500', 'first/garbage', 'first/fail-401', 'first/not-found', 'first/quota', 'dead/any']) {
+    for (const model of [
+      'first/fail-500',
+      'first/garbage',
+      'first/fail-401',
+      'first/fail-402',
+      'first/fail-403',
+      'first/quota',
+      'dead/any',
+    ]) {
       const answer = await ask(gateway, route, model);
       const message = new RegExp(`^${nameOf(route, model)}: `);
       await expectRouteError(answer, route, { status: [502, 503], code: 'upstream_failed', message });
@@ -269,5 +277,7 @@ describe('vendor failures', () => {
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers });
     await expectRouteError(await ask(gateway, route, 'refusing'), route, { status: 422, code: 'upstream_refused' });
     await expectRouteError(await ask(gateway, route, 'first/refuse-413'), route, { status: 413, code: 'upstream_refused' });
+    for (const status of [404, 405, 408, 409])
+      await expectRouteError(await ask(gateway, route, `first/fail-${status}`), route, { status, code: 'upstream_refused' });
   });
 });

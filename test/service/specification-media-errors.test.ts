@@ -49,9 +49,28 @@ describe('error codes', () => {
       await expectRouteError(await askMedia(lent(), images, model), images, { status: 400, code: 'bad_model' });
   });
 
-  it.each(mediaRoutes)('400 bad_model on $name: a second slash, or a dot segment', async (route) => {
-    for (const model of ['one/black-forest/flux', 'one//x', '/x', 'one/', '/', 'one/..', 'path/.', '..'])
-      await expectRouteError(await askMedia(lent(), route, model), route, { status: 400, code: 'bad_model' });
+  const namesOfNoModel = ['one/black-forest/flux', 'one//x', '/x', 'one/', '/', 'one/..', 'path/.', '..'];
+
+  it('400 bad_model on images: a second slash, or a dot segment', async () => {
+    for (const model of namesOfNoModel)
+      await expectRouteError(await askMedia(lent(), images, model), images, { status: 400, code: 'bad_model' });
+  });
+
+  it('400 no_route on speech: a second slash, or a dot segment', async () => {
+    const gateway = await lendProject();
+    gateway.vendor.clear();
+    for (const model of namesOfNoModel)
+      await expectRouteError(await askMedia(gateway, speech, model), speech, {
+        status: 400,
+        code: 'no_route',
+        message: 'no models available for route',
+      });
+    await expectRouteError(await askMedia(gateway, speech, 'a/x/y'), speech, {
+      status: 400,
+      code: 'no_route',
+      message: "unknown tts provider 'a'",
+    });
+    expect(gateway.vendor.requests()).toEqual([]);
   });
 
   it.each([

@@ -1,9 +1,8 @@
 /** Audio streams: back pressure, and what happens when the caller or the vendor disconnects. */
 import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
-import { request as httpRequest } from 'node:http';
+import { request as httpRequest, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually } from '../support/gateway.ts';
 import { askMedia, rowOf, speech } from './media-routes.ts';
@@ -133,3 +132,29 @@ it('a caller that disconnects before the first audio ends the vendor’s request
     },
   );
 });
+
+it('audio whose head cannot be written is charged, because the vendor has responded', () =>
+  withVendor(
+    (response) => {
+      response.writeHead(200, { 'content-type': 'audio/mpeg' });
+      response.end('audio');
+    },
+    async (gateway) => {
+      const writeHead = ServerResponse.prototype.writeHead;
+      const failing = jest.spyOn(ServerResponse.prototype, 'writeHead').mockImplementation(function (this: ServerResponse, ...given) {
+        if (this.hasHeader('x-gateway-model') && !failing.mock.results.some(({ type }) => type === 'throw')) throw new Error('no head');
+        return writeHead.apply(this, given as Parameters<typeof writeHead>);
+      } as typeof writeHead);
+      try {
+        const response = await fetch(`${gateway.url}${speech.path}`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json' },
+          body: JSON.stringify(spoken),
+        });
+        expect(response.status).toBe(500);
+        expect(await rowOf(gateway)).toMatchObject(charged);
+      } finally {
+        failing.mockRestore();
+      }
+    },
+  ));

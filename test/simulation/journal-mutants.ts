@@ -20,6 +20,13 @@ export const journalMutants: readonly Mutant[] = [
     seeds: 8,
   },
   {
+    name: 'a call that was lost stays in flight',
+    file: 'src/journal/journal.ts',
+    passage: 'inFlight.remove(call.metadata.id);',
+    replacement: '',
+    seeds: 39,
+  },
+  {
     name: 'open calls are not copied to the next segment',
     file: 'src/journal/journal.ts',
     passage: "await Promise.all(toCopy.map(({ metadata, attempts }) => appendUsingBallast({ kind: 'opened', metadata, attempts })));",

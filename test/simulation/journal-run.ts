@@ -41,7 +41,7 @@ interface JournalProcess extends Host {
   readonly reported: string[];
 }
 
-export type JournalRun = Readonly<Record<'stored' | 'deaths' | 'unknown' | 'rejected', number>>;
+export type JournalRun = Readonly<Record<'stored' | 'deaths' | 'unknown' | 'rejected' | 'lost', number>>;
 type Trace = ((line: string) => void) | undefined;
 
 const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -52,7 +52,9 @@ export async function runJournal(seed: number, trace?: (line: string) => void): 
   const random = createRandom(seed);
   const world = createWorld(random);
   const disk = createMemoryDisk(world);
-  return world.rule(() => createRun({ random, world, disk, dataDir: '/data', failPower: disk.failPower, trace }).run());
+  return world.rule(() =>
+    createRun({ random, world, disk, dataDir: '/data', failPower: disk.failPower, parkedBytes: parkedBytesOf(seed), trace }).run(),
+  );
 }
 
 /** The same on real files, without power failures. */
@@ -62,7 +64,9 @@ export async function runJournalOnFiles(seed: number, trace?: (line: string) => 
   const world = createWorld(random, true);
   const disk = createRealDisk(dataDir);
   try {
-    return await world.rule(() => createRun({ random, world, disk, dataDir, onDeath: disk.releaseLocks, trace }).run());
+    return await world.rule(() =>
+      createRun({ random, world, disk, dataDir, onDeath: disk.releaseLocks, parkedBytes: parkedBytesOf(seed), trace }).run(),
+    );
   } finally {
     disk.releaseLocks();
     await disk.closeFiles();
@@ -77,10 +81,14 @@ interface RunOptions {
   readonly dataDir: string;
   readonly failPower?: () => void;
   readonly onDeath?: () => void;
+  readonly parkedBytes: number;
   readonly trace: Trace;
 }
 
-function createRun({ random, world, disk, dataDir, failPower, onDeath, trace }: RunOptions) {
+/** In every third run there is memory for only a few parked calls, so that calls are lost. */
+const parkedBytesOf = (seed: number): number => (seed % 3 === 0 ? 3_000 : 1_000_000);
+
+function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedBytes, trace }: RunOptions) {
   const clock = { now: () => noon + Math.floor(world.now()) };
   const processes: JournalProcess[] = [];
   const stored = new Map<string, SettledCall>();
@@ -98,6 +106,7 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, trace }: 
   let calls = 0;
   let deaths = 0;
   let parkedAtDeath = 0;
+  const lost = new Set<string>();
   let rejected = 0;
 
   const note = (line: string): void => trace?.(`${(world.now() / 1_000).toFixed(3)} ${line}`);
@@ -147,7 +156,8 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, trace }: 
     processes.push(host);
     const shared = { dataDir, database: databaseOf(host), store, logger: silent, files: disk.filesOf(host) };
     const boot = async (): Promise<void> => {
-      const journal = await createJournal({ ...shared, clock, sync, segmentBytes, ballastBytes: 3_000 });
+      const onLost = ({ metadata }: SettledCall): unknown => lost.add(metadata.id);
+      const journal = await createJournal({ ...shared, clock, sync, segmentBytes, ballastBytes: 3_000, parkedBytes, onLost });
       host.journal = journal;
       host.drain = createDrain({
         ...{ ...shared, journal, clock, intervalMs: random.pick([20, 100]), recentBytes: random.pick([0, 3_000, 1_000_000]) },
@@ -278,8 +288,9 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, trace }: 
 
   const check = async (): Promise<void> => {
     const ids = [...stored.keys()];
-    const accepted = processes.flatMap(({ confirmed, open }) => [...confirmed, ...open]).filter((id) => !mayBeLost.has(id));
-    const confirmed = processes.flatMap((host) => host.confirmed).filter((id) => !mayBeLost.has(id));
+    const isKept = (id: string): boolean => !mayBeLost.has(id) && !lost.has(id);
+    const accepted = processes.flatMap(({ confirmed, open }) => [...confirmed, ...open]).filter(isKept);
+    const confirmed = processes.flatMap((host) => host.confirmed).filter(isKept);
     const isGivenUp = (id: string): boolean => poison.get(id) === 'everything';
     // Calls that wait in memory while nothing can be written are lost with their process.
     const isMissing = (id: string): boolean => !stored.has(id) && !isGivenUp(id);
@@ -292,6 +303,8 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, trace }: 
     if (confirmed.filter(isChanged).length > parkedAtDeath) settledCallsAreUnchanged(confirmed, stored);
     for (const host of processes) {
       eachCallIsReportedOnce(host.reported);
+      // The quota of a lost call was given back, and would be counted as well.
+      if (host.reported.some((id) => lost.has(id))) throw new InvariantError('a lost call was reported as stored');
       if (!hasDiskFaults)
         orderIsKept(
           host.confirmed.filter((id) => host.reported.includes(id)),
@@ -354,7 +367,7 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, trace }: 
     const refused = alive().length - processes.flatMap(({ confirmed }) => confirmed).filter((id) => Number(id.slice(-12)) > before).length;
     if (refused > 0) throw new InvariantError(`${refused} calls are refused although nothing fails`);
     await check();
-    return { stored: stored.size, deaths, unknown: processes.reduce((sum, { open }) => sum + open.size, 0), rejected };
+    return { stored: stored.size, deaths, unknown: processes.reduce((sum, { open }) => sum + open.size, 0), rejected, lost: lost.size };
   };
 
   return { run: () => run().finally(close) };

@@ -17,11 +17,12 @@ const quickSeeds = 60;
 const seedsOnFiles = isExhaustive ? 500 : 5;
 
 test(`no confirmed call is lost, changed or stored out of order in ${seeds} runs with full disks, outages, deaths and power failures`, async () => {
-  const { stored, deaths, unknown, rejected } = await runSeeds(seeds, runJournal);
+  const { stored, deaths, unknown, rejected, lost } = await runSeeds(seeds, runJournal);
   if (simulationSeed !== null) return;
   expect(Math.min(stored, unknown)).toBeGreaterThan(seeds);
   expect(deaths).toBeGreaterThan(seeds / 2);
   expect(rejected).toBeGreaterThan(seeds / 20);
+  expect(lost).toBeGreaterThan(0);
 }, 3_600_000);
 
 test(`on real files: the same in ${seedsOnFiles} runs`, async () => {

@@ -5,7 +5,8 @@ import { card, definitions, formatCount, formatUsd, notice, section, table, usd 
 import { type Html, html } from '../frame/html.ts';
 
 export function costSection(call: CallDetail): Html {
-  const { tokens, cost, costNanos, estimated } = call;
+  const { tokens, cost, costNanos, estimated, units } = call;
+  const reported = units?.reportedCostNanos;
   const counts = definitions([
     ['Input tokens', formatCount(tokens.input)],
     ['Cached input', formatCount(tokens.cachedInput)],
@@ -13,6 +14,7 @@ export function costSection(call: CallDetail): Html {
     ['Cache write, 1 h', formatCount(tokens.cacheWrite1h)],
     ['Output tokens', formatCount(tokens.output)],
     ['Stored cost', usd(costNanos)],
+    ...(reported === undefined ? [] : compareWithVendor(costNanos, reported)),
   ]);
   const estimate = estimated
     ? notice('Tokens and cost are estimates: the final count of the vendor is missing, or the catalog does not know a price.', 'warning')
@@ -27,6 +29,13 @@ export function costSection(call: CallDetail): Html {
       ? ''
       : html`<p class="hint">The vendor used the service tier ${cost.serviceTier}, whose factor is part of the prices.</p>`;
   return section('Tokens and cost', html`${card(counts)}${estimate}${lines}${tier}${serviceTier}${explainComparison(call)}`);
+}
+
+function compareWithVendor(costNanos: number | null, reported: number): [string, Html][] {
+  return [
+    ['Cost reported by the vendor', usd(reported)],
+    ['Stored cost minus reported cost', usd(costNanos === null ? null : costNanos - reported)],
+  ];
 }
 
 function lineTable(lines: readonly CostLine[], sumNanos: number | null): Html {

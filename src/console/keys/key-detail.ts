@@ -1,14 +1,38 @@
 /** A key: its settings and use, and for owners rotation and revocation. */
+import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { KeyRecord } from '../../keys/key-record.ts';
 import { ceilingMeters } from '../frame/ceilings.ts';
-import { ago, card, confirmationForm, definitions, form as renderForm, section, selectField, time } from '../frame/components.ts';
+import {
+  ago,
+  card,
+  confirmationForm,
+  definitions,
+  formatCount,
+  notice,
+  form as renderForm,
+  section,
+  selectField,
+  time,
+} from '../frame/components.ts';
 import { parseFieldErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
+import { describeOutage } from '../frame/outage.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { prefixOf, stateBadge, stateOf, type UsedKey } from './key-list.ts';
 
-export function keyPage(context: ConsoleContext, key: UsedKey, form = new URLSearchParams(), message?: string): PageContent {
+interface KeyPageOptions {
+  /** What the configuration file says for keys and projects that do not choose. */
+  readonly onBudgetStoreDown: StoreDownPolicy;
+  readonly form?: URLSearchParams;
+  readonly message?: string;
+}
+
+export function keyPage(
+  context: ConsoleContext,
+  key: UsedKey,
+  { onBudgetStoreDown, form = new URLSearchParams(), message }: KeyPageOptions,
+): PageContent {
   const { record, uses, lastUsedAt } = key;
   const { zone, now } = context;
   const path = projectPath(context, '/keys');
@@ -24,6 +48,7 @@ export function keyPage(context: ConsoleContext, key: UsedKey, form = new URLSea
         ['State', stateBadge(record, now)],
         ['Models', models(record)],
         ['Created', time(record.createdAt, zone)],
+        ['Default output limit', record.defaultMaxOutputTokens === null ? 'None' : `${formatCount(record.defaultMaxOutputTokens)} tokens`],
         ['Expires', record.expiresAt === null ? 'Never' : time(record.expiresAt, zone)],
         ...(record.revokedAt === null ? [] : [['Revoked', time(record.revokedAt, zone)] as const]),
         ['Last used', ago(lastUsedAt, now, zone)],
@@ -31,8 +56,22 @@ export function keyPage(context: ConsoleContext, key: UsedKey, form = new URLSea
       ]),
     )}
 ${section('Ceilings', card(ceilingMeters(uses)), { hint: 'In windows of UTC, together with the keys that this one replaced by rotation.' })}
+${outage(context, record, onBudgetStoreDown)}
 ${context.role === 'owner' && isActive ? ownerActions(context, record, form, message) : ''}`,
   };
+}
+
+/** What happens to the key's calls while its ceilings cannot be checked. */
+function outage({ project }: ConsoleContext, { onBudgetStoreDown, ceilings }: KeyRecord, ofDeployment: StoreDownPolicy): Html {
+  const ofProject = project.settings.onBudgetStoreDown;
+  const policy = onBudgetStoreDown ?? ofProject ?? ofDeployment;
+  const from = onBudgetStoreDown ? 'key' : ofProject ? 'project' : 'deployment';
+  const isPrepaid = ceilings.cost.limit !== null && ceilings.cost.window === 'total';
+  const warning =
+    isPrepaid && policy === 'allow'
+      ? notice('This key has a cost ceiling in total. If that was paid in advance, issue a key that refuses calls in an outage.', 'warning')
+      : '';
+  return section('When the database cannot be reached', html`${warning}<p>${describeOutage({ policy, from })}</p>`);
 }
 
 function models({ models }: KeyRecord): Html | string {

@@ -2,16 +2,24 @@
 
 import { formatTime } from '../../core/time.ts';
 import { fromLocalTime } from '../../core/time-zone.ts';
+import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { IssuedKey } from '../../keys/keyring.ts';
 import { ceilingFields, readLimit } from '../frame/ceilings.ts';
 import { codeBlock, fieldset, notice, form as renderForm, section, textArea, textField } from '../frame/components.ts';
 import { type FieldErrors, parseFieldErrors } from '../frame/field-errors.ts';
-import { listOf, textOrNull } from '../frame/form-values.ts';
+import { listOf, numberOrNull, textOrNull } from '../frame/form-values.ts';
 import { html } from '../frame/html.ts';
+import { outageField } from '../frame/outage.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 
-export function newKeyPage(context: ConsoleContext, form: URLSearchParams, message?: string): PageContent {
+interface NewKeyOptions {
+  /** What the configuration file says for keys and projects that do not choose. */
+  readonly onBudgetStoreDown: StoreDownPolicy;
+  readonly message?: string;
+}
+
+export function newKeyPage(context: ConsoleContext, form: URLSearchParams, { onBudgetStoreDown, message }: NewKeyOptions): PageContent {
   const errors: FieldErrors = parseFieldErrors(message);
   const path = projectPath(context, '/keys');
   return {
@@ -49,6 +57,20 @@ export function newKeyPage(context: ConsoleContext, form: URLSearchParams, messa
           [ceilingFields({ form, errors, withRates: true })],
           'Calls beyond a ceiling are refused with 429. Leave a field empty for no limit.',
         ),
+        outageField({
+          value: form.get('on_budget_store_down'),
+          error: errors.of('on_budget_store_down'),
+          inherited: { from: 'project', policy: context.project.settings.onBudgetStoreDown ?? onBudgetStoreDown },
+          hint: 'When the database cannot be reached, ceilings cannot be checked. A prepaid key should refuse calls then.',
+        }),
+        textField({
+          name: 'default_max_output_tokens',
+          label: 'Default output limit',
+          hint: 'Sent to the vendor with calls that set no limit of their own. Each call then reserves no more than that of a cost ceiling.',
+          value: form.get('default_max_output_tokens'),
+          error: errors.of('default_max_output_tokens'),
+          ...{ type: 'number', min: 1, step: 1, unit: 'tokens', placeholder: 'None' },
+        }),
         textField({
           name: 'expires_at',
           label: `Expires (${context.zone})`,
@@ -77,6 +99,8 @@ export function readKeyInput(form: URLSearchParams, zone: string): Record<string
     models: models.length === 0 ? null : models,
     ceilings,
     windows: Object.fromEntries(windows.map((name) => [name, form.get(`windows.${name}`)])),
+    on_budget_store_down: textOrNull(form, 'on_budget_store_down'),
+    default_max_output_tokens: numberOrNull(form, 'default_max_output_tokens'),
     expires_at: toInstant(textOrNull(form, 'expires_at'), zone),
   };
 }

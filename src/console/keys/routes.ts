@@ -1,4 +1,5 @@
 /** Virtual keys: list, issue, rotate, revoke. */
+import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import { requireConfirmation } from '../frame/components.ts';
 import { numberOrNull } from '../frame/form-values.ts';
@@ -10,21 +11,30 @@ import { exportKeys, type KeyListDeps, showKeys, withUse } from './key-list.ts';
 
 export interface KeyRoutesDeps extends KeyListDeps {
   readonly keyring: Pick<Keyring, 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
+  /** What the configuration file says for keys and projects that do not choose. */
+  readonly onBudgetStoreDown: () => StoreDownPolicy;
 }
 
 export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
-  const { keyring } = deps;
+  const { keyring, onBudgetStoreDown } = deps;
 
   const showKey = async (context: ConsoleContext, form?: URLSearchParams, message?: string): Promise<PageContent> => {
     const record = await keyring.read(context.project.id, prefixOf(context));
     const [key] = await withUse(deps, context.project.id, [record], context.now);
-    return keyPage(context, key ?? { record, uses: [], lastUsedAt: null }, form, message);
+    const used = key ?? { record, uses: [], lastUsedAt: null };
+    return keyPage(context, used, {
+      onBudgetStoreDown: onBudgetStoreDown(),
+      ...(form && { form }),
+      ...(message !== undefined && { message }),
+    });
   };
+  const showNewKey = (context: ConsoleContext, form: URLSearchParams, message?: string): PageContent =>
+    newKeyPage(context, form, { onBudgetStoreDown: onBudgetStoreDown(), ...(message !== undefined && { message }) });
 
   return [
     { method: 'get', path: '/keys', access: 'member', handle: (context) => showKeys(deps, context) },
     { method: 'get', path: '/keys.csv', access: 'member', handle: (context) => exportKeys(deps, context) },
-    { method: 'get', path: '/keys/new', access: 'owner', handle: async (context) => newKeyPage(context, new URLSearchParams()) },
+    { method: 'get', path: '/keys/new', access: 'owner', handle: async (context) => showNewKey(context, new URLSearchParams()) },
     { method: 'get', path: '/keys/:prefix', access: 'member', handle: (context) => showKey(context) },
     {
       method: 'post',
@@ -36,7 +46,7 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
         const issued = await keyring.issue(context.project.id, input);
         return { kind: 'page', page: issuedKeyPage(context, issued), audit: { prefix: issued.record.prefix, ...input } };
       },
-      invalidForm: async (context, form, message) => newKeyPage(context, form, message),
+      invalidForm: async (context, form, message) => showNewKey(context, form, message),
     },
     {
       method: 'post',

@@ -1,7 +1,8 @@
 /** Overview: what the project spent and how its calls went in a period, its ceilings and the breakers of its providers. */
-import type { Breakers } from '../../failover/breaker.ts';
+
 import type { KeyRecord } from '../../keys/key-record.ts';
 import type { Project } from '../../projects/projects.ts';
+import type { ReadBreakers } from '../../routing/shared-breakers.ts';
 import type { Analytics } from '../../usage/analytics/analytics.ts';
 import { toFilterValue } from '../../usage/analytics/call-filter.ts';
 import { figureHeader, figureRows } from '../../usage/analytics/figure-rows.ts';
@@ -38,7 +39,7 @@ export interface OverviewDeps extends CeilingsDeps {
   /** Runs a query after the calls that this process answered are stored. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly listKeys: (projectId: string) => Promise<readonly KeyRecord[]>;
-  readonly breakers: Pick<Breakers, 'report'>;
+  readonly readBreakers: ReadBreakers;
   /** Providers that the project may use. */
   readonly providersOf: (project: Project) => readonly string[];
 }
@@ -62,14 +63,14 @@ export function createOverviewRoutes(deps: OverviewDeps): readonly ConsoleRoute[
 }
 
 async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promise<PageResult> {
-  const { analytics, listKeys, breakers, providersOf } = deps;
+  const { analytics, listKeys, readBreakers, providersOf } = deps;
   const { project, now, signal } = context;
   const view = readView(context);
   const selection = { projectId: project.id, from: view.range.from, to: view.range.to, signal };
   if (!(await analytics.hasCalls(project.id))) return { kind: 'page', title: 'Overview', content: firstCall(context) };
   const costly = ['latency', 'firstChunk', 'failovers'] as const;
   const { zone } = context;
-  const [current, previous, chart, models, applications, tasks, keys] = await Promise.all([
+  const [current, previous, chart, models, applications, tasks, keys, breakers] = await Promise.all([
     analytics.figures({ ...selection, zone, costly }),
     analytics.figures({ ...selection, ...view.range.previous, zone, costly }),
     analytics.figures({ ...selection, zone, unit: view.unit, group: view.stacking }),
@@ -77,6 +78,7 @@ async function showOverview(deps: OverviewDeps, context: ConsoleContext): Promis
     analytics.top({ ...selection, top: shown }, 'source'),
     analytics.top({ ...selection, top: shown, isNamed: true }, 'task'),
     listKeys(project.id),
+    readBreakers(project.id, providersOf(project)),
   ]);
   const ceilings = await readCeilings(deps, { project, keys, now });
   const content = html`${rangePicker(context, view.range)}
@@ -86,7 +88,7 @@ ${unknownPrices(context, current.total)}
 ${section('Spend', card(spendChart(context, view, chart)), { actions: html`${stackingTabs(context, view.stacking)}${csvLink(context)}` })}
 <div class="columns narrow">${topOf(context, 'Models', 'model', models)}${topOf(context, 'Applications', 'source', applications)}${topOf(context, 'Tasks', 'task', tasks)}</div>
 ${section('Ceilings', ceilingTable(context, ceilings), { hint: 'Forecasts assume the rate of the last seven days, or since the project was created.' })}
-${section('Providers', breakerTable(context, breakers.report(project.id, providersOf(project))), { hint: 'Circuit breakers as this process sees them.' })}`;
+${section('Providers', breakerTable(context, breakers), { hint: 'Circuit breakers, each in the worst state that a process has seen.' })}`;
   return { kind: 'page', title: 'Overview', content };
 }
 

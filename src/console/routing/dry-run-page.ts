@@ -132,8 +132,15 @@ async function parseRequest({ keyring }: DryRunPageDeps, { url, project }: Conso
 }
 
 function callerOf(projectId: string, key: KeyRecord | null): Caller {
-  const { id = internalKeyId, prefix = '', quotaKeyId = internalKeyId, models = null, expiresAt = null } = key ?? {};
-  return { keyId: id, keyPrefix: prefix, quotaKeyId, projectId, models, expiresAt };
+  const {
+    id = internalKeyId,
+    prefix = '',
+    quotaKeyId = internalKeyId,
+    models = null,
+    expiresAt = null,
+    defaultMaxOutputTokens = null,
+  } = key ?? {};
+  return { keyId: id, keyPrefix: prefix, quotaKeyId, projectId, models, expiresAt, defaultMaxOutputTokens };
 }
 
 function parseWhole(name: string, text: string, max: number): number {

@@ -2,6 +2,7 @@
 
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { monthAt } from '../../core/time.ts';
+import type { StoreDownPolicy } from '../../core/windows.ts';
 import { toSettingsJson } from '../../projects/project-settings.ts';
 import type { Projects } from '../../projects/projects.ts';
 import { ceilingMeters, toUses } from '../frame/ceilings.ts';
@@ -17,8 +18,9 @@ import {
   textField,
 } from '../frame/components.ts';
 import { parseFieldErrors } from '../frame/field-errors.ts';
-import { numberOrNull } from '../frame/form-values.ts';
+import { numberOrNull, textOrNull } from '../frame/form-values.ts';
 import { html } from '../frame/html.ts';
+import { describeOutage, outageField } from '../frame/outage.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
 import {
@@ -34,12 +36,14 @@ import {
 export interface ProjectSettingsDeps {
   readonly projects: Pick<Projects, 'put'>;
   readonly readCounters: ReadCounters;
+  /** What the configuration file says for projects that do not choose. */
+  readonly onBudgetStoreDown: () => StoreDownPolicy;
 }
 
 export function createProjectSettingsRoutes(deps: ProjectSettingsDeps): readonly ConsoleRoute[] {
   return [
     { method: 'get', path: '/project', access: 'member', handle: (context) => showProject(deps, context) },
-    { method: 'get', path: '/project/edit', access: 'owner', handle: async (context) => projectForm(context) },
+    { method: 'get', path: '/project/edit', access: 'owner', handle: async (context) => projectForm(deps, context) },
     {
       method: 'post',
       path: '/project/edit',
@@ -53,12 +57,12 @@ export function createProjectSettingsRoutes(deps: ProjectSettingsDeps): readonly
         await deps.projects.put(context.project.slug, edit.change, read);
         return { kind: 'redirect', to, notice: 'Saved.', audit: { changed: auditOf(edit) } };
       },
-      invalidForm: async (context, form, message) => projectForm(context, { form, message }),
+      invalidForm: async (context, form, message) => projectForm(deps, context, { form, message }),
     },
   ];
 }
 
-async function showProject({ readCounters }: ProjectSettingsDeps, context: ConsoleContext): Promise<PageContent> {
+async function showProject({ readCounters, onBudgetStoreDown }: ProjectSettingsDeps, context: ConsoleContext): Promise<PageContent> {
   const { project, role, now } = context;
   const { settings } = project;
   const { start, end } = monthAt(now);
@@ -92,17 +96,30 @@ async function showProject({ readCounters }: ProjectSettingsDeps, context: Conso
         ['Response cache', settings.cache.enabled ? `On, responses are kept for ${formatDuration(settings.cache.ttlMs)}` : 'Off'],
       ]),
     )}
-${section('Monthly cap', card(ceilingMeters(uses)), { hint: 'Calls beyond the cap are refused with 429 until the next month (UTC).' })}`,
+${section('Monthly cap', card(ceilingMeters(uses)), { hint: 'Calls beyond the cap are refused with 429 until the next month (UTC).' })}
+${section(
+  'When the database cannot be reached',
+  html`<p>${describeOutage({
+    policy: settings.onBudgetStoreDown ?? onBudgetStoreDown(),
+    from: settings.onBudgetStoreDown ? 'project' : 'deployment',
+  })}</p>`,
+  { hint: 'A key may choose otherwise.' },
+)}`,
   };
 }
 
 /** The members of the settings that the form edits. */
 function settingsOf({ project }: ConsoleContext): Settings {
-  const { time_zone, may_call, monthly_cap, cache } = toSettingsJson(project.settings);
-  return { name: project.name, time_zone, may_call, monthly_cap, cache };
+  const { time_zone, may_call, monthly_cap, on_budget_store_down, cache } = toSettingsJson(project.settings);
+  return { name: project.name, time_zone, may_call, monthly_cap, on_budget_store_down, cache };
 }
 
-function projectForm(context: ConsoleContext, rejected?: { readonly form: URLSearchParams; readonly message: string }): PageContent {
+interface RejectedForm {
+  readonly form: URLSearchParams;
+  readonly message: string;
+}
+
+function projectForm({ onBudgetStoreDown }: ProjectSettingsDeps, context: ConsoleContext, rejected?: RejectedForm): PageContent {
   const current = settingsOf(context);
   const rebased = rebaseSettings(rejected?.form, editOf, current);
   const form = rejected?.form ?? toForm(context);
@@ -152,6 +169,12 @@ function projectForm(context: ConsoleContext, rejected?: { readonly form: URLSea
             error: errors.of('monthly_cap'),
             ...{ type: 'number', min: 0, step: 'any', unit: 'USD', placeholder: 'unlimited' },
           }),
+          outageField({
+            value: form.get('on_budget_store_down'),
+            error: errors.of('on_budget_store_down'),
+            inherited: { from: 'deployment', policy: onBudgetStoreDown() },
+            hint: 'When the database cannot be reached, ceilings cannot be checked. A key may choose otherwise.',
+          }),
         ]),
         fieldset('Response cache', [
           checkboxField({
@@ -179,14 +202,16 @@ function editOf(form: URLSearchParams): SettingsEdit {
     time_zone: form.get('time_zone')?.trim() ?? '',
     may_call: form.has('may_call'),
     monthly_cap: numberOrNull(form, 'monthly_cap'),
+    on_budget_store_down: textOrNull(form, 'on_budget_store_down'),
     cache: { enabled: form.has('cache.enabled'), ttl_seconds: numberOrNull(form, 'cache.ttl_seconds') },
   });
 }
 
 function toForm({ project }: ConsoleContext): URLSearchParams {
-  const { time_zone, may_call, monthly_cap, cache } = toSettingsJson(project.settings);
+  const { time_zone, may_call, monthly_cap, on_budget_store_down, cache } = toSettingsJson(project.settings);
   const form = new URLSearchParams({ name: project.name, time_zone, 'cache.ttl_seconds': String(cache.ttl_seconds) });
   if (monthly_cap !== null) form.set('monthly_cap', String(monthly_cap));
+  if (on_budget_store_down !== null) form.set('on_budget_store_down', on_budget_store_down);
   if (may_call) form.set('may_call', 'on');
   if (cache.enabled) form.set('cache.enabled', 'on');
   return form;

@@ -1,7 +1,9 @@
 /** How calls of the project are routed: tiers in force, providers with their breakers, retired models, catalog fill. */
+
 import type { Tiers } from '../../core/call.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import type { Catalog } from '../../routing/catalog.ts';
+import type { ReadBreakers } from '../../routing/shared-breakers.ts';
 import { badge, csvLink, emptyState, notice, section, table } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -18,7 +20,8 @@ export interface ProviderSummary {
 export interface RoutingPageDeps {
   readonly catalog: () => Catalog;
   readonly listProviders: () => readonly ProviderSummary[];
-  readonly breakers: Pick<Breakers, 'report' | 'isHealthy'>;
+  readonly breakers: Pick<Breakers, 'isHealthy'>;
+  readonly readBreakers: ReadBreakers;
   /** For projects without their own setting. */
   readonly catalogFill: () => boolean;
 }
@@ -43,7 +46,7 @@ export async function showRouting(deps: RoutingPageDeps, context: ConsoleContext
     actions: html`${csvLink(context)}<a class="button" href="${projectPath(context, '/routing/dry-run')}">What would happen to a call</a>${edit}`,
     content: html`${settings.mayCall ? '' : notice('Every call of this project is refused with 402: may_call is off.', 'bad')}
 ${section('Tiers', tierTable(tierRows(deps.catalog(), settings)), { hint: 'Models are tried in this order. A call names a tier as its model; auto lets the gateway choose one.' })}
-${section('Providers', providerTable(deps, context), { hint: 'Breakers are those of the process that made this page. An open breaker moves models to the end of a plan; it removes none.' })}
+${section('Providers', await providerTable(deps, context), { hint: 'Each breaker is in the worst state that a process has seen. An open breaker moves models to the end of a plan; it removes none.' })}
 ${section('Retired', retiredList(settings.retired), { hint: 'Retired models and providers are called only after all others.' })}
 ${section('Catalog fill', html`<p>${badge(fill ? 'on' : 'off', fill ? 'good' : 'neutral')} ${settings.catalogFill === null ? 'as in the configuration' : 'set for this project'}</p>`, { hint: 'When on, models of the same kind replace a tier none of whose models a provider of the project serves.' })}`,
   };
@@ -87,17 +90,14 @@ function modelChain(models: readonly string[]): Html {
   return html`<ol class="chain">${models.map((model) => html`<li><code>${model}</code></li>`)}</ol>`;
 }
 
-function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext): Html {
+async function providerTable(deps: RoutingPageDeps, { project }: ConsoleContext): Promise<Html> {
   const { providers, retired } = project.settings;
   const rows = deps.listProviders();
-  const breakers = new Map(
-    deps.breakers
-      .report(
-        project.id,
-        rows.map(({ name }) => name),
-      )
-      .map((report) => [report.provider, report]),
+  const reports = await deps.readBreakers(
+    project.id,
+    rows.map(({ name }) => name),
   );
+  const breakers = new Map(reports.map((report) => [report.provider, report]));
   return table<ProviderSummary>({
     caption: 'Providers',
     hideCaption: true,

@@ -97,9 +97,16 @@ function countChoices(choices: readonly unknown[]): number {
 
 /** Some vendors send reasoning under several names. Only tool calls may legitimately repeat a text. */
 function countChoice({ delta, message = delta, text }: JsonObject): number {
-  const { tool_calls: calls, function_call: legacyCall, ...texts } = asObject(message);
-  const count = countGeneratedText([text, texts], new Set());
-  return calls === undefined && legacyCall === undefined ? count : count + countGeneratedText([calls, legacyCall]);
+  const said = asObject(message);
+  if (text === undefined && isOnlyContent(said)) return said.content.length;
+  const { tool_calls: calls, function_call: legacyCall, ...texts } = said;
+  return countGeneratedText([text, texts], new Set()) + countGeneratedText([calls, legacyCall]);
+}
+
+/** Most deltas have nothing else. */
+function isOnlyContent(message: JsonObject): message is { readonly content: string } {
+  for (const name in message) if (name !== 'content' && name !== 'role') return false;
+  return typeof message.content === 'string';
 }
 
 function isFinished(choice: unknown): boolean {

@@ -1,4 +1,4 @@
-/** Reads what vendors report about the price of a response in addition to its tokens (docs/vendors.md#billing). */
+/** Reads what vendors report about the price of a response in addition to its tokens (docs/vendors.md#extra-charges). */
 import { asArray, asCount, asObject, asString, type JsonObject } from '../../core/json/narrow.ts';
 
 export interface BillingReport {

@@ -10,12 +10,13 @@ const label =
 /** Names of lists and objects that quote sources, or repeat text that has been counted. */
 const quotingMembers: ReadonlySet<string> = new Set(['logprobs', 'annotations', 'citations', 'citation']);
 /** Members with encrypted text that the model generated, by the type of their object. */
-const sealedMembers: Readonly<Record<string, string>> = {
-  redacted_thinking: 'data',
-  'reasoning.encrypted': 'data',
-  reasoning: 'encrypted_content',
-  compaction: 'encrypted_content',
-};
+const sealedMembers: ReadonlyMap<unknown, string> = new Map([
+  ['redacted_thinking', 'data'],
+  ['reasoning.encrypted', 'data'],
+  ['reasoning', 'encrypted_content'],
+  ['compaction', 'encrypted_content'],
+]);
+const dataUrl = /^data:[\w.+-]+\/[\w.+-]+[;,]/;
 
 /**
  * Counts the characters of a delta, a message, or a list of them. Pass `counted` where a vendor may send the same text under several names: equal
@@ -25,29 +26,36 @@ const sealedMembers: Readonly<Record<string, string>> = {
  */
 export function countGeneratedText(value: unknown, counted?: Set<string>): number {
   let count = 0;
-  const add = (text: string): void => {
-    if (text === '' || counted?.has(text) || text.startsWith('data:')) return;
-    counted?.add(text);
-    count += text.length;
-  };
-  const stack: unknown[] = [value];
-  while (stack.length > 0) {
-    const next = stack.pop();
-    if (typeof next === 'string') add(next);
-    else if (Array.isArray(next)) for (const element of next) stack.push(element);
-    else if (isObject(next)) {
+  let next = value;
+  let stack: unknown[] | null = null;
+  for (;;) {
+    if (typeof next === 'string') count += countString(next, counted);
+    else if (Array.isArray(next)) {
+      stack ??= [];
+      for (const element of next) stack.push(element);
+    } else if (isObject(next)) {
       for (const name in next) {
         const member = next[name];
         if (typeof member === 'string') {
-          if (!label.test(name) && !isImage(next, name)) add(member);
+          if (!label.test(name) && !isImage(next, name)) count += countString(member, counted);
         } else if (typeof member !== 'object' || member === null || quotingMembers.has(name)) continue;
         else if (isObject(member) && (name === 'input' || name === 'arguments')) count += countJson(member);
-        else stack.push(member);
+        else {
+          stack ??= [];
+          stack.push(member);
+        }
       }
       count += countSealed(next);
     }
+    if (stack === null || stack.length === 0) return count;
+    next = stack.pop();
   }
-  return count;
+}
+
+function countString(text: string, counted: Set<string> | undefined): number {
+  if (counted?.has(text) || (text.startsWith('data:') && dataUrl.test(text))) return 0;
+  counted?.add(text);
+  return text.length;
 }
 
 function isImage({ type }: JsonObject, name: string): boolean {
@@ -56,7 +64,7 @@ function isImage({ type }: JsonObject, name: string): boolean {
 
 /** Base64 has four characters for three bytes. The text is billed, although only its vendor can read it. */
 function countSealed(holder: JsonObject): number {
-  const name = sealedMembers[asString(holder.type) ?? ''];
+  const name = sealedMembers.get(holder.type);
   const sealed = name === undefined ? null : asString(holder[name]);
   return sealed === null ? 0 : Math.ceil((sealed.length * 3) / 4);
 }

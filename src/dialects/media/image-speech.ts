@@ -22,11 +22,10 @@ export interface MediaRequestSummary {
   readonly fields: MediaFields;
 }
 
-/** Throws `missing_model`, `bad_model`, `bad_request` for a `response_format` other than `b64_json`, and `bad_json` for duplicate keys. */
+/** Throws `missing_model`, `bad_model`, and `bad_json` for duplicate keys. */
 export function parseImageRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   const facts = parseFields(body, spans, imageFields);
   assertImageModel(facts.model);
-  checkImageFormat(facts.fields.response_format === undefined ? null : parseJson(facts.fields.response_format));
   return facts;
 }
 
@@ -34,16 +33,15 @@ export function parseImageRequest(body: Buffer, spans: BodySpans): MediaRequestS
 export function assertImageModel(model: string): void {
   if (!/^[A-Za-z0-9._:/-]*$/.test(model))
     throw gatewayError('bad_model', { message: 'model may hold letters, digits, ".", "_", "-" and ":" only' });
-  assertModelForm(model);
+  if (!hasModelForm(model)) throw gatewayError('bad_model', { message: 'model must be <provider>/<model>, or a name without a slash' });
 }
 
-/** Images are always returned as base64, so another format is refused instead of changed silently. Throws `bad_request`. */
-export function checkImageFormat(format: unknown): void {
-  if (format !== null && format !== 'b64_json')
-    throw gatewayError('bad_request', { message: 'response_format: must be b64_json, the only format in which images are returned' });
+/** The text of `x-gateway-warning` when the caller asks for images in another format than base64; null otherwise. */
+export function warnOfImageFormat(format: unknown): string | null {
+  return format === null || format === 'b64_json' ? null : 'response_format was ignored: images are returned as b64_json';
 }
 
-/** A voice may have any name; only the form of the model is checked. Throws as `parseImageRequest`. */
+/** A voice may have any name, so the planner decides whether a vendor has it. Throws `missing_model`, and `bad_json` for duplicate keys. */
 export function parseSpeechRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   return parseFields(body, spans, speechFields);
 }
@@ -52,7 +50,6 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
   rejectDuplicateKeys(spans, ['model', ...names]);
   const model = parseStringMember(body, spans.members.get('model'));
   if (model === null || model === '') throw gatewayError('missing_model');
-  assertModelForm(model);
   const fields = names.flatMap((name) => {
     const member = spans.members.get(name);
     return member && member.kind !== 'null' ? [[name, body.toString('utf8', member.value.start, member.value.end)]] : [];
@@ -60,12 +57,10 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
   return { model, fields: Object.fromEntries(fields) };
 }
 
-/** Only the first slash separates the provider: a publisher belongs into the provider's base URL. Throws `bad_model`. */
-export function assertModelForm(model: string): void {
+/** Reports whether it is `<provider>/<model>` or a name without a slash. The publisher of a model belongs into the provider's base URL. */
+export function hasModelForm(model: string): boolean {
   const parts = model.split('/');
-  const isStep = parts.some((part) => part === '.' || part === '..');
-  if (parts.length > 2 || parts.includes('') || isStep)
-    throw gatewayError('bad_model', { message: 'model must be <provider>/<model>, or a name without a slash' });
+  return parts.length <= 2 && !parts.some((part) => part === '' || part === '.' || part === '..');
 }
 
 /** The optional fields that the model accepts and the caller sent. */

@@ -1,7 +1,7 @@
 /** The multipart routes: their paths at the vendor, and the fields that the gateway reads (docs/api/reference.md#uploads). Pure. */
 import type { MediaRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
-import { checkImageFormat, getImageCount } from './image-speech.ts';
+import { getImageCount } from './image-speech.ts';
 
 export interface UploadKind {
   /** Translations are recorded and routed as transcriptions. */
@@ -29,10 +29,9 @@ export interface UploadBody {
 /** Values of the fields that have arrived. */
 export type UploadFields = ReadonlyMap<string, string>;
 
-/** Checks a field when it arrives. Throws `missing_model`, and `bad_request` for an image format other than base64. */
+/** Checks a field when it arrives. Throws `missing_model`. */
 export function checkUploadField(name: string, value: string): void {
   if (name === 'model' && value === '') throw gatewayError('missing_model');
-  if (name === 'response_format') checkImageFormat(value);
 }
 
 /** Number of requested images. */

@@ -1,13 +1,14 @@
 /** The image, speech and transcription routes (docs/api/reference.md#media): converts a request to a call of one provider, and sends its result. */
 import type { ServerResponse } from 'node:http';
 import type { MediaCall } from '../../core/call.ts';
+import { parseJson } from '../../core/json/narrow.ts';
 import {
   assertImageModel,
-  assertModelForm,
   type MediaFields,
   mediaBodyKeys,
   parseImageRequest,
   parseSpeechRequest,
+  warnOfImageFormat,
 } from '../../dialects/media/image-speech.ts';
 import { type UploadKind, uploadKinds } from '../../dialects/media/uploads.ts';
 import { type CallCancellation, startCancellation } from '../../pipeline/call/cancellation.ts';
@@ -53,10 +54,11 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
       try {
         assertModel(model);
         if (kind.route === 'images') assertImageModel(model);
-        else assertModelForm(model);
         const call = toMediaCall(source, { route: kind.route, modelAsked: model, bodyBytes });
         const cancellation = startStream(response);
-        await sendMedia(response, await relayUpload(call, settings, { kind, fields, countImages, readAll, bodyFor, cancellation }));
+        const stream = await relayUpload(call, settings, { kind, fields, countImages, readAll, bodyFor, cancellation });
+        if (kind.route === 'images') setFormatWarning(response, fields.get('response_format') ?? null);
+        await sendMedia(response, stream);
       } finally {
         release();
       }
@@ -65,7 +67,9 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
   return {
     images: createMediaHandler(deps, async (context, response) => {
       const { call, fields } = parseCall(context, 'images');
-      sendImages(response, await generateImages(call, context.project.settings, fields));
+      const images = await generateImages(call, context.project.settings, fields);
+      setFormatWarning(response, parseJson(fields.response_format ?? 'null'));
+      sendImages(response, images);
     }),
     speech: createMediaHandler(deps, async (context, response) => {
       const { call, fields } = parseCall(context, 'speech');
@@ -84,6 +88,11 @@ function parseCall(received: MediaRequestContext, route: 'images' | 'speech'): {
   const { model, fields } = read(body, scanJson(body, mediaBodyKeys));
   assertModel(model);
   return { call: toMediaCall(received, { route, modelAsked: model, bodyBytes: body.length }), fields };
+}
+
+function setFormatWarning(response: ServerResponse, format: unknown): void {
+  const warning = warnOfImageFormat(format);
+  if (warning !== null) response.setHeader('x-gateway-warning', warning);
 }
 
 /** Throws `no_route` for names that no model has. Lone surrogates cannot be part of a URL. */

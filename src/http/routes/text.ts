@@ -7,6 +7,7 @@ import type { Clock } from '../../core/time.ts';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
+import { hasOutputLimit } from '../../dialects/json/output-limit.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import { isSourceRecorded, type MemorySettings } from '../../memory/records/settings.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
@@ -172,7 +173,14 @@ export function parseCall(received: CallSource): Call {
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
   };
-  return summary.hidesUsage ? { ...call, hidesUsage: true } : call;
+  return withOutputLimit(summary.hidesUsage ? { ...call, hidesUsage: true } : call);
+}
+
+/** Limits the output of a call that sets no limit, if its key has a default. */
+function withOutputLimit(call: Call): Call {
+  const { defaultMaxOutputTokens = null } = call.caller;
+  if (defaultMaxOutputTokens === null || !isPromptRoute(call.route) || hasOutputLimit(call.spans)) return call;
+  return { ...call, maxOutputTokens: defaultMaxOutputTokens, addsOutputLimit: true };
 }
 
 interface MemorySource extends Pick<Call, 'source' | 'sourceGiven'>, Pick<MemoryOptions, 'mode' | 'explicitWrite'> {

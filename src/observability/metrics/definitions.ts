@@ -43,6 +43,11 @@ export const metrics = {
   ]),
   callFirstChunk: histogram('gateway_call_first_chunk_seconds', 'Time from the request to the first chunk of streams.', ['route']),
   callsInFlight: gauge('gateway_calls_in_flight', 'Calls that have been sent to a vendor and are not settled.'),
+  uncheckedRefusals: counter(
+    'gateway_unchecked_refusals_total',
+    'Calls that were refused because the quota store was down: by on_budget_store_down (policy), or because no more may pass unmetered (exhausted).',
+    ['reason'],
+  ),
   unmeteredCalls: counter('gateway_unmetered_calls_total', 'Calls that were admitted without ceilings, because the quota store was down.'),
   errorResponses: counter('gateway_error_responses_total', 'Error responses of all routes, by error code.', ['code']),
   bodyMemory: gauge('gateway_body_memory_bytes', 'Bytes of request bodies that are held.'),

@@ -5,7 +5,7 @@ import type { Candidate } from '../../core/candidate.ts';
 import { omitMembers } from '../../core/json/omit.ts';
 
 export interface CacheKeyInput {
-  readonly call: Pick<Call, 'route' | 'body' | 'spans' | 'forwardedHeaders'>;
+  readonly call: Pick<Call, 'route' | 'body' | 'spans' | 'forwardedHeaders' | 'addsOutputLimit' | 'maxOutputTokens'>;
   readonly candidates: readonly Candidate[];
   /** Of the configuration that the candidates come from. */
   readonly revision: number;
@@ -20,7 +20,8 @@ const excludedMembers = ['model', 'stream', 'stream_options'];
  */
 export function computeCacheKey(projectId: string, { call, candidates, revision }: CacheKeyInput): string {
   const { route, body, spans, forwardedHeaders } = call;
-  const parameters = parametersOf({ projectId, route, revision, candidates, forwardedHeaders });
+  const addedLimit = call.addsOutputLimit ? call.maxOutputTokens : null;
+  const parameters = parametersOf({ projectId, route, revision, candidates, forwardedHeaders, addedLimit });
   const parts = omitMembers(body, spans, excludedMembers);
   if (body.length <= maxJoinedBytes) return hash('sha256', Buffer.concat([parameters, ...parts]), 'base64');
   const digest = createHash('sha256').update(parameters);
@@ -33,14 +34,16 @@ const maxJoinedBytes = 16 * 1_024;
 
 interface KeyParameters extends Pick<Call, 'route' | 'forwardedHeaders'>, Pick<CacheKeyInput, 'candidates' | 'revision'> {
   readonly projectId: string;
+  /** Added to the body that vendors get; null when nothing is. */
+  readonly addedLimit: number | null;
 }
 
 /** Plans are kept between calls (`routing/plan.ts`), so the parameters of calls without headers are too. */
 const knownParameters = new WeakMap<readonly Candidate[], KeyParameters & { readonly bytes: Buffer }>();
 
 function parametersOf(of: KeyParameters): Buffer {
-  const { projectId, route, revision, candidates, forwardedHeaders } = of;
-  if (Object.keys(forwardedHeaders).length > 0) return encodeParameters(of);
+  const { projectId, route, revision, candidates, forwardedHeaders, addedLimit } = of;
+  if (addedLimit !== null || Object.keys(forwardedHeaders).length > 0) return encodeParameters(of);
   const known = knownParameters.get(candidates);
   if (known?.projectId === projectId && known.route === route && known.revision === revision) return known.bytes;
   const bytes = encodeParameters(of);
@@ -48,11 +51,11 @@ function parametersOf(of: KeyParameters): Buffer {
   return bytes;
 }
 
-function encodeParameters({ projectId, route, revision, candidates, forwardedHeaders }: KeyParameters): Buffer {
+function encodeParameters({ projectId, route, revision, candidates, forwardedHeaders, addedLimit }: KeyParameters): Buffer {
   const { 'idempotency-key': _once, ...headers } = forwardedHeaders;
   const headerList = Object.entries(headers).sort(([a], [b]) => (a < b ? -1 : 1));
   // A model's traits change what it is sent; its price does not.
   const plan = JSON.stringify(candidates.map(({ price: _price, ...candidate }) => candidate));
   // JSON text contains no line feed, so the first one separates the parameters from the body.
-  return Buffer.from(`${JSON.stringify([projectId, route, revision, headerList])}${plan}\n`);
+  return Buffer.from(`${JSON.stringify([projectId, route, revision, headerList, addedLimit])}${plan}\n`);
 }

@@ -1,9 +1,9 @@
 /** The error of a call whose chain got no response. The only place where the text routes turn a VendorError into a gateway error. */
 import type { Outcome } from '../../core/call.ts';
-import { type ErrorMembers, type GatewayError, gatewayError, vendorMembers } from '../../core/errors.ts';
+import { type ErrorMembers, type GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
 import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import type { AttemptFailure, ChainResult } from '../../failover/chain.ts';
-import { classifyFailure, isContextOverflow, retryDelay, waitOfLimitedChain } from '../../failover/classify-failure.ts';
+import { classifyFailure, isContextOverflow, isFinalRefusal, retryDelay, waitOfLimitedChain } from '../../failover/classify-failure.ts';
 import type { CallCancellation } from './cancellation.ts';
 
 /** Why a call got no response. */
@@ -39,14 +39,25 @@ function exhausted(failures: readonly AttemptFailure[]): ChainFailure {
   return upstreamFailed(failures, last ? describeFailure(last) : 'every model of the plan failed', 'failed');
 }
 
-/** Returns the error with the first vendor's status and message when every model that was tried rejected the request; null otherwise. */
+/**
+ * Returns the error with the first vendor's status and message when every model that was tried rejected the request; null otherwise. Only the
+ * last failure of each model counts, so a model that refuses after it was retried for a 429 has refused.
+ */
 export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | null {
-  const first = failures.find(({ error }) => !(error.cause instanceof UntranslatableError)) ?? failures[0];
-  if (!first || !failures.every(({ error }) => classifyFailure(error) === 'refused')) return null;
-  const { error } = first;
+  const errors = [...new Map(failures.map(({ candidate, error }) => [candidate.id, error])).values()];
+  const error = errors.find(({ cause }) => !(cause instanceof UntranslatableError)) ?? errors[0];
+  if (!error || !errors.every(isFinalRefusal)) return null;
   const message = error.vendorMessage ?? error.message;
   const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
-  return gatewayError('upstream_refused', { message, status: error.status ?? 400, cause: error, members });
+  // For `isContentRejected`: with a 404 among the refusals, another attempt may succeed once that model exists.
+  const cause = errors.find((other) => classifyFailure(other) !== 'refused') ?? error;
+  return gatewayError('upstream_refused', { message, status: error.status ?? 400, cause, members });
+}
+
+/** Reports whether every model or a content rule rejects what an internal call sends, so that a retry would fail again. */
+export function isContentRejected({ code, cause }: GatewayError): boolean {
+  if (code === 'guardrail_blocked') return true;
+  return code === 'upstream_refused' && cause instanceof VendorError && classifyFailure(cause) === 'refused';
 }
 
 /**

@@ -11,6 +11,7 @@ import { splice } from '../../core/json/spans.ts';
 import type { Clock } from '../../core/time.ts';
 import { countTokens as codec, estimateInputTokens } from '../../dialects/messages/count-tokens.ts';
 import type { AttemptFailure } from '../../failover/chain.ts';
+import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
 import type { Planner } from '../../routing/plan.ts';
@@ -70,7 +71,8 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
         failures.push({ candidate, error });
       }
     }
-    const refusal = refusalOf(failures);
+    // A 404 or 405 means that the vendor doesn't have this route, so the tokens are estimated.
+    const refusal = failures.every(({ error }) => classifyFailure(error) === 'refused') ? refusalOf(failures) : null;
     if (refusal) throw refusal;
     return { bytes: Buffer.from(JSON.stringify({ input_tokens: estimateInputTokens(body, spans) })), countedBy: null };
   };

@@ -6,7 +6,7 @@ import { type Call, isDialect } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { splice } from '../../core/json/spans.ts';
+import { setMember, splice } from '../../core/json/spans.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { rejectUntranslatable, UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../dialects/json/lossless-json.ts';
@@ -39,22 +39,30 @@ const defaultMaxTokens = 4_096;
 /** Creates the adapter. Throws a VendorError like that of a vendor's 400 when the vendor's dialect cannot express the request. */
 export function adapterFor(call: Call, candidate: Candidate, provider: Provider, responsesForm: ResponsesForm = 'native'): DialectAdapter {
   const { route } = call;
+  const addedLimit = addedLimitFor(call, candidate);
+  const maxTokens = addedLimit ?? candidate.maxOutputTokens ?? defaultMaxTokens;
   if (route === 'responses' && responsesForm === 'translated') {
     return refuseUntranslatable(() =>
       responsesAdapterFor(call, {
         candidate,
         maxTokensField: maxTokensField(provider),
         takesReasoning: candidate.traits?.takesReasoning ?? takesReasoning(provider),
-        maxTokens: candidate.maxOutputTokens ?? defaultMaxTokens,
+        maxTokens,
+        addedLimit,
       }),
     );
   }
   if (!isDialect(route) || candidate.dialect === route) {
     const codec = routeCodecs[route];
     const { body, spans } = call;
+    const splices = codec.patchForVendor(body, spans, candidate.model, call.stream);
+    if (addedLimit !== null) {
+      const key = route === 'responses' ? 'max_output_tokens' : maxTokensField(provider);
+      splices.push(setMember(spans, key, String(addedLimit)));
+    }
     return {
       codec,
-      body: splice(body, codec.patchForVendor(body, spans, candidate.model, call.stream)),
+      body: splice(body, splices),
       toCallerResponse: (response) => response,
     };
   }
@@ -68,7 +76,7 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
     route === 'chat' ? createStreamToChat(identity) : createStreamToMessages(identity, options);
   return {
     codec: routeCodecs[candidate.dialect],
-    body: refuseUntranslatable(() => translateRequest(body, call, candidate, provider)),
+    body: refuseUntranslatable(() => translateRequest(body, call, { candidate, provider, maxTokens })),
     toCallerResponse(response) {
       if (response.kind === 'stream')
         return { ...translateStream(response, createTranslator()), summary: () => withTurn(response.summary(), toCallerTurn) };
@@ -85,15 +93,24 @@ function parseBody({ body }: Call): JsonObject {
   );
 }
 
-function translateRequest(
-  body: JsonObject,
-  { stream }: Call,
-  { model, traits, dialect, maxOutputTokens }: Candidate,
-  provider: Provider,
-): Buffer {
+/** The default of the caller's key, or the model's own limit where that is lower, because vendors refuse more. Null when nothing is added. */
+function addedLimitFor({ addsOutputLimit, maxOutputTokens }: Call, candidate: Candidate): number | null {
+  if (!addsOutputLimit || maxOutputTokens === null) return null;
+  return Math.min(maxOutputTokens, candidate.maxOutputTokens ?? maxOutputTokens);
+}
+
+interface TranslationTarget {
+  readonly candidate: Candidate;
+  readonly provider: Provider;
+  /** Used for a messages vendor when the caller set no limit. A call of messages always has one. */
+  readonly maxTokens: number;
+}
+
+function translateRequest(body: JsonObject, { stream }: Call, { candidate, provider, maxTokens }: TranslationTarget): Buffer {
+  const { model, traits, dialect } = candidate;
   const translated =
     dialect === 'messages'
-      ? requestToMessages(body, { ...traits, model, stream, maxTokens: maxOutputTokens ?? defaultMaxTokens })
+      ? requestToMessages(body, { ...traits, model, stream, maxTokens })
       : requestToChat(body, {
           takesReasoning: takesReasoning(provider),
           ...traits,

@@ -193,7 +193,7 @@ function buildCall({ project, caller, source, route, modelAsked, inputBytes, max
     slug: project.slug,
     model: modelAsked,
     members: isDialect(route) ? { messages: [{ role: 'user', content: text }] } : { input: text },
-    maxOutputTokens,
+    maxOutputTokens: maxOutputTokens ?? caller.defaultMaxOutputTokens ?? null,
     timeoutMs: 0,
     now,
   });

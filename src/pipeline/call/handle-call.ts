@@ -261,7 +261,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     cancellation.clearDeadline();
     const { bytes, contentType, model, summary } = hit;
     const metadata = toTextCallMetadata(call, plan);
-    const end = (): CallEnd => ({ call, recalled, metadata, failed: [], endedAt: clock.now() });
+    const end = (): CallEnd => ({ call, sent: call, recalled, metadata, failed: [], endedAt: clock.now() });
     // The current rules may be stricter than those that the response passed when it was stored.
     const error = project.rules.output ? await checkBytes(call, project.rules.output, bytes) : null;
     if (error) {
@@ -282,8 +282,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit', recalled };
   }
 
-  function endOf({ call, recalled, metadata }: AdmittedCall, failed: readonly Attempt[]): CallEnd {
-    return { call, recalled, metadata, failed, endedAt: clock.now() };
+  function endOf({ call, sent, recalled, metadata }: AdmittedCall, failed: readonly Attempt[]): CallEnd {
+    return { call, sent, recalled, metadata, failed, endedAt: clock.now() };
   }
 
   /** Converts the reservation to usage and records the call. */

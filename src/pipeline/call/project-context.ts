@@ -15,5 +15,6 @@ export function limitsFor(
   key: Limits['key'],
 ): Limits {
   const ceilings = takesNoSlot ? { ...key, calls: { ...key.calls, limit: null } } : key;
-  return { projectId: caller.projectId, keyId: caller.quotaKeyId, source, key: ceilings, project };
+  const { projectId, quotaKeyId, onBudgetStoreDown = null } = caller;
+  return { projectId, keyId: quotaKeyId, source, onBudgetStoreDown, key: ceilings, project };
 }

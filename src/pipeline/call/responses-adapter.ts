@@ -24,10 +24,12 @@ export interface ResponsesTarget {
   readonly takesReasoning: NonNullable<ModelTraits['takesReasoning']>;
   /** Used for a messages vendor when the caller set no limit. */
   readonly maxTokens: number;
+  /** Used for a chat vendor when the caller set no limit; null to send none. */
+  readonly addedLimit: number | null;
 }
 
 /** Returns the adapter. Throws UntranslatableError. */
-export function responsesAdapterFor(call: Call, { candidate, maxTokensField, maxTokens, takesReasoning }: ResponsesTarget) {
+export function responsesAdapterFor(call: Call, { candidate, maxTokensField, maxTokens, addedLimit, takesReasoning }: ResponsesTarget) {
   const { dialect, model, traits } = candidate;
   const { stream } = call;
   const parsed = parseLossless(call.body.toString('utf8'));
@@ -36,7 +38,7 @@ export function responsesAdapterFor(call: Call, { candidate, maxTokensField, max
   const body =
     dialect === 'messages'
       ? requestToMessages(chat, { ...traits, model, stream, maxTokens })
-      : toChatRequest(chat, { model, stream, maxTokensField, reasons: traits?.reasons !== false });
+      : toChatRequest(chat, { model, stream, maxTokensField, addedLimit, reasons: traits?.reasons !== false });
   const identity = { id: call.id, model, createdSeconds: Math.floor(call.startedAt / 1000) };
   const toResponse = dialect === 'messages' ? messagesToResponse : chatToResponse;
   const createTranslator = dialect === 'messages' ? createMessagesToResponses : createChatToResponses;
@@ -59,15 +61,16 @@ interface ChatSettings {
   readonly model: string;
   readonly stream: boolean;
   readonly maxTokensField: ResponsesTarget['maxTokensField'];
+  readonly addedLimit: ResponsesTarget['addedLimit'];
   readonly reasons: boolean;
 }
 
-function toChatRequest(chat: JsonObject, { model, stream, maxTokensField, reasons }: ChatSettings): JsonObject {
+function toChatRequest(chat: JsonObject, { model, stream, maxTokensField, addedLimit, reasons }: ChatSettings): JsonObject {
   const { max_completion_tokens: maxTokens, reasoning_effort: effort, ...rest } = chat;
   return omitNullish({
     model,
     ...rest,
-    [maxTokensField]: maxTokens,
+    [maxTokensField]: maxTokens ?? addedLimit,
     reasoning_effort: reasons ? effort : null,
     ...(stream ? { stream: true, stream_options: { include_usage: true } } : {}),
   });

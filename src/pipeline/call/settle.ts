@@ -46,6 +46,8 @@ export interface WinningAttempt {
 export interface CallEnd {
   /** With the body that the caller sent, before recall. */
   readonly call: Call;
+  /** With the body that the vendor got, by which usage is estimated. */
+  readonly sent: Call;
   /** Ids of the memory items that were inserted into the prompt. */
   readonly recalled: readonly string[];
   readonly metadata: CallMetadata;
@@ -94,9 +96,9 @@ function withCircumstances<Metadata extends object>(metadata: Metadata, reservat
 
 /** Settles a call that got a response, complete or in part. */
 export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summary: ResponseSummary, outcome: Outcome): SettledCall {
-  const { call, metadata, failed, endedAt } = callEnd;
+  const { call, sent, metadata, failed, endedAt } = callEnd;
   const { candidate } = attempt;
-  const { tokens, costNanos, units, isEstimated } = computeCharge(call, candidate, summary, outcome);
+  const { tokens, costNanos, units, isEstimated } = computeCharge(sent, candidate, summary, outcome);
   const last: Attempt = {
     n: attempt.n,
     provider: candidate.provider,

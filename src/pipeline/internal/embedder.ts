@@ -14,6 +14,7 @@ import type { Clock } from '../../core/time.ts';
 import { toUnitVector } from '../../memory/text/vectors.ts';
 import type { Catalog } from '../../routing/catalog.ts';
 import { findSkipReason, resolveModel } from '../../routing/rules.ts';
+import { isContentRejected } from '../call/chain-error.ts';
 import type { HandleCall } from '../call/handle-call.ts';
 import type { MemoryProject } from '../call/internal-call.ts';
 import { buildInternalCall, findTierWithChain, memoryApplication, runInternalCall } from '../call/internal-call.ts';
@@ -94,7 +95,7 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
 
 /** Reports whether the model or a content rule rejects this text, so that a retry would fail again. */
 export function isTextRejected(error: unknown): boolean {
-  return error instanceof GatewayError && (error.code === 'upstream_refused' || error.code === 'guardrail_blocked');
+  return error instanceof GatewayError && isContentRejected(error);
 }
 
 /** `openai/text-embedding-3-small` and `router/openai/text-embedding-3-small` are the same model. */

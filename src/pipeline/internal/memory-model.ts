@@ -9,6 +9,7 @@ import type { GroupFailure } from '../../memory/learning/groups.ts';
 import type { MemoryJob, MemoryModel, MemoryResponse } from '../../memory/learning/learn-group.ts';
 import type { Catalog } from '../../routing/catalog.ts';
 import type { Planner } from '../../routing/plan.ts';
+import { isContentRejected } from '../call/chain-error.ts';
 import type { HandleCall } from '../call/handle-call.ts';
 import type { MemoryProject } from '../call/internal-call.ts';
 import {
@@ -91,12 +92,10 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
   }
 }
 
-/** Codes that depend on the request, which does not change: like unusable responses they are not retried forever. */
-const rejectionCodes: readonly string[] = ['upstream_refused', 'guardrail_blocked'];
-
 function toFailure(error: unknown): MemoryResponse {
   if (!(error instanceof GatewayError)) throw error;
   const { code, message } = error;
-  const kind: GroupFailure['kind'] = code === 'no_route' ? 'blocked' : rejectionCodes.includes(code) ? 'unusable' : 'vendor';
+  // The request does not change, so a rejection is like an unusable response: it is not retried forever.
+  const kind: GroupFailure['kind'] = code === 'no_route' ? 'blocked' : isContentRejected(error) ? 'unusable' : 'vendor';
   return { kind: 'failure', failure: { kind, code, message } };
 }

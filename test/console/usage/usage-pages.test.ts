@@ -61,7 +61,12 @@ beforeAll(async () => {
         { model: 'three/other', skipped: 'not_permitted_for_key' },
       ],
     },
-    result: { model: 'two/small', costNanos: 20_000, attempts: [failed, attempt({ n: 2, provider: 'two', model: 'small', waitMs: 5 })] },
+    result: {
+      model: 'two/small',
+      costNanos: 20_000,
+      units: { reportedCostNanos: 18_500 },
+      attempts: [failed, attempt({ n: 2, provider: 'two', model: 'small', waitMs: 5 })],
+    },
   });
   const cached = call(now - 2_000, { result: { cache: 'hit', attempts: [], costNanos: 0, model: 'two/small' } });
   const refused = call(now - 3_000, {
@@ -214,9 +219,12 @@ test('200: a call shows its attempts, plan, ceilings, cost lines and correlation
   expect(text).toMatch(/Input 10 \$1\.00 per million 0\.00001 /);
   expect(text).toMatch(/Sum, rounded once 0\.00002 /);
   expect(text).toContain('The lines add up to the stored cost');
+  expect(text).toContain(`Cost reported by the vendor ${formatUsd(18_500)}`);
+  expect(text).toContain(`Stored cost minus reported cost ${formatUsd(1_500)}`);
   expect(text).toMatch(/Project Cost, \$100\.00 month of \d{4}-\d{2} /);
   expect(text).toContain('Turn u-7');
   expect(await textOf(`/calls/${ids.cached}`)).toContain('the response came from the response cache');
+  expect(await textOf(`/calls/${ids.cached}`)).not.toContain('Cost reported by the vendor');
   expect(await textOf(`/calls/${ids.refused}`)).toContain('Project refused the call');
 });
 

@@ -179,6 +179,7 @@ describeDatabases('one call', (database) => {
       sumNanos: 46_000,
       comparison: 'equal',
       aboveTokens: null,
+      serviceTier: null,
     });
     expect(await readCallDetail(database(), randomUUID(), stored.metadata.id)).toBeNull();
     expect(await readCallDetail(database(), projectId, randomUUID())).toBeNull();

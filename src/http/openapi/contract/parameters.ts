@@ -150,6 +150,7 @@ export const responseHeaders = {
     schema: { type: 'string', const: 'estimated' },
     description: 'the gateway estimated the count',
   },
+  'x-gateway-warning': { schema: text, description: 'a member of the request that was ignored, although the caller may rely on it' },
   'retry-after': { schema: integer, description: 'seconds to wait' },
   'cache-control': { schema: text, description: '`no-cache` on a streamed response, else `no-store`' },
   'x-accel-buffering': { schema: { type: 'string', const: 'no' }, description: 'on a streamed response' },

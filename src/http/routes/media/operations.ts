@@ -32,7 +32,7 @@ export const mediaRequests = {
       steps: vendorInteger.describe('default 4; artifacts shape only'),
       seed: vendorInteger.describe('artifacts shape only'),
       cfg_scale: vendorNumber.describe('artifacts shape only'),
-      response_format: z.literal('b64_json').nullable().optional().describe('images are returned in base64 only'),
+      response_format: z.unknown().optional().describe('images are returned as `b64_json`, whatever it says'),
     })
     .describe(`An image. Sent only to models that take them: ${optionalFields('images')}. Other members are ignored.`),
   SpeechBody: z
@@ -49,7 +49,7 @@ export const mediaRequests = {
       image: file.describe('the image to edit; several as `image[]`'),
       prompt: z.string().optional().describe('what the result shows'),
       n: z.string().optional().describe('number of images; default 1'),
-      response_format: z.literal('b64_json').optional(),
+      response_format: z.string().optional().describe('images are returned as `b64_json`, whatever it says'),
     })
     .describe('All parts are forwarded unchanged; `model` is replaced with that of the vendor.'),
   AudioUpload: z
@@ -67,14 +67,15 @@ export const mediaResponses = {
     .describe('One base64 entry per image, in any response format of the vendor.'),
 };
 
-const base: Pick<OperationSpec, 'tag' | 'auth' | 'parameters' | 'headers' | 'codes' | 'plain'> = {
+const base = {
   tag: 'media',
   auth: 'key',
   parameters: ['x-gateway-source', ...correlationHeaders],
   headers: ['x-gateway-call-id', 'x-request-id', 'x-gateway-model', 'cache-control'],
-  codes: [...callCodes, 'missing_model', 'bad_model', 'bad_shape', 'upstream_error', 'bad_upstream_response'],
+  codes: [...callCodes, 'missing_model', 'bad_shape', 'upstream_error', 'bad_upstream_response'],
   plain: [400, 413, 415],
-};
+} as const satisfies Partial<OperationSpec>;
+const imageHeaders = [...base.headers, 'x-gateway-warning'] as const;
 
 /** Transcriptions and translations return what the vendor sends: JSON, text, subtitles or events. */
 const transcribed = 'The parts go to exactly one provider while they arrive; the response is what the provider sends.';
@@ -92,7 +93,8 @@ export const mediaOperations: OperationSpecs = {
     details: 'Exactly one provider is called. The response has base64 in every case.',
     body: { name: 'ImageBody', example: { model: 'standard', prompt: 'a lighthouse at night' } },
     responses: { 200: 'ImageResult' },
-    codes: [...base.codes, 'bad_request'],
+    headers: imageHeaders,
+    codes: [...base.codes, 'bad_model'],
   },
   'post /v1/images/edits': {
     ...base,
@@ -100,7 +102,8 @@ export const mediaOperations: OperationSpecs = {
     details: 'The parts go to exactly one provider while they arrive.',
     body: { name: 'ImageEditUpload', mediaType: 'multipart/form-data' },
     responses: { 200: { ...jsonContent('ImageResult'), 'text/event-stream': {} } },
-    codes: [...transcribe.codes, 'bad_request'],
+    headers: imageHeaders,
+    codes: [...transcribe.codes, 'bad_model'],
   },
   'post /v1/audio/transcriptions': { ...base, ...transcribe, summary: 'Transcribes audio', details: transcribed },
   'post /v1/audio/translations': { ...base, ...transcribe, summary: 'Translates audio into English text', details: transcribed },

@@ -4,6 +4,7 @@ import { outcomes } from '../../../core/call.ts';
 import { count, id, listSchema, text, time, usd, windowName } from '../../openapi/schemas/primitives.ts';
 
 const tiers = z.record(z.string(), z.array(z.string()));
+const onBudgetStoreDown = z.enum(['allow', 'refuse']).nullable();
 
 const project = z.looseObject({
   id,
@@ -18,6 +19,7 @@ const project = z.looseObject({
   catalog_fill: z.boolean().nullable(),
   may_call: z.boolean(),
   monthly_cap: usd.nullable(),
+  on_budget_store_down: onBudgetStoreDown,
   cache: z.looseObject({ enabled: z.boolean(), ttl_seconds: z.int() }),
   time_zone: z.string(),
   created_at: time,
@@ -30,6 +32,8 @@ const keyFields = {
   models: z.array(z.string()).nullable(),
   ceilings: z.looseObject({ calls: count.nullable(), cost: usd.nullable(), rpm: count.nullable(), tpm: count.nullable() }),
   windows: z.looseObject({ calls: windowName, cost: windowName }),
+  on_budget_store_down: onBudgetStoreDown,
+  default_max_output_tokens: z.int().min(1).nullable(),
   expires_at: time.nullable(),
   created_at: time,
 };

@@ -1,0 +1,129 @@
+/** The kinds of abuse: what each of the neighbour's connections sends, over and over. */
+import { createHash } from 'node:crypto';
+
+/**
+ * @typedef {object} Context
+ * @property {string} key of the neighbour
+ * @property {string} cappedKey of the neighbour, with a ceiling of no calls
+ * @property {string} adminToken
+ * @property {number} number of the request, never the same
+ */
+
+/**
+ * @typedef {object} Kind
+ * @property {string} title
+ * @property {number} connections
+ * @property {(context: Context) => string} request the bytes of a request
+ * @property {'trickles' | 'stays open' | 'address each'} [way] sends the body byte by byte; is never answered completely; comes from another address
+ *   each time
+ * @property {'ruled'} [other] the other project has an ordinary content rule
+ */
+
+/**
+ * @param {string} method
+ * @param {string} path
+ * @param {string} token
+ * @param {string} body
+ * @param {string} [type]
+ */
+function toRequest(method, path, token, body, type = 'application/json') {
+  const lines = [`${method} ${path} HTTP/1.1`, 'host: 127.0.0.1', `authorization: Bearer ${token}`, `content-type: ${type}`];
+  return `${lines.join('\r\n')}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+}
+
+/** @param {string} token @param {string} model @param {string} text @param {object} [more] */
+function chat(token, model, text, more = {}) {
+  return toRequest('POST', '/v1/chat/completions', token, JSON.stringify({ model, ...more, messages: [{ role: 'user', content: text }] }));
+}
+
+/** Expressions that a project may have, with many states for each character of a text of `a` and `b`. */
+export const expensiveRules = Array.from({ length: 10 }, (_, index) => ({
+  class: 'expression',
+  place: 'input',
+  action: 'block',
+  expression: `(?:[ab]*a[ab]{${200 + index}}c){1}${index}`,
+}));
+/** As many as take an ordinary prompt to the thread of the rules. */
+export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({
+  class: 'expression',
+  place: 'input',
+  action: 'block',
+  expression: `(?i)(?:project|operation|code ?name)\\s+${time}[a-z]{1,30}`,
+}));
+
+/** Random letters, so that no automaton has seen a part of it. @param {number} length */
+function randomLetters(length) {
+  return Array.from({ length }, () => (Math.random() < 0.5 ? 'a' : 'b')).join('');
+}
+
+/** The token of a form follows from a cookie, which clients may choose. */
+const formSecret = 'secret-of-a-form';
+const csrf = createHash('sha256').update(`csrf ${formSecret}`).digest('base64url');
+
+const largeText = 'a long prompt of an ordinary document; '.repeat(750_000);
+const mebibyteText = largeText.slice(0, 1_048_576);
+
+/** @type {Readonly<Record<string, Kind>>} */
+export const kinds = {
+  'large-bodies': {
+    title: 'prompts of 29 MB',
+    connections: 4,
+    request: ({ key, number }) => chat(key, 'plain/m', `${number} ${largeText}`),
+  },
+  'slow-bodies': {
+    title: 'bodies of 1 MB that arrive byte by byte',
+    connections: 1_000,
+    way: 'trickles',
+    request: ({ key, number }) => chat(key, 'plain/m', `${number} ${mebibyteText}`),
+  },
+  streams: {
+    title: 'open streams',
+    connections: 2_000,
+    way: 'stays open',
+    request: ({ key, number }) => chat(key, 'open/m', `${number}`, { stream: true }),
+  },
+  'memory-writes': {
+    title: 'memories saved',
+    connections: 16,
+    request: ({ key, number }) =>
+      toRequest('POST', '/v1/memory/items', key, JSON.stringify({ text: `Fact ${number}: the report of plan ${number % 977} is ready.` })),
+  },
+  searches: {
+    title: 'memory searched',
+    connections: 16,
+    request: ({ key, number }) =>
+      toRequest('POST', '/v1/memory/search', key, JSON.stringify({ query: `the report or the answer of plan ${number % 977} or fact` })),
+  },
+  exports: {
+    title: 'memory exported',
+    connections: 4,
+    request: ({ adminToken }) => toRequest('GET', '/provision/teams/memory/memory/export', adminToken, ''),
+  },
+  'failing-vendor': {
+    title: 'a vendor that fails',
+    connections: 16,
+    request: ({ key, number }) => chat(key, 'failing/refused', `${number}`),
+  },
+  'hanging-vendor': {
+    title: 'a vendor that never answers',
+    connections: 1_000,
+    way: 'stays open',
+    request: ({ key, number }) => chat(key, 'hanging/m', `${number}`),
+  },
+  'sign-ins': {
+    title: 'sign-in attempts from many addresses',
+    connections: 16,
+    way: 'address each',
+    request({ number }) {
+      const body = `csrf=${csrf}&email=person-${number}%40example.com&password=guess-${number}`;
+      return toRequest('POST', '/console/sign-in', 'none', body, `application/x-www-form-urlencoded\r\ncookie: gateway_form=${formSecret}`);
+    },
+  },
+  // Last: what it leaves takes longest to end.
+  rules: {
+    title: 'expensive content rules and a key without calls',
+    connections: 30,
+    other: 'ruled',
+    request: ({ cappedKey, number }) => chat(cappedKey, 'plain/m', `${number} ${randomLetters(60_000)}`),
+  },
+};

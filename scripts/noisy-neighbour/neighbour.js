@@ -1,0 +1,109 @@
+/**
+ * The neighbour, a separate program: abuses the gateway in one way until it is told to stop.
+ *
+ * Started with a channel (`fork`). `{ kind, port, ...context }` starts it, and is answered when it is at work; `{ stop: true }` is answered with
+ * the number of responses by status.
+ */
+import { connect } from 'node:net';
+import { setPriority } from 'node:os';
+import process from 'node:process';
+import { createMessageReader } from '../bench/http-messages.js';
+import { kinds } from './kinds.js';
+
+/** @typedef {Omit<import('./kinds.js').Context, 'number'> & { kind: string, port: number, connections: number }} Work */
+
+const openAtOnce = 50;
+/** Between two bytes of a body that trickles. */
+const trickleMs = 500;
+const reconnectMs = 20;
+/** The measured calls come from this machine too, and must not be late because of their own programs. */
+setPriority(10);
+
+/** @type {Set<import('node:net').Socket>} */
+const sockets = new Set();
+/** @type {Record<string, number>} */
+let responses = {};
+let isRunning = false;
+let number = 0;
+
+/** @param {Work} work @param {() => void} onBusy called once the connection has sent its request */
+function open(work, onBusy) {
+  if (!isRunning) return;
+  const { request, way } = kinds[work.kind] ?? never();
+  number += 1;
+  const from = way === 'address each' ? { localAddress: `127.${1 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}` } : {};
+  const socket = connect({ host: '127.0.0.1', port: work.port, noDelay: true, ...from });
+  sockets.add(socket);
+  /** @type {NodeJS.Timeout | undefined} */
+  let timer;
+  let status = '';
+  const send = () => {
+    number += 1;
+    const text = request({ ...work, number });
+    if (way === 'trickles') {
+      const sent = text.indexOf('\r\n\r\n') + 1_000;
+      let at = sent;
+      socket.write(text.slice(0, sent));
+      timer = setInterval(() => socket.write(text.slice(at, ++at)), trickleMs);
+    } else socket.write(text);
+    onBusy();
+  };
+  const read = createMessageReader({
+    head({ first }) {
+      status = first.slice(9, 12);
+    },
+    end() {
+      responses[status] = (responses[status] ?? 0) + 1;
+      if (!isRunning || way === 'address each') socket.destroy();
+      else send();
+    },
+  });
+  socket.once('connect', send);
+  socket.on('data', read);
+  socket.on('error', () => socket.destroy());
+  socket.once('close', () => {
+    clearInterval(timer);
+    sockets.delete(socket);
+    setTimeout(() => open(work, onBusy), reconnectMs);
+  });
+}
+
+/** @returns {never} */
+function never() {
+  throw new Error('there is no such kind');
+}
+
+/** Resolves when all connections have sent their first request, or after ten seconds. @param {Work} work */
+async function start(work) {
+  responses = {};
+  isRunning = true;
+  let busy = 0;
+  /** @type {() => void} */
+  let finish = () => undefined;
+  const ready = new Promise((resolve) => {
+    finish = () => resolve(null);
+    setTimeout(finish, 10_000).unref();
+  });
+  for (let opened = 0; opened < work.connections; opened += openAtOnce) {
+    for (let at = opened; at < Math.min(opened + openAtOnce, work.connections); at += 1) {
+      open(work, () => {
+        busy += 1;
+        if (busy === work.connections) finish();
+      });
+    }
+    await new Promise((resolve) => setTimeout(resolve, reconnectMs));
+  }
+  await ready;
+}
+
+process.on('message', async (/** @type {Work | { stop: true }} */ message) => {
+  if ('stop' in message) {
+    isRunning = false;
+    for (const socket of sockets) socket.destroy();
+    process.send?.({ responses });
+  } else {
+    await start(message);
+    process.send?.({ isBusy: true });
+  }
+});
+process.on('disconnect', () => process.exit());

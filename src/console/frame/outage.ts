@@ -1,0 +1,50 @@
+/** What happens to calls while the database cannot be reached and ceilings cannot be checked: how it is chosen and shown, for keys and projects. */
+import type { StoreDownPolicy } from '../../core/windows.ts';
+import { selectField } from './form.ts';
+import type { Html } from './html.ts';
+
+interface ChosenPolicy {
+  readonly policy: StoreDownPolicy;
+  /** Who chose it. */
+  readonly from: 'key' | 'project' | 'deployment';
+}
+
+const effects: Readonly<Record<StoreDownPolicy, string>> = {
+  allow:
+    'Calls go on. Those whose ceilings cannot be checked may use up to a tenth of each ceiling, or all of a ceiling per minute, in each process; then they are refused with 503.',
+  refuse: 'Calls whose ceilings cannot be checked are refused with 503.',
+};
+const choosers: Readonly<Record<ChosenPolicy['from'], string>> = {
+  key: 'The key says so.',
+  project: 'The project says so.',
+  deployment: 'The configuration of the gateway says so.',
+};
+
+export function describeOutage({ policy, from }: ChosenPolicy): string {
+  return `${effects[policy]} ${choosers[from]}`;
+}
+
+interface OutageFieldOptions {
+  readonly value: string | null;
+  readonly error: string | undefined;
+  /** What applies without a choice. */
+  readonly inherited: ChosenPolicy & { readonly from: 'project' | 'deployment' };
+  readonly hint: string;
+}
+
+export function outageField({ value, error, inherited, hint }: OutageFieldOptions): Html {
+  const names = { allow: 'Let calls pass, up to a tenth of each ceiling', refuse: 'Refuse calls' };
+  const heading = inherited.from === 'project' ? 'As the project' : 'As the gateway';
+  return selectField({
+    name: 'on_budget_store_down',
+    label: 'When the database cannot be reached',
+    hint,
+    value: value ?? '',
+    error,
+    options: [
+      { value: '', label: `${heading}: ${names[inherited.policy].toLowerCase()}` },
+      { value: 'allow', label: names.allow },
+      { value: 'refuse', label: names.refuse },
+    ],
+  });
+}

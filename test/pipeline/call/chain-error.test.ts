@@ -1,0 +1,38 @@
+import { expect, test } from '@jest/globals';
+import { gatewayError, VendorError } from '../../../src/core/errors.ts';
+import { isContentRejected, refusalOf } from '../../../src/pipeline/call/chain-error.ts';
+
+const failuresOf = (statuses: readonly number[]) =>
+  statuses.map((status, index) => {
+    const model = `m${index}`;
+    const candidate = { id: `one/${model}`, provider: 'one', model, dialect: 'chat', price: null, maxOutputTokens: null } as const;
+    return { candidate, error: new VendorError('status', 'no', { status }) };
+  });
+
+test.each([
+  [[400], 400, true],
+  [[422, 400], 422, true],
+  [[404], 404, false],
+  [[404, 400], 404, false],
+  [[400, 404], 400, false],
+  [[408], 408, false],
+])('of the refusals %p the caller receives %d; memory gives up on the text: %p', (statuses, status, isRejected) => {
+  const error = refusalOf(failuresOf(statuses));
+  expect(error).toMatchObject({ code: 'upstream_refused', status });
+  expect(error && isContentRejected(error)).toBe(isRejected);
+});
+
+test.each([[[401]], [[402]], [[403]], [[429]], [[500]], [[400, 500]], [[404, 429]]])('%p are no refusal', (statuses) => {
+  expect(refusalOf(failuresOf(statuses))).toBeNull();
+});
+
+test('a model that refuses after it was retried for a 429 has refused', () => {
+  const [limited, refused] = failuresOf([429, 400]);
+  if (!limited || !refused) throw new Error('there are two failures');
+  expect(refusalOf([limited, { ...refused, candidate: limited.candidate }])).toMatchObject({ status: 400 });
+});
+
+test('memory gives up on a text that a content rule blocks', () => {
+  expect(isContentRejected(gatewayError('guardrail_blocked'))).toBe(true);
+  expect(isContentRejected(gatewayError('upstream_failed'))).toBe(false);
+});

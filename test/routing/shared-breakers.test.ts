@@ -1,0 +1,82 @@
+/** The circuit breakers of several processes, as each of them reports them. */
+import { afterEach, expect, test } from '@jest/globals';
+import { newId } from '../../src/core/ids.ts';
+import { createBreakers } from '../../src/failover/breaker.ts';
+import { createSharedBreakers } from '../../src/routing/shared-breakers.ts';
+import { describeDatabases } from '../db/databases.ts';
+import { clockAt, noon, until } from '../journal/calls.ts';
+
+const second = 1_000;
+
+describeDatabases('breakers of two processes', (database) => {
+  const running: { stop(): Promise<void> }[] = [];
+  afterEach(async () => {
+    for (const { stop } of running.splice(0)) await stop();
+    await database().query('delete from processes');
+  });
+
+  async function startProcess() {
+    const process = newId(noon);
+    await database().query('insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())', [process]);
+    const clock = clockAt(noon);
+    const breakers = createBreakers(clock, (projectId, provider) => shared.changed(projectId, provider));
+    const shared = createSharedBreakers({
+      ...{ database: database(), statusDatabase: database(), process, breakers },
+      onWriteFailure: (error) => {
+        throw error;
+      },
+    });
+    running.push(shared);
+    const fail = (projectId: string, provider: string, times = 5): void => {
+      for (let failed = 0; failed < times; failed += 1) breakers.recordFailure(projectId, provider);
+    };
+    return { process, breakers, clock, fail, read: shared.read };
+  }
+
+  const stored = () =>
+    database().query<{ provider: string; state: string }>('select provider, state from provider_breakers order by provider');
+  const untilStored = (rows: readonly object[]) =>
+    until(async () => JSON.stringify(await stored()) === JSON.stringify(rows), `${JSON.stringify(rows)} are stored`);
+
+  test('each process reports what any of them knows, per project, until the breaker closes', async () => {
+    const [one, two] = [await startProcess(), await startProcess()];
+    const [acme, other] = [newId(noon), newId(noon)];
+    const closed = { state: 'closed', failures: 0, opened_at: null, retry_at: null };
+    one.fail(acme, 'openai');
+    two.fail(acme, 'azure', 3);
+    await untilStored([{ provider: 'openai', state: 'open' }]);
+    const open = { provider: 'openai', state: 'open', failures: 5, opened_at: '2026-11-20T12:00:00Z', retry_at: '2026-11-20T12:00:30Z' };
+    expect(await one.read(acme, ['openai', 'azure'])).toEqual([open, { provider: 'azure', ...closed }]);
+    expect(await two.read(acme, ['openai', 'azure'])).toEqual([open, { provider: 'azure', ...closed, failures: 3 }]);
+    expect(await two.read(other, ['openai'])).toEqual([{ provider: 'openai', ...closed }]);
+    // Routing is not affected: only its own breakers decide.
+    expect(two.breakers.tryAcquire(acme, 'openai')).toBe(true);
+
+    one.clock.move(31 * second);
+    expect(one.breakers.tryAcquire(acme, 'openai')).toBe(true);
+    await untilStored([{ provider: 'openai', state: 'half_open' }]);
+    expect(await two.read(acme, ['openai'])).toMatchObject([{ state: 'half_open' }]);
+    two.fail(acme, 'openai');
+    expect(await two.read(acme, ['openai'])).toMatchObject([{ state: 'open' }]);
+    await untilStored([
+      { provider: 'openai', state: 'half_open' },
+      { provider: 'openai', state: 'open' },
+    ]);
+    expect(await one.read(acme, ['openai'])).toMatchObject([{ state: 'open' }]);
+    one.breakers.recordSuccess(acme, 'openai');
+    one.breakers.recordSuccess(acme, 'openai');
+    await untilStored([{ provider: 'openai', state: 'open' }]);
+  });
+
+  test('the breakers of a process that died are not reported, and are deleted with the next change', async () => {
+    const [dead, alive] = [await startProcess(), await startProcess()];
+    const acme = newId(noon);
+    dead.fail(acme, 'openai');
+    await until(async () => (await alive.read(acme, ['openai']))[0]?.state === 'open', 'it is open');
+    await database().query(`update processes set heartbeat_at = now() - interval '61 seconds' where id = $1::uuid`, [dead.process]);
+    expect(await alive.read(acme, ['openai'])).toMatchObject([{ state: 'closed' }]);
+    await database().query('delete from processes where id = $1::uuid', [dead.process]);
+    alive.fail(acme, 'azure');
+    await until(async () => !(await stored()).some(({ provider }) => provider === 'openai'), 'it is deleted');
+  });
+});

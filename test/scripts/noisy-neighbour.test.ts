@@ -1,0 +1,65 @@
+/** `npm run noisy-neighbour` for a moment: every kind of abuse reaches the gateway, while the other project's calls are answered and timed. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import { isTolerable } from '../../scripts/noisy-neighbour/run.js';
+import { root } from '../support/gateway-process.ts';
+import { describePostgres } from '../support/postgres.ts';
+import { run } from '../support/run.ts';
+
+const limitMs = 600_000;
+
+/** The status with which the gateway answers the neighbour; null when it answers nothing within the measurement. */
+const statuses: Readonly<Record<string, string | null>> = {
+  'large-bodies': '200',
+  'slow-bodies': null,
+  streams: null,
+  'memory-writes': '201',
+  searches: '200',
+  exports: '200',
+  'failing-vendor': '502',
+  'hanging-vendor': null,
+  'sign-ins': '401',
+  rules: '429',
+};
+
+describePostgres('the noisy neighbour', () => {
+  it(
+    'abuses the gateway in every way, and the calls of the other project are timed without and with it',
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'gateway-neighbour-test-'));
+      try {
+        const json = join(folder, 'rows.json');
+        const options = ['--seconds', '1', '--warm-up', '0', '--load', '0.1', '--streams', '20', '--json', json];
+        const env = { ...process.env, DATABASE_URL: process.env.GATEWAY_TEST_POSTGRES_URL ?? '' };
+        const program = [join(root, 'scripts', 'noisy-neighbour.js'), ...options];
+        const said = await run(process.execPath, program, { cwd: root, env, timeoutMs: limitMs });
+        expect(said).toMatch(/\| prompts of 29 MB \| \d+ \| \d+\.\d \|/);
+        const rows: { kind: string; calls: number; p50: number; p99: number; usualP50: number; responses: Record<string, number> }[] =
+          JSON.parse(await readFile(json, 'utf8'));
+        expect(rows.map(({ kind }) => kind)).toEqual(Object.keys(statuses));
+        expect(rows.some(({ responses }) => Object.keys(responses).length > 0)).toBe(true);
+        for (const { kind, calls, p50, p99, usualP50, responses } of rows) {
+          expect([kind, calls > 0, usualP50 > 0, p99 >= p50]).toEqual([kind, true, true, true]);
+          const status = statuses[kind];
+          const wrong = Object.keys(responses).filter((received) => received !== status);
+          expect({ kind, wrong }).toEqual({ kind, wrong: [] });
+        }
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    },
+    limitMs,
+  );
+});
+
+it.each([
+  [10, 60, true],
+  [10, 61, false],
+  [80, 160, true],
+  [80, 161, false],
+  [1, 51, true],
+])('usually %d ms, with the neighbour %d ms: tolerable is %p', (usualMs, ms, expected) => {
+  expect(isTolerable(usualMs, ms)).toBe(expected);
+});
