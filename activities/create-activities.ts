@@ -114,7 +114,7 @@ function signalOfStep(stopping: AbortSignal): AbortSignal {
   return AbortSignal.any([controller.signal, stopping]);
 }
 
-const learningFacts = ['memoryOff', 'messages', 'batchOf', 'batch', 'failed', 'stopped', 'blocked'] as const;
+const learningFacts = ['memoryOff', 'messages', 'batchOf', 'batch', 'failed', 'failing', 'stopped', 'blocked'] as const;
 
 export function createLearningActivities(deps: LearningActivityDeps) {
   const currentRun = (batchId: string): BatchRun => ({ batchId, runId: activityInfo().workflowExecution?.runId ?? '' });

@@ -26,6 +26,8 @@ export interface BatchStatus {
   closes(): string;
   /** Returns the message of the failure. */
   parked(batch: BatchSummary): string;
+  /** Returns the message of the failure. */
+  stopped(): string;
   ended(batch: BatchSummary | null | undefined): void;
 }
 
@@ -67,6 +69,10 @@ export function createBatchStatus(batchId: string): BatchStatus {
     const group = [verbs[step], position + 1, total] as const;
     if (blocked) return { state: 'waiting', line: note('groupBlocked', ...group, code, next), advice: toAdvice(code) };
     if (code === callUnderWay) return { state: 'waiting', line: note('groupAwaitsCall', ...group, next) };
+    if (unusable !== undefined && unusable >= maxUnusableResponses) {
+      const advice = note(code === 'unusable_answer' ? 'nextFailingUnusable' : 'nextFailing', batchId);
+      return { state: 'retrying', line: note('groupFailing', ...group, attempts, unusable, code, next), advice };
+    }
     const line = unusable
       ? note('groupUnusable', ...group, attempts, unusable, maxUnusableResponses, code, next)
       : note('groupFailed', ...group, attempts, code, next);
@@ -108,6 +114,11 @@ export function createBatchStatus(batchId: string): BatchStatus {
       const message = note('groupsParked', parked, count, unusable, code ?? 'unknown', batchId);
       const advice = code === 'unusable_answer' ? note('nextParkedUnusable') : note('nextParked', code ?? 'unknown');
       show({ state: 'parked', groups: count, parked, code }, [message, advice]);
+      return message;
+    },
+    stopped() {
+      const message = note('batchStopped', batchId);
+      show({ state: 'cancelled', groups: total }, [message, note('nextReplayCancelled', batchId)]);
       return message;
     },
     ended(batch) {

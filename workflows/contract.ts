@@ -111,8 +111,9 @@ export interface LearningFacts {
   readonly batchOf?: number;
   /** Id of the normal batch that runs. */
   readonly batch?: string | null;
-  /** Batches that need a replay, by state, and batches that wait for a setting. */
+  /** Batches that need a replay, by state, those that are retried after unusable responses, and those that wait for a setting. */
   readonly failed?: number;
+  readonly failing?: number;
   readonly stopped?: number;
   readonly blocked?: number;
 }
@@ -152,13 +153,14 @@ export type GroupStepResult =
 
 /** For the operator. Absent in histories of older versions, and when the step had nothing to do. */
 export interface GroupOutcome {
+  /** `parked` is in histories of older versions only, which gave a group up after five unusable responses. */
   readonly outcome: 'learned' | 'done' | 'parked';
   /** Error code of a parked group. */
   readonly code: string | null;
   readonly written: number;
 }
 
-/** Unusable responses of the model after which a group is parked. */
+/** Unusable responses in a row after which a group is shown as failing, and is retried less and less often, at most daily. */
 export const maxUnusableResponses = 5;
 
 /** Code of a wait for the model call of an earlier run of the batch, which was reset, terminated or cancelled. */
@@ -183,6 +185,8 @@ export type BatchFinish =
       readonly finished: true;
       /** Null when the batch was deleted. Absent in histories of older versions. */
       readonly batch: BatchSummary | null;
+      /** An operator stopped the batch, whose pending groups then count as parked. Absent in histories of older versions. */
+      readonly stopped?: boolean;
     };
 
 export interface ExecutedBy {
@@ -192,7 +196,7 @@ export interface ExecutedBy {
 
 export interface BatchSummary {
   readonly groups: number;
-  /** Groups given up until a replay. */
+  /** Groups that get no further attempt until a replay. */
   readonly parked: number;
   /** Of the first parked group: unusable responses and the last error code. */
   readonly unusable: number;

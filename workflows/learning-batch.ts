@@ -2,7 +2,8 @@
  * One run per batch: learns and consolidates each group independently, and retries it with growing delays until it is settled.
  *
  * The progress and the next retry of a group are in its row, so a run that is reset, restarted or duplicated does only the remaining work. The
- * delays are timers of this run, where operators see them; a signal cuts them short. A batch with parked groups ends as a failed run.
+ * delays are timers of this run, where operators see them; a signal cuts them short. A batch that an operator stops, or whose groups an older
+ * version has parked, ends as a failed run.
  */
 import {
   ApplicationFailure,
@@ -118,8 +119,8 @@ export async function learningBatch(input: LearningBatchInput): Promise<BatchRes
     if (batch && batch.parked > 0) {
       // Recorded before a reset to the last point: only a batch activity of this run replays the batch.
       if (end.runId !== workflowInfo().runId) continue;
-      const message = status.parked(batch);
-      throw ApplicationFailure.nonRetryable(message, 'LearningGroupParked');
+      const [message, type] = end.stopped ? [status.stopped(), 'LearningBatchStopped'] : [status.parked(batch), 'LearningGroupParked'];
+      throw ApplicationFailure.nonRetryable(message, type);
     }
     status.ended(batch);
     return { outcome: batch === null ? 'gone' : 'done', ...batch };

@@ -7,6 +7,7 @@
 
 /** What the steps of the daily cleanup delete or change, in the order in which they run. */
 export const cleanupTasks = {
+  'deletion-periods': 'deletion periods that take effect',
   conversations: 'old conversations',
   'loose-prompts': 'prompts without a conversation',
   'closed-memories': 'expired memories',
@@ -120,6 +121,9 @@ export const templates = {
   replayStopped: '- `gateway batches replay --project {slug} --state stopped`',
   nextParkedUnusable:
     'Next: the model does not answer with the JSON it is asked for. Choose another for the memory tier, then reset this run or replay the batch.',
+  nextFailingUnusable:
+    'Next: the model does not answer with the JSON it is asked for. Choose another for the memory tier, or give up: `gateway batches stop {id}`',
+  nextFailing: 'Next: correct the cause of the error, or give up: `gateway batches stop {id}`',
   nextParked: 'Next: correct the cause of `{code}`, then reset this run or replay the batch.',
   nextReplayCancelled: 'Next: the batch is stopped. If it should be learned after all: `gateway batches replay {id}`',
   nextProcesses: 'Next: restart a process that is in this list for more than two minutes. One that has ended leaves it after a minute.',
@@ -170,6 +174,9 @@ export const templates = {
   learningWaits: 'Too few messages for a batch. Next check at {time}.',
   messagesWait: '{count} of {count} messages for a batch wait. Next check at {time}.',
   batchesFailed: 'Failed batches at the last check: {count}.',
+  batchesFailing: 'Batches that fail with unusable responses and are retried at most daily, at the last check: {count}.',
+  nextFailingProject: 'Next: correct the cause, then send the signal `replay` to this run, or see the batches:',
+  listFailing: '- `gateway batches list --project {slug} --state failing`',
   batchesStopped: 'Batches stopped by an operator at the last check: {count}.',
   batchesBlocked: 'Batches that wait for a setting of the project at the last check: {count}.',
   replayed: 'Batches replayed by the last signal: {count}.',
@@ -178,9 +185,12 @@ export const templates = {
   groupRuns: '- {step} group {count} of {count}, try {count}: runs',
   groupFailed: '- {step} group {count} of {count}, try {count}: failed ({code}); next try at {time}',
   groupUnusable: '- {step} group {count} of {count}, try {count}: unusable response {count} of {count} ({code}); next try at {time}',
+  groupFailing:
+    '- {step} group {count} of {count}, try {count}: {count} unusable responses in a row ({code}); the waits grow to a day; next try at {time}',
   groupAwaitsCall: '- {step} group {count} of {count}: waits for the model call of an earlier run; next check at {time}',
   groupBlocked: '- {step} group {count} of {count}: waits for a setting of the project ({code}); next check at {time}',
   groupsParked: '{count} of {count} groups parked after {count} unusable responses ({code}); replay: gateway batches replay {id}',
+  batchStopped: 'an operator stopped the batch; replay: gateway batches replay {id}',
   batchDone: 'The batch is learned. All its memories: written {count}, repeated {count}, dropped {count}, merged {count}; facts: {count}.',
   batchEnded: 'The batch is learned.',
   batchGone: 'The batch was deleted.',

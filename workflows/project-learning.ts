@@ -66,11 +66,12 @@ export async function projectLearning(input: ProjectLearningInput): Promise<{ re
 
 /** Why no batch starts now, what the operator has to do, and which batches need attention. */
 function describeCheck(result: Exclude<LearningCheckResult, { kind: 'gone' }>, nextAt: Date | null): string[] {
-  const { messages, batchOf, batch, failed = 0, stopped = 0, blocked = 0 } = result;
+  const { messages, batchOf, batch, failed = 0, failing = 0, stopped = 0, blocked = 0 } = result;
   const slug = projectSlug();
   const next = nextAt ? formatClockTime(nextAt) : '';
   const attention: string[] = [];
   if (failed > 0) attention.push(note('batchesFailed', failed), note('nextReplayProject'), note('replayFailed', slug));
+  if (failing > 0) attention.push(note('batchesFailing', failing), note('nextFailingProject'), note('listFailing', slug));
   if (blocked > 0) attention.push(note('batchesBlocked', blocked), note('nextBlocked'), note('listWaiting', slug));
   if (stopped > 0) attention.push(note('batchesStopped', stopped), note('nextReplayStopped'), note('replayStopped', slug));
   // What needs attention comes first, and 'nothing to do' would contradict it.

@@ -21,6 +21,7 @@ export interface CleanupDeps {
 export function createCleanupSteps({ database, clock, logger }: CleanupDeps): readonly CleanupStep[] {
   const retention = createRetention({ database, clock });
   return [
+    { name: 'deletion-periods', run: retention.periods },
     { name: 'conversations', run: retention.conversations },
     { name: 'loose-prompts', run: retention.unfiledPrompts },
     { name: 'closed-memories', run: retention.closedItems },

@@ -9,7 +9,7 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { previewErasure } from '../memory/erasure/erasure-preview.ts';
 import { findErasure, listErasures } from '../memory/erasure/erasure-report.ts';
-import { previewRetention } from '../memory/erasure/retention.ts';
+import { countKeptUnlearned, previewRetention } from '../memory/records/deletion-rule.ts';
 import { readNextBatch } from '../memory/learning/next-batch.ts';
 import { findPersonNames } from '../people/person-names.ts';
 import { backgroundCaller } from '../pipeline/call/internal-call.ts';
@@ -44,7 +44,13 @@ export function memoryAreas({ database, memory, learning, eraseSubject, readStor
       batches: learning.batches,
       readNextBatch: async (projectId) => readNextBatch(database, projectId, await settings.read(projectId)),
     }),
-    ...createSettingsRoutes({ settings, previewRetention: (projectId, days) => previewRetention({ database, clock }, projectId, days) }),
+    ...createSettingsRoutes({
+      settings,
+      previewRetention: (projectId, { delete_conversations_after_days: days, delete_unlearned: unlearned }, at) =>
+        previewRetention({ database, clock: { now: () => at } }, projectId, days, unlearned),
+      countKeptUnlearned: (projectId) => countKeptUnlearned({ database, clock }, projectId),
+      hasMemoryModel: (projectId) => learning.hasModel(projectId),
+    }),
     ...createErasureRoutes({
       preview: (projectId, subject) => readStored(() => previewErasure(database, projectId, subject)),
       erase: (projectId, subject, askedBy) => eraseSubject({ projectId, subject, askedBy }),

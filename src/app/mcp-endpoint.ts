@@ -11,7 +11,7 @@ import { createMemorySettingsTools, type LastChange } from '../mcp/tools/memory-
 import { createSearchMemoryTool } from '../mcp/tools/search-memory.ts';
 import { createUsageTool, type UsageToolDeps } from '../mcp/tools/usage.ts';
 import { createWhyTool } from '../mcp/tools/why.ts';
-import { previewRetention } from '../memory/erasure/retention.ts';
+import { previewRetention } from '../memory/records/deletion-rule.ts';
 import type { MemorySettingsChange } from '../memory/records/settings.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Audit } from '../people/audit.ts';
@@ -73,7 +73,8 @@ export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
         readSettings: memory.settings.read,
         readLastChange,
         changeSettings,
-        previewRetention: (projectId, days) => previewRetention({ database, clock }, projectId, days),
+        previewRetention: (projectId, { delete_conversations_after_days: days, delete_unlearned: unlearned }, at) =>
+          previewRetention({ database, clock: { now: () => at } }, projectId, days, unlearned),
         clock,
       }),
       createSearchMemoryTool({

@@ -50,7 +50,7 @@ export function createStoredMetrics({ database, dataDir, logger }: StoredMetrics
 async function readTables(queries: Queries): Promise<MetricValues> {
   const { due, rejected } = await countRows(queries);
   const lagMs = await measureLag(queries);
-  const batches = await countOpenBatches(queries);
+  const batches = await countOpenBatches(queries, null);
   const ownerlessLeases = await countOwnerlessLeases(queries, defaultLivenessTimeoutMs);
   const used = await countUsedCeilings(queries);
   return {
@@ -59,9 +59,10 @@ async function readTables(queries: Queries): Promise<MetricValues> {
       { value: rejected, labels: { state: 'rejected' } },
     ],
     outboxLag: lagMs / 1_000,
-    // An operator knows a failed batch as parked (docs/architecture/learning.md).
+    // Dashboards know a failed batch as parked.
     learningBatches: [
       { value: batches.running, labels: { state: 'running' } },
+      { value: batches.failing, labels: { state: 'failing' } },
       { value: batches.failed, labels: { state: 'parked' } },
       { value: batches.stopped, labels: { state: 'stopped' } },
     ],

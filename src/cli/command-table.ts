@@ -150,7 +150,17 @@ export const commands: Readonly<Record<string, Command>> = {
   'memory show': { summary: 'show the memory settings', options: ['project'], operations: [`get ${team}/memory`], format: formatRecord },
   'memory set': {
     summary: 'change settings; what is not named stays',
-    options: ['project', 'memory', 'only-senders', 'delete-after-days', 'batch-of', 'at-least-every', 'file'],
+    options: [
+      'project',
+      'memory',
+      'only-senders',
+      'delete-after-days',
+      'delete-unlearned',
+      'pending-deletion',
+      'batch-of',
+      'at-least-every',
+      'file',
+    ],
     operations: [`put ${team}/memory`],
     format: formatRecord,
   },

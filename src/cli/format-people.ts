@@ -5,8 +5,8 @@ import { formatTable } from './table.ts';
 export function formatPeople(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'No accounts yet. Create the first account with: gateway sign-in-link --admin\n';
   return formatTable(
-    ['E-MAIL', 'NAME', 'ADMIN', 'PASSWORD', 'DISABLED', 'CREATED'],
-    rows.map((row) => [row.email, row.name, yesNo(row.admin), yesNo(row.has_password), row.disabled_at, row.created_at]),
+    ['E-MAIL', 'NAME', 'ADMIN', 'PASSWORD', 'ONLY IN', 'DISABLED', 'CREATED'],
+    rows.map((row) => [row.email, row.name, yesNo(row.admin), yesNo(row.has_password), row.only_project, row.disabled_at, row.created_at]),
   );
 }
 
@@ -29,8 +29,8 @@ export function formatTokens(rows: readonly JsonObject[]): string {
 export function formatMembers(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'The project has no members. Add one with: gateway members set <email> --project <project> --role owner\n';
   return formatTable(
-    ['E-MAIL', 'NAME', 'ROLE', 'DISABLED', 'SINCE'],
-    rows.map((row) => [row.email, row.name, row.role, yesNo(row.disabled), row.created_at]),
+    ['E-MAIL', 'NAME', 'ROLE', 'CONFIRMED', 'DISABLED', 'SINCE'],
+    rows.map((row) => [row.email, row.name, row.role, yesNo(row.confirmed), yesNo(row.disabled), row.created_at]),
   );
 }
 

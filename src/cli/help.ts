@@ -34,7 +34,7 @@ const summaries = {
 } as const;
 
 const notes: Readonly<Partial<Record<string, string>>> = {
-  batches: `States: running, waiting, retrying, done, failed, stopped.
+  batches: `States: running, waiting, retrying, failing, done, failed, stopped.
 
 A batch learns memories from conversations. It is waiting while memory is off or no memory tier has a model, retrying between a failure and
 its next attempt, failed after five unusable model responses of a group, and stopped when an operator gave it up: with gateway batches stop

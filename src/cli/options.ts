@@ -83,6 +83,17 @@ const table = {
     ...{ value: '<days>|never', help: 'when conversations are deleted', member: 'delete_conversations_after_days' },
     parse: amount('delete-after-days', 'never'),
   },
+  'delete-unlearned': {
+    ...{ value: 'on|off', help: 'whether conversations are deleted that memory has not learned from', member: 'delete_unlearned' },
+    parse: (text) => parseSwitch(text, 'delete-unlearned'),
+  },
+  'pending-deletion': {
+    ...{ value: 'cancel', help: 'cancels a shorter deletion period that is not in effect yet', member: 'pending_deletion' },
+    parse(text) {
+      if (text !== 'cancel') throw new CommandError('--pending-deletion must be cancel');
+      return null;
+    },
+  },
   'batch-of': { value: '<n>', help: 'messages per batch', member: 'batch_of', parse: (text) => parseNumber(text, 'batch-of') },
   'at-least-every': {
     ...{ value: '<minutes>', help: 'longest wait of a message for its batch', member: 'at_least_every_minutes' },
@@ -119,6 +130,7 @@ const table = {
     parse: (text) => parseNumber(text, 'days'),
   },
   after: { value: '<address>', help: 'only people after this one', member: 'after' },
+  unconfirmed: { help: 'addresses that owners added to their projects and nobody has confirmed', member: 'unconfirmed' },
   person: { value: '<id or address>', help: 'only changes by this person', member: 'person' },
   action: { value: '<action>', help: 'only this action, for example key.issue', member: 'action' },
   file: { value: '<file>', help: 'a JSON body with further settings; - reads standard input' },

@@ -11,12 +11,12 @@ const emailArgument = { email: 'email' } as const;
 export const peopleCommands: Readonly<Record<string, Command>> = {
   'people list': {
     summary: 'list people by e-mail address',
-    options: ['limit', 'after'],
+    options: ['limit', 'after', 'unconfirmed'],
     operations: ['get /provision/people'],
     format: (response) => formatPeople(toRows(response)),
   },
   'people create': {
-    summary: 'create a person; without a password with a one-time sign-in link',
+    summary: 'create a person, or confirm one whom an owner added; without a password with a one-time sign-in link',
     args: emailArgument,
     options: ['name', 'admin', 'password-file'],
     operations: ['post /provision/people'],

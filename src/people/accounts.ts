@@ -4,6 +4,7 @@ import { newId } from '../core/ids.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
+import { shownEmailSql, takeOverAccounts } from './confirm.ts';
 import { endAccess, endSignIns } from './end-access.ts';
 import { assertPassword, hashPassword } from './password.ts';
 import type { Person } from './person.ts';
@@ -16,24 +17,35 @@ export interface PersonRecord extends Person {
   readonly hasOidc: boolean;
   readonly disabledAt: number | null;
   readonly createdAt: number;
+  /** Slug of the only project in which the account is valid, since nobody has confirmed its address; null for a confirmed one. */
+  readonly onlyProject: string | null;
 }
 
 export interface Accounts {
-  /** Creates a person from a request body. Throws `conflict` when the e-mail address is known. */
+  /** Creates a person from a request body, who takes over the unconfirmed accounts of the address. Throws `conflict` when it is known. */
   create(input: unknown): Promise<PersonRecord>;
   /** Throws `not_found`. */
   get(personId: string): Promise<PersonRecord>;
+  /** Confirmed accounts only. */
   findByEmail(email: string): Promise<PersonRecord | null>;
-  /** By email; `after` is the last address of the previous page. */
+  /** Confirmed accounts by email; `after` is the last address of the previous page. */
   list(page: { after?: string | undefined; limit: number }): Promise<PersonRecord[]>;
+  /** The newest unconfirmed accounts, at most 1,000. */
+  listUnconfirmed(): Promise<PersonRecord[]>;
+  /**
+   * Confirms the address of an unconfirmed account: the confirmed account of the address, which is created when there is none, takes over its role.
+   * Every way into the unconfirmed account ends, because the owner who created it may have used one. Throws `not_found`, and `conflict` for a
+   * confirmed one.
+   */
+  confirm(personId: string): Promise<{ readonly person: PersonRecord; readonly isNew: boolean }>;
   isEmpty(): Promise<boolean>;
   /** Changes name, admin flag or `disabled` from a request body. Disabling ends all sessions, sign-in links and personal tokens. */
   change(personId: string, input: unknown): Promise<PersonRecord>;
   /** Deletes the person with sessions, links and memberships; the audit log keeps the id. */
   remove(personId: string): Promise<void>;
   rename(personId: string, name: string): Promise<void>;
-  /** Ends all sessions but this one, and the sign-in links. */
-  setPassword(personId: string, password: string, sessionId: string): Promise<void>;
+  /** Ends all sessions but this one, the sign-in links and, with `revokeTokens`, the personal tokens. */
+  setPassword(personId: string, password: string, options: { sessionId: string; revokeTokens: boolean }): Promise<void>;
 }
 
 export function createAccounts({ database, clock }: { readonly database: Database; readonly clock: Clock }): Accounts {
@@ -47,20 +59,30 @@ export function createAccounts({ database, clock }: { readonly database: Databas
       const person = parseOrBadRequest(newPersonInput, input);
       if (person.password !== undefined) assertPassword(person.password, person.email);
       const passwordHash = person.password === undefined ? null : await hashPassword(person.password);
-      return insertPerson(database, { ...person, passwordHash }, clock.now());
+      return database.transaction((tx) => insertPerson(tx, { ...person, passwordHash }, clock.now()));
     },
     get,
-    async findByEmail(email) {
-      const [row] = await database.query<PersonRow>(`${selectPeople} where email = lower($1::text)`, [email.trim()]);
-      return row ? toPerson(row) : null;
-    },
+    findByEmail: (email) => readConfirmed(database, email.trim().toLowerCase()),
     async list({ after = '', limit }) {
-      const rows = await database.query<PersonRow>(`${selectPeople} where email > $1::text order by email limit $2::integer`, [
+      const rows = await database.query<PersonRow>(`${selectPeople} where email > $1::text and project_id is null order by email limit $2::integer`, [
         after,
         limit,
       ]);
       return rows.map(toPerson);
     },
+    async listUnconfirmed() {
+      const rows = await database.query<PersonRow>(`${selectPeople} where project_id is not null order by created_at desc, id limit 1000`);
+      return rows.map(toPerson);
+    },
+    confirm: (personId) =>
+      database.transaction(async (tx) => {
+        const { email, name, onlyProject } = (await readPerson(tx, personId)) ?? {};
+        if (email === undefined || name === undefined) throw personNotFound();
+        if (onlyProject === null) throw gatewayError('conflict', { message: 'the account is confirmed already' });
+        const known = await readConfirmed(tx, email);
+        if (known) await takeOverAccounts(tx, known.id, email);
+        return { person: known ?? (await insertPerson(tx, { email, name, passwordHash: null }, clock.now())), isNew: known === null };
+      }),
     async isEmpty() {
       return (await database.query('select 1 from people limit 1')).length === 0;
     },
@@ -75,6 +97,7 @@ export function createAccounts({ database, clock }: { readonly database: Databas
         );
         const person = rows.length > 0 ? await readPerson(tx, personId) : null;
         if (!person) throw personNotFound();
+        if (admin && person.onlyProject !== null) throw gatewayError('conflict', { message: 'the account must be confirmed first' });
         if (disabled) await endAccess(tx, personId, clock.now());
         return person;
       });
@@ -86,29 +109,36 @@ export function createAccounts({ database, clock }: { readonly database: Databas
     async rename(personId, name) {
       await database.query('update people set name = $2::text where id = $1::uuid', [personId, parseName(name)]);
     },
-    async setPassword(personId, password, sessionId) {
+    async setPassword(personId, password, { sessionId, revokeTokens }) {
       assertPassword(password, (await get(personId)).email);
       const hash = await hashPassword(password);
-      await database.transaction((tx) => setPasswordHash(tx, personId, hash, sessionId));
+      await database.transaction(async (tx) => {
+        await setPasswordHash(tx, personId, hash);
+        if (revokeTokens) await endAccess(tx, personId, clock.now(), sessionId);
+        else await endSignIns(tx, personId, sessionId);
+      });
     },
   };
 }
 
-/** Throws `conflict` when the e-mail address is known. */
+/** A confirmed account, which takes over the unconfirmed ones of its address. Throws `conflict` when the e-mail address is known. */
 export async function insertPerson(
-  queries: Queries,
+  tx: Queries,
   person: Pick<NewPerson, 'email' | 'name' | 'admin'> & { passwordHash: string | null },
   now: number,
 ): Promise<PersonRecord> {
   const { email, name = nameFromEmail(email), admin = false, passwordHash } = person;
   const id = newId(now);
-  const rows = await queries.query(
+  // An unconfirmed account from before such accounts existed has the address itself here.
+  await tx.query(`update people set email = id || ':' || email where email = $1::text and project_id is not null`, [email]);
+  const rows = await tx.query(
     `insert into people (id, email, name, is_admin, password_hash, created_at)
      values ($1::uuid, $2::text, $3::text, $4::boolean, $5::text, $6::timestamptz)
      on conflict (email) do nothing returning id`,
     [id, email, name, admin, passwordHash, new Date(now)],
   );
-  const record = rows.length > 0 ? await readPerson(queries, id) : null;
+  if (rows.length > 0) await takeOverAccounts(tx, id, email);
+  const record = rows.length > 0 ? await readPerson(tx, id) : null;
   if (!record) throw gatewayError('conflict', { message: 'email: a person with this address exists already' });
   return record;
 }
@@ -118,14 +148,27 @@ export async function readPerson(queries: Queries, personId: string): Promise<Pe
   return row ? toPerson(row) : null;
 }
 
-/** Ends the sessions but this one, and the sign-in links. */
-export async function setPasswordHash(tx: Queries, personId: string, hash: string, sessionId: string | null = null): Promise<void> {
-  await tx.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
-  await endSignIns(tx, personId, sessionId);
+async function readConfirmed(queries: Queries, email: string): Promise<PersonRecord | null> {
+  const [row] = await queries.query<PersonRow>(`${selectPeople} where email = $1::text and project_id is null`, [email]);
+  return row ? toPerson(row) : null;
 }
 
-const selectPeople = `select id, email, name, is_admin as "isAdmin", password_hash is not null as "hasPassword",
-  oidc_issuer is not null as "hasOidc", disabled_at as "disabledAt", created_at as "createdAt" from people`;
+/**
+ * An unconfirmed account has none: several may have one address, and whether a password is right would tell an owner about other projects. Those
+ * from before there were such accounts keep theirs.
+ */
+export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRecord): boolean {
+  return hasPassword || (onlyProject === null && !hasOidc);
+}
+
+/** Ends no access: the caller decides what the old password's sessions, links and tokens may still do. */
+export async function setPasswordHash(tx: Queries, personId: string, hash: string): Promise<void> {
+  await tx.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
+}
+
+const selectPeople = `select id, ${shownEmailSql} as email, name, is_admin as "isAdmin", password_hash is not null as "hasPassword",
+  oidc_issuer is not null as "hasOidc", disabled_at as "disabledAt", created_at as "createdAt",
+  (select slug from projects where projects.id = project_id) as "onlyProject" from people`;
 
 interface PersonRow extends Omit<PersonRecord, 'disabledAt' | 'createdAt'> {
   readonly disabledAt: Date | null;

@@ -6,6 +6,7 @@
  */
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
+import { shownEmailSql } from './confirm.ts';
 
 /** What the change was authorized by. */
 export type AuditActor = 'person' | 'personal_token' | 'admin_token';
@@ -91,12 +92,13 @@ export function createAudit({ database, clock }: { readonly database: Database; 
     async list(filter) {
       const { projectId = null, personId = null, action = null, from, to, before = null, limit } = filter;
       const rows = await database.query<AuditRow>(
-        `select audit_log.id, at, actor, person_id as "personId", people.email, people.name, project_id as "projectId",
+        `select audit_log.id, at, actor, person_id as "personId", ${shownEmailSql} as email, people.name,
+                audit_log.project_id as "projectId",
                 projects.slug as project, action, target, outcome, detail
          from audit_log
          left join people on people.id = person_id
-         left join projects on projects.id = project_id
-         where ($1::uuid is null or project_id = $1::uuid)
+         left join projects on projects.id = audit_log.project_id
+         where ($1::uuid is null or audit_log.project_id = $1::uuid)
            and ($2::uuid is null or person_id = $2::uuid)
            and ($3::text is null or action = $3::text)
            and ($4::timestamptz is null or at >= $4::timestamptz)

@@ -9,8 +9,8 @@ export async function endSignIns(tx: Queries, personId: string, exceptSession: s
 }
 
 /** As `endSignIns`, and revokes the personal tokens. */
-export async function endAccess(tx: Queries, personId: string, now: number): Promise<void> {
-  await endSignIns(tx, personId);
+export async function endAccess(tx: Queries, personId: string, now: number, exceptSession: string | null = null): Promise<void> {
+  await endSignIns(tx, personId, exceptSession);
   await tx.query('update personal_tokens set revoked_at = $2::timestamptz where person_id = $1::uuid and revoked_at is null', [
     personId,
     new Date(now),

@@ -9,7 +9,7 @@ export type Identity = Pick<OidcIdentity, 'issuer' | 'subject' | 'verifiedEmail'
 export async function findPersonOf(queries: Queries, { issuer, subject, verifiedEmail }: Identity): Promise<Person | null> {
   const [row] = await queries.query<Person & { isDisabled: boolean }>(
     `select id, email, name, is_admin as "isAdmin", disabled_at is not null as "isDisabled" from people
-      where (oidc_issuer = $1::text and oidc_sub = $2::text) or (oidc_issuer is null and email = $3::text)
+      where (oidc_issuer = $1::text and oidc_sub = $2::text) or (oidc_issuer is null and project_id is null and email = $3::text)
       order by oidc_issuer nulls last limit 1`,
     [issuer, subject, verifiedEmail],
   );

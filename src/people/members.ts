@@ -1,8 +1,17 @@
-/** Table `members`: roles of people in projects. Deployment admins are owners of every project without a row. */
+/**
+ * Table `members`: roles of people in projects. Deployment admins are owners of every project without a row.
+ *
+ * An owner adds an address without learning whether it is known: each addition creates an account that is valid in the project only (`confirm.ts`),
+ * and the confirmed account of the address, if there is one, has its role too.
+ */
 import { type GatewayError, gatewayError } from '../core/errors.ts';
+import { newId } from '../core/ids.ts';
+import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
+import { shownEmailSql } from './confirm.ts';
 import type { Person, Role } from './person.ts';
+import { invitation, nameFromEmail } from './person-input.ts';
 
 export interface Member {
   readonly personId: string;
@@ -10,6 +19,8 @@ export interface Member {
   readonly name: string;
   readonly role: Role;
   readonly isDisabled: boolean;
+  /** Whether somebody has confirmed the address; else the account is valid in this project only. */
+  readonly isConfirmed: boolean;
   readonly createdAt: number;
 }
 
@@ -28,9 +39,14 @@ export interface Members {
   projectsOf(person: Person): Promise<ProjectMembership[]>;
   /** Members of a project, by email. */
   list(projectId: string): Promise<Member[]>;
+  /** Adds an address, for an owner. Throws `bad_request`, and `conflict` when it is a member already. */
+  invite(projectId: string, input: { email: string; name?: string | undefined }, role: Role): Promise<Member>;
   /** Adds a person or changes their role. Throws `conflict` when the project would lose its last owner. `previous`: null for a new member. */
   put(projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role | null }>;
-  /** Throws `not_found`, and `conflict` when the project would lose its last owner. Returns the member that was removed. */
+  /**
+   * Throws `not_found`, and `conflict` when the project would lose its last owner. Returns the member that was removed. An unconfirmed account is
+   * deleted.
+   */
   remove(projectId: string, personId: string): Promise<Member>;
 }
 
@@ -38,9 +54,13 @@ export function createMembers({ database, clock }: { readonly database: Database
   return {
     async roleOf(personId, projectId) {
       const [row] = await database.query<{ role: Role | null }>(
-        `select case when is_admin then 'owner' else role end as role
-         from people left join members on person_id = people.id and project_id = $2::uuid
-         where people.id = $1::uuid and disabled_at is null`,
+        `select case when people.is_admin then 'owner' else coalesce(own.role, given.role) end as role
+           from people
+           left join members own on own.person_id = people.id and own.project_id = $2::uuid
+           left join people unconfirmed on unconfirmed.project_id = $2::uuid and unconfirmed.claimed_email = people.email
+                                        and people.project_id is null
+           left join members given on given.person_id = unconfirmed.id and given.project_id = $2::uuid
+          where people.id = $1::uuid and people.disabled_at is null and (people.project_id is null or people.project_id = $2::uuid)`,
         [personId, projectId],
       );
       return row?.role ?? null;
@@ -49,27 +69,53 @@ export function createMembers({ database, clock }: { readonly database: Database
       return isAdmin
         ? database.query<ProjectMembership>(`select id as "projectId", slug, name, 'owner' as role from projects order by slug`)
         : database.query<ProjectMembership>(
-            `select projects.id as "projectId", slug, name, role
-             from members join projects on projects.id = project_id where person_id = $1::uuid order by slug`,
+            `select projects.id as "projectId", slug, projects.name, role
+               from (select members.project_id, role
+                       from members join people on people.id = person_id
+                      where person_id = $1::uuid and (people.project_id is null or people.project_id = members.project_id)
+                     union all
+                     select given.project_id, given.role
+                       from people
+                       join people unconfirmed on unconfirmed.claimed_email = people.email
+                       join members given on given.person_id = unconfirmed.id
+                      where people.id = $1::uuid and people.project_id is null
+                        and not exists (select 1 from members own where own.person_id = people.id and own.project_id = given.project_id)
+                    ) roles
+               join projects on projects.id = roles.project_id order by slug`,
             [id],
           );
     },
     async list(projectId) {
-      const rows = await database.query<MemberRow>(`${selectMembers} where project_id = $1::uuid order by email`, [projectId]);
+      const rows = await database.query<MemberRow>(`${selectMembers} where members.project_id = $1::uuid order by 2`, [projectId]);
       return rows.map(toMember);
+    },
+    invite(projectId, input, role) {
+      const { email, name = nameFromEmail(email) } = parseOrBadRequest(invitation, input);
+      return database.transaction(async (tx) => {
+        // Concurrent additions of one address are one.
+        await tx.query('select 1 from projects where id = $1::uuid for update', [projectId]);
+        const members = await tx.query(`${selectMembers} where members.project_id = $1::uuid and ${shownEmailSql} = $2::text`, [
+          projectId,
+          email,
+        ]);
+        if (members.length > 0) throw gatewayError('conflict', { message: 'email: is a member already; change the role in the list' });
+        const [person] = await tx.query<{ id: string }>(
+          `insert into people (id, email, name, is_admin, created_at, project_id, claimed_email)
+           values ($1::uuid, $1::text || ':' || $2::text, $3::text, false, $4::timestamptz, $5::uuid, $2::text)
+           on conflict (project_id, claimed_email) where project_id is not null do update set name = excluded.name
+           returning id`,
+          [newId(clock.now()), email, name, new Date(clock.now()), projectId],
+        );
+        return addMember(tx, projectId, person?.id ?? '', role);
+      });
     },
     put: (projectId, personId, role) =>
       database.transaction(async (tx) => {
+        const [elsewhere] = await tx.query('select 1 from people where id = $1::uuid and project_id <> $2::uuid', [personId, projectId]);
+        if (elsewhere) throw memberNotFound();
         const previous = await readMember(tx, projectId, personId);
         if (previous && role !== 'owner') await keepOwner(tx, projectId, personId);
-        await tx.query(
-          `insert into members (project_id, person_id, role, created_at) values ($1::uuid, $2::uuid, $3::text, $4::timestamptz)
-           on conflict (project_id, person_id) do update set role = excluded.role`,
-          [projectId, personId, role, new Date(clock.now())],
-        );
-        const member = await readMember(tx, projectId, personId);
-        if (!member) throw memberNotFound();
-        return { member, previous: previous?.role ?? null };
+        return { member: await addMember(tx, projectId, personId, role), previous: previous?.role ?? null };
       }),
     remove: (projectId, personId) =>
       database.transaction(async (tx) => {
@@ -77,9 +123,21 @@ export function createMembers({ database, clock }: { readonly database: Database
         if (!member) throw memberNotFound();
         await keepOwner(tx, projectId, personId);
         await tx.query('delete from members where project_id = $1::uuid and person_id = $2::uuid', [projectId, personId]);
+        await tx.query('delete from people where id = $2::uuid and project_id = $1::uuid', [projectId, personId]);
         return member;
       }),
   };
+
+  async function addMember(tx: Queries, projectId: string, personId: string, role: Role): Promise<Member> {
+    await tx.query(
+      `insert into members (project_id, person_id, role, created_at) values ($1::uuid, $2::uuid, $3::text, $4::timestamptz)
+       on conflict (project_id, person_id) do update set role = excluded.role`,
+      [projectId, personId, role, new Date(clock.now())],
+    );
+    const member = await readMember(tx, projectId, personId);
+    if (!member) throw memberNotFound();
+    return member;
+  }
 }
 
 /** Throws `conflict` when the person is the only owner of the project who can sign in. Serializes such changes of the project. */
@@ -87,7 +145,7 @@ async function keepOwner(tx: Queries, projectId: string, personId: string): Prom
   const owners = await tx.query<{ personId: string; isDisabled: boolean }>(
     `select person_id as "personId", disabled_at is not null as "isDisabled"
      from members join people on people.id = person_id
-     where project_id = $1::uuid and role = 'owner' order by person_id for update of members`,
+     where members.project_id = $1::uuid and role = 'owner' order by person_id for update of members`,
     [projectId],
   );
   const active = owners.filter(({ isDisabled }) => !isDisabled);
@@ -95,7 +153,8 @@ async function keepOwner(tx: Queries, projectId: string, personId: string): Prom
     throw gatewayError('conflict', { message: 'the project needs an owner: make another member an owner first' });
 }
 
-const selectMembers = `select person_id as "personId", email, name, role, disabled_at is not null as "isDisabled", members.created_at as "createdAt"
+const selectMembers = `select person_id as "personId", ${shownEmailSql} as email, name, role, disabled_at is not null as "isDisabled",
+  people.project_id is null as "isConfirmed", members.created_at as "createdAt"
   from members join people on people.id = person_id`;
 
 interface MemberRow extends Omit<Member, 'createdAt'> {
@@ -103,7 +162,7 @@ interface MemberRow extends Omit<Member, 'createdAt'> {
 }
 
 async function readMember(queries: Queries, projectId: string, personId: string): Promise<Member | null> {
-  const [row] = await queries.query<MemberRow>(`${selectMembers} where project_id = $1::uuid and person_id = $2::uuid`, [
+  const [row] = await queries.query<MemberRow>(`${selectMembers} where members.project_id = $1::uuid and person_id = $2::uuid`, [
     projectId,
     personId,
   ]);

@@ -1,11 +1,12 @@
 /** Names of people by id, for authors of memories and erasures. */
 import type { Queries } from '../db/database.ts';
+import { shownEmailSql } from './confirm.ts';
 
 /** Name, or email when the name is empty, of those that exist, also of disabled people. */
 export async function findPersonNames(queries: Queries, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (ids.length === 0) return new Map();
   const rows = await queries.query<{ id: string; name: string }>(
-    `select id, case when name = '' then email else name end as name from people where id = any($1::uuid[])`,
+    `select id, case when name = '' then ${shownEmailSql} else name end as name from people where id = any($1::uuid[])`,
     [ids],
   );
   return new Map(rows.map(({ id, name }) => [id, name]));

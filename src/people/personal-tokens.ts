@@ -9,6 +9,7 @@ import { newId } from '../core/ids.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import { type Clock, dayMs } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
+import { shownEmailSql } from './confirm.ts';
 import type { Person } from './person.ts';
 import { type Scope, scopes, toScopes } from './scopes.ts';
 import { createSecret, hashSecret } from './secret.ts';
@@ -99,7 +100,7 @@ export function createPersonalTokens({ database, clock }: { readonly database: D
       const [row] = await database.query<
         TokenRow & { personId: string; email: string; personName: string; isAdmin: boolean; hash: Buffer }
       >(
-        `select ${columns}, token_sha256 as hash, people.id as "personId", email, people.name as "personName", is_admin as "isAdmin"
+        `select ${columns}, token_sha256 as hash, people.id as "personId", ${shownEmailSql} as email, people.name as "personName", is_admin as "isAdmin"
            from personal_tokens join people on people.id = person_id
           where prefix = $1::text and disabled_at is null and ${isUsable('$2')}`,
         [prefix, new Date(now)],

@@ -5,6 +5,7 @@
 import { newId } from '../core/ids.ts';
 import { type Clock, dayMs } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
+import { shownEmailSql, takeOverAccounts } from './confirm.ts';
 import type { Session } from './person.ts';
 import { createSecret, hashSecret, isSecret } from './secret.ts';
 
@@ -21,7 +22,7 @@ export interface SessionRecord extends Omit<Session, 'person'> {
 }
 
 export interface Sessions {
-  /** Starts a session. Only this result has its secret. `replaces` is the secret of a session that ends with it. */
+  /** Starts a session. A confirmed person takes over the roles that owners have given to their address. Only this result has its secret. `replaces` is the secret of a session that ends with it. */
   start(personId: string, options: { userAgent: string | null; replaces?: string | null }): Promise<StartedSession>;
   /** Null when the secret is unknown, or its session expired or was revoked, or its person is disabled. */
   find(secret: string): Promise<Session | null>;
@@ -47,6 +48,8 @@ export function createSessions({ database, clock }: { readonly database: Databas
       const { secret, hash } = createSecret();
       const expiresAt = now + sessionMaxMs;
       await database.transaction(async (tx) => {
+        const [person] = await tx.query<{ email: string }>('select email from people where id = $1::uuid and project_id is null', [personId]);
+        if (person) await takeOverAccounts(tx, personId, person.email);
         if (replaces !== null) await tx.query('delete from sessions where secret_sha256 = $1::bytea', [hashSecret(replaces)]);
         await tx.query(
           `insert into sessions (id, secret_sha256, person_id, user_agent, created_at, last_seen_at, expires_at)
@@ -62,7 +65,7 @@ export function createSessions({ database, clock }: { readonly database: Databas
       const [row] = await database.query<SessionRow>(
         `with found as (
            select sessions.id, sessions.created_at as "createdAt", last_seen_at as "lastSeenAt", expires_at as "expiresAt",
-                  people.id as "personId", email, name, is_admin as "isAdmin"
+                  people.id as "personId", ${shownEmailSql} as email, name, is_admin as "isAdmin"
            from sessions join people on people.id = person_id
            where secret_sha256 = $1::bytea and disabled_at is null and ${unexpired}
          ), seen as (

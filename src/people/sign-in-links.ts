@@ -6,6 +6,7 @@ import { type GatewayError, gatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { insertPerson, type PersonRecord, readPerson, setPasswordHash } from './accounts.ts';
+import { endAccess } from './end-access.ts';
 import { assertPassword, hashPassword } from './password.ts';
 import { parseNewAccount } from './person-input.ts';
 import { createSecret, hashSecret, isSecret } from './secret.ts';
@@ -28,7 +29,7 @@ export interface LinkInput {
   /** For a link that creates an account. */
   readonly email: string;
   readonly name: string;
-  /** Empty: the password stays, or there is none. A new one ends the sessions and the other links of the person. */
+  /** Empty: the password stays, or there is none. A new one ends the sessions, the other links and the personal tokens of the person. */
   readonly password: string;
 }
 
@@ -73,6 +74,8 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
       const link = await find(secret);
       if (!link) throw linkNotFound();
       const account = link.person ?? parseNewAccount(input);
+      if (input.password !== '' && link.person && link.person.onlyProject !== null && !link.person.hasPassword)
+        throw gatewayError('bad_request', { message: 'password: this account signs in with links until it is confirmed' });
       if (input.password !== '' || link.person === null) assertPassword(input.password, account.email);
       // Before the transaction, in which nothing but SQL may be awaited.
       const passwordHash = input.password === '' ? null : await hashPassword(input.password);
@@ -83,7 +86,10 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
           await tx.query('delete from sign_in_links where person_id is null');
           return insertPerson(tx, { ...account, admin: true, passwordHash }, clock.now());
         }
-        if (passwordHash !== null) await setPasswordHash(tx, link.person.id, passwordHash);
+        if (passwordHash !== null) {
+          await setPasswordHash(tx, link.person.id, passwordHash);
+          await endAccess(tx, link.person.id, clock.now());
+        }
         const person = await readPerson(tx, link.person.id);
         if (!person || person.disabledAt !== null) throw linkNotFound();
         return person;

@@ -9,6 +9,7 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { insertPerson, type PersonRecord, readPerson } from './accounts.ts';
 import { createAttemptLimit, limitKey, networkOf } from './attempt-limit.ts';
+import { isInvited } from './confirm.ts';
 import { endAccess } from './end-access.ts';
 import { isHashingBusy, verifyPassword } from './password.ts';
 import { parseIdentity } from './person-input.ts';
@@ -43,7 +44,7 @@ export interface SignIn {
   withPassword(attempt: { email: string; password: string; address: string }): Promise<SignInResult>;
   /**
    * Finds the person by issuer and subject, else by verified e-mail address, which ends every other way into the account; an address of
-   * `allowedDomains` gets a new account.
+   * `allowedDomains`, or one that an owner has added to a project, gets a new account.
    * Null for everybody else and for disabled people.
    */
   withOidc(identity: OidcIdentity, allowedDomains: readonly string[]): Promise<PersonRecord | null>;
@@ -86,13 +87,13 @@ export function createSignIn({ database, clock }: { readonly database: Database;
         const { email } = person;
         const [found] = await tx.query<{ id: string; isFree: boolean }>(
           `select id, oidc_issuer is distinct from $2::text and disabled_at is null as "isFree"
-           from people where email = $1::text for update`,
+           from people where email = $1::text and project_id is null for update`,
           [email, issuer],
         );
         // An account of another subject keeps that subject: the provider may have reassigned the address.
         if (found && !found.isFree) return null;
         const isAllowed = allowedDomains.includes(email.slice(email.lastIndexOf('@') + 1));
-        if (!found && !isAllowed) return null;
+        if (!found && !isAllowed && !(await isInvited(tx, email))) return null;
         const now = clock.now();
         // Addresses of accounts are not verified: another person may have a password or a session of this one.
         if (found) await endAccess(tx, found.id, now);

@@ -104,7 +104,17 @@ test('names the first affected date when a deletion period is turned on or short
     const inTwoDays = new Date(lastTurn.getTime() + 7 * 86_400_000).toISOString().slice(0, 10);
     expect(await set(7)).toMatchObject({ deletion: { first_affected_date: inTwoDays } });
     expect(await set(14)).toMatchObject({ deletion: null });
-    expect(await set(1)).toMatchObject({ deletion: { first_affected_date: new Date().toISOString().slice(0, 10) } });
+    // It would delete a conversation, so it waits for a day.
+    const waiting = await set(1);
+    const pending = (waiting.settings as { pending_deletion: { effective_at: string } }).pending_deletion;
+    expect(waiting).toMatchObject({
+      settings: { delete_conversations_after_days: 14, pending_deletion: { delete_conversations_after_days: 1, conversations: 1 } },
+      deletion: { effective_at: pending.effective_at, conversations: 1, first_affected_date: pending.effective_at.slice(0, 10) },
+    });
+    expect(await callTool(client, 'gateway_set_memory_settings', { pending_deletion: null })).toMatchObject({
+      settings: { delete_conversations_after_days: 14, pending_deletion: null },
+      deletion: null,
+    });
     expect(await set(null)).toMatchObject({ deletion: null });
   });
 });

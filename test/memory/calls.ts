@@ -4,7 +4,6 @@ import type { AssistantTurn, CallMetadata, MemoryOptions, Outcome, Route, Settle
 import { noCorrelation } from '../../src/core/call.ts';
 import { newId } from '../../src/core/ids.ts';
 import { noTokens } from '../../src/core/pricing.ts';
-import { systemClock } from '../../src/core/time.ts';
 import type { Database } from '../../src/db/database.ts';
 import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
@@ -96,7 +95,8 @@ export async function record(database: Database, calls: readonly SettledCall[]):
 
 /** Changes memory settings as `PUT /provision/teams/{project}/memory` does. */
 export async function putMemorySettings(database: Database, projectId: string, input: unknown): Promise<void> {
-  await createMemorySettings({ database, clock: systemClock }).update(projectId, input);
+  // Nothing is stored before this time, so a deletion period takes effect at once.
+  await createMemorySettings({ database, clock: { now: () => 0 } }).update(projectId, input);
 }
 
 export interface StoredConversation {

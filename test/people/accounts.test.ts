@@ -111,8 +111,8 @@ describeDatabases('people', (database) => {
     const [mine, other] = [await people.sessions.start(id, { userAgent: null }), await people.sessions.start(id, { userAgent: null })];
     const sessionId = (await people.sessions.find(mine.secret))?.id ?? '';
     const next = 'a new and longer password';
-    await expect(people.accounts.setPassword(id, 'short', sessionId)).rejects.toMatchObject({ code: 'bad_request' });
-    await people.accounts.setPassword(id, next, sessionId);
+    await expect(people.accounts.setPassword(id, 'short', { sessionId, revokeTokens: false })).rejects.toMatchObject({ code: 'bad_request' });
+    await people.accounts.setPassword(id, next, { sessionId, revokeTokens: false });
     expect(await people.sessions.find(mine.secret)).not.toBeNull();
     expect(await people.sessions.find(other.secret)).toBeNull();
     expect(await people.signIn.withPassword({ email, password: next, address })).toMatchObject({ kind: 'ok' });
@@ -121,6 +121,23 @@ describeDatabases('people', (database) => {
     const reset = await people.links.issue(id);
     await people.links.use(reset.secret, { email: '', name: '', password });
     expect(await people.sessions.list(id)).toEqual([]);
+  });
+
+  test('a password that is set through a link ends the personal tokens too; on the account page the person decides', async () => {
+    const { id } = await people.accounts.create({ email, password });
+    const session = await people.sessions.start(id, { userAgent: null });
+    const sessionId = (await people.sessions.find(session.secret))?.id ?? '';
+    const createToken = () => people.personalTokens.create(id, { name: 'laptop', scopes: ['usage:read'], days: 1 });
+    const kept = await createToken();
+    await people.accounts.setPassword(id, 'a new and longer password', { sessionId, revokeTokens: false });
+    expect(await people.personalTokens.find(kept.token)).not.toBeNull();
+    await people.accounts.setPassword(id, 'another, longer password', { sessionId, revokeTokens: true });
+    expect(await people.personalTokens.find(kept.token)).toBeNull();
+    expect(await people.sessions.find(session.secret)).not.toBeNull();
+    const stolen = await createToken();
+    await people.links.use((await people.links.issue(id)).secret, { email: '', name: '', password });
+    expect(await people.personalTokens.find(stolen.token)).toBeNull();
+    expect(await people.sessions.find(session.secret)).toBeNull();
   });
 
   test('people are listed by page, and deleted with everything but their id in the audit log', async () => {

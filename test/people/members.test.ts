@@ -1,13 +1,16 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import { createMembers, type Members } from '../../src/people/members.ts';
+import { createPeople } from '../../src/people/people.ts';
 import { describeDatabases } from '../db/databases.ts';
-import { disable, insertPerson, insertProject } from './rows.ts';
+import { disable, insertPerson, insertProject, uniqueEmail } from './rows.ts';
+
+const clock = { now: () => 0 };
 
 describeDatabases('members', (database) => {
   let members: Members;
   let project = '';
   beforeEach(async () => {
-    members = createMembers({ database: database(), clock: { now: () => 0 } });
+    members = createMembers({ database: database(), clock });
     project = await insertProject(database());
   });
 
@@ -37,6 +40,80 @@ describeDatabases('members', (database) => {
     await members.remove(project, gone.id);
     await expect(members.remove(project, gone.id)).rejects.toMatchObject({ code: 'not_found' });
     expect((await members.list(project)).map(({ personId }) => personId).sort()).toEqual([ann.id, bob.id].sort());
+  });
+
+  test('an address that an owner adds gets an account of that project, whether the deployment knows the address or not', async () => {
+    const people = createPeople({ database: database(), clock });
+    const other = await insertProject(database());
+    const [known, unknown] = [(await insertPerson(database())).email, uniqueEmail()];
+    const added = await Promise.all([known, unknown].map((email) => members.invite(project, { email, name: 'Ann' }, 'member')));
+    const shape = { personId: expect.any(String), role: 'member', name: 'Ann', isConfirmed: false, isDisabled: false, createdAt: 0 };
+    expect(added).toEqual([known, unknown].map((email) => ({ ...shape, email })));
+    await expect(members.invite(project, { email: known.toUpperCase() }, 'owner')).rejects.toMatchObject({ code: 'conflict' });
+    // The owner of another project adds the address that somebody else has created an account for.
+    const victim = await members.invite(other, { email: unknown }, 'owner');
+    for (const { personId } of added) {
+      const link = await people.links.issue(personId);
+      await expect(people.links.use(link.secret, { email: '', name: '', password: 'correct horse battery' })).rejects.toMatchObject({
+        code: 'bad_request',
+      });
+      const person = await people.links.use(link.secret, { email: '', name: '', password: '' });
+      expect((await members.projectsOf(person)).map(({ projectId }) => projectId)).toEqual([project]);
+      expect([await members.roleOf(personId, project), await members.roleOf(personId, other)]).toEqual(['member', null]);
+      await expect(members.put(other, personId, 'member')).rejects.toMatchObject({ code: 'not_found' });
+      await expect(people.accounts.change(personId, { admin: true })).rejects.toMatchObject({ code: 'conflict' });
+    }
+    expect(victim.personId).not.toBe(added[1]?.personId);
+  });
+
+  test('a confirmed person has the roles that owners gave to the address, and takes the accounts over at the next sign-in', async () => {
+    const people = createPeople({ database: database(), clock });
+    const ann = await insertPerson(database());
+    const { personId } = await members.invite(project, { email: ann.email, name: 'Somebody' }, 'owner');
+    const squatter = await people.sessions.start(personId, { userAgent: null });
+    expect(await members.roleOf(ann.id, project)).toBe('owner');
+    expect((await members.projectsOf(ann)).map(({ projectId, role }) => [projectId, role])).toEqual([[project, 'owner']]);
+    await people.sessions.start(ann.id, { userAgent: null });
+    expect(await members.list(project)).toMatchObject([{ personId: ann.id, name: ann.name, role: 'owner', isConfirmed: true }]);
+    expect(await people.sessions.find(squatter.secret)).toBeNull();
+  });
+
+  test('a deployment admin or the identity provider confirms an address, which ends every way into the accounts from before', async () => {
+    const people = createPeople({ database: database(), clock });
+    const other = await insertProject(database());
+    for (const confirm of [
+      async (_personId: string, email: string) => people.accounts.create({ email, admin: true }),
+      async (personId: string) => (await people.accounts.confirm(personId)).person,
+      async (_personId: string, email: string) =>
+        people.signIn.withOidc({ issuer: 'https://id.example', subject: email, verifiedEmail: email, name: 'Ann' }, []),
+    ]) {
+      const email = uniqueEmail();
+      const [here, there] = [await members.invite(project, { email }, 'owner'), await members.invite(other, { email }, 'member')];
+      const session = await people.sessions.start(here.personId, { userAgent: null });
+      const { token } = await people.personalTokens.create(here.personId, { name: 'x', scopes: ['usage:read'], days: 1 });
+      const link = await people.links.issue(there.personId);
+      expect((await people.accounts.listUnconfirmed()).filter((person) => person.email === email)).toHaveLength(2);
+      const person = await confirm(here.personId, email);
+      expect(person).toMatchObject({ email, onlyProject: null, hasPassword: false });
+      expect([await people.sessions.find(session.secret), await people.personalTokens.find(token)]).toEqual([null, null]);
+      expect(await people.links.find(link.secret)).toBeNull();
+      const listed = [...(await members.list(project)), ...(await members.list(other))].filter((member) => member.email === email);
+      expect(listed.map(({ personId, role }) => [personId, role])).toEqual([
+        [person?.id, 'owner'],
+        [person?.id, 'member'],
+      ]);
+      await expect(people.accounts.confirm(person?.id ?? '')).rejects.toMatchObject({ code: 'conflict' });
+    }
+  });
+
+  test('removing an unconfirmed member deletes the account, and an addition afterwards is a new one', async () => {
+    const people = createPeople({ database: database(), clock });
+    const email = uniqueEmail();
+    const { personId } = await members.invite(project, { email }, 'member');
+    const session = await people.sessions.start(personId, { userAgent: null });
+    expect(await members.remove(project, personId)).toMatchObject({ email });
+    expect(await people.sessions.find(session.secret)).toBeNull();
+    expect((await members.invite(project, { email }, 'member')).personId).not.toBe(personId);
   });
 
   test('of two owners who leave at the same time, one stays', async () => {

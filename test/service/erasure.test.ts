@@ -160,8 +160,13 @@ onBothDatabases('erasing a subject', (database) => {
 
   test('200: data sent afterwards and the same subject of another project are kept', async () => {
     const [gateway, other] = [await shared().withProject('erase-then'), await shared().withProject('erase-other')];
-    for (const each of [gateway, other]) await saveItem(each, { text: 'the number is seven', subject: 'u' });
-    expect((await erase(gateway, 'u')).deleted).toEqual({ ...nothing, memories: 1 });
+    for (const each of [gateway, other]) {
+      await saveItem(each, { text: 'the number is seven', subject: 'u' });
+      await plantKnowledge(each, 'u', 'likes seven');
+    }
+    expect((await erase(gateway, 'u')).deleted).toEqual({ ...nothing, memories: 1, profile_pages: 1, graph_facts: 1 });
+    const pages = await gateway.database.query('select text from memory_pages where project_id = $1::uuid', [await projectIdOf(other)]);
+    expect(pages).toEqual([{ text: 'likes seven' }]);
     await saveItem(gateway, { text: 'the number is eight', subject: 'u' });
     await chat(gateway, says('the number is nine'), { 'x-gateway-memory-subject': 'u' });
     expect(getTexts(await search(gateway, { query: 'number', subject: 'u' }))).toEqual(['the number is eight']);

@@ -148,8 +148,8 @@ describe('with operator actions in Temporal', () => {
     expect(await memoriesOf(gateway)).toEqual(['I live in Narvik.']);
   }, 180_000);
 
-  /** Learns each sentence in a separate batch whose requests the vendor rejects, until all batches are given up. */
-  async function park(gateway: TestGateway, sentences: readonly string[]): Promise<readonly Batch[]> {
+  /** Learns each sentence in a separate batch whose requests the vendor rejects, until all batches are failing. */
+  async function failBatches(gateway: TestGateway, sentences: readonly string[]): Promise<{ readonly failing: readonly Batch[]; readonly accept: () => void }> {
     const { call, database, admin, project } = gateway;
     await admin('PUT', `/provision/teams/${project}/memory`, { batch_of: 1_000 });
     const failures = sentences.map((text) => vendor.fail('memories', text, () => ({ status: 422, message: `will not read ${text}` })));
@@ -161,17 +161,31 @@ describe('with operator actions in Temporal', () => {
         return jsonOf<{ batch_id: string }>(call(`/v1/memory/episodes/${conversation?.id}/remember`, {}));
       }),
     );
-    const parked = await eventually(async () => {
+    const failing = await eventually(async () => {
       const listed = new Map((await batchesOf(gateway)).map((batch) => [batch.id, batch]));
       const found = batches.flatMap(({ batch_id }) => listed.get(batch_id) ?? []);
-      expect(found.map(({ state }) => state)).toEqual(sentences.map(() => 'failed'));
+      expect(found.map(({ state }) => state)).toEqual(sentences.map(() => 'failing'));
       return found;
     }, limitMs);
+    const accept = (): void => {
+      for (const failure of failures) failure.end();
+    };
+    return { failing, accept };
+  }
+
+  /** The same, with groups that an older version has parked after five unusable responses. */
+  async function park(gateway: TestGateway, sentences: readonly string[]): Promise<readonly Batch[]> {
+    const { failing: parked, accept } = await failBatches(gateway, sentences);
+    await gateway.database.query(
+      `update memory_batch_groups set state = 'failed', next_try_at = null where batch_id = any ($1::uuid[]) and state = 'waiting'`,
+      [parked.map(({ id }) => id)],
+    );
+    for (const { workflow_id } of parked) await handleOf(workflow_id).signal('look');
     for (const { workflow_id } of parked)
       await handleOf(workflow_id)
         .result()
         .catch(() => undefined);
-    for (const failure of failures) failure.end();
+    accept();
     return parked;
   }
 
@@ -190,7 +204,7 @@ describe('with operator actions in Temporal', () => {
     expect((await memoriesOf(gateway)).filter((memory) => memory === text)).toEqual([text]);
   }
 
-  it('a batch that is given up is a failed run; a reset to any of its steps replays it', async () => {
+  it('a batch that an older version has parked is a failed run; a reset to any of its steps replays it', async () => {
     const gateway = await lend('reset-parked');
     const towns = (isExhaustive ? 'ABCDEFGHIJKLMNOP' : 'ABCD').split('').map((letter) => `I live in ${letter}ville.`);
     const parked = await park(gateway, towns);
@@ -218,6 +232,21 @@ describe('with operator actions in Temporal', () => {
     for (const [index, batch] of parked.entries()) await expectLearnedOnce(gateway, batch, towns[index] ?? '');
     expect(parked[0]?.run_url).toBe(`${shared().app.startDurable().uiUrl()}/${encodeURIComponent(parked[0]?.workflow_id ?? '')}`);
   }, 300_000);
+
+  it('a failing batch is retried until an operator stops it, which ends its run; a replay learns it', async () => {
+    const gateway = await lend('stop-failing');
+    const text = 'I live in Stopville.';
+    const { failing, accept } = await failBatches(gateway, [text]);
+    const [batch] = failing;
+    if (!batch) throw new Error('there is no batch');
+    const stopped = await gateway.admin('POST', `/provision/batches/${batch.id}/stop`);
+    expect([stopped.status, await stopped.json()]).toEqual([200, expect.objectContaining({ state: 'stopped', next_try_at: null })]);
+    await expect(handleOf(batch.workflow_id).result()).rejects.toMatchObject({ cause: { type: 'LearningBatchStopped' } });
+    accept();
+    const replay = await gateway.admin('POST', `/provision/batches/${batch.id}/replay`);
+    expect(replay.status).toBe(202);
+    await expectLearnedOnce(gateway, batch, text);
+  }, 180_000);
 
   interface FailedRun {
     readonly runId: string;

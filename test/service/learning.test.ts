@@ -138,20 +138,20 @@ describe('with Temporal, a project', () => {
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Cid.' }]);
   });
 
-  it('parks the batch after unusable responses; 202: replay learns it, also with a model of the other dialect', async () => {
+  it('keeps trying after unusable responses and shows the batch as failing; 202: replay learns it, also with a model of the other dialect', async () => {
     const gateway = await lend('parked', { tiers: { 'memory-extract': ['one/long-5'] } });
     await say(gateway, 'I am called Dot.', 'dot');
     // Skips the retry delays, which are those of an unavailable vendor.
-    const parked = await eventually(async () => {
+    const failing = await eventually(async () => {
       const [batch] = await batchesOf(gateway);
-      if (batch && batch.state !== 'failed') await gateway.admin('PUT', '/provision/teams/parked', {});
-      expect(batch).toMatchObject({ state: 'failed', attempts: 5, error: { code: 'unusable_answer' } });
+      if (batch && batch.state !== 'failing') await gateway.admin('PUT', '/provision/teams/parked', {});
+      expect(batch).toMatchObject({ state: 'failing', attempts: 5, error: { code: 'unusable_answer' } });
       return batch;
     }, limitMs);
     await gateway.admin('PUT', '/provision/teams/parked', { tiers: { 'memory-extract': ['three/echo'] } });
-    expect(await batchesOf(gateway, 'failed')).toHaveLength(1);
-    const replay = await gateway.admin('POST', `/provision/teams/parked/batches/${parked?.id}/replay`);
-    expect([replay.status, await replay.json()]).toEqual([202, expect.objectContaining({ id: parked?.id })]);
+    expect(await batchesOf(gateway, 'failing')).toHaveLength(1);
+    const replay = await gateway.admin('POST', `/provision/teams/parked/batches/${failing?.id}/replay`);
+    expect([replay.status, await replay.json()]).toEqual([202, expect.objectContaining({ id: failing?.id })]);
     await untilState(gateway, 'done');
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Dot.' }]);
     expect((await gateway.admin('POST', `/provision/teams/parked/batches/${randomUUID()}/replay`)).status).toBe(404);

@@ -6,7 +6,10 @@ import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { ask, expectChatError, expectRouteError, projectLender, routeOf } from './inference-routes.ts';
 
-const defaults = { enabled: true, only_senders: [], delete_conversations_after_days: null, batch_of: 20, at_least_every_minutes: 60 };
+const defaults = {
+  ...{ enabled: true, only_senders: [], delete_conversations_after_days: null, delete_unlearned: false },
+  ...{ batch_of: 20, at_least_every_minutes: 60, pending_deletion: null },
+};
 
 onBothDatabases('memory settings', (database) => {
   const lent = shareGateway({ database });

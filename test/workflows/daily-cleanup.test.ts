@@ -101,7 +101,7 @@ describe('dailyCleanup', () => {
     await until('the first try has failed', () => isWaiting(1));
     expect(await handle.query('status')).toMatchObject({ state: 'retrying', step: 'loose-prompts', code: 'internal_error' });
     const details = await detailsOf(handle);
-    expect(details).toMatch(/^Step 2 of \d+: prompts without a conversation\.\n\nTry 1 of 10 failed \(internal_error\); next try at /);
+    expect(details).toMatch(/^Step 3 of \d+: prompts without a conversation\.\n\nTry 1 of 10 failed \(internal_error\); next try at /);
     expect(details).toContain('\n\nNext: see `activity failed` in the log of the workers.');
     for (let tries = 1; tries < 10; tries += 1) {
       await until(`try ${tries} has failed`, () => isWaiting(tries));

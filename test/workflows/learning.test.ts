@@ -221,9 +221,30 @@ describe('learning', () => {
       expect(await detailsOf(handleOf(id))).toContain('The batch is learned. All its memories: written 2,');
       expect(await historyOf(id)).not.toContain('patient');
     },
+    async 'a failing batch shows that it is tried at most daily, and ends as a failed run when an operator stops it'() {
+      const { deps } = createDeps(1);
+      let isStopped = false;
+      const { id, signalAgain } = await startBatch({
+        ...deps,
+        learnGroup: async () =>
+          isStopped
+            ? { kind: 'settled' }
+            : { kind: 'wait', waitMs: 86_400_000, attempts: 12, code: 'unusable_answer', blocked: false, unusable: 12 },
+        consolidateGroup: async () => ({ kind: 'settled' }),
+        finishBatch: async () => ({ finished: true, stopped: true, batch: { ...summary, parked: 1 } }),
+      });
+      await until('it waits', async () => (await timersOf(id)).length === 1);
+      const details = await detailsOf(handleOf(id));
+      expect(details).toContain('- learn group 1 of 1, try 12: 12 unusable responses in a row (unusable_answer); the waits grow to a day; next');
+      expect(details).toContain('or give up: `gateway batches stop ');
+      isStopped = true;
+      await signalAgain();
+      await expect(handleOf(id).result()).rejects.toMatchObject({ cause: { type: 'LearningBatchStopped', nonRetryable: true } });
+      expect(await detailsOf(handleOf(id))).toMatch(/^an operator stopped the batch; replay: gateway batches replay /);
+    },
     async 'a project checks on a signal and at the end of a wait, and a signal ends a wait'() {
       const checks: LearningCheckResult[] = [
-        { kind: 'idle', memoryOff: true, messages: 3, batchOf: 50, failed: 2, stopped: 1, blocked: 1 },
+        { kind: 'idle', memoryOff: true, messages: 3, batchOf: 50, failed: 2, failing: 4, stopped: 1, blocked: 1 },
         { kind: 'wait', waitMs: 1_000.2 },
         { kind: 'running', batch: randomUUID() },
         { kind: 'wait', waitMs: 3_600_000, messages: 12, batchOf: 50 },
@@ -239,6 +260,7 @@ describe('learning', () => {
       for (const text of [
         'turn memory on',
         'Failed batches at the last check: 2.',
+        'retried at most daily, at the last check: 4.',
         'signal `replay` to this run',
         'stopped by an operator',
       ])

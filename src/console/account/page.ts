@@ -1,8 +1,8 @@
 /** The account page, as one view of its sections. */
-import type { PersonRecord } from '../../people/accounts.ts';
+import { mayHavePassword, type PersonRecord } from '../../people/accounts.ts';
 import type { PersonalToken } from '../../people/personal-tokens.ts';
 import type { SessionRecord } from '../../people/sessions.ts';
-import { actionButton, ago, badge, card, form, section, table, textField, time } from '../frame/components.ts';
+import { actionButton, ago, badge, card, checkboxField, form, section, table, textField, time } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';
@@ -16,7 +16,7 @@ interface AccountView {
 
 export function accountView(context: ConsoleContext, { person, sessions, tokens }: AccountView): PageContent {
   const content = html`${section('Profile', card(nameForm(context, person)), { hint: describePerson(person) })}
-${person.hasPassword || !person.hasOidc ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person))) : ''}
+${mayHavePassword(person) ? section(person.hasPassword ? 'Change the password' : 'Set a password', card(passwordForm(context, person, tokens.length > 0))) : ''}
 ${section('Sessions', sessionTable(context, sessions), {
   hint: 'Where you are signed in. A session ends after 7 days without use, and after 30 days.',
   ...(sessions.length > 1 && { actions: revokeOthers(context) }),
@@ -26,10 +26,11 @@ ${tokenSection(context, tokens)}`;
 }
 
 /** `ann@example.com · deployment admin · signs in with a password`. */
-function describePerson({ email, isAdmin, hasPassword, hasOidc }: PersonRecord): string {
+function describePerson({ email, isAdmin, hasPassword, hasOidc, onlyProject }: PersonRecord): string {
   const ways = [...(hasPassword ? ['a password'] : []), ...(hasOidc ? ['an identity provider'] : [])];
   const signIn = `signs in with ${ways.length === 0 ? 'links' : ways.join(' or ')}`;
-  return [email, ...(isAdmin ? ['deployment admin'] : []), signIn].join(' · ');
+  const only = onlyProject === null ? [] : [`valid in ${onlyProject} only, until a deployment admin confirms the address`];
+  return [email, ...(isAdmin ? ['deployment admin'] : []), signIn, ...only].join(' · ');
 }
 
 function nameForm(context: ConsoleContext, { name }: PersonRecord): Html {
@@ -41,7 +42,7 @@ function nameForm(context: ConsoleContext, { name }: PersonRecord): Html {
   });
 }
 
-function passwordForm(context: ConsoleContext, { email, hasPassword }: PersonRecord): Html {
+function passwordForm(context: ConsoleContext, { email, hasPassword }: PersonRecord, hasTokens: boolean): Html {
   const password = { type: 'password', required: true } as const;
   const current = textField({ ...password, name: 'current', label: 'Current password', autocomplete: 'current-password' });
   return form({
@@ -52,6 +53,16 @@ function passwordForm(context: ConsoleContext, { email, hasPassword }: PersonRec
       ...(hasPassword ? [current] : []),
       textField({ ...password, name: 'password', label: 'New password', autocomplete: 'new-password', hint: 'At least 12 characters.' }),
       textField({ ...password, name: 'repeated', label: 'New password again', autocomplete: 'new-password' }),
+      ...(hasTokens
+        ? [
+            checkboxField({
+              name: 'revoke_tokens',
+              label: 'Also revoke my personal tokens',
+              checked: true,
+              hint: 'Somebody who knew the old password may have created one. Programs that use your tokens need new ones.',
+            }),
+          ]
+        : []),
     ],
     submit: hasPassword ? 'Change the password' : 'Set the password',
   });

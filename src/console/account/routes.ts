@@ -1,5 +1,6 @@
 /** The account page: name, password, sessions of the person who is signed in. */
 import { gatewayError } from '../../core/errors.ts';
+import { mayHavePassword } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
 import type { ActionRoute, ConsoleContext, ConsoleRoute, PageContent, PageRoute } from '../frame/route.ts';
 import { accountPath } from './account-path.ts';
@@ -36,18 +37,24 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
   });
 
   const changePassword = action('password', 'person.password', async ({ session, remoteAddress }, form) => {
-    const { id, email, hasPassword, hasOidc } = await accounts.get(session.person.id);
-    if (hasPassword) {
+    const person = await accounts.get(session.person.id);
+    const { id, email } = person;
+    if (person.hasPassword) {
       const attempt = await signIn.withPassword({ email, password: form.get('current') ?? '', address: remoteAddress });
       if (attempt.kind === 'limited') throw gatewayError('bad_request', { message: 'too many failed attempts; try again in 15 minutes' });
       if (attempt.kind === 'refused') throw gatewayError('bad_request', { message: 'the current password is not right' });
-    } else if (hasOidc) {
+    } else if (!mayHavePassword(person)) {
       // Otherwise a stolen session would become an account that the identity provider cannot end.
-      throw gatewayError('forbidden', { message: 'you sign in with an identity provider; a sign-in link can set a password' });
+      const message = person.hasOidc
+        ? 'you sign in with an identity provider; a sign-in link can set a password'
+        : 'you sign in with links until a deployment admin confirms your address';
+      throw gatewayError('forbidden', { message });
     }
     if (form.get('password') !== form.get('repeated')) throw gatewayError('bad_request', { message: 'the two new passwords differ' });
-    await accounts.setPassword(id, form.get('password') ?? '', session.id);
-    return { kind: 'redirect', to: accountPath, notice: 'Your password is changed, and your other sessions are signed out.' };
+    const revokeTokens = form.has('revoke_tokens');
+    await accounts.setPassword(id, form.get('password') ?? '', { sessionId: session.id, revokeTokens });
+    const ended = revokeTokens ? 'your other sessions are signed out and your tokens are revoked' : 'your other sessions are signed out';
+    return { kind: 'redirect', to: accountPath, notice: `Your password is changed, and ${ended}.`, audit: { revoked_tokens: revokeTokens } };
   });
 
   const revoke = action('sessions/:session/revoke', 'session.revoke', async ({ session: { person }, params }) => {

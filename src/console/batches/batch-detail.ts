@@ -34,7 +34,7 @@ export function detailPage(context: ConsoleContext, batch: BatchWithGroups): Pag
     title: 'Batch',
     breadcrumbs: [{ label: 'Batches', href: projectPath(context, '/batches') }],
     actions: html`${temporal}${mayReplay(state) ? replay : ''}`,
-    content: html`<div class="stack">${errorMessage === null || state === 'done' ? '' : notice(sentence(errorMessage), state === 'failed' ? 'bad' : 'warning', errorTitle(state, error))}
+    content: html`<div class="stack">${errorMessage === null || state === 'done' ? '' : notice(sentence(errorMessage), state === 'failed' || state === 'failing' ? 'bad' : 'warning', errorTitle(state, error))}
 ${definitions([
   ['State', stateBadge(batch)],
   ['Reads', kindLabels[batch.kind]],
@@ -54,7 +54,7 @@ ${definitions([
 }
 
 function errorTitle(state: BatchState, error: string | null): string {
-  return state === 'retrying' || state === 'waiting' || state === 'running' ? `Last attempt: ${error}` : `${stateLabel(state)}: ${error}`;
+  return state === 'retrying' || state === 'failing' || state === 'waiting' || state === 'running' ? `Last attempt: ${error}` : `${stateLabel(state)}: ${error}`;
 }
 
 function nextTry({ now, zone }: ConsoleContext, at: Date): Html {

@@ -9,6 +9,7 @@ const states: Readonly<Record<BatchState, readonly [label: string, tone: Tone]>>
   running: ['Running', 'accent'],
   waiting: ['Waiting', 'warning'],
   retrying: ['Retrying', 'warning'],
+  failing: ['Failing', 'bad'],
   done: ['Done', 'good'],
   failed: ['Failed', 'bad'],
   stopped: ['Stopped', 'warning'],

@@ -136,8 +136,8 @@ interface Listed {
 
 function listPage(context: ConsoleContext, { next, counts, rows }: Listed): PageContent {
   const page = cutPage(rows, pageSize, ({ id }) => id);
-  const replay = (state: EndedState, label: string) =>
-    counts[state] === 0 ? '' : actionButton({ context, action: projectPath(context, '/batches/replay'), label, values: { state } });
+  const replay = (state: EndedState, label: string, count: number) =>
+    count === 0 ? '' : actionButton({ context, action: projectPath(context, '/batches/replay'), label, values: { state } });
   const filters = filterForm(context, [
     selectField({
       name: 'state',
@@ -171,13 +171,13 @@ function listPage(context: ConsoleContext, { next, counts, rows }: Listed): Page
   return {
     kind: 'page',
     title: 'Batches',
-    actions: html`${csvLink(context)}${replay('stopped', 'Replay all stopped')}${replay('failed', 'Replay all failed')}`,
+    actions: html`${csvLink(context)}${replay('stopped', 'Replay all stopped', counts.stopped)}${replay('failed', 'Replay all failed', counts.failed + counts.failing)}`,
     content: html`<div class="stack">${summary(context, next, counts)}${filters}${list}${pager(context, page.next)}</div>`,
   };
 }
 
 function summary(context: ConsoleContext, next: NextBatch, counts: Listed['counts']): Html {
-  const count = (label: string, state: BatchState, value: number): Stat => ({
+  const count = (label: string, state: 'failing' | EndedState, value: number): Stat => ({
     label,
     value: formatCount(value),
     ...(value > 0 && { href: projectPath(context, '/batches', { state }) }),
@@ -185,6 +185,7 @@ function summary(context: ConsoleContext, next: NextBatch, counts: Listed['count
   return stats([
     { label: 'Waiting messages', value: formatCount(next.kind === 'none' ? 0 : next.messages), hint: describeNext(context, next) },
     { label: 'Open', value: formatCount(counts.running), hint: 'Running, waiting or retrying' },
+    count('Failing', 'failing', counts.failing),
     count('Failed', 'failed', counts.failed),
     count('Stopped', 'stopped', counts.stopped),
   ]);

@@ -1,4 +1,7 @@
-/** Members of a project: list, add, change of role, removal. */
+/**
+ * Members of a project: list, add, change of role, removal. An owner who adds an address sees the same page whether the deployment knows the
+ * address or not; a deployment admin, who sees all people anyway, adds the person.
+ */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
 import type { Member } from '../../people/members.ts';
@@ -20,7 +23,7 @@ import { parseFieldErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
-import { signInLinkPage } from './sign-in-link.ts';
+import { type IssuedLink, signInLinkPage } from './sign-in-link.ts';
 
 export interface MemberRoutesDeps {
   readonly people: Pick<People, 'accounts' | 'links' | 'members'>;
@@ -69,18 +72,24 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       action: 'member.add',
       async handle(context, form) {
         const email = form.get('email') ?? '';
+        const name = form.get('name')?.trim() || undefined;
         const role = parseRole(form);
+        const to = projectPath(context, '/members');
+        const showLink = (person: IssuedLink['person'] & { readonly id: string }): Promise<PageContent> =>
+          issueLink(context, person, { label: 'Members', href: to });
+        if (!context.session.person.isAdmin) {
+          const member = await members.invite(context.project.id, { email, name }, role);
+          const audit = { person_id: member.personId, role, created: true };
+          return { kind: 'page', page: await showLink({ ...member, id: member.personId }), audit };
+        }
         const known = await accounts.findByEmail(email);
-        if (known !== null && (await members.list(context.project.id)).some(({ personId }) => personId === known.id))
+        if (known !== null && (await members.list(context.project.id)).some((member) => member.email === known.email))
           throw gatewayError('conflict', { message: 'email: is a member already; change the role in the list' });
-        const person = known ?? (await accounts.create({ email, ...(form.get('name')?.trim() && { name: form.get('name') }) }));
+        const person = known ?? (await accounts.create({ email, ...(name !== undefined && { name }) }));
         await members.put(context.project.id, person.id, role);
         const audit = { person_id: person.id, role, created: known === null };
-        const to = projectPath(context, '/members');
         if (known !== null) return { kind: 'redirect', to, notice: `${person.name} is now ${withArticle(role)}.`, audit };
-        const { secret, expiresAt } = await links.issue(person.id);
-        const link = { person, url: linkUrl(context.url.origin, secret), expiresAt };
-        return { kind: 'page', page: signInLinkPage(context, link, { label: 'Members', href: to }), audit };
+        return { kind: 'page', page: await showLink(person), audit };
       },
       invalidForm: showMembers,
     },
@@ -101,6 +110,19 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
     },
     {
       method: 'post',
+      path: '/members/:person/sign-in-link',
+      access: 'owner',
+      action: 'person.sign_in_link',
+      async handle(context) {
+        const member = await requireMember(context, personOf(context));
+        if (member.isConfirmed) throw gatewayError('conflict', { message: 'ask a deployment admin for a sign-in link of this person' });
+        const page = await issueLink(context, { ...member, id: member.personId }, { label: 'Members', href: projectPath(context, '/members') });
+        return { kind: 'page', page, audit: { person_id: member.personId } };
+      },
+      invalidForm: (context, _form, message) => showMembers(context, undefined, message),
+    },
+    {
+      method: 'post',
       path: '/members/:person/remove',
       access: 'owner',
       action: 'member.remove',
@@ -114,9 +136,19 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
     },
   ];
 
-  async function requireMember({ project }: ConsoleContext, personId: string): Promise<void> {
-    if ((await members.list(project.id)).some((member) => member.personId === personId)) return;
-    throw gatewayError('not_found', { message: 'no such member' });
+  async function requireMember({ project }: ConsoleContext, personId: string): Promise<Member> {
+    const found = (await members.list(project.id)).find((member) => member.personId === personId);
+    if (!found) throw gatewayError('not_found', { message: 'no such member' });
+    return found;
+  }
+
+  async function issueLink(
+    context: ConsoleContext,
+    person: IssuedLink['person'] & { readonly id: string },
+    back: { readonly label: string; readonly href: string },
+  ): Promise<PageContent> {
+    const { secret, expiresAt } = await links.issue(person.id);
+    return signInLinkPage(context, { person, url: linkUrl(context.url.origin, secret), expiresAt }, back);
   }
 }
 
@@ -136,8 +168,8 @@ function memberTable(context: ConsoleContext, members: readonly Member[]): Html 
       { label: 'E-mail address', value: ({ email }) => email, grow: true },
       {
         label: 'Role',
-        value: ({ role, isDisabled }) =>
-          html`${badge(role, role === 'owner' ? 'accent' : 'neutral')}${isDisabled ? html` ${badge('disabled', 'warning')}` : ''}`,
+        value: ({ role, isDisabled, isConfirmed }) =>
+          html`${badge(role, role === 'owner' ? 'accent' : 'neutral')}${isDisabled ? html` ${badge('disabled', 'warning')}` : ''}${isConfirmed ? '' : html` ${badge('not confirmed')}`}`,
       },
       { label: 'Member since', value: ({ createdAt }) => time(createdAt, context.zone, 'date'), wideOnly: true },
       ...(isOwner ? [{ label: 'Actions', align: 'end' as const, value: (member: Member) => memberActions(context, member) }] : []),
@@ -145,10 +177,11 @@ function memberTable(context: ConsoleContext, members: readonly Member[]): Html 
   });
 }
 
-function memberActions(context: ConsoleContext, { personId, name, role }: Member): Html {
+function memberActions(context: ConsoleContext, { personId, name, role, isConfirmed }: Member): Html {
   const path = projectPath(context, `/members/${personId}`);
   const other: Role = role === 'owner' ? 'member' : 'owner';
-  return html`<div class="actions">${actionButton({ context, action: `${path}/role`, label: `Make ${other}`, values: { role: other }, about: name })}${actionButton(
+  const link = isConfirmed ? '' : actionButton({ context, action: `${path}/sign-in-link`, label: 'Sign-in link', about: `for ${name}` });
+  return html`<div class="actions">${link}${actionButton({ context, action: `${path}/role`, label: `Make ${other}`, values: { role: other }, about: name })}${actionButton(
     {
       context,
       action: `${path}/remove`,
@@ -190,13 +223,15 @@ function addForm(context: ConsoleContext, form: URLSearchParams, message: string
             error: errors.of('name'),
             maxLength: 200,
             autocomplete: 'off',
-            hint: 'For a person without an account.',
+            hint: 'Shown to members until the person signs in with an account of their own.',
           }),
           selectField({ name: 'role', label: 'Role', value: form.get('role') ?? 'member', required: true, options: roleOptions }),
         ],
       }),
     ),
-    { hint: 'For a person without an account, a one-time sign-in link is shown.' },
+    {
+      hint: 'A one-time sign-in link is shown. Until a deployment admin or the identity provider confirms the address, it opens this project only. A person who has an account finds the project there.',
+    },
   );
 }
 

@@ -4,6 +4,7 @@ import { isUuid } from '../../core/ids.ts';
 import type { PersonRecord } from '../../people/accounts.ts';
 import type { People } from '../../people/people.ts';
 import {
+  actionButton,
   checkboxField,
   csvLink,
   csvRows,
@@ -11,12 +12,13 @@ import {
   pageParameter,
   pager,
   form as renderForm,
+  section,
   table,
   textField,
   time,
 } from '../frame/components.ts';
 import { parseFieldErrors } from '../frame/field-errors.ts';
-import { html } from '../frame/html.ts';
+import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
 import { personBadges, signInMethods } from './person-columns.ts';
 import { personPage } from './person-page.ts';
@@ -94,6 +96,20 @@ export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): reado
     { method: 'get', path: `${path}/:person`, access: 'admin', handle: showPerson },
     {
       method: 'post',
+      path: `${path}/:person/confirm`,
+      access: 'admin',
+      action: 'person.confirm',
+      async handle(context) {
+        const { onlyProject } = await accounts.get(personOf(context));
+        const { person, isNew } = await accounts.confirm(personOf(context));
+        const audit = { person_id: person.id, unconfirmed: personOf(context), project: onlyProject };
+        if (isNew) return { kind: 'page', page: await issueLink(context, person), audit };
+        return { kind: 'redirect', to: `${url}/${person.id}`, notice: `${person.name} is confirmed and had an account already.`, audit };
+      },
+      invalidForm: showPerson,
+    },
+    {
+      method: 'post',
       path: `${path}/:person/admin`,
       access: 'admin',
       action: 'person.change',
@@ -149,6 +165,7 @@ async function showPeople(context: ConsoleContext, { accounts }: Pick<People, 'a
   const after = context.url.searchParams.get(pageParameter) ?? undefined;
   const page = await accounts.list({ after, limit: pageSize + 1 });
   const { shown, next } = cutPage(page, pageSize, ({ email }) => email);
+  const unconfirmed = await accounts.listUnconfirmed();
   return {
     kind: 'page',
     title: 'People',
@@ -166,8 +183,32 @@ async function showPeople(context: ConsoleContext, { accounts }: Pick<People, 'a
         { label: 'Signs in with', value: signInMethods, wideOnly: true },
         { label: `Created (${context.zone})`, value: ({ createdAt }) => time(createdAt, context.zone, 'date'), wideOnly: true },
       ],
-    })}${pager(context, next, { first: 'First', next: 'Next' })}`,
+    })}${pager(context, next, { first: 'First', next: 'Next' })}${unconfirmed.length === 0 ? '' : unconfirmedSection(context, unconfirmed)}`,
   };
+}
+
+function unconfirmedSection(context: ConsoleContext, people: readonly PersonRecord[]): Html {
+  const list = table<PersonRecord>({
+    caption: 'Not confirmed',
+    hideCaption: true,
+    rows: people,
+    empty: '',
+    rowHref: ({ id }) => `${url}/${id}`,
+    columns: [
+      { label: 'Name', value: ({ name }) => name },
+      { label: 'E-mail address', value: ({ email }) => email, grow: true },
+      { label: 'Only in project', value: ({ onlyProject }) => html`<code>${onlyProject}</code>` },
+      { label: `Created (${context.zone})`, value: ({ createdAt }) => time(createdAt, context.zone, 'date'), wideOnly: true },
+      {
+        label: 'Action',
+        align: 'end',
+        value: ({ id, email }) => actionButton({ context, action: `${url}/${id}/confirm`, label: 'Confirm', about: email }),
+      },
+    ],
+  });
+  return section('Not confirmed', list, {
+    hint: 'An owner of the project added the address. Confirm it when you know that the person has it: sessions and links from before end, and you get a new sign-in link for the person.',
+  });
 }
 
 function newPersonPage(context: ConsoleContext, form: URLSearchParams, message?: string): PageContent {

@@ -14,7 +14,16 @@ export function personPage(context: ConsoleContext, person: PersonRecord, sessio
   const buttons = html`${isDisabled ? '' : actionButton({ context, action: `${path}/sign-in-link`, label: 'Sign-in link', about: `for ${person.name}` })}${
     isSelf
       ? ''
-      : html`${actionButton({ context, action: `${path}/admin`, label: person.isAdmin ? 'Remove admin' : 'Make admin', values: { admin: person.isAdmin ? 'no' : 'yes' } })}${actionButton(
+      : html`${
+          person.onlyProject === null
+            ? actionButton({
+                context,
+                action: `${path}/admin`,
+                label: person.isAdmin ? 'Remove admin' : 'Make admin',
+                values: { admin: person.isAdmin ? 'no' : 'yes' },
+              })
+            : actionButton({ context, action: `${path}/confirm`, label: 'Confirm' })
+        }${actionButton(
           {
             context,
             action: `${path}/disabled`,
@@ -34,6 +43,7 @@ export function personPage(context: ConsoleContext, person: PersonRecord, sessio
         ['E-mail address', person.email],
         ['State', personBadges(person)],
         ['Signs in with', signInMethods(person)],
+        ...(person.onlyProject === null ? [] : [['Only in project', person.onlyProject] as const]),
         ['Created', time(person.createdAt, zone)],
         ...(isDisabled ? [['Disabled', time(person.disabledAt, zone)] as const] : []),
         ['Times', zone],

@@ -1,10 +1,32 @@
-/** Memory settings of the project. A deletion period that is turned on or shortened needs a second step, which names what it deletes. */
+/**
+ * Memory settings of the project. A change that deletes more than before needs a second step, which names what it deletes. It then waits for a day,
+ * in which every member can cancel it.
+ */
 import { changedMembers } from '../../core/changed-members.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { dayMs } from '../../core/time.ts';
-import { maxPreviewed, type RetentionPreview } from '../../memory/erasure/retention.ts';
-import { type MemorySettings, type MemorySettingsStore, parseMemorySettingsChange } from '../../memory/records/settings.ts';
-import { checkboxField, csrfField, fieldset, form, formatCount, textField, time } from '../frame/components.ts';
+import { type DeletionRule, maxPreviewed, type RetentionPreview } from '../../memory/records/deletion-rule.ts';
+import {
+  deletionNoticeMs,
+  isSameRule,
+  type MemorySettings,
+  type MemorySettingsStore,
+  type ParsedSettingsChange,
+  parseMemorySettingsChange,
+  type ShownMemorySettings,
+} from '../../memory/records/settings.ts';
+import {
+  actionButton,
+  checkboxField,
+  csrfField,
+  fieldset,
+  form,
+  formatCount,
+  formatTimeIn,
+  notice,
+  textField,
+  time,
+} from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
@@ -12,16 +34,48 @@ import { formatSenders, parseSenders } from './sender-list.ts';
 
 export interface SettingsPageDeps {
   readonly settings: Pick<MemorySettingsStore, 'read' | 'change'>;
-  readonly previewRetention: (projectId: string, days: number) => Promise<RetentionPreview>;
+  /** What a rule would delete that takes effect at this time. */
+  readonly previewRetention: (projectId: string, rule: StricterRule, at: number) => Promise<RetentionPreview>;
+  /** Conversations that are kept after the deletion period, because memory has not learned from them. */
+  readonly countKeptUnlearned: (projectId: string) => Promise<number>;
+  /** Whether a tier for memory has a model. */
+  readonly hasMemoryModel: (projectId: string) => Promise<boolean>;
 }
 
-export function createSettingsRoutes({ settings, previewRetention }: SettingsPageDeps): readonly ConsoleRoute[] {
+type StricterRule = NonNullable<ParsedSettingsChange['stricter']>;
+
+export function createSettingsRoutes(deps: SettingsPageDeps): readonly ConsoleRoute[] {
+  const { settings, previewRetention, countKeptUnlearned, hasMemoryModel } = deps;
+  const showSettings = async (context: ConsoleContext, current: ShownMemorySettings, fields: URLSearchParams): Promise<PageContent> => {
+    const { id } = context.project;
+    const kept = current.delete_conversations_after_days === null ? 0 : await countKeptUnlearned(id);
+    const warning = describeUnlearned(context, { current, kept, hasModel: await hasMemoryModel(id) });
+    return settingsPage(context, fields, html`${describePending(context, current)}${warning}`);
+  };
   return [
     {
       method: 'get',
       path: '/settings',
       access: 'member',
-      handle: async (context) => settingsPage(context, toFields(await settings.read(context.project.id))),
+      async handle(context) {
+        const current = await settings.read(context.project.id);
+        return showSettings(context, current, toFields(current));
+      },
+    },
+    {
+      method: 'post',
+      path: '/settings/cancel-deletion',
+      access: 'member',
+      action: 'memory.cancel_deletion',
+      async handle(context) {
+        const { previous } = await settings.change(context.project.id, { pending_deletion: null });
+        return {
+          kind: 'redirect',
+          to: projectPath(context, '/settings'),
+          notice: previous.pending_deletion ? 'The deletion is cancelled.' : 'No deletion was planned.',
+          audit: { cancelled: previous.pending_deletion },
+        };
+      },
     },
     {
       method: 'post',
@@ -32,24 +86,25 @@ export function createSettingsRoutes({ settings, previewRetention }: SettingsPag
         const { id } = context.project;
         const before = await settings.read(id);
         const change = readChange(fields, before);
-        const days = newPeriod(before, change);
-        if (days !== null && fields.get('confirmed_days') !== String(days))
+        const rule = newRule(before, change);
+        if (rule !== null && fields.get('confirmed_days') !== confirmationOf(rule))
           throw gatewayError('bad_request', { message: 'nothing is changed yet: confirm the deletion period' });
         const { previous, settings: next } = await settings.change(id, change);
         const changed = changedMembers(previous, next);
         return {
           kind: 'redirect',
           to: projectPath(context, '/settings'),
-          notice:
-            Object.keys(changed).length === 0 ? 'Nothing was changed.' : 'The settings are saved. They apply to every call from now on.',
+          notice: Object.keys(changed).length === 0 ? 'Nothing was changed.' : describeSaved(context, changed, next),
           audit: { changed },
         };
       },
       async invalidForm(context, fields) {
         const before = await settings.read(context.project.id);
-        const days = newPeriodOf(before, fields);
-        if (days === null) return settingsPage(context, fields);
-        return confirmationPage(context, fields, { before, days, preview: await previewRetention(context.project.id, days) });
+        const rule = newRuleOf(before, fields);
+        if (rule === null) return showSettings(context, before, fields);
+        const effectiveAt = context.now + deletionNoticeMs;
+        const preview = await previewRetention(context.project.id, rule, effectiveAt);
+        return confirmationPage(context, fields, { before, rule, effectiveAt, preview });
       },
     },
   ];
@@ -61,6 +116,7 @@ function toFields(settings: MemorySettings): URLSearchParams {
     enabled,
     only_senders: senders,
     delete_conversations_after_days: days,
+    delete_unlearned: unlearned,
     batch_of: batch,
     at_least_every_minutes: minutes,
   } = settings;
@@ -68,6 +124,7 @@ function toFields(settings: MemorySettings): URLSearchParams {
     ...(enabled && { enabled: 'on' }),
     only_senders: formatSenders(senders),
     delete_conversations_after_days: days === null ? '' : String(days),
+    ...(unlearned && { delete_unlearned: 'on' }),
     batch_of: String(batch),
     at_least_every_minutes: String(minutes),
     shown: JSON.stringify(settings),
@@ -81,6 +138,7 @@ function readChange(fields: URLSearchParams, current: MemorySettings): Partial<M
     enabled: fields.has('enabled'),
     only_senders: parseSenders(fields.get('only_senders') ?? ''),
     delete_conversations_after_days: days === '' ? null : Number(days),
+    delete_unlearned: fields.has('delete_unlearned'),
     batch_of: toNumber(fields.get('batch_of')),
     at_least_every_minutes: toNumber(fields.get('at_least_every_minutes')),
   };
@@ -102,23 +160,65 @@ function readShown(fields: URLSearchParams): object | null {
   }
 }
 
-/** The deletion period that a change turns on or shortens; null when it does neither. Throws `bad_request`. */
-function newPeriod(before: MemorySettings, change: Partial<MemorySettings>): number | null {
-  const { delete_conversations_after_days: days } = parseMemorySettingsChange(change)(before);
-  const { delete_conversations_after_days: daysBefore } = before;
-  return days !== null && (daysBefore === null || days < daysBefore) ? days : null;
+/** The rule of a change that deletes more than before; null for other changes, and when it is pending already. Throws `bad_request`. */
+function newRule(before: ShownMemorySettings, change: Partial<MemorySettings>): StricterRule | null {
+  const { stricter } = parseMemorySettingsChange(change)(before);
+  return stricter && !(before.pending_deletion && isSameRule(before.pending_deletion, stricter)) ? stricter : null;
+}
+
+function confirmationOf({ delete_conversations_after_days: days, delete_unlearned: unlearned }: StricterRule): string {
+  return unlearned ? `${days} unlearned` : String(days);
 }
 
 /** Null also for a form that is invalid for another reason. */
-function newPeriodOf(before: MemorySettings, fields: URLSearchParams): number | null {
+function newRuleOf(before: ShownMemorySettings, fields: URLSearchParams): StricterRule | null {
   try {
-    return newPeriod(before, readChange(fields, before));
+    return newRule(before, readChange(fields, before));
   } catch {
     return null; // The page shows the reason above the form.
   }
 }
 
-function settingsPage(context: ConsoleContext, fields: URLSearchParams): PageContent {
+function describeSaved({ zone }: ConsoleContext, changed: object, { pending_deletion: pending }: ShownMemorySettings): string {
+  if (pending === null || !('pending_deletion' in changed)) return 'The settings are saved. They apply to every call from now on.';
+  return `The settings are saved. The new deletion period takes effect at ${formatTimeIn(Date.parse(pending.effective_at), zone, 'minute')} (${zone}), unless a member cancels it.`;
+}
+
+/** Every member sees what is planned, and can cancel it. */
+function describePending(context: ConsoleContext, { pending_deletion: pending }: ShownMemorySettings): Html | string {
+  if (pending === null) return '';
+  const { delete_conversations_after_days: days, delete_unlearned: unlearned, conversations, effective_at: at } = pending;
+  const scope = unlearned ? ', also those that memory has not learned from' : '';
+  const cancel = actionButton({ context, action: projectPath(context, '/settings/cancel-deletion'), label: 'Cancel the deletion' });
+  return html`${notice(
+    html`Conversations are to be deleted after ${countOf(days, 'day', 'days')}${scope}. The first daily cleanup after ${time(Date.parse(at), context.zone, 'minute')} (${context.zone}) deletes <strong>${countOf(conversations, 'conversation', 'conversations')}</strong>. Every member can cancel this until then.`,
+    'warning',
+    'A deletion is planned',
+  )}<div class="actions">${cancel}</div>`;
+}
+
+interface Unlearned {
+  readonly current: DeletionRule & Pick<MemorySettings, 'enabled'>;
+  readonly kept: number;
+  readonly hasModel: boolean;
+}
+
+/** Conversations that memory has not learned from stay after the deletion period, which people do not expect. */
+function describeUnlearned(context: ConsoleContext, { current, kept, hasModel }: Unlearned): Html | string {
+  const { delete_conversations_after_days: days, delete_unlearned: unlearned, enabled } = current;
+  if (days === null || unlearned || !enabled || (hasModel && kept === 0)) return '';
+  const count = kept === 0 ? '' : html` <strong>${countOf(kept, 'conversation', 'conversations')}</strong> ${kept === 1 ? 'is' : 'are'} kept for longer already.`;
+  const reason = hasModel
+    ? html`See the <a href="${projectPath(context, '/batches')}">batches</a> for the reason.`
+    : 'No tier for memory has a model, so nothing is learned: set one for memory-extract or trivial.';
+  return notice(
+    html`Conversations that memory has not learned from are kept after the deletion period.${count} ${reason} Or delete what is not learned too, by the setting below.`,
+    'warning',
+    'The deletion period does not apply to all conversations',
+  );
+}
+
+function settingsPage(context: ConsoleContext, fields: URLSearchParams, notices: Html): PageContent {
   const content = form({
     context,
     action: projectPath(context, '/settings'),
@@ -149,6 +249,12 @@ function settingsPage(context: ConsoleContext, fields: URLSearchParams): PageCon
         placeholder: 'Keep',
         hint: 'The daily cleanup deletes conversations whose last turn is older, with their prompts, and memories that were corrected or removed before that time. Empty keeps everything. Live memories stay.',
       }),
+      checkboxField({
+        name: 'delete_unlearned',
+        label: 'Delete also what is not learned',
+        checked: fields.has('delete_unlearned'),
+        hint: 'Otherwise a conversation stays after the deletion period until memory has learned from it.',
+      }),
       fieldset(
         'Learning',
         [
@@ -177,19 +283,21 @@ function settingsPage(context: ConsoleContext, fields: URLSearchParams): PageCon
       ),
     ],
   });
-  return { kind: 'page', title: 'Memory settings', content: html`<div class="card">${content}</div>` };
+  return { kind: 'page', title: 'Memory settings', content: html`<div class="stack">${notices}<div class="card">${content}</div></div>` };
 }
 
 interface Confirmation {
   readonly before: MemorySettings;
-  readonly days: number;
+  readonly rule: StricterRule;
+  readonly effectiveAt: number;
   readonly preview: RetentionPreview;
 }
 
 function confirmationPage(context: ConsoleContext, fields: URLSearchParams, confirmation: Confirmation): PageContent {
-  const { days } = confirmation;
+  const { rule } = confirmation;
+  const days = rule.delete_conversations_after_days;
   const sent = [...fields].filter(([name]) => name !== 'csrf' && name !== 'confirmed_days');
-  const content = html`<form class="form danger-zone" method="post" action="${projectPath(context, '/settings')}">${csrfField(context)}${sent.map(([name, value]) => hidden(name, value))}${hidden('confirmed_days', String(days))}
+  const content = html`<form class="form danger-zone" method="post" action="${projectPath(context, '/settings')}">${csrfField(context)}${sent.map(([name, value]) => hidden(name, value))}${hidden('confirmed_days', confirmationOf(rule))}
 ${describeDeletion(context, confirmation)}
 <div class="form-actions"><button class="button danger">Delete after ${countOf(days, 'day', 'days')}</button><a class="button" href="${projectPath(context, '/settings')}">Cancel</a></div></form>`;
   return {
@@ -201,7 +309,8 @@ ${describeDeletion(context, confirmation)}
 }
 
 /** Names the first affected date and how many conversations. */
-function describeDeletion({ zone, now }: ConsoleContext, { before, days, preview }: Confirmation): Html {
+function describeDeletion({ zone }: ConsoleContext, { before, rule, effectiveAt, preview }: Confirmation): Html {
+  const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
   const { conversations, closedItems, oldestTurn } = preview;
   const { delete_conversations_after_days: daysBefore } = before;
   const change =
@@ -209,12 +318,15 @@ function describeDeletion({ zone, now }: ConsoleContext, { before, days, preview
   const first =
     oldestTurn === null
       ? 'No conversation is stored yet.'
-      : html`The first affected date is <strong>${time(Math.max(now, oldestTurn.getTime() + days * dayMs), zone, 'date')}</strong> (${zone}).`;
+      : html`The first affected date is <strong>${time(Math.max(effectiveAt, oldestTurn.getTime() + days * dayMs), zone, 'date')}</strong> (${zone}).`;
   const closed =
     closedItems === 0 ? '' : html` and ${countOf(closedItems, 'corrected or removed memory', 'corrected or removed memories')}`;
-  const limit = time(now - days * dayMs, zone, 'minute');
-  return html`<p>${change} ${first} The next daily cleanup deletes <strong>${countOf(conversations, 'conversation', 'conversations')}</strong>${closed} from before ${limit}.</p>
-<p>Older conversations that memory has not learned from yet follow when it has. Deleted conversations cannot be restored. Live memories stay.</p>`;
+  const limit = time(effectiveAt - days * dayMs, zone, 'minute');
+  const others = unlearned
+    ? 'Conversations that memory has not learned from yet are deleted too.'
+    : 'Older conversations that memory has not learned from yet follow when it has.';
+  return html`<p>${change} ${first} The first daily cleanup after ${time(effectiveAt, zone, 'minute')} deletes <strong>${countOf(conversations, 'conversation', 'conversations')}</strong>${closed} from before ${limit}.</p>
+<p>${others} Until then every member can cancel this. Deleted conversations cannot be restored. Live memories stay.</p>`;
 }
 
 function countOf(count: number, one: string, many: string): string {

@@ -1,4 +1,5 @@
 /** Pages before a session: sign-in, a sign-in link, and why either failed. */
+import type { PersonRecord } from '../../people/accounts.ts';
 import { signInLinkPath } from '../../people/sign-in-links.ts';
 import { card, codeBlock, notice, textField } from '../frame/components.ts';
 import { csrfField } from '../frame/form.ts';
@@ -62,7 +63,7 @@ function firstSignIn(): Html[] {
 interface LinkView {
   readonly token: string;
   /** Null: the link creates an account. */
-  readonly person: { readonly email: string; readonly name: string; readonly hasPassword: boolean } | null;
+  readonly person: PersonRecord | null;
   /** What was entered before a mistake. */
   readonly entered?: { readonly email: string; readonly name: string };
 }
@@ -90,7 +91,9 @@ export function linkView(context: FormContext, { token, person, entered = { emai
           html`<input class="hidden" type="email" name="username" value="${person.email}" autocomplete="username" readonly tabindex="-1" aria-hidden="true">`,
           person.hasPassword
             ? password('New password', false, 'Leave it empty to keep your password. At least 12 characters.')
-            : password('Password', false, 'At least 12 characters. Without one, each sign-in needs a new link.'),
+            : person.onlyProject === null
+              ? password('Password', false, 'At least 12 characters. Without one, each sign-in needs a new link.')
+              : html``,
         ];
   const text =
     person === null

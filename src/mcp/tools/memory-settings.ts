@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { type Clock, dayMs, formatTime, formatTimeOrNull } from '../../core/time.ts';
 import { count, text, time } from '../../http/openapi/schemas/primitives.ts';
 import { memoryResponses } from '../../http/routes/memory/response-schemas.ts';
-import type { RetentionPreview } from '../../memory/erasure/retention.ts';
-import { type MemorySettings, type MemorySettingsChange, memorySettingsFields } from '../../memory/records/settings.ts';
+import { deletesMore, type RetentionPreview } from '../../memory/records/deletion-rule.ts';
+import { type MemorySettingsChange, memorySettingsFields, type PendingDeletion, type ShownMemorySettings } from '../../memory/records/settings.ts';
 import type { Access } from '../access.ts';
 import { type AnyTool, defineTool } from './tool.ts';
 
@@ -15,19 +15,19 @@ export interface LastChange {
 }
 
 export interface MemorySettingsToolDeps {
-  readonly readSettings: (projectId: string) => Promise<MemorySettings>;
+  readonly readSettings: (projectId: string) => Promise<ShownMemorySettings>;
   /** Null when nobody has changed them. */
   readonly readLastChange: (projectId: string) => Promise<LastChange | null>;
   /** Writes the audit row. Throws `bad_request`. */
   readonly changeSettings: (access: Access, projectId: string, change: Readonly<Record<string, unknown>>) => Promise<MemorySettingsChange>;
-  /** What the cleanup deletes with a deletion period of `days`. */
-  readonly previewRetention: (projectId: string, days: number) => Promise<RetentionPreview>;
+  /** What the cleanup deletes by a rule that takes effect at this time. */
+  readonly previewRetention: (projectId: string, rule: DeletionStart['rule'], at: number) => Promise<RetentionPreview>;
   readonly clock: Clock;
 }
 
 const settings = memoryResponses.MemorySettings;
 
-const { enabled, only_senders, delete_conversations_after_days, batch_of, at_least_every_minutes } = memorySettingsFields;
+const { enabled, only_senders, delete_conversations_after_days, delete_unlearned, batch_of, at_least_every_minutes } = memorySettingsFields;
 
 const settingsInput = z
   .object({
@@ -36,6 +36,10 @@ const settingsInput = z
     delete_conversations_after_days: delete_conversations_after_days.describe(
       'The daily cleanup deletes conversations whose last turn is older; null keeps everything.',
     ),
+    delete_unlearned: delete_unlearned.describe(
+      'Whether the cleanup also deletes conversations that memory has not learned from. Otherwise they stay until it has.',
+    ),
+    pending_deletion: z.null().describe('null cancels a change of the deletion period that is not in effect yet'),
     batch_of: batch_of.describe('Messages of a learning batch.'),
     at_least_every_minutes: at_least_every_minutes.describe(
       'A smaller batch starts after this time; must be shorter than the deletion period.',
@@ -63,8 +67,9 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
       title: 'Change memory settings',
       description:
         'Changes the memory settings of a project and returns all of them. Omitted settings keep their value. Turning on or shortening ' +
-        'delete_conversations_after_days makes the daily cleanup delete stored conversations, which cannot be undone: ask the person first. ' +
-        'The result then names the first affected date.',
+        'delete_conversations_after_days, or turning on delete_unlearned, makes the daily cleanup delete stored conversations, which cannot be ' +
+        'undone: ask the person first. Such a change takes effect after 24 hours, until which every member can cancel it; the result names when, ' +
+        'and the first affected date.',
       scope: 'settings:write',
       isReadOnly: false,
       input: settingsInput,
@@ -72,7 +77,8 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
         settings,
         deletion: z
           .object({
-            conversations: count.describe('which the next cleanup deletes; at most 10,000 are counted'),
+            effective_at: time.nullable().describe('the first daily cleanup after this time deletes; null: the period is in effect'),
+            conversations: count.describe('which that cleanup deletes; at most 10,000 are counted'),
             closed_memories: count.describe('corrected or removed before that time; at most 10,000 are counted'),
             first_affected_date: z.string().nullable().describe('UTC date of the first deletion; null: no conversation is stored'),
           })
@@ -81,33 +87,52 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
       }),
       async run(input, { access, project }) {
         const change = await deps.changeSettings(access, project.projectId, input);
-        const days = startedPeriod(change);
-        const preview = days === null ? null : await deps.previewRetention(project.projectId, days);
-        const deletion = days === null || preview === null ? null : toDeletionJson(preview, days, deps.clock.now());
+        const start = findStart(change);
+        const now = deps.clock.now();
+        const at = start?.effectiveAt === undefined ? now : Date.parse(start.effectiveAt);
+        const deletion = start && toDeletionJson(await deps.previewRetention(project.projectId, start.rule, at), start, at);
         return { output: { settings: change.settings, deletion }, summary: deletion && describeDeletion(deletion) };
       },
     }),
   ];
 }
 
-/** The deletion period when the change turned it on or shortened it; else null. */
-function startedPeriod({ previous, settings: current }: MemorySettingsChange): number | null {
-  const [before, days] = [previous.delete_conversations_after_days, current.delete_conversations_after_days];
-  return days !== null && (before === null || days < before) ? days : null;
+interface DeletionStart {
+  readonly rule: Pick<PendingDeletion, 'delete_conversations_after_days' | 'delete_unlearned'>;
+  /** Absent when the rule is in effect. */
+  readonly effectiveAt?: string;
+}
+
+/** The rule when the change deletes more than before, now or later; else null. */
+function findStart({ previous, settings: current }: MemorySettingsChange): DeletionStart | null {
+  const { pending_deletion: pending, delete_conversations_after_days: days } = current;
+  if (pending) {
+    const isNew = previous.pending_deletion?.effective_at !== pending.effective_at;
+    return isNew ? { rule: pending, effectiveAt: pending.effective_at } : null;
+  }
+  return days !== null && deletesMore(current, previous) ? { rule: { ...current, delete_conversations_after_days: days } } : null;
 }
 
 interface DeletionJson {
+  readonly effective_at: string | null;
   readonly conversations: number;
   readonly closed_memories: number;
   readonly first_affected_date: string | null;
 }
 
-function toDeletionJson({ conversations, closedItems, oldestTurn }: RetentionPreview, days: number, now: number): DeletionJson {
-  const firstAt = oldestTurn === null ? null : Math.max(now, oldestTurn.getTime() + days * dayMs);
-  return { conversations, closed_memories: closedItems, first_affected_date: firstAt === null ? null : formatTime(firstAt).slice(0, 10) };
+function toDeletionJson({ conversations, closedItems, oldestTurn }: RetentionPreview, { rule, effectiveAt }: DeletionStart, at: number): DeletionJson {
+  const days = rule.delete_conversations_after_days;
+  const firstAt = oldestTurn === null ? null : Math.max(at, oldestTurn.getTime() + days * dayMs);
+  return {
+    effective_at: effectiveAt ?? null,
+    conversations,
+    closed_memories: closedItems,
+    first_affected_date: firstAt === null ? null : formatTime(firstAt).slice(0, 10),
+  };
 }
 
-function describeDeletion({ conversations, first_affected_date: date }: DeletionJson): string {
+function describeDeletion({ effective_at: at, conversations, first_affected_date: date }: DeletionJson): string {
   if (date === null) return 'No conversation is stored yet that the daily cleanup could delete.';
-  return `The next daily cleanup deletes ${conversations} conversations. The first affected date is ${date} (UTC).`;
+  const cleanup = at === null ? 'The next daily cleanup' : `The first daily cleanup after ${at}, until which every member can cancel it,`;
+  return `${cleanup} deletes ${conversations} conversations. The first affected date is ${date} (UTC).`;
 }

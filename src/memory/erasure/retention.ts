@@ -4,7 +4,8 @@
  * batches, with the focus and vendor error texts in their groups. It applies whether memory is on or off.
  *
  * Live memories and unread conversations stay. So do, while memory is on, conversations with messages that a batch is still to learn; messages
- * whose group was given up, or whose batch ended without it, delay nothing. A failed batch stays until it is replayed.
+ * whose group was given up, or whose batch ended without it, delay nothing. A failed batch stays until it is replayed. A project may choose to
+ * delete conversations that are still to be learned too.
  *
  * Each call deletes one batch in a short transaction, so writers of the project wait for one of them at most.
  */
@@ -13,41 +14,12 @@ import type { Database, Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
 import type { Sha256 } from '../conversations/chain.ts';
 import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
+import { isDueSql } from '../records/deletion-rule.ts';
+import { applyPendingDeletions } from '../records/settings.ts';
 
 /** Takes a few milliseconds for conversations of usual length. */
 const conversationBatchSize = 100;
 const rowBatchSize = 500;
-
-export interface RetentionPreview {
-  /** Conversations that the next daily cleanup would delete, up to `maxPreviewed`. */
-  readonly conversations: number;
-  /** Closed memories that it would delete, up to `maxPreviewed`. */
-  readonly closedItems: number;
-  /** Last turn of the oldest conversation; null without conversations. It is deleted `days` after it. */
-  readonly oldestTurn: Date | null;
-}
-
-export const maxPreviewed = 10_000;
-
-/** What a deletion period of `days` would delete if it were set now. */
-export async function previewRetention(
-  { database, clock }: { readonly database: Database; readonly clock: Clock },
-  projectId: string,
-  days: number,
-): Promise<RetentionPreview> {
-  const [row] = await database.query<RetentionPreview>(
-    `select (select count(*)::integer from (
-               select 1 from conversations conversation
-                where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read' and ${isDueSql}
-                limit ${maxPreviewed}) due) as conversations,
-            (select count(*)::integer from (
-               select 1 from memory_items where project_id = $1::uuid and state = 'closed' and closed_at < $2::timestamptz
-                limit ${maxPreviewed}) due) as "closedItems",
-            (select min(last_turn_at) from conversations where project_id = $1::uuid) as "oldestTurn"`,
-    [projectId, new Date(clock.now() - days * dayMs)],
-  );
-  return row ?? { conversations: 0, closedItems: 0, oldestTurn: null };
-}
 
 export type Retention = ReturnType<typeof createRetention>;
 
@@ -66,6 +38,8 @@ export function createRetention({ database, clock }: { readonly database: Databa
     return 0;
   };
   return {
+    /** Puts the deletion periods into effect that were asked for more than a day ago. */
+    periods: () => applyPendingDeletions(database, clock.now()),
     conversations: inFirstDueProject(deleteConversations),
     /** Prompts without a conversation. */
     unfiledPrompts: inFirstDueProject(deleteUnfiledPrompts),
@@ -78,34 +52,27 @@ export function createRetention({ database, clock }: { readonly database: Databa
 export interface RetentionPeriod {
   readonly projectId: string;
   readonly before: Date;
+  /** Whether conversations that memory has not learned from are deleted too. */
+  readonly unlearned: boolean;
 }
 
 /** Of the projects that have one, at the time `now`. */
 export async function findRetentionPeriods(queries: Queries, now: number): Promise<RetentionPeriod[]> {
-  const rows = await queries.query<{ projectId: string; days: number }>(
-    `select project_id as "projectId", (settings ->> 'delete_conversations_after_days')::integer as days
+  const rows = await queries.query<{ projectId: string; days: number; unlearned: boolean }>(
+    `select project_id as "projectId", (settings ->> 'delete_conversations_after_days')::integer as days,
+            settings ->> 'delete_unlearned' is not distinct from 'true' as unlearned
        from memory_settings where settings ->> 'delete_conversations_after_days' is not null order by project_id`,
   );
-  return rows.map(({ projectId, days }) => ({ projectId, before: new Date(now - days * dayMs) }));
+  return rows.map(({ projectId, days, unlearned }) => ({ projectId, before: new Date(now - days * dayMs), unlearned }));
 }
 
-/** SQL condition on a conversation: memory is off, or no message of it waits for a batch or for the end of a running one. */
-const isDueSql = `(
-        exists (select 1 from memory_settings off where off.project_id = conversation.project_id and off.settings ->> 'enabled' = 'false')
-        or not (learnable and batched_messages < messages)
-           and not exists (
-             select 1 from memory_batch_ranges range
-               join memory_batch_groups part on part.batch_id = range.batch_id and part.position = range.group_position
-               join memory_batches batch on batch.id = range.batch_id
-              where range.conversation_id = conversation.id and part.state in ('waiting', 'learned') and batch.state = 'running'))`;
-
-async function deleteConversations(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
+async function deleteConversations(tx: Queries, { projectId, before, unlearned }: RetentionPeriod): Promise<number> {
   const rows = await tx.query<{ id: string }>(
     `select id from conversations conversation
-      where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read' and ${isDueSql}
+      where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read' and ${isDueSql('$4::boolean')}
       order by last_turn_at, id limit $3::integer
       for update`,
-    [projectId, before, conversationBatchSize],
+    [projectId, before, conversationBatchSize, unlearned],
   );
   if (rows.length === 0) return 0;
   const ids = rows.map(({ id }) => id);

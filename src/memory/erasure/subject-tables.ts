@@ -11,7 +11,7 @@ export type ErasedCount = 'memories' | 'profile_pages' | 'episodes' | 'calls' | 
 
 export interface SubjectTable {
   readonly table: string;
-  /** Identifies a row, so that rows are deleted in batches. */
+  /** Identifies a row in the whole table, so that batches of rows can be deleted by it. It names the project where ids alone don't. */
   readonly key: string;
   /** Parameters: $1 project (uuid), $2 as in `bySubject` or, with `bySha256`, the subject's SHA-256 (bytea). Every condition names both. */
   readonly where: (condition: string) => string;
@@ -46,7 +46,7 @@ export const subjectTables: readonly SubjectTable[] = [
   { table: 'memory_passages', key: 'id', where: ofSubject },
   { table: 'memory_facts', key: 'id', where: ofSubject, count: 'graph_facts', since: 'created_at' },
   { table: 'memory_entities', key: 'id', where: ofSubject, since: 'created_at' },
-  { table: 'memory_pages', key: 'subject', where: ofSubject, count: 'profile_pages', since: 'updated_at', oneRowPerSubject: true },
+  { table: 'memory_pages', key: 'project_id, subject', where: ofSubject, count: 'profile_pages', since: 'updated_at', oneRowPerSubject: true },
   { table: 'memory_items', key: 'id', where: ofSubject, count: 'memories', since: 'created_at' },
   {
     table: 'conversation_parts',

@@ -2,14 +2,15 @@
 import { gatewayError } from '../../core/errors.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Database, Queries } from '../../db/database.ts';
-import { batchWorkflowId } from '../triggers/learning-triggers.ts';
-import { type EndedState, type LockedBatch, replayBatch, replayProject } from './replay.ts';
+import { batchWorkflowId, signalBatch, triggerLearning } from '../triggers/learning-triggers.ts';
+import { type EndedState, isFailingSql, type LockedBatch, replayBatch, replayProject } from './replay.ts';
 
 /**
- * `waiting`: for a route, or for memory to be enabled; `retrying`: failed, next attempt at `next_try_at`; `stopped`: an operator ended its run
- * in Temporal, or gave up the failed batch.
+ * `waiting`: for a route, or for memory to be enabled; `retrying`: failed, next attempt at `next_try_at`; `failing`: the same after several
+ * unusable responses, with longer waits; `failed`: its run failed, or an older version gave it up; `stopped`: an operator ended its run in
+ * Temporal, or gave up the batch.
  */
-export const batchStates = ['running', 'waiting', 'retrying', 'done', 'failed', 'stopped'] as const;
+export const batchStates = ['running', 'waiting', 'retrying', 'failing', 'done', 'failed', 'stopped'] as const;
 export type BatchState = (typeof batchStates)[number];
 
 export interface BatchProgress {
@@ -102,15 +103,8 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
     list: (projectId: string | null, state: BatchState | null) => findBatches(projectId, { state }),
     /** A page of the same list; `before` is the id of the last batch shown. */
     listPage: (projectId: string, page: BatchPage) => findBatches(projectId, page),
-    /** How many of a project are open, failed and stopped; `running` includes waiting and retrying ones. */
-    async count(projectId: string): Promise<Readonly<Record<EndedState | 'running', number>>> {
-      const rows = await database.query<{ state: EndedState | 'running'; count: number }>(
-        `select state, count(*)::integer as count from memory_batches
-          where project_id = $1::uuid and state in ('running', 'failed', 'stopped') group by state`,
-        [projectId],
-      );
-      return { running: 0, failed: 0, stopped: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
-    },
+    /** How many of a project are open, failing, failed and stopped; `running` includes waiting and retrying ones. */
+    count: (projectId: string) => countOpenBatches(database, projectId),
     show: findWithGroups,
     /** Retries failed and waiting groups immediately; finished groups stay. Throws `not_found`. */
     async replay(projectId: string | null, id: string): Promise<BatchWithGroups> {
@@ -125,12 +119,29 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
       });
       return findWithGroups(projectId, id);
     },
-    /** Gives up a failed batch: it is `stopped` until a replay. Throws `not_found`, and `conflict` for a batch that is open or done. */
+    /** Gives up a batch that failed or waits for its next attempt: it is `stopped` until a replay. Throws `not_found`, and `conflict` for others. */
     async stop(id: string): Promise<BatchWithGroups> {
-      await database.query(`update memory_batches set state = 'stopped' where id = $1::uuid and state = 'failed'`, [id]);
+      await database.transaction(async (tx) => {
+        // Without a run id, its run does not take the stop for something that happened before it was reset.
+        const [stopped] = await tx.query<LockedBatch & { hasRun: boolean }>(
+          `update memory_batches batch
+              set state = 'stopped', run_id = case state when 'running' then null else run_id end, finished_at = now()
+             from (select id, state = 'running' as "hasRun" from memory_batches where id = $1::uuid for update) before
+            where batch.id = before.id
+              and (state = 'failed'
+                   or state = 'running' and not exists (
+                        select 1 from memory_batch_groups part
+                         where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.next_try_at is null))
+           returning batch.id, project_id as "projectId", "hasRun"`,
+          [id],
+        );
+        if (!stopped?.hasRun) return;
+        await signalBatch(tx, stopped);
+        await triggerLearning(tx, stopped.projectId);
+      });
       const batch = await findWithGroups(null, id);
       if (batch.state !== 'stopped')
-        throw gatewayError('conflict', { message: `only a failed batch can be stopped; this one is ${batch.state}` });
+        throw gatewayError('conflict', { message: `only a batch that failed or waits can be stopped; this one is ${batch.state}` });
       return batch;
     },
     /** Replays all batches of a project in this state; returns their ids. */
@@ -147,6 +158,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
                 batch.finished_at as "finishedAt", parts.*,
                 case when batch.state <> 'running' then batch.state
                      when parts.blocked then 'waiting'
+                     when ${isFailingSql} then 'failing'
                      when parts."nextTryAt" is not null then 'retrying'
                      else 'running' end as state
            from memory_batches batch
@@ -179,10 +191,15 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
   }
 }
 
-/** Batches of all projects by stored state, without those that are done; for metrics. */
-export async function countOpenBatches(queries: Queries): Promise<Readonly<Record<EndedState | 'running', number>>> {
-  const rows = await queries.query<{ state: EndedState | 'running'; count: number }>(
-    `select state, count(*)::integer as count from memory_batches where state in ('running', 'failed', 'stopped') group by state`,
+/** Batches of a project, or with null of all projects, by state, without those that are done. */
+export async function countOpenBatches(
+  queries: Queries,
+  projectId: string | null,
+): Promise<Readonly<Record<EndedState | 'running' | 'failing', number>>> {
+  const rows = await queries.query<{ state: EndedState | 'running' | 'failing'; count: number }>(
+    `select case when ${isFailingSql} then 'failing' else state end as state, count(*)::integer as count from memory_batches batch
+      where state in ('running', 'failed', 'stopped') and ($1::uuid is null or project_id = $1::uuid) group by 1`,
+    [projectId],
   );
-  return { running: 0, failed: 0, stopped: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
+  return { running: 0, failing: 0, failed: 0, stopped: 0, ...Object.fromEntries(rows.map(({ state, count }) => [state, count])) };
 }

@@ -15,6 +15,10 @@ import { maskCredentials } from '../../guardrails/credentials.ts';
 import { readProjectMemorySettings } from '../records/settings.ts';
 import { ensureBatchStarted, signalBatch } from '../triggers/learning-triggers.ts';
 import { type MessageSize, type PlannedGroup, planGroups } from './plan-groups.ts';
+import { isFailingSql } from './replay.ts';
+
+/** Each failing batch costs calls every day, so messages wait while this many of a project are failing. */
+export const maxFailingBatches = 3;
 
 export interface RememberReceipt {
   readonly conversationId: string;
@@ -65,19 +69,21 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
   };
 
   /**
-   * The normal batch that runs. A run terminated in Temporal would block the project forever, so batches that are not waiting for a retry are
+   * The normal batch for which the next one waits. A run terminated in Temporal would block the project forever, so batches that are not waiting for a retry are
    * enqueued again; that has no effect on a run that exists.
    */
   async function restartIdleBatches(tx: Queries, projectId: string): Promise<string | null> {
-    const running = await tx.query<{ id: string; kind: 'normal' | 'remember' | 'page'; waits: boolean }>(
-      `select batch.id, batch.kind,
+    const running = await tx.query<{ id: string; kind: 'normal' | 'remember' | 'page'; waits: boolean; failing: boolean }>(
+      `select batch.id, batch.kind, ${isFailingSql} as failing,
               exists (select 1 from memory_batch_groups part
                        where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.next_try_at > $2::timestamptz) as waits
          from memory_batches batch where batch.project_id = $1::uuid and batch.state = 'running'`,
       [projectId, new Date(clock.now())],
     );
     for (const { id, waits } of running) if (!waits) await ensureBatchStarted(tx, { id, projectId });
-    return running.find(({ kind }) => kind === 'normal')?.id ?? null;
+    const normal = running.filter(({ kind }) => kind === 'normal');
+    const failing = normal.filter((batch) => batch.failing);
+    return (failing.length < maxFailingBatches ? normal.find((batch) => !batch.failing) : normal[0])?.id ?? null;
   }
 
   async function startNormalBatch(tx: Queries, projectId: string): Promise<string> {
@@ -146,18 +152,26 @@ interface WaitingConversation {
 /** SQL condition on a conversation: it has messages that wait for a batch. */
 const isWaitingSql = `state = 'read' and learnable and batched_messages < messages`;
 
-/** Batches that need an operator: a replay, or a setting. */
-async function countBatches(tx: Queries, projectId: string): Promise<{ failed: number; stopped: number; blocked: number }> {
-  const [row] = await tx.query<{ failed: number; stopped: number; blocked: number }>(
+interface BatchCounts {
+  readonly failed: number;
+  readonly failing: number;
+  readonly stopped: number;
+  readonly blocked: number;
+}
+
+/** Batches that won't make progress until an operator replays them or changes a model or a setting. */
+async function countBatches(tx: Queries, projectId: string): Promise<BatchCounts> {
+  const [row] = await tx.query<BatchCounts>(
     `select count(*) filter (where state = 'failed')::integer as failed, count(*) filter (where state = 'stopped')::integer as stopped,
+            count(*) filter (where ${isFailingSql})::integer as failing,
             count(*) filter (where state = 'running' and exists (
               select 1 from memory_batch_groups part
-               where part.batch_id = memory_batches.id and part.next_try_at is not null and part.error in ('no_route', 'memory_off')
+               where part.batch_id = batch.id and part.next_try_at is not null and part.error in ('no_route', 'memory_off')
             ))::integer as blocked
-       from memory_batches where project_id = $1::uuid and state <> 'done'`,
+       from memory_batches batch where project_id = $1::uuid and state <> 'done'`,
     [projectId],
   );
-  return row ?? { failed: 0, stopped: 0, blocked: 0 };
+  return row ?? { failed: 0, failing: 0, stopped: 0, blocked: 0 };
 }
 
 /** Waiting messages and the age of the oldest, for the settings `batch_of` and `at_least_every_minutes`. */

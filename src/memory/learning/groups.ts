@@ -15,7 +15,7 @@ import {
 } from '../../../workflows/contract.ts';
 import { type BackoffPolicy, backoffMs } from '../../core/backoff.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
-import type { Clock } from '../../core/time.ts';
+import { type Clock, dayMs } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockMemories, lockProject } from '../../db/locks.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -37,7 +37,8 @@ export interface Group extends GroupKey {
 }
 
 /**
- * Why an attempt failed. `unusable`: the response was unusable or the request rejected; repeated failures of this kind park the group.
+ * Why an attempt failed. `unusable`: the response was unusable or the request rejected; a group that keeps failing like this is retried at most
+ * daily and does not hold up the next batch.
  * `blocked`: not attempted, because the project's settings do not allow it.
  */
 export interface GroupFailure {
@@ -88,6 +89,9 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
              from memory_batch_groups where batch_id = $1::uuid order by position`,
           [run.batchId, new Date(clock.now())],
         );
+        const [running] = await tx.query(`select 1 from memory_batches where id = $1::uuid and state = 'running'`, [run.batchId]);
+        // Nothing is left to do in a batch that an operator has stopped.
+        if (!running) return { groups: [], total: groups.length };
         return { groups: groups.filter(({ isPending }) => isPending), total: groups.length };
       }),
 
@@ -146,11 +150,13 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
     },
 
     /** `callId`: the call that failed; null when none was made. */
-    fail: ({ batchId, position }: Group, failure: GroupFailure, callId: string | null = null) =>
+    fail: ({ batchId, position, projectId }: Group, failure: GroupFailure, callId: string | null = null) =>
       database.transaction(async (tx): Promise<GroupStepResult> => {
-        const [row] = await tx.query<{ attempts: number; failures: number; unusable: number }>(
-          `select attempts, failures, unusable from memory_batch_groups
+        const [row] = await tx.query<{ attempts: number; failures: number; unusable: number; project: string }>(
+          `select attempts, failures, unusable, (select slug from projects where projects.id = project_id) as project
+             from memory_batch_groups
             where batch_id = $1::uuid and position = $2::integer and state in ('waiting', 'learned')
+              and exists (select 1 from memory_batches where id = $1::uuid and state = 'running')
               for update`,
           [batchId, position],
         );
@@ -158,13 +164,14 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         const { kind, code } = failure;
         const failures = row.failures + (kind === 'blocked' ? 0 : 1);
         const unusable = row.unusable + (kind === 'unusable' ? 1 : 0);
-        const isParked = unusable >= maxUnusableResponses;
-        const waitMs = kind === 'blocked' ? blockedRetryMs : backoffMs(failures, retry());
+        const policy = retry();
+        const longestMs = unusable >= maxUnusableResponses ? Math.max(policy.maxMs, dayMs) : policy.maxMs;
+        const waitMs = kind === 'blocked' ? blockedRetryMs : backoffMs(failures, { ...policy, maxMs: longestMs });
         await tx.query(
           `update memory_batch_groups
               set failures = $3::integer, unusable = $4::integer, error = $5::text, error_message = $6::text,
-                  state = case when $7::boolean then 'failed' else state end, next_try_at = $8::timestamptz,
-                  calling_run = case when call_ids[cardinality(call_ids)] = $9::uuid then null else calling_run end
+                  next_try_at = $7::timestamptz,
+                  calling_run = case when call_ids[cardinality(call_ids)] = $8::uuid then null else calling_run end
             where batch_id = $1::uuid and position = $2::integer`,
           [
             batchId,
@@ -173,12 +180,15 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
             unusable,
             code,
             toPostgresText(failure.message, maxErrorMessageLength),
-            isParked,
-            isParked ? null : new Date(clock.now() + waitMs),
+            new Date(clock.now() + waitMs),
             callId,
           ],
         );
-        if (isParked) return { kind: 'settled', outcome: 'parked', code, written: 0 };
+        if (kind === 'unusable' && unusable === maxUnusableResponses) {
+          logger.error({ batch: batchId, project: row.project, code }, 'learning batch failing');
+          // The next batch no longer waits for this one.
+          await triggerLearning(tx, projectId);
+        }
         const wait = { waitMs, attempts: row.attempts, code, blocked: kind === 'blocked' };
         return { kind: 'wait', ...wait, ...(kind === 'unusable' && { unusable }) };
       }),
@@ -219,14 +229,19 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
     finish: (run: BatchRun) =>
       database.transaction(async (tx): Promise<BatchFinish> => {
         const { batchId, runId } = run;
-        const [batch] = await tx.query<{ projectId: string; project: string }>(
-          `select project_id as "projectId", (select slug from projects where projects.id = project_id) as project
+        const [batch] = await tx.query<{ projectId: string; project: string; state: string }>(
+          `select project_id as "projectId", (select slug from projects where projects.id = project_id) as project, state
              from memory_batches where id = $1::uuid for update`,
           [batchId],
         );
         if (!batch) return { finished: true, batch: null };
-        await reopenAfterReset(tx, run);
+        const isReopened = await reopenAfterReset(tx, run);
         const { pending, ...summary } = await summarize(tx, batchId);
+        if (batch.state === 'stopped' && !isReopened && pending > 0) {
+          // By this run id, a later reset of this run is known to come after the stop.
+          await tx.query(`update memory_batches set run_id = $2::text where id = $1::uuid`, [batchId, runId]);
+          return { finished: true, stopped: true, batch: { ...summary, parked: summary.parked + pending } };
+        }
         if (pending > 0) return { finished: false };
         const closed = await tx.query(
           `update memory_batches set state = $2::text, finished_at = $3::timestamptz, run_id = $4::text

@@ -2,6 +2,7 @@
  * Replay of failed and stopped batches: by an operator through the API, by the signal `replay` (failed ones only), and by a reset of a
  * batch's run. All of them lock the batch's row first, so concurrent replays are one.
  */
+import { maxUnusableResponses } from '../../../workflows/contract.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { toColumns } from '../../db/row-batches.ts';
@@ -39,25 +40,33 @@ export async function replayBatch(tx: Queries, batch: LockedBatch): Promise<void
 
 /**
  * Reopens a failed or stopped batch when another run than this one closed it: this one was reset. Without a run id, a worker of an older version
- * closed it, possibly for this run.
+ * closed it, possibly for this run, or an operator
+ * stopped it and its run has yet to end. Returns whether it reopened the batch.
  */
-export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun): Promise<void> {
+export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun): Promise<boolean> {
   const [closed] = await tx.query(
     `select 1 from memory_batches where id = $1::uuid and state in ('failed', 'stopped') and run_id <> $2::text for update`,
     [batchId, runId],
   );
   if (closed) await reopenBatch(tx, batchId);
+  return closed !== undefined;
 }
 
 /** The states of batches that need a replay. */
 export const endedStates = ['failed', 'stopped'] as const;
 export type EndedState = (typeof endedStates)[number];
 
-/** Replays the batches of a project in this state; returns their ids. */
+/** SQL condition on a row `batch`: it runs, and a group of it keeps getting unusable responses. */
+export const isFailingSql = `(batch.state = 'running' and exists (
+  select 1 from memory_batch_groups part
+   where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.unusable >= ${maxUnusableResponses}))`;
+
+/** Replays the batches of a project in this state, with `failed` also those that are failing; returns their ids. */
 export function replayProject(database: Database, projectId: string, state: EndedState): Promise<string[]> {
   return database.transaction(async (tx) => {
     const batches = await tx.query<{ id: string }>(
-      `select id from memory_batches where project_id = $1::uuid and state = $2::text order by id for update`,
+      `select id from memory_batches batch
+        where project_id = $1::uuid and (state = $2::text or ($2::text = 'failed' and ${isFailingSql})) order by id for update`,
       [projectId, state],
     );
     for (const { id } of batches) await replayBatch(tx, { id, projectId });

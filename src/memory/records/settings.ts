@@ -1,17 +1,21 @@
 /**
  * Memory settings of a project: one schema and one way to change them for every interface.
  *
+ * A change that makes the cleanup delete more than before takes effect a day later, so that every member has time to cancel it. Until the first
+ * daily cleanup after that it is in the column `pending_deletion`, and `settings` keep the old rule.
+ *
  * Write decisions read the settings in their own transaction (`readMemorySettings`). `get` serves readers on the request path from a cache.
  */
 
 import { z } from 'zod';
 import { gatewayError } from '../../core/errors.ts';
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
-import type { Clock } from '../../core/time.ts';
+import { type Clock, dayMs, formatTime } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { createNotifiedCache } from '../../db/notified-cache.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { signalBatches, triggerLearning } from '../triggers/learning-triggers.ts';
+import { type DeletionRule, deletesMore, holdsDataBefore, previewRetention } from './deletion-rule.ts';
 
 export interface MemorySettingsOptions {
   readonly database: Database;
@@ -33,28 +37,52 @@ export const memorySettingsFields = {
   enabled: z.boolean(),
   only_senders: z.array(senderSchema).max(1_000),
   delete_conversations_after_days: z.int().min(1).max(36_500).nullable(),
+  delete_unlearned: z.boolean(),
   batch_of: z.int().min(1).max(1_000),
   at_least_every_minutes: z.int().min(1).max(43_200),
 };
 
-const changeSchema = z.strictObject(memorySettingsFields).partial();
+const changeSchema = z
+  .strictObject({
+    ...memorySettingsFields,
+    // Null cancels it. Anything else is ignored, so that clients can send back what they have read.
+    pending_deletion: z.looseObject({}).nullable(),
+  })
+  .partial();
 
 const storedSchema = z.object({
   enabled: memorySettingsFields.enabled.default(true),
   only_senders: memorySettingsFields.only_senders.default([]),
   delete_conversations_after_days: memorySettingsFields.delete_conversations_after_days.default(null),
+  delete_unlearned: memorySettingsFields.delete_unlearned.default(false),
   batch_of: memorySettingsFields.batch_of.default(20),
   at_least_every_minutes: memorySettingsFields.at_least_every_minutes.default(60),
 });
 
-/** As stored, and as the provisioning API shows them. */
 export type MemorySettings = Readonly<z.output<typeof storedSchema>>;
+
+const pendingSchema = z.object({
+  delete_conversations_after_days: z.int(),
+  delete_unlearned: z.boolean(),
+  /** RFC 3339. The first daily cleanup after it uses the rule. */
+  effective_at: z.string(),
+  /** How many conversations that will delete, as far as was known when the change was asked for; up to `maxPreviewed`. */
+  conversations: z.int(),
+});
+
+export type PendingDeletion = Readonly<z.output<typeof pendingSchema>>;
+
+/** As people and the provisioning API see them. */
+export type ShownMemorySettings = MemorySettings & { readonly pending_deletion: PendingDeletion | null };
+
+/** How long a change that deletes more than before waits. */
+export const deletionNoticeMs = dayMs;
 
 export const defaultMemorySettings: MemorySettings = Object.freeze(storedSchema.parse({}));
 
 export interface MemorySettingsChange {
-  readonly previous: MemorySettings;
-  readonly settings: MemorySettings;
+  readonly previous: ShownMemorySettings;
+  readonly settings: ShownMemorySettings;
 }
 
 /** Whether the settings let the calls of a source be recorded. */
@@ -68,7 +96,7 @@ export function isSourceRecorded(
 export type MemorySettingsStore = ReturnType<typeof createMemorySettings>;
 
 export function createMemorySettings({ database, clock, logger }: MemorySettingsOptions) {
-  const read = (projectId: string): Promise<MemorySettings> => readProjectMemorySettings(database, projectId);
+  const read = (projectId: string): Promise<ShownMemorySettings> => readShownSettings(database, projectId);
   const cache = createNotifiedCache<MemorySettings>({ database, channel, load: read, clock, logger });
   const withDefaults = (row: MemorySettings | null): MemorySettings => row ?? defaultMemorySettings;
 
@@ -78,21 +106,46 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
     const changed = await database.transaction(async (tx) => {
       // Concurrent partial changes must not overwrite each other.
       await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
-      const previous = await readProjectMemorySettings(tx, projectId);
-      const settings = apply(previous);
+      const previous = await readShownSettings(tx, projectId);
+      const { settings: kept, stricter } = apply(previous);
+      const pending = stricter && (await toPending(tx, projectId, stricter, previous.pending_deletion));
+      const settings = stricter && !pending ? { ...kept, ...stricter } : kept;
       await tx.query(
-        `insert into memory_settings (project_id, settings, updated_at) values ($1::uuid, $2::jsonb, $3::timestamptz)
-         on conflict (project_id) do update set settings = excluded.settings, updated_at = excluded.updated_at`,
-        [projectId, JSON.stringify(settings), new Date(clock.now())],
+        `insert into memory_settings (project_id, settings, pending_deletion, updated_at)
+         values ($1::uuid, $2::jsonb, $3::jsonb, $4::timestamptz)
+         on conflict (project_id) do update
+            set settings = excluded.settings, pending_deletion = excluded.pending_deletion, updated_at = excluded.updated_at`,
+        [
+          projectId,
+          JSON.stringify(settings),
+          pending && JSON.stringify({ ...pending, replaces: settings.delete_conversations_after_days }),
+          new Date(clock.now()),
+        ],
       );
       await tx.query(`select pg_notify($1::text, $2::text)`, [channel, projectId]);
       // The new settings may make a batch due or unblock a running one.
       await triggerLearning(tx, projectId);
       await signalBatches(tx, projectId);
-      return { previous, settings };
+      return { previous, settings: { ...settings, pending_deletion: pending } };
     });
     cache.invalidate(projectId);
     return changed;
+  };
+
+  /** Null when the rule can take effect at once, because nothing is stored that it deletes within the notice. */
+  const toPending = async (
+    tx: Queries,
+    projectId: string,
+    rule: DeletionRule & { readonly delete_conversations_after_days: number },
+    current: PendingDeletion | null,
+  ): Promise<PendingDeletion | null> => {
+    const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
+    // Asking for the same again does not restart the wait.
+    if (current && isSameRule(current, rule)) return current;
+    const effectiveAt = clock.now() + deletionNoticeMs;
+    if (!(await holdsDataBefore(tx, projectId, new Date(effectiveAt - days * dayMs)))) return null;
+    const preview = await previewRetention({ database: tx, clock: { now: () => effectiveAt } }, projectId, days, unlearned);
+    return { ...rule, effective_at: formatTime(effectiveAt), conversations: preview.conversations };
   };
 
   return {
@@ -105,7 +158,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
     read,
     change,
     /** Applies a partial change and returns all settings. Throws `bad_request` that lists every invalid field. */
-    update: async (projectId: string, input: unknown): Promise<MemorySettings> => (await change(projectId, input)).settings,
+    update: async (projectId: string, input: unknown): Promise<ShownMemorySettings> => (await change(projectId, input)).settings,
     start: cache.start,
     stop: cache.stop,
   };
@@ -125,15 +178,77 @@ export async function readProjectMemorySettings(queries: Queries, projectId: str
   return (await readMemorySettings(queries, [projectId])).get(projectId) ?? defaultMemorySettings;
 }
 
+async function readShownSettings(queries: Queries, projectId: string): Promise<ShownMemorySettings> {
+  const [row] = await queries.query<{ settings: unknown; pending: unknown }>(
+    `select settings, pending_deletion as pending from memory_settings where project_id = $1::uuid`,
+    [projectId],
+  );
+  return { ...storedSchema.parse(row?.settings ?? {}), pending_deletion: pendingSchema.nullable().parse(row?.pending ?? null) };
+}
+
+export interface ParsedSettingsChange {
+  /** What takes effect at once. */
+  readonly settings: MemorySettings;
+  /** A rule that deletes more than the current one; null without such a change. */
+  readonly stricter: (DeletionRule & { readonly delete_conversations_after_days: number }) | null;
+}
+
 /** Validates a partial change; the returned function applies it. Throws `bad_request`. */
-export function parseMemorySettingsChange(input: unknown): (current: MemorySettings) => MemorySettings {
-  const change = parseOrBadRequest(changeSchema, input ?? {});
+export function parseMemorySettingsChange(input: unknown): (current: ShownMemorySettings) => ParsedSettingsChange {
+  const { pending_deletion: pendingGiven, ...change } = parseOrBadRequest(changeSchema, input ?? {});
   return (current) => {
     const next = storedSchema.parse({ ...current, ...change });
-    const { delete_conversations_after_days: days, at_least_every_minutes: minutes } = next;
+    const isRead = pendingGiven !== undefined && pendingGiven !== null && isSameRule(next, current);
+    // A setting that the change doesn't name stays as it is, or as it was asked for.
+    const base = toRule(pendingGiven === null ? current : (current.pending_deletion ?? current));
+    const { delete_conversations_after_days: daysGiven = base.delete_conversations_after_days, delete_unlearned: unlearnedGiven } = change;
+    const days = isRead ? base.delete_conversations_after_days : daysGiven;
+    const unlearned = isRead ? base.delete_unlearned : (unlearnedGiven ?? base.delete_unlearned);
+    const wanted = { delete_conversations_after_days: days, delete_unlearned: unlearned };
+    const stricter = days !== null && deletesMore(wanted, current) ? { ...wanted, delete_conversations_after_days: days } : null;
+    const settings = { ...next, ...(stricter ? toRule(current) : wanted) };
     // Otherwise retention could delete conversations before a batch has read them.
-    if (days !== null && minutes >= days * minutesPerDay)
-      throw gatewayError('bad_request', { message: 'at_least_every_minutes: must be shorter than delete_conversations_after_days' });
-    return next;
+    for (const period of [days, settings.delete_conversations_after_days])
+      if (period !== null && next.at_least_every_minutes >= period * minutesPerDay)
+        throw gatewayError('bad_request', { message: 'at_least_every_minutes: must be shorter than delete_conversations_after_days' });
+    return { settings, stricter };
   };
+}
+
+function toRule({ delete_conversations_after_days, delete_unlearned }: DeletionRule): DeletionRule {
+  return { delete_conversations_after_days, delete_unlearned };
+}
+
+export function isSameRule(one: DeletionRule, other: DeletionRule): boolean {
+  return (
+    one.delete_conversations_after_days === other.delete_conversations_after_days && one.delete_unlearned === other.delete_unlearned
+  );
+}
+
+/**
+ * Puts the pending deletion rules into effect whose notice has ended; returns how many. One whose period was changed meanwhile by a process of
+ * an older version, which doesn't know of it, is dropped.
+ */
+export async function applyPendingDeletions(database: Database, now: number): Promise<number> {
+  const due = await database.query<{ projectId: string }>(
+    `select project_id as "projectId" from memory_settings where (pending_deletion ->> 'effective_at')::timestamptz <= $1::timestamptz`,
+    [new Date(now)],
+  );
+  for (const { projectId } of due)
+    await database.transaction(async (tx) => {
+      await tx.query(`select 1 from projects where id = $1::uuid for update`, [projectId]);
+      await tx.query(
+        `update memory_settings
+            set settings = case when coalesce(settings -> 'delete_conversations_after_days', 'null') = pending_deletion -> 'replaces'
+                  then settings || jsonb_build_object(
+                         'delete_conversations_after_days', pending_deletion -> 'delete_conversations_after_days',
+                         'delete_unlearned', pending_deletion -> 'delete_unlearned')
+                  else settings end,
+                pending_deletion = null, updated_at = $2::timestamptz
+          where project_id = $1::uuid and (pending_deletion ->> 'effective_at')::timestamptz <= $2::timestamptz`,
+        [projectId, new Date(now)],
+      );
+      await tx.query(`select pg_notify($1::text, $2::text)`, [channel, projectId]);
+    });
+  return due.length;
 }

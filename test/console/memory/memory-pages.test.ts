@@ -249,9 +249,35 @@ describe('settings', () => {
     expect(page).toContain('<strong>1 conversation</strong>');
     expect(await settings()).toMatchObject({ delete_conversations_after_days: null });
     expect((await member.post(`${base}/settings`, { ...fields, confirmed_days: '30' })).status).toBe(303);
-    expect(await settings()).toMatchObject({ delete_conversations_after_days: 30 });
-    const longer = { ...fields, shown: JSON.stringify(await settings()), delete_conversations_after_days: '' };
-    expect((await member.post(`${base}/settings`, longer)).status).toBe(303);
+    const planned = { delete_conversations_after_days: 30, delete_unlearned: false, effective_at: expect.any(String), conversations: 1 };
+    expect(await settings()).toMatchObject({ delete_conversations_after_days: null, pending_deletion: planned });
+    expect((await lastAudit())?.['detail']).toEqual({ changed: { pending_deletion: { from: null, to: planned } } });
+    expect(await textOf('/settings')).toContain('A deletion is planned');
+    // Another form of the page leaves it as it is.
+    expect((await member.post(`${base}/settings`, { ...fields, shown: '', delete_conversations_after_days: '30' })).status).toBe(303);
+    expect(await settings()).toMatchObject({ pending_deletion: planned });
+    const other = await signIn(gateway(), 'member');
+    expect((await other.post(`${base}/settings/cancel-deletion`)).status).toBe(303);
+    expect(await settings()).toMatchObject({ delete_conversations_after_days: null, pending_deletion: null });
+    expect(await lastAudit()).toMatchObject({ action: 'memory.cancel_deletion', outcome: 'ok', detail: { cancelled: planned } });
+  });
+
+  test('warns that conversations stay after the deletion period while memory does not learn from them', async () => {
+    const team = await gateway().withProject('unlearned');
+    const { database } = team;
+    await team.admin('PUT', '/provision/teams/unlearned', { tiers: { 'memory-extract': [], trivial: [] } });
+    expect((await team.admin('PUT', '/provision/teams/unlearned/memory', { delete_conversations_after_days: 7 })).status).toBe(200);
+    const someone = await signIn(team, 'member');
+    const page = async (): Promise<string> => (await someone.get('/console/p/unlearned/settings')).text();
+    expect(await page()).toContain('No tier for memory has a model');
+    await database.query(
+      `insert into conversations (id, project_id, source, state, calls, messages, learnable, tip_key, tip_message_key, started_at, last_turn_at)
+       select gen_random_uuid(), id, 'app', 'read', 1, 2, true, '\\x00', '\\x00', now() - interval '9 days', now() - interval '9 days'
+         from projects where slug = 'unlearned'`,
+    );
+    expect(await page()).toContain('<strong>1 conversation</strong> is kept for longer already.');
+    expect((await team.admin('PUT', '/provision/teams/unlearned/memory', { enabled: false })).status).toBe(200);
+    expect(await page()).not.toContain('does not apply to all conversations');
   });
 });
 

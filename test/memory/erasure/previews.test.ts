@@ -4,8 +4,9 @@ import { systemClock } from '../../../src/core/time.ts';
 import { createErase } from '../../../src/memory/erasure/erase.ts';
 import { previewErasure } from '../../../src/memory/erasure/erasure-preview.ts';
 import { listErasures } from '../../../src/memory/erasure/erasure-report.ts';
-import { createRetention, previewRetention } from '../../../src/memory/erasure/retention.ts';
+import { createRetention } from '../../../src/memory/erasure/retention.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
+import { previewRetention } from '../../../src/memory/records/deletion-rule.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 

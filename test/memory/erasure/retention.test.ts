@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { Database } from '../../../src/db/database.ts';
-import { createRetention, previewRetention, type Retention } from '../../../src/memory/erasure/retention.ts';
+import { createRetention, type Retention } from '../../../src/memory/erasure/retention.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
+import { previewRetention } from '../../../src/memory/records/deletion-rule.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, listConversations, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 

@@ -94,6 +94,23 @@ describeDatabases('the list of subject tables', (database) => {
     expect(named.filter((table) => !tables.has(table))).toEqual([]);
   });
 
+  test('identifies every row in the whole table, so that a statement cannot reach another project by its key', async () => {
+    const indexes = await database().query<{ table: string; columns: string[] }>(
+      `select relation.relname as "table", array_agg(attribute.attname::text) as columns
+         from pg_index index
+         join pg_class relation on relation.oid = index.indrelid
+         join pg_attribute attribute on attribute.attrelid = relation.oid and attribute.attnum = any (index.indkey::smallint[])
+        where index.indisunique and index.indpred is null and relation.relname = any ($1::text[])
+        group by index.indexrelid, relation.relname`,
+      [subjectTables.map(({ table }) => table)],
+    );
+    for (const { table, key } of subjectTables) {
+      const columns = key.split(', ');
+      const isUnique = indexes.some((index) => index.table === table && index.columns.every((column) => columns.includes(column)));
+      expect([table, isUnique || columns.includes('project_id')]).toEqual([table, true]);
+    }
+  });
+
   test('restricts every condition to project and subject', () => {
     for (const { table, where } of subjectTables) {
       expect([table, where(bySubject)]).toEqual([table, expect.stringMatching(/project_id = \$1::uuid and subject(?:_sha256)? = \$2::/)]);

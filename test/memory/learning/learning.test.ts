@@ -149,7 +149,7 @@ describeDatabases('learning', (database) => {
     expect(await listGroups(database(), projectId)).toMatchObject([{ state: 'done', error: null, failures: 0 }]);
   });
 
-  test('a group with five unusable responses is parked and blocks neither other groups nor the next batch', async () => {
+  test('a group with unusable responses is retried at most daily and blocks neither other groups nor the next batch', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -157,24 +157,68 @@ describeDatabases('learning', (database) => {
     await storeReadConversation(database(), { projectId, subject: 'ann', texts: ['I am Ann.'] });
     await storeReadConversation(database(), { projectId, subject: 'bob', texts: ['I am Bob.'] });
     await check(projectId);
-    for (let attempt = 0; attempt < 5; attempt += 1) await learner.runBatches(projectId);
-    expect(await learner.runBatches(projectId)).toEqual([]);
+    const waits: number[] = [];
+    for (let attempt = 0; attempt < 14; attempt += 1) waits.push(...(await learner.runBatches(projectId)));
+    const minutes = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1440, 1440, 1440];
+    expect(waits.map((waitMs) => waitMs / 60_000)).toEqual(minutes);
     expect(await listGroups(database(), projectId)).toMatchObject([
-      { subject: 'ann', state: 'failed', unusable: 5, error: 'unusable_answer' },
+      { subject: 'ann', state: 'waiting', unusable: 14, error: 'unusable_answer' },
       { subject: 'bob', state: 'done', written: 1 },
     ]);
+    const [failing] = await learner.batches.list(projectId, 'failing');
+    expect(failing).toMatchObject({ state: 'failing', nextTryAt: expect.any(Date) });
     await storeReadConversation(database(), { projectId, subject: 'cid', texts: ['I am Cid.'] });
-    expect(await check(projectId)).toMatchObject({ kind: 'running', batch: expect.any(String), failed: 1, stopped: 0, blocked: 0 });
+    expect(await check(projectId)).toMatchObject({ kind: 'running', batch: expect.any(String), failed: 0, failing: 1 });
     await learner.runBatches(projectId);
     expect((await listItems(database(), projectId)).map(({ subject }) => subject)).toEqual(['bob', 'cid']);
     const [project] = await database().query<{ slug: string }>('select slug from projects where id = $1::uuid', [projectId]);
     expect(learner.lines).toEqual([
       {
         level: 'error',
-        message: 'learning batch parked',
-        fields: { batch: expect.any(String), project: project?.slug, groups: 2, parked: 1, code: 'unusable_answer' },
+        message: 'learning batch failing',
+        fields: { batch: failing?.id, project: project?.slug, code: 'unusable_answer' },
       },
     ]);
+    learner.respond = learnEveryMessage;
+    await learner.runBatches(projectId);
+    expect((await listItems(database(), projectId)).map(({ subject }) => subject)).toEqual(['bob', 'cid', 'ann']);
+    expect(await learner.batches.list(projectId, 'failing')).toEqual([]);
+  });
+
+  test('a failing batch is retried until it is stopped, a replay begins anew, and a third one makes further messages wait', async () => {
+    const projectId = await createProject(database());
+    await putMemorySettings(database(), projectId, { batch_of: 1 });
+    const learner = learning();
+    learner.respond = () => 'I cannot help with that.';
+    const fail = async (subject: string): Promise<void> => {
+      await storeReadConversation(database(), { projectId, subject, texts: ['I am somebody.'] });
+      await check(projectId);
+      for (let attempt = 0; attempt < 5; attempt += 1) await learner.runBatches(projectId);
+    };
+    for (const subject of ['ann', 'bob', 'cid']) await fail(subject);
+    const batches = await learner.batches.list(projectId, 'failing');
+    expect(batches).toHaveLength(3);
+    expect(await learner.batches.count(projectId)).toEqual({ running: 0, failing: 3, failed: 0, stopped: 0 });
+    await fail('dan');
+    expect(await learner.batches.list(projectId, null)).toHaveLength(3);
+
+    const id = batches[0]?.id ?? '';
+    expect(await learner.batches.stop(id)).toMatchObject({ state: 'stopped', groups: [{ state: 'waiting', nextTryAt: null }] });
+    const asked = learner.requests.length;
+    const run = { batchId: id, runId: 'run-1' };
+    expect(await learner.activities.openBatch(run)).toEqual({ groups: [], total: 1 });
+    expect(await learner.activities.learnGroup({ ...run, position: 0 }, new AbortController().signal)).toEqual({ kind: 'settled' });
+    expect(await learner.activities.finishBatch(run)).toMatchObject({ finished: true, stopped: true, batch: { parked: 1 } });
+    expect(learner.requests).toHaveLength(asked);
+    await expect(learner.batches.stop(id)).resolves.toMatchObject({ state: 'stopped' });
+    expect(await check(projectId)).toMatchObject({ kind: 'running', failing: 2, stopped: 1 });
+
+    // The operator resets the run that the stop has ended.
+    learner.respond = learnEveryMessage;
+    expect((await learner.activities.openBatch({ batchId: id, runId: 'run-2' })).groups).toHaveLength(1);
+    expect(await learner.batches.show(projectId, id)).toMatchObject({ state: 'running' });
+    await learner.runBatches(projectId, 'run-2');
+    await expect(learner.batches.stop(id)).rejects.toMatchObject({ code: 'conflict' });
   });
 
   test('without a model for any tier nothing is attempted and the batch waits', async () => {
@@ -354,7 +398,7 @@ describeDatabases('learning', (database) => {
     expect(seen).toMatchObject({ new: [{ text: 'I like tea.' }], known: [{ text: 'Tea for ann' }] });
   });
 
-  test('an unusable consolidation parks its group, learned memories stay, and a replay retries only the consolidation', async () => {
+  test('a batch whose consolidation is unusable is failing, learned memories stay, and a replay retries only the consolidation', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -363,9 +407,9 @@ describeDatabases('learning', (database) => {
     await check(projectId);
     for (let attempt = 0; attempt < 5; attempt += 1) await learner.runBatches(projectId);
     expect(await listItems(database(), projectId)).toHaveLength(1);
-    const [batch] = await learner.batches.list(projectId, 'failed');
+    const [batch] = await learner.batches.list(projectId, 'failing');
     expect(batch && toBatchJson(batch)).toMatchObject({
-      state: 'failed',
+      state: 'failing',
       messages: 2,
       attempts: 6,
       error: { code: 'unusable_answer' },
@@ -380,7 +424,7 @@ describeDatabases('learning', (database) => {
       state: 'done',
       groups: [{ state: 'done', error: null }],
     });
-    expect(await learner.batches.list(projectId, 'failed')).toEqual([]);
+    expect(await learner.batches.list(projectId, 'failing')).toEqual([]);
     await expect(learner.batches.show(await createProject(database()), batch?.id ?? '')).rejects.toMatchObject({ code: 'not_found' });
   });
 });

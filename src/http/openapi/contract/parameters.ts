@@ -75,8 +75,8 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   batch_project: queryParameter('project', { type: 'string', minLength: 1 }, 'only batches of the project with this slug'),
   batch_state: queryParameter(
     'state',
-    { type: 'string', enum: ['running', 'waiting', 'retrying', 'done', 'failed', 'stopped'] },
-    'only batches in this state; `waiting`: for a model or for memory to be enabled; `retrying`: after a failure; `stopped`: an operator gave it up, or ended its run in Temporal',
+    { type: 'string', enum: ['running', 'waiting', 'retrying', 'failing', 'done', 'failed', 'stopped'] },
+    'only batches in this state; `waiting`: for a model or for memory to be enabled; `retrying`: after a failure; `failing`: after several unusable responses; `stopped`: an operator gave it up, or ended its run in Temporal',
   ),
   limit: queryParameter('limit', { type: 'integer', minimum: 1, maximum: 1_000, default: 100 }, 'maximum number of rows'),
   export_subject: queryParameter('subject', boundedName, 'only what is stored of this end user, with the prompts of their calls'),
@@ -104,6 +104,11 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   email: pathParameter('email', boundedName, 'e-mail address of the person, in any case'),
   session: pathParameter('id', uuid, 'id of the session'),
   personal_token: pathParameter('id', uuid, 'id of the personal token'),
+  unconfirmed_people: queryParameter(
+    'unconfirmed',
+    { type: 'boolean' },
+    'true: instead the newest addresses that owners added to their projects and nobody has confirmed, at most 1,000; creating the person confirms one',
+  ),
   after_email: queryParameter('after', { type: 'string', maxLength: 254 }, 'only people whose address sorts after this one'),
   before_entry: queryParameter('before', { type: 'integer', minimum: 1 }, 'only entries older than the one with this id'),
   audit_project: queryParameter('project', { type: 'string', minLength: 1 }, 'only changes to the project with this slug'),

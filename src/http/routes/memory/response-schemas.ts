@@ -60,8 +60,10 @@ const batch = z.looseObject({
   project: z.string().describe('slug of the project'),
   kind: z.enum(['normal', 'remember', 'page']).describe('`page`: rebuilds a page after one of its memories was removed or corrected'),
   state: z
-    .enum(['running', 'waiting', 'retrying', 'done', 'failed', 'stopped'])
-    .describe('`stopped`: an operator gave it up, or ended its run in Temporal'),
+    .enum(['running', 'waiting', 'retrying', 'failing', 'done', 'failed', 'stopped'])
+    .describe(
+      '`failing`: the responses of the model are unusable, and it is tried again at most daily; `stopped`: an operator gave it up, or ended its run in Temporal',
+    ),
   episode_id: id.nullable().describe('for `remember`'),
   workflow_id: z.string().describe('the workflow id in Temporal'),
   run_url: z.string().nullable().describe('the latest run in the web UI of Temporal; null when its address is unknown'),
@@ -190,8 +192,18 @@ export const memoryResponses = {
     enabled: z.boolean(),
     only_senders: z.array(z.string()),
     delete_conversations_after_days: z.int().nullable(),
+    delete_unlearned: z.boolean(),
     batch_of: z.int(),
     at_least_every_minutes: z.int(),
+    pending_deletion: z
+      .looseObject({
+        delete_conversations_after_days: z.int(),
+        delete_unlearned: z.boolean(),
+        effective_at: time.describe('the first daily cleanup after this time uses it'),
+        conversations: count.describe('which that will delete, counted when the change was made; at most 10,000'),
+      })
+      .nullable()
+      .describe('a change that deletes more than before, until it takes effect'),
   }),
   MemoryRemembered: z.looseObject({ episode_id: id, batch_id: id, status: z.literal('queued'), focus: text }),
   Batch: batch,

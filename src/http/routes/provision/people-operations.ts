@@ -13,7 +13,7 @@ export const peopleOperations: OperationSpecs = {
     ...read,
     summary: 'Lists people by e-mail address',
     details: '`after` continues the list after its last address.',
-    parameters: ['limit', 'after_email'],
+    parameters: ['limit', 'after_email', 'unconfirmed_people'],
     responses: { 200: 'PersonList' },
   },
   'post /provision/people': {

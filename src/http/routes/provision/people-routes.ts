@@ -31,6 +31,16 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
     return person;
   };
 
+  const listByEmail = async (projectId: string, request: Request): Promise<Member[]> => {
+    const email = param(request, 'email').trim().toLowerCase();
+    return (await members.list(projectId)).filter((member) => member.email === email);
+  };
+  const findMember = async (projectId: string, request: Request): Promise<Member> => {
+    const [member] = await listByEmail(projectId, request);
+    if (!member) throw gatewayError('not_found', { message: 'no such member' });
+    return member;
+  };
+
   const issueLink = async (request: Request, personId: string | null) => {
     const { secret, expiresAt } = await links.issue(personId);
     const origin = publicUrl() ?? originOf(request);
@@ -39,7 +49,10 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
 
   router.get(
     '/people',
-    read(async ({ query }) => toListJson(await accounts.list(parseOrBadRequest(peopleQuery, query)), toPersonJson)),
+    read(async ({ query }) => {
+      const { unconfirmed, ...page } = parseOrBadRequest(peopleQuery, query);
+      return toListJson(unconfirmed ? await accounts.listUnconfirmed() : await accounts.list(page), toPersonJson);
+    }),
   );
   router.post(
     '/people',
@@ -136,16 +149,16 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
   router.get(
     '/teams/:project/members/:email',
     readProject(async ({ id }, request) => {
-      const person = await findPerson(request);
-      const member = (await members.list(id)).find(({ personId }) => personId === person.id);
-      if (!member) throw gatewayError('not_found', { message: 'no such member' });
-      return toMemberJson(member);
+      return toMemberJson(await findMember(id, request));
     }),
   );
   router.put(
     '/teams/:project/members/:email',
     changeProject('member.change', async (project, request, change) => {
       const { role } = parseOrBadRequest(memberInput, request.body);
+      // The admin token confirms the address.
+      const unconfirmed = (await listByEmail(project.id, request)).find(({ isConfirmed }) => !isConfirmed);
+      if (unconfirmed) await accounts.confirm(unconfirmed.personId);
       const { member, previous } = await members.put(project.id, (await findPerson(request, change)).id, role);
       change.note({ role: { from: previous, to: role } });
       return toMemberJson(member);
@@ -154,7 +167,9 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
   router.delete(
     '/teams/:project/members/:email',
     changeProject('member.remove', async (project, request, change) => {
-      const member = await members.remove(project.id, (await findPerson(request, change)).id);
+      const { personId } = await findMember(project.id, request);
+      change.note({ person_id: personId });
+      const member = await members.remove(project.id, personId);
       change.note({ role: { from: member.role, to: null } });
       return toMemberJson(member);
     }),
@@ -164,19 +179,21 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
 const peopleQuery = z.object({
   limit: z.coerce.number().int().min(1).max(1_000).default(100),
   after: z.string().max(254).optional(),
+  unconfirmed: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
 });
 
 function toPersonJson(person: PersonRecord): Record<string, unknown> {
-  const { id, email, name, isAdmin, hasPassword, hasOidc, disabledAt, createdAt } = person;
+  const { id, email, name, isAdmin, hasPassword, hasOidc, onlyProject, disabledAt, createdAt } = person;
   return {
     ...{ id, email, name, admin: isAdmin, has_password: hasPassword, has_oidc: hasOidc },
+    only_project: onlyProject,
     disabled_at: formatTimeOrNull(disabledAt),
     created_at: formatTime(createdAt),
   };
 }
 
-function toMemberJson({ personId, email, name, role, isDisabled, createdAt }: Member): Record<string, unknown> {
-  return { id: personId, email, name, role, disabled: isDisabled, created_at: formatTime(createdAt) };
+function toMemberJson({ personId, email, name, role, isDisabled, isConfirmed, createdAt }: Member): Record<string, unknown> {
+  return { id: personId, email, name, role, disabled: isDisabled, confirmed: isConfirmed, created_at: formatTime(createdAt) };
 }
 
 function toSessionJson({ id, userAgent, createdAt, lastSeenAt, expiresAt }: SessionRecord): Record<string, unknown> {

@@ -22,6 +22,7 @@ const personFields = {
   admin: z.boolean().describe('deployment admin'),
   has_password: z.boolean(),
   has_oidc: z.boolean().describe('has signed in with the identity provider'),
+  only_project: text.describe('the project in which an unconfirmed account is valid; null: confirmed'),
   disabled_at: time.nullable(),
   created_at: time,
 };
@@ -35,6 +36,7 @@ const member = z.looseObject({
   name: z.string(),
   role: z.enum(['owner', 'member']),
   disabled: z.boolean(),
+  confirmed: z.boolean().describe('false: an owner added the address, and the account is valid in this project only'),
   created_at: time,
 });
 

@@ -1,0 +1,101 @@
+/** What a project's deletion period deletes: the condition that the daily cleanup and its previews share. */
+import { type Clock, dayMs } from '../../core/time.ts';
+import type { Queries } from '../../db/database.ts';
+
+/** The part of the memory settings that deletes. */
+export interface DeletionRule {
+  /** Null keeps everything. */
+  readonly delete_conversations_after_days: number | null;
+  /** Also delete conversations that memory has not learned from yet. */
+  readonly delete_unlearned: boolean;
+}
+
+/** Whether `next` may delete something that `rule` keeps. */
+export function deletesMore(next: DeletionRule, rule: DeletionRule): boolean {
+  const [days, before] = [next.delete_conversations_after_days, rule.delete_conversations_after_days];
+  return days !== null && (before === null || days < before || (next.delete_unlearned && !rule.delete_unlearned));
+}
+
+/**
+ * SQL condition on a row `conversation`: memory is off, or no message of it waits for a batch or for the end of a running one. `unlearned` is
+ * an expression; when it is true, all conversations match.
+ */
+export function isDueSql(unlearned: string): string {
+  return `(
+        ${unlearned}
+        or exists (select 1 from memory_settings off where off.project_id = conversation.project_id and off.settings ->> 'enabled' = 'false')
+        or not (learnable and batched_messages < messages)
+           and not exists (
+             select 1 from memory_batch_ranges range
+               join memory_batch_groups part on part.batch_id = range.batch_id and part.position = range.group_position
+               join memory_batches batch on batch.id = range.batch_id
+              where range.conversation_id = conversation.id and part.state in ('waiting', 'learned') and batch.state = 'running'))`;
+}
+
+export interface RetentionPreview {
+  /** Conversations that the next daily cleanup would delete, up to `maxPreviewed`. */
+  readonly conversations: number;
+  /** Closed memories that it would delete, up to `maxPreviewed`. */
+  readonly closedItems: number;
+  /** Last turn of the oldest conversation; null without conversations. It is deleted `days` after it. */
+  readonly oldestTurn: Date | null;
+}
+
+export const maxPreviewed = 10_000;
+
+/** What a deletion period of `days` deletes when it is in effect at the time of `clock`. */
+export async function previewRetention(
+  { database, clock }: { readonly database: Queries; readonly clock: Clock },
+  projectId: string,
+  days: number,
+  unlearned = false,
+): Promise<RetentionPreview> {
+  const [row] = await database.query<RetentionPreview>(
+    `select (select count(*)::integer from (
+               select 1 from conversations conversation
+                where project_id = $1::uuid and last_turn_at < $2::timestamptz and state = 'read' and ${isDueSql('$3::boolean')}
+                limit ${maxPreviewed}) due) as conversations,
+            (select count(*)::integer from (
+               select 1 from memory_items where project_id = $1::uuid and state = 'closed' and closed_at < $2::timestamptz
+                limit ${maxPreviewed}) due) as "closedItems",
+            (select min(last_turn_at) from conversations where project_id = $1::uuid) as "oldestTurn"`,
+    [projectId, new Date(clock.now() - days * dayMs), unlearned],
+  );
+  return row ?? { conversations: 0, closedItems: 0, oldestTurn: null };
+}
+
+/** Whether the project has stored anything before this time that a deletion period deletes, now or when it is learned. */
+export async function holdsDataBefore(queries: Queries, projectId: string, before: Date): Promise<boolean> {
+  const [row] = await queries.query<{ holds: boolean }>(
+    `select exists (select 1 from conversations where project_id = $1::uuid and last_turn_at < $2::timestamptz)
+         or exists (select 1 from call_texts where project_id = $1::uuid and created_at < $2::timestamptz)
+         or exists (select 1 from memory_items where project_id = $1::uuid and state = 'closed' and closed_at < $2::timestamptz)
+         or exists (select 1 from memory_batches where project_id = $1::uuid and created_at < $2::timestamptz) as holds`,
+    [projectId, before],
+  );
+  return row?.holds ?? false;
+}
+
+/** A daily cleanup comes after the period has ended, so a conversation is late when that was more than a day ago. */
+const graceDays = 1;
+
+/**
+ * Counts conversations that are kept after their deletion period only because memory has not learned from them, at most `maxPreviewed`. Of all
+ * projects when `projectId` is null.
+ */
+export async function countKeptUnlearned({ database, clock }: { readonly database: Queries; readonly clock: Clock }, projectId: string | null) {
+  const [row] = await database.query<{ count: number }>(
+    `select count(*)::integer as count from (
+       select 1
+         from memory_settings setting
+         join conversations conversation
+           on conversation.project_id = setting.project_id and state = 'read'
+          and last_turn_at < $2::timestamptz - make_interval(days => (settings ->> 'delete_conversations_after_days')::integer + ${graceDays})
+        where settings ->> 'delete_conversations_after_days' is not null
+          and ($1::uuid is null or setting.project_id = $1::uuid)
+          and not ${isDueSql(`settings ->> 'delete_unlearned' is not distinct from 'true'`)}
+        limit ${maxPreviewed}) kept`,
+    [projectId, new Date(clock.now())],
+  );
+  return row?.count ?? 0;
+}

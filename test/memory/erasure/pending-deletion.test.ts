@@ -1,0 +1,113 @@
+/** A deletion period that deletes more than before waits for a day, in which every member can cancel it. */
+import { expect, test } from '@jest/globals';
+import { dayMs, formatTime } from '../../../src/core/time.ts';
+import type { Database } from '../../../src/db/database.ts';
+import { createRetention } from '../../../src/memory/erasure/retention.ts';
+import { countKeptUnlearned } from '../../../src/memory/records/deletion-rule.ts';
+import { createMemorySettings } from '../../../src/memory/records/settings.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { chatBody, createProject, listConversations, markAllRead, record, settledCall } from '../calls.ts';
+
+/** Thirty days after the calls of `calls.ts` begin. */
+const start = Date.UTC(2026, 11, 20, 10);
+
+describeDatabases('a shorter deletion period', (database) => {
+  let now = start;
+  const clock = { now: () => now };
+  const settingsOf = (queries: Database) => createMemorySettings({ database: queries, clock });
+  /** Runs the steps of the daily cleanup that concern conversations. */
+  const cleanUp = async (): Promise<void> => {
+    const { periods, conversations } = createRetention({ database: database(), clock });
+    for (const step of [periods, conversations]) while ((await step()) > 0);
+  };
+  /** A project with one conversation, which memory has learned from unless it is `unlearned`. */
+  const createTalk = async (isLearned = true): Promise<string> => {
+    now = start;
+    const projectId = await createProject(database());
+    await record(database(), [settledCall({ projectId, subject: 'ann', body: chatBody('u remember me'), answer: 'yes' })]);
+    await markAllRead(database(), projectId);
+    if (isLearned) await database().query(`update conversations set batched_messages = messages where project_id = $1::uuid`, [projectId]);
+    return projectId;
+  };
+  const countOf = async (projectId: string): Promise<number> => (await listConversations(database(), projectId)).length;
+  const week = { delete_conversations_after_days: 7 };
+  const planned = { ...week, delete_unlearned: false, effective_at: formatTime(start + dayMs), conversations: 1 };
+
+  test('takes effect with the first cleanup after a day; another change does not restart the wait', async () => {
+    const projectId = await createTalk();
+    const settings = settingsOf(database());
+    expect(await settings.change(projectId, week)).toMatchObject({
+      previous: { delete_conversations_after_days: null, pending_deletion: null },
+      settings: { delete_conversations_after_days: null, pending_deletion: planned },
+    });
+    await cleanUp();
+    now += dayMs - 1;
+    await cleanUp();
+    expect(await countOf(projectId)).toBe(1);
+    for (const change of [week, { batch_of: 3 }]) expect(await settings.update(projectId, change)).toMatchObject({ pending_deletion: planned });
+    // A client that sends back what it has read.
+    expect(await settings.update(projectId, await settings.read(projectId))).toMatchObject({ pending_deletion: planned });
+    now += 1;
+    await cleanUp();
+    expect(await countOf(projectId)).toBe(0);
+    expect(await settings.read(projectId)).toMatchObject({ ...week, batch_of: 3, pending_deletion: null });
+  });
+
+  test.each([
+    ['null for the pending change', { pending_deletion: null }],
+    ['the period that is in effect', { delete_conversations_after_days: null }],
+  ])('is cancelled by %s', async (_title, cancel) => {
+    const projectId = await createTalk();
+    const settings = settingsOf(database());
+    await settings.update(projectId, week);
+    expect(await settings.update(projectId, cancel)).toMatchObject({ delete_conversations_after_days: null, pending_deletion: null });
+    now += 2 * dayMs;
+    await cleanUp();
+    expect(await countOf(projectId)).toBe(1);
+  });
+
+  test('takes effect at once when nothing is stored that it could delete within the day; so does a longer one', async () => {
+    const projectId = await createTalk();
+    const settings = settingsOf(database());
+    const set = async (days: number | null) => (await settings.update(projectId, { delete_conversations_after_days: days })).pending_deletion;
+    expect(await set(60)).toBeNull();
+    expect(await set(31)).toBeNull();
+    // The conversation is thirty days old, and will be deleted within the day.
+    expect(await set(30)).toMatchObject({ delete_conversations_after_days: 30, conversations: 1 });
+    expect(await set(90)).toBeNull();
+    expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 90 });
+  });
+
+  test('is dropped when a process of an older version, which does not know of it, changes the period meanwhile', async () => {
+    const projectId = await createTalk();
+    const settings = settingsOf(database());
+    await settings.update(projectId, week);
+    await database().query(
+      `update memory_settings set settings = settings || '{"delete_conversations_after_days": 365}' where project_id = $1::uuid`,
+      [projectId],
+    );
+    now += 2 * dayMs;
+    await cleanUp();
+    expect(await countOf(projectId)).toBe(1);
+    expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 365, pending_deletion: null });
+  });
+
+  test('keeps what memory has not learned from, counts it when it is late, and deletes it only by the setting for that, a day later', async () => {
+    const projectId = await createTalk(false);
+    const settings = settingsOf(database());
+    await settings.update(projectId, week);
+    now += dayMs;
+    await cleanUp();
+    const kept = () => countKeptUnlearned({ database: database(), clock }, projectId);
+    expect([await countOf(projectId), await kept()]).toEqual([1, 1]);
+    expect(await settings.update(projectId, { delete_unlearned: true })).toMatchObject({
+      ...{ ...week, delete_unlearned: false },
+      pending_deletion: { ...week, delete_unlearned: true, conversations: 1 },
+    });
+    await cleanUp();
+    expect(await countOf(projectId)).toBe(1);
+    now += dayMs;
+    await cleanUp();
+    expect([await countOf(projectId), await kept()]).toEqual([0, 0]);
+  });
+});
