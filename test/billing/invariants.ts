@@ -153,7 +153,15 @@ function checkInternal({ recorded, billedCalls, bills }: RunResult, planned: Rea
 interface Charge {
   readonly name: string;
   readonly amount: number;
-  readonly bill: Bill | undefined;
+  /** When the vendor worked on a call that ended as usual. Its reservation was held for at least that long. */
+  readonly heldFrom: number;
+  readonly heldUntil: number;
+}
+
+function toCharge({ row, bill }: Account, amount: number): Charge {
+  const { openedAt = 0, closedAt = null } = bill ?? {};
+  const isHeld = row.outcome === 'ok' && closedAt !== null;
+  return { name: row.name ?? '', amount, heldFrom: openedAt, heldUntil: isHeld ? closedAt : openedAt };
 }
 
 function checkCeilings({ plan, processes }: RunResult, accounts: readonly Account[]): Violation[] {
@@ -183,7 +191,7 @@ function costOf({ row, bill }: Account): number {
 
 function checkCost(scope: string, usd: number | null, accounts: readonly Account[]): Violation[] {
   if (usd === null) return [];
-  const charges = accounts.map((account) => ({ name: account.row.name ?? '', amount: costOf(account), bill: account.bill }));
+  const charges = accounts.map((account) => toCharge(account, costOf(account)));
   return checkOneExceeds(`cost of the ${scope}`, Math.round(usd * 1e9), charges);
 }
 
@@ -207,27 +215,17 @@ function checkOneExceeds(what: string, limit: number, charges: readonly Charge[]
 
 /** Returns calls that the vendors worked on at the same time and that used more than the ceiling together. At most one group. */
 function findSideBySide(charges: readonly Charge[], limit: number): { readonly amount: number; readonly names: readonly string[] }[] {
-  for (const { bill } of charges) {
-    const at = bill?.openedAt ?? 0;
-    const running = charges.filter(({ bill: other }) => other && other.openedAt <= at && other.closedAt !== null && other.closedAt > at);
+  for (const { heldFrom: at } of charges) {
+    const running = charges.filter(({ heldFrom, heldUntil }) => heldFrom <= at && at < heldUntil);
     const amount = running.reduce((sum, charge) => sum + charge.amount, 0);
     if (running.length > 1 && amount > limit) return [{ amount, names: running.map(({ name }) => name) }];
   }
   return [];
 }
 
-/** While a vendor works on a call, its reservation is held. */
-function ranAlone({ bill }: Charge, charges: readonly Charge[]): boolean {
-  const { openedAt, closedAt } = bill ?? {};
-  if (openedAt === undefined || closedAt === undefined || closedAt === null) return true;
+function ranAlone(charge: Charge, charges: readonly Charge[]): boolean {
   return charges.every(
-    ({ bill: other, amount }) =>
-      other === undefined ||
-      other === bill ||
-      amount === 0 ||
-      other.closedAt === null ||
-      other.openedAt >= closedAt ||
-      other.closedAt <= openedAt,
+    (other) => other === charge || other.amount === 0 || other.heldFrom >= charge.heldUntil || other.heldUntil <= charge.heldFrom,
   );
 }
 
@@ -238,7 +236,7 @@ function ranAlone({ bill }: Charge, charges: readonly Charge[]): boolean {
 function checkTokens(limit: number | null, accounts: readonly Account[], processes: number): Violation[] {
   if (limit === null) return [];
   const called = accounts.filter(({ row }) => row.reachedVendor);
-  const estimates = called.map(({ row, call, bill }) => ({ name: row.name ?? '', amount: call ? leastEstimate(call, bill) : 0, bill }));
+  const estimates = called.map((account) => toCharge(account, account.call ? leastEstimate(account.call, account.bill) : 0));
   const isLate = ({ row }: Account): boolean => {
     const ended = called.filter(({ row: other }) => other.endedAt + clockTolerance < row.startedAt);
     return ended.reduce((sum, { row: { tokens } }) => sum + totalTokens(tokens), 0) >= limit;
