@@ -5,6 +5,8 @@ import type { Sentence } from './invariants.ts';
 export interface BillingMutant extends Mutant {
   /** The promise that it breaks. */
   readonly breaks: Sentence;
+  /** A seed that found it, which is tried first. The order of calls depends on the machine, so others may find it, too. */
+  readonly seeds: number;
 }
 
 const bounds = 'src/pipeline/call/usage-bounds.ts';
@@ -18,7 +20,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: 'const most = candidate.maxOutputTokens ??',
     replacement: 'const most = 4_096 ??',
     breaks: 'cost',
-    seeds: 0,
+    seeds: 2,
   },
   {
     name: 'a call reserves one choice of several',
@@ -26,7 +28,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: 'clampToSafeInteger(countChoices(call) * (',
     replacement: 'clampToSafeInteger((',
     breaks: 'cost',
-    seeds: 0,
+    seeds: 117,
   },
   {
     name: 'every image is bounded by 2,000 tokens',
@@ -34,7 +36,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: 'images * (candidate.imageTokens ?? defaultTokensPerImage)',
     replacement: 'images * 2_000',
     breaks: 'cost',
-    seeds: 0,
+    seeds: 25,
   },
   {
     name: 'the first of two limits is reserved',
@@ -42,7 +44,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: 'limit = Math.max(limit ?? 0, value)',
     replacement: 'limit ??= value',
     breaks: 'cost',
-    seeds: 0,
+    seeds: 25,
   },
   {
     name: 'only the first choice of a stream is counted',
@@ -50,7 +52,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: 'const characters = countChoices(choices);',
     replacement: 'const characters = countChoices(choices.filter((choice) => asObject(choice).index === 0));',
     breaks: 'delivered',
-    seeds: 0,
+    seeds: 52,
   },
   {
     name: 'arguments of tool calls in responses are not counted',
@@ -58,7 +60,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: "if (data.type.endsWith('.delta'))",
     replacement: "if (data.type.endsWith('.text.delta'))",
     breaks: 'delivered',
-    seeds: 0,
+    seeds: 164,
   },
   {
     name: 'thinking in messages is not counted',
@@ -66,7 +68,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: 'generatedCharacters += countGeneratedText(data.delta);',
     replacement: "generatedCharacters += countGeneratedText({ ...asObject(data.delta), thinking: '' });",
     breaks: 'delivered',
-    seeds: 0,
+    seeds: 294,
   },
   {
     name: 'token counts after the last choice are not awaited',
@@ -74,7 +76,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: 'cancellation.lingerWhile(() => response.hasAllOutput(expectedChoices(call)))',
     replacement: 'cancellation.lingerWhile(() => false)',
     breaks: 'finished',
-    seeds: 0,
+    seeds: 37,
   },
   {
     name: 'a background response is charged by its prompt',
@@ -82,7 +84,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: 'if (summary.isPending) return',
     replacement: 'if (summary.isPending && call.stream) return',
     breaks: 'background',
-    seeds: 0,
+    seeds: 8,
   },
   {
     name: 'every service tier costs the standard price',
@@ -90,7 +92,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: "...(tiers.length > 0 && { serviceTier: tiers.join('+') }),",
     replacement: '',
     breaks: 'exact',
-    seeds: 0,
+    seeds: 14,
   },
   {
     name: 'web searches of the vendor are free',
@@ -98,7 +100,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: '...(Object.keys(tools).length > 0 && { toolUses: tools }),',
     replacement: '',
     breaks: 'exact',
-    seeds: 0,
+    seeds: 1,
   },
   {
     name: 'cache writes of OpenAI cost what input costs',
@@ -106,7 +108,7 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: 'return asCount(written) ?? asCount(created) ?? 0;',
     replacement: 'return 0 * (asCount(written) ?? asCount(created) ?? 0);',
     breaks: 'exact',
-    seeds: 0,
+    seeds: 2,
   },
   {
     name: 'a failure of the output rules leaves the reservation',
@@ -114,6 +116,6 @@ export const billingMutants: readonly BillingMutant[] = [
     passage: 'if (chain.isJournaled) throw await settleUnexpected(',
     replacement: 'if (chain.isJournaled) throw cause;\n      if (chain.isJournaled) throw await settleUnexpected(',
     breaks: 'reserved',
-    seeds: 0,
+    seeds: 3,
   },
 ];
