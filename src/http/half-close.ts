@@ -65,6 +65,14 @@ export function onClientDisconnect(response: ServerResponse, disconnected: () =>
   });
 }
 
+/** A signal that is aborted when the caller of a plain response disconnects. */
+export function whenDisconnected(response: ServerResponse): AbortSignal {
+  const disconnected = new AbortController();
+  onClientDisconnect(response, () => disconnected.abort());
+  detectAbandonedStream(response, null);
+  return disconnected.signal;
+}
+
 function sendProbe(response: ServerResponse, filler: string | null): void {
   // Unsent data already serves as a probe. A response without a socket waits for another one of its connection: Node would write the interim
   // response after its head.

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { gatewayError } from '../core/errors.ts';
-import { createPartScanner, type Piece } from '../dialects/media/multipart.ts';
+import { createPartScanner, type PartTexts, type Piece } from '../dialects/media/multipart.ts';
 import { checkUploadField, type UploadBody, type UploadFields } from '../dialects/media/uploads.ts';
 import { ClientDisconnectedError, type KeyBodies, limitDuration, maxBodyBytes, tooLarge } from './body.ts';
 
@@ -38,17 +38,17 @@ export function parseBoundary({ headers }: IncomingMessage): string {
 export interface UploadOptions {
   readonly boundary: string;
   readonly fieldNames: ReadonlySet<string>;
-  /** Read the whole body before the vendor is called, because every field matters. */
-  readonly holdAll: boolean;
+  /** For content rules: then the whole body is read before the vendor is called, because every field matters. Null without rules. */
+  readonly collected: PartTexts | null;
   readonly memory: KeyBodies;
 }
 
 /** Rejects with `missing_model`, `bad_json` for a malformed body, 413 as plain text, ClientDisconnectedError and `budget_unavailable`. */
-export async function readUpload(request: IncomingMessage, { boundary, fieldNames, holdAll, memory }: UploadOptions): Promise<Upload> {
+export async function readUpload(request: IncomingMessage, { boundary, fieldNames, collected, memory }: UploadOptions): Promise<Upload> {
   const { 'content-length': declaredLength } = request.headers;
   const declaredBytes = declaredLength === undefined ? null : Number(declaredLength);
   if (declaredBytes !== null && declaredBytes > maxBodyBytes) throw tooLarge(maxBodyBytes);
-  const scanner = createPartScanner(boundary, fieldNames);
+  const scanner = createPartScanner(boundary, fieldNames, collected);
   const chunks = readChunks(request);
   const fields = new Map<string, string>();
   const held: Piece[] = [];
@@ -93,7 +93,7 @@ export async function readUpload(request: IncomingMessage, { boundary, fieldName
 
   try {
     // The vendor needs the length in advance: without a declared one, the whole body is read.
-    while (!isComplete && (holdAll || declaredBytes === null || !fields.has('model'))) await holdPieces();
+    while (!isComplete && (collected !== null || declaredBytes === null || !fields.has('model'))) await holdPieces();
     const model = fields.get('model');
     if (model === undefined) throw gatewayError('missing_model');
     const bodyBytes = declaredBytes ?? readBytes;

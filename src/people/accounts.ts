@@ -64,10 +64,10 @@ export function createAccounts({ database, clock }: { readonly database: Databas
     get,
     findByEmail: (email) => readConfirmed(database, email.trim().toLowerCase()),
     async list({ after = '', limit }) {
-      const rows = await database.query<PersonRow>(`${selectPeople} where email > $1::text and project_id is null order by email limit $2::integer`, [
-        after,
-        limit,
-      ]);
+      const rows = await database.query<PersonRow>(
+        `${selectPeople} where email > $1::text and project_id is null order by email limit $2::integer`,
+        [after, limit],
+      );
       return rows.map(toPerson);
     },
     async listUnconfirmed() {

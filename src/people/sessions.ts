@@ -48,7 +48,9 @@ export function createSessions({ database, clock }: { readonly database: Databas
       const { secret, hash } = createSecret();
       const expiresAt = now + sessionMaxMs;
       await database.transaction(async (tx) => {
-        const [person] = await tx.query<{ email: string }>('select email from people where id = $1::uuid and project_id is null', [personId]);
+        const [person] = await tx.query<{ email: string }>('select email from people where id = $1::uuid and project_id is null', [
+          personId,
+        ]);
         if (person) await takeOverAccounts(tx, personId, person.email);
         if (replaces !== null) await tx.query('delete from sessions where secret_sha256 = $1::bytea', [hashSecret(replaces)]);
         await tx.query(

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { expect, jest, test } from '@jest/globals';
 import { type ContentRule, parseRulesInput, parseStoredRules } from '../../src/guardrails/content-rule.ts';
-import { compileRules, evaluateTexts, type PlaceRules } from '../../src/guardrails/rules.ts';
+import { compileRules, evaluateTexts as evaluate, type PlaceRules, type RuleVerdict } from '../../src/guardrails/rules.ts';
 
 function inputRules(...rules: Omit<ContentRule, 'place'>[]): PlaceRules {
   const { input } = compileRules(rules.map((rule) => ({ ...rule, place: 'input' })));
@@ -9,15 +9,25 @@ function inputRules(...rules: Omit<ContentRule, 'place'>[]): PlaceRules {
   return input;
 }
 
+const evaluateTexts = (rules: PlaceRules, texts: readonly string[]): Promise<RuleVerdict> => evaluate(rules, texts, { project: 'one' });
+
 test('returns the first blocking rule, and each observed class once', async () => {
   const rules = inputRules(
     { class: 'email', action: 'observe' },
     { class: 'expression', action: 'block', expression: 'ACME-\\d{4}' },
     { class: 'iban', action: 'block' },
   );
-  expect(await evaluateTexts(rules, ['a@example.com', 'b@example.com'])).toEqual({ blockedBy: null, observed: ['email'] });
-  expect(await evaluateTexts(rules, ['a@example.com', 'see ACME-1234'])).toEqual({ blockedBy: 'expression', observed: ['email'] });
-  expect(await evaluateTexts(rules, [])).toEqual({ blockedBy: null, observed: [] });
+  expect(await evaluateTexts(rules, ['a@example.com', 'b@example.com'])).toEqual({
+    blockedBy: null,
+    observed: ['email'],
+    unfinished: null,
+  });
+  expect(await evaluateTexts(rules, ['a@example.com', 'see ACME-1234'])).toEqual({
+    blockedBy: 'expression',
+    observed: ['email'],
+    unfinished: null,
+  });
+  expect(await evaluateTexts(rules, [])).toEqual({ blockedBy: null, observed: [], unfinished: null });
 });
 
 test.each([
@@ -53,7 +63,7 @@ test('matches are found anywhere in a long text, also across chunks', async () =
       blockedBy: 'card_number',
     });
   }
-  expect(await evaluateTexts(rules, [around])).toEqual({ blockedBy: null, observed: [] });
+  expect(await evaluateTexts(rules, [around])).toEqual({ blockedBy: null, observed: [], unfinished: null });
 });
 
 test('expressions that are exponential in other engines are linear', async () => {
@@ -64,7 +74,11 @@ test('expressions that are exponential in other engines are linear', async () =>
       expression,
     })),
   );
-  expect(await evaluateTexts(rules, [`${'a'.repeat(100_000)}b`, 'x'.repeat(100_000)])).toEqual({ blockedBy: null, observed: [] });
+  expect(await evaluateTexts(rules, [`${'a'.repeat(100_000)}b`, 'x'.repeat(100_000)])).toEqual({
+    blockedBy: null,
+    observed: [],
+    unfinished: null,
+  });
 });
 
 test.each([
@@ -86,7 +100,7 @@ test.each([
   };
   let next = setImmediate(count);
   const placed = inputRules(...rules.map((rule) => ({ ...rule, action: 'block' as const })));
-  expect(await evaluateTexts(placed, [text, 'and the end'])).toEqual({ blockedBy: null, observed: [] });
+  expect(await evaluateTexts(placed, [text, 'and the end'])).toEqual({ blockedBy: null, observed: [], unfinished: null });
   clearImmediate(next);
   expect(turns).toBeGreaterThan(1_000);
 });
@@ -95,7 +109,7 @@ test('a thread evaluates many short texts together', async () => {
   const requests = jest.spyOn(Worker.prototype, 'postMessage');
   const rules = inputRules({ class: 'email', action: 'observe' }, { class: 'iban', action: 'block' });
   const texts = Array.from({ length: 20_000 }, (_, index) => `the description of parameter ${index}`);
-  expect(await evaluateTexts(rules, [...texts, 'a@example.com'])).toEqual({ blockedBy: null, observed: ['email'] });
+  expect(await evaluateTexts(rules, [...texts, 'a@example.com'])).toEqual({ blockedBy: null, observed: ['email'], unfinished: null });
   expect(requests.mock.calls.length).toBeLessThan(50);
   requests.mockRestore();
 });
@@ -141,4 +155,35 @@ test('a stored expression that is larger than is accepted now stays in force', a
   if (!rule) throw new Error('no rule');
   expect(() => parseRulesInput({ rules: [rule] })).toThrow(/would be too slow/);
   expect(await evaluateTexts(inputRules(rule), ['the plan of a merger'])).toMatchObject({ blockedBy: 'expression' });
+});
+
+test.each([
+  ['^the plan', false],
+  ['the plan$', false],
+  ['\\Athe plan', false],
+  ['the plan\\z', false],
+  ['[$^]x|the plan$', false],
+  ['^the p[^]a]an$', false],
+  ['\\^the|\\Q$^\\E|[$^]end', true],
+  ['x+ end$', true],
+  ['^start', true],
+  ['(?m)^the line$', true],
+  ['(?m)^plan', false],
+])(
+  'anchors of an expression match at the ends of a text that is read in pieces, and not at those of a piece: %s',
+  async (expression, isMatch) => {
+    const rules = inputRules(
+      { class: 'expression', action: 'block', expression },
+      { class: 'expression', action: 'block', expression: 'x{900}nothing' },
+    );
+    const text = `start ${'of the plan '.repeat(8_000)}\nthe line\n${'of the plan '.repeat(3_000)}[$end x end`;
+    expect((await evaluateTexts(rules, [text])).blockedBy).toBe(isMatch ? 'expression' : null);
+  },
+);
+
+test.each([
+  ['control characters', 'ada\u0000@exam\u0007ple.com'],
+  ['lone surrogates', 'ada\ud800@example.com'],
+])('%s, which some parsers drop, hide nothing', async (_what, text) => {
+  expect(await evaluateTexts(inputRules({ class: 'email', action: 'block' }), [text])).toMatchObject({ blockedBy: 'email' });
 });

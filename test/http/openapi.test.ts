@@ -136,7 +136,11 @@ describe('the schema of a body accepts what its module accepts', () => {
     ['RotateBody', provisionRequests.RotateBody, parseGraceSeconds],
     ['ApplicationBody', provisionRequests.ApplicationBody, (body) => parseApplicationChange('bot', body)],
     ['RulesBody', provisionRequests.RulesBody, parseRulesInput],
-    ['MemorySettingsBody', memoryRequests.MemorySettingsBody, (body) => parseMemorySettingsChange(body)({ ...defaultMemorySettings, pending_deletion: null })],
+    [
+      'MemorySettingsBody',
+      memoryRequests.MemorySettingsBody,
+      (body) => parseMemorySettingsChange(body)({ ...defaultMemorySettings, pending_deletion: null }),
+    ],
     ['MemoryItemBody', memoryRequests.MemoryItemBody, (body) => itemBody.parse(body)],
     ['MemoryCorrectionBody', memoryRequests.MemoryCorrectionBody, (body) => correctionBody.parse(body)],
     ['MemoryRatingBody', memoryRequests.MemoryRatingBody, (body) => ratingBody.parse(body)],

@@ -111,7 +111,9 @@ describeDatabases('people', (database) => {
     const [mine, other] = [await people.sessions.start(id, { userAgent: null }), await people.sessions.start(id, { userAgent: null })];
     const sessionId = (await people.sessions.find(mine.secret))?.id ?? '';
     const next = 'a new and longer password';
-    await expect(people.accounts.setPassword(id, 'short', { sessionId, revokeTokens: false })).rejects.toMatchObject({ code: 'bad_request' });
+    await expect(people.accounts.setPassword(id, 'short', { sessionId, revokeTokens: false })).rejects.toMatchObject({
+      code: 'bad_request',
+    });
     await people.accounts.setPassword(id, next, { sessionId, revokeTokens: false });
     expect(await people.sessions.find(mine.secret)).not.toBeNull();
     expect(await people.sessions.find(other.secret)).toBeNull();

@@ -149,7 +149,10 @@ describe('with operator actions in Temporal', () => {
   }, 180_000);
 
   /** Learns each sentence in a separate batch whose requests the vendor rejects, until all batches are failing. */
-  async function failBatches(gateway: TestGateway, sentences: readonly string[]): Promise<{ readonly failing: readonly Batch[]; readonly accept: () => void }> {
+  async function failBatches(
+    gateway: TestGateway,
+    sentences: readonly string[],
+  ): Promise<{ readonly failing: readonly Batch[]; readonly accept: () => void }> {
     const { call, database, admin, project } = gateway;
     await admin('PUT', `/provision/teams/${project}/memory`, { batch_of: 1_000 });
     const failures = sentences.map((text) => vendor.fail('memories', text, () => ({ status: 422, message: `will not read ${text}` })));

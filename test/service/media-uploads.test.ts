@@ -467,6 +467,17 @@ describe('an upload', () => {
       return response;
     });
     await expectRouteError(blocked, { name: 'speech' }, { status: 403, code: 'guardrail_blocked' });
+    const before = received.length;
+    for (const part of [
+      field('user', 'anna@example.com'),
+      field('anna@example.com', 'x'),
+      field('notes"; filename="notes.txt', 'anna@example.com'),
+      field('notes"; filename="anna@example.com', 'x'),
+    ])
+      expect((await post(path, field('model', 'own/whisper') + part + filePart('x') + end)).status).toBe(403);
+    const encoded = field('x"; filename*0="anna@exa"; filename*1="mple.com', 'x');
+    expect((await post(path, field('model', 'own/whisper') + encoded + filePart('x') + end)).status).toBe(400);
+    expect(received.length).toBe(before);
     const { key } = await issueKey(gateway, { ceilings: { calls: 1 } });
     const call = () => post(path, field('model', 'standard') + filePart('x') + end, { authorization: `Bearer ${key}` });
     expect([(await call()).status, (await call()).status]).toEqual([200, 429]);

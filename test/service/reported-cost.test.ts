@@ -14,9 +14,11 @@ const usage = {
 let vendor: LocalServer;
 beforeAll(async () => {
   vendor = await startLocalServer(async (request, response) => {
-    const { stream } = asObject(await json(request));
+    const { stream, user } = asObject(await json(request));
     response.writeHead(200, { 'content-type': stream ? 'text/event-stream' : 'application/json' });
     const choice = { index: 0, finish_reason: 'stop' };
+    const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: 'no JSON' } };
+    if (user === 'broken') return void response.end(JSON.stringify({ choices: [{ ...choice, message: { tool_calls: [call] } }], usage }));
     if (!stream) return void response.end(JSON.stringify({ choices: [{ ...choice, message: { content: 'Hi' } }], usage }));
     const chunks = [{ choices: [{ ...choice, delta: { content: 'Hi' } }] }, { choices: [], usage }];
     response.end(`${chunks.map((chunk) => `data: ${JSON.stringify(chunk)}\n\n`).join('')}data: [DONE]\n\n`);
@@ -60,4 +62,21 @@ test.each([
   });
   const costNanos = 20 * 1_000 + 20 * 100 + 60 * 1_250 + 10 * 10_000;
   expect(calls[0]).toEqual({ units: { reportedCostNanos: 1_230_000 }, input: 20, cached: 20, written: 60, costNanos });
+});
+
+test('a response that cannot be translated is charged what the vendor reported, because the vendor bills it', async () => {
+  const lent = await gateway().withProject('cost-untranslatable');
+  const body = { model: 'one/model', max_tokens: 50, metadata: { user_id: 'broken' }, messages: [{ role: 'user', content: 'Hi' }] };
+  expect((await lent.call('/v1/messages', body)).status).toBe(502);
+  const calls = await eventually(async () => {
+    const rows = await lent.database.query<object>(
+      `select outcome, model, tokens_input as input, tokens_output as output, cost_nanos as "costNanos"
+         from calls join projects on projects.id = project_id where slug = $1`,
+      [lent.project],
+    );
+    expect(rows).toHaveLength(1);
+    return rows;
+  });
+  const costNanos = 20 * 1_000 + 20 * 100 + 60 * 1_250 + 10 * 10_000;
+  expect(calls[0]).toEqual({ outcome: 'failed', model: 'one/model', input: 20, output: 10, costNanos });
 });

@@ -235,7 +235,9 @@ describe('learning', () => {
       });
       await until('it waits', async () => (await timersOf(id)).length === 1);
       const details = await detailsOf(handleOf(id));
-      expect(details).toContain('- learn group 1 of 1, try 12: 12 unusable responses in a row (unusable_answer); the waits grow to a day; next');
+      expect(details).toContain(
+        '- learn group 1 of 1, try 12: 12 unusable responses in a row (unusable_answer); the waits grow to a day; next',
+      );
       expect(details).toContain('or give up: `gateway batches stop ');
       isStopped = true;
       await signalAgain();

@@ -54,7 +54,12 @@ export function createAccountRoutes({ people, publicUrl }: AccountRouteDeps): re
     const revokeTokens = form.has('revoke_tokens');
     await accounts.setPassword(id, form.get('password') ?? '', { sessionId: session.id, revokeTokens });
     const ended = revokeTokens ? 'your other sessions are signed out and your tokens are revoked' : 'your other sessions are signed out';
-    return { kind: 'redirect', to: accountPath, notice: `Your password is changed, and ${ended}.`, audit: { revoked_tokens: revokeTokens } };
+    return {
+      kind: 'redirect',
+      to: accountPath,
+      notice: `Your password is changed, and ${ended}.`,
+      audit: { revoked_tokens: revokeTokens },
+    };
   });
 
   const revoke = action('sessions/:session/revoke', 'session.revoke', async ({ session: { person }, params }) => {

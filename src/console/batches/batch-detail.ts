@@ -54,7 +54,9 @@ ${definitions([
 }
 
 function errorTitle(state: BatchState, error: string | null): string {
-  return state === 'retrying' || state === 'failing' || state === 'waiting' || state === 'running' ? `Last attempt: ${error}` : `${stateLabel(state)}: ${error}`;
+  return state === 'retrying' || state === 'failing' || state === 'waiting' || state === 'running'
+    ? `Last attempt: ${error}`
+    : `${stateLabel(state)}: ${error}`;
 }
 
 function nextTry({ now, zone }: ConsoleContext, at: Date): Html {

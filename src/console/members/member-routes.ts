@@ -116,7 +116,11 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
       async handle(context) {
         const member = await requireMember(context, personOf(context));
         if (member.isConfirmed) throw gatewayError('conflict', { message: 'ask a deployment admin for a sign-in link of this person' });
-        const page = await issueLink(context, { ...member, id: member.personId }, { label: 'Members', href: projectPath(context, '/members') });
+        const page = await issueLink(
+          context,
+          { ...member, id: member.personId },
+          { label: 'Members', href: projectPath(context, '/members') },
+        );
         return { kind: 'page', page, audit: { person_id: member.personId } };
       },
       invalidForm: (context, _form, message) => showMembers(context, undefined, message),

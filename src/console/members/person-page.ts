@@ -23,15 +23,13 @@ export function personPage(context: ConsoleContext, person: PersonRecord, sessio
                 values: { admin: person.isAdmin ? 'no' : 'yes' },
               })
             : actionButton({ context, action: `${path}/confirm`, label: 'Confirm' })
-        }${actionButton(
-          {
-            context,
-            action: `${path}/disabled`,
-            label: isDisabled ? 'Enable' : 'Disable',
-            values: { disabled: isDisabled ? 'no' : 'yes' },
-            danger: !isDisabled,
-          },
-        )}`
+        }${actionButton({
+          context,
+          action: `${path}/disabled`,
+          label: isDisabled ? 'Enable' : 'Disable',
+          values: { disabled: isDisabled ? 'no' : 'yes' },
+          danger: !isDisabled,
+        })}`
   }`;
   return {
     kind: 'page',

@@ -24,6 +24,7 @@ export async function ruleTest(context: ConsoleContext, rules: readonly ContentR
     form === null
       ? null
       : await evaluateRules(
+          context.project.id,
           rules.filter((rule) => rule.place === place),
           text.slice(0, maxTextLength),
         );
@@ -46,7 +47,7 @@ export async function ruleTest(context: ConsoleContext, rules: readonly ContentR
  * Each rule alone, also those that a call blocked by an earlier rule would not reach. An expression may take a second; other requests are
  * served between two rules, and after `budgetMs` the remaining rules are not tested.
  */
-export async function evaluateRules(rules: readonly ContentRule[], text: string, budgetMs = 2_000): Promise<RuleResult[]> {
+export async function evaluateRules(project: string, rules: readonly ContentRule[], text: string, budgetMs = 2_000): Promise<RuleResult[]> {
   const results: RuleResult[] = [];
   const startedAt = performance.now();
   for (const rule of rules) {
@@ -55,8 +56,9 @@ export async function evaluateRules(rules: readonly ContentRule[], text: string,
       results.push({ rule, isMatch: null });
       continue;
     }
-    const { blockedBy, observed } = await evaluateTexts(placed, [text]);
-    results.push({ rule, isMatch: blockedBy !== null || observed.length > 0 });
+    const { blockedBy, observed, unfinished } = await evaluateTexts(placed, [text], { project });
+    const isMatch = blockedBy !== null || observed.length > 0;
+    results.push({ rule, isMatch: unfinished === null ? isMatch : null });
     await turn();
   }
   return results;

@@ -207,7 +207,10 @@ interface Unlearned {
 function describeUnlearned(context: ConsoleContext, { current, kept, hasModel }: Unlearned): Html | string {
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, enabled } = current;
   if (days === null || unlearned || !enabled || (hasModel && kept === 0)) return '';
-  const count = kept === 0 ? '' : html` <strong>${countOf(kept, 'conversation', 'conversations')}</strong> ${kept === 1 ? 'is' : 'are'} kept for longer already.`;
+  const count =
+    kept === 0
+      ? ''
+      : html` <strong>${countOf(kept, 'conversation', 'conversations')}</strong> ${kept === 1 ? 'is' : 'are'} kept for longer already.`;
   const reason = hasModel
     ? html`See the <a href="${projectPath(context, '/batches')}">batches</a> for the reason.`
     : 'No tier for memory has a model, so nothing is learned: set one for memory-extract or trivial.';

@@ -4,9 +4,10 @@
  */
 import { gatewayError } from '../../core/errors.ts';
 import { asString, parseJson } from '../../core/json/narrow.ts';
-import type { BodySpans } from '../../core/json/spans.ts';
+import { type BodySpans, decodeString } from '../../core/json/spans.ts';
 import { type TakeableField, takeableFields } from '../../core/takeable-fields.ts';
 import { parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { scanTokens } from '../json/scan-tokens.ts';
 
 const imageFields = ['prompt', 'n', 'size', 'cfg_scale', ...takeableFields.images] as const;
 const speechFields = ['input', 'voice', 'response_format', ...takeableFields.speech] as const;
@@ -94,10 +95,15 @@ export function getFieldTexts(fields: MediaFields): string[] {
   return Object.values(fields).flatMap((json) => toRuleText(json));
 }
 
-/** The text of a field for content rules: a string, or the JSON of a list or an object. */
+/**
+ * The texts of a field for content rules: all strings in it, keys included and also those of repeated keys, and long numbers. Read from the JSON
+ * text, because that is what the vendor receives.
+ */
 export function toRuleText(json: string): string[] {
-  const value: unknown = parseJson(json);
-  return typeof value === 'string' ? [value] : typeof value === 'object' && value !== null ? [json] : [];
+  const bytes = Buffer.from(json);
+  const texts: string[] = [];
+  const { longNumbers } = scanTokens(bytes, (string) => texts.push(decodeString(bytes, string)));
+  return [...texts, ...longNumbers];
 }
 
 /** Width and height as JSON. Null for `auto`, which leaves the size to the vendor. Throws `bad_json` for anything else. */

@@ -4,6 +4,7 @@
  * It accepts only what every parser reads in the same way, so that the gateway and the vendor cannot read two different requests; anything
  * else throws `bad_json`. It is not a library, because those return decoded parts: docs/decisions/2026-11-22-multipart.md.
  */
+import { isUtf8 } from 'node:buffer';
 import { gatewayError } from '../../core/errors.ts';
 
 /** A piece of the body. The bytes of a field are `head` (its boundary and headers) followed by `value`. */
@@ -24,8 +25,19 @@ const maxHeadBytes = 16 * 1024;
 const maxFieldBytes = 1024 * 1024;
 const carriageReturn = 0x0d;
 
-/** Parts named in `fieldNames` become fields: they must not be files, nor repeated. All other parts pass as bytes. */
-export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>): PartScanner {
+/** What a scanner collects for content rules. */
+export interface PartTexts {
+  /** Parts that may be files, whose content is not read. */
+  readonly fileNames: ReadonlySet<string>;
+  /** Gets the names and other texts in the headers of all parts, and the content of those that are no files. */
+  readonly texts: string[];
+}
+
+/**
+ * Parts named in `fieldNames` become fields: they must not be files, nor repeated. All other parts pass as bytes, but with `collected` they become
+ * fields too, unless they are files.
+ */
+export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>, collected: PartTexts | null = null): PartScanner {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   const marker = delimiter.subarray(2);
   /** Delimiters of lenient parsers, at whose other line ends or at the start of a part they begin a part that is not read here. */
@@ -61,12 +73,18 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
     const headEnd = pending.indexOf('\r\n\r\n', opened);
     if ((headEnd === -1 ? pending.length : headEnd) > maxHeadBytes) throw malformed('the headers of a part are too long');
     if (headEnd === -1) return null;
-    const { name, isFile } = parseHead(pending.toString('utf8', opened + 2, headEnd));
+    const { name, isFile, texts } = parseHead(pending.toString('utf8', opened + 2, headEnd));
     state = 'content';
     if (/^(?:image|mask)/.test(name)) images += 1;
     isContentStart = true;
     opening = delimiter;
-    if (!fieldNames.has(name)) return takeBytes(headEnd + 4);
+    const isKnown = fieldNames.has(name) || collected?.fileNames.has(name);
+    collected?.texts.push(...(isKnown ? texts : [name, ...texts]).flatMap(readingsOfHeader));
+    if (!fieldNames.has(name)) {
+      if (!collected || (isFile && collected.fileNames.has(name))) return takeBytes(headEnd + 4);
+      field = { name, head: take(headEnd + 4) };
+      return [];
+    }
     if (isFile) throw malformed(`${name} must not be a file`);
     if (seen.has(name)) throw malformed(`${name} is given more than once`);
     seen.add(name);
@@ -98,7 +116,11 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
       if (end === -1) return null;
       field = null;
       state = 'head';
-      return [{ kind: 'field', name, head, value: take(end) }];
+      const value = take(end);
+      const text = collected ? decodeText(name, value) : '';
+      // The vendor gets its own name of the model.
+      if (name !== 'model') collected?.texts.push(text);
+      return [{ kind: 'field', name, head, value }];
     }
     if (end !== -1) {
       state = 'head';
@@ -142,19 +164,37 @@ function countStart(bytes: Buffer, text: Buffer): number {
   return 0;
 }
 
-/** Reads the name of a part, and whether it is a file. */
-function parseHead(head: string): { readonly name: string; readonly isFile: boolean } {
+interface PartHead {
+  readonly name: string;
+  readonly isFile: boolean;
+  /** The other texts: the name of the file, and headers that say more than an ordinary content type. */
+  readonly texts: readonly string[];
+}
+
+function parseHead(head: string): PartHead {
   const headers = head.split('\r\n').map((line) => /^([A-Za-z0-9-]+):[ \t]*(.*)$/.exec(line));
   const valuesOf = (name: string): string[] => headers.flatMap((header) => (header?.[1]?.toLowerCase() === name ? (header[2] ?? '') : []));
   if (headers.includes(null)) throw malformed('a header of a part cannot be read');
   // Encodings other than these change the meaning of the bytes, and vendors ignore or apply them.
   if (valuesOf('content-transfer-encoding').some((encoding) => !/^(?:7bit|8bit|binary)$/i.test(encoding.trim())))
     throw malformed('content-transfer-encoding is not supported');
+  // Parsers of e-mail read the parts of a part, and others the charset of a text.
+  if (valuesOf('content-type').some((type) => /^\s*(?:multipart|message)\//i.test(type))) throw malformed('a part consists of parts');
+  if (valuesOf('content-type').some((type) => /;\s*charset(?!\s*=\s*"?(?:utf-8|us-ascii)"?\s*(?:;|$))/i.test(type)))
+    throw malformed('the charset of a part must be utf-8');
   const [disposition = '', ...others] = valuesOf('content-disposition');
   const parameters = others.length === 0 ? parseParameters(disposition) : null;
   const name = parameters?.get('name');
   if (!parameters || name === undefined) throw malformed('a part has no readable name');
-  return { name, isFile: parameters.has('filename') || parameters.has('filename*') };
+  const unusual = headers.flatMap((header) => (header && !isOrdinary(header[1] ?? '', header[2] ?? '') ? [header[0]] : []));
+  const texts = [...[...parameters].flatMap(([key, value]) => (key === 'name' ? [] : [value])), ...unusual];
+  return { name, isFile: parameters.has('filename') || parameters.has('filename*'), texts };
+}
+
+/** Whether a header has no text: its disposition, whose parameters are read, and a content type without unusual parameters. */
+function isOrdinary(name: string, value: string): boolean {
+  if (/^content-type$/i.test(name)) return /^[a-z]+\/[\w.+-]{1,64}(?:;\s*charset="?[\w-]+"?)?\s*$/i.test(value);
+  return /^content-(?:disposition|transfer-encoding|length)$/i.test(name);
 }
 
 /** Parameters of `form-data; name="..."`; null when they cannot be read, or one is repeated. */
@@ -168,11 +208,25 @@ function parseParameters(disposition: string): ReadonlyMap<string, string> | nul
     const key = match?.[1]?.toLowerCase() ?? '';
     const value = match?.[2] ?? match?.[3] ?? '';
     // An escaped name, or one in pieces (`name*0`, RFC 2231), may be another one to the vendor.
-    const isAmbiguous = key.startsWith('name*') || (key === 'name' && value.includes('\\')) || parameters.has(key);
+    const isAmbiguous = /^(?:name\*|filename\*\d)/.test(key) || (key === 'name' && value.includes('\\')) || parameters.has(key);
     if (type === '' || !match || isAmbiguous) return null;
     parameters.set(key, value);
   }
   return parameters;
+}
+
+/** A text of a header as parsers read it: as it is, without escapes, and with percent-encoding decoded. */
+function readingsOfHeader(text: string): string[] {
+  // E-mail parsers decode these words (RFC 2047). Some parsers end a name at a control character, and what is no UTF-8 they read differently.
+  if (text.includes('=?') || /[^\P{Cc}\t]|\ufffd/u.test(text)) throw malformed('a header of a part cannot be checked');
+  const decoded = text.replace(/(?:%[0-9a-f]{2})+/gi, (bytes) => Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'));
+  return [...new Set([text, text.replace(/\\(.)/g, '$1'), decoded])];
+}
+
+function decodeText(name: string, value: Buffer): string {
+  if (!isUtf8(value)) throw malformed(`${name} is not UTF-8`);
+  if (name === '_charset_' && !/^utf-8$/i.test(value.toString('latin1'))) throw malformed('_charset_ must be utf-8');
+  return value.toString('utf8');
 }
 
 function malformed(message: string): Error {

@@ -10,12 +10,26 @@ export interface UploadKind {
   readonly path: '/images/edits' | '/audio/transcriptions' | '/audio/translations';
   /** Fields that are read. All parts are forwarded, whatever the model takes. */
   readonly fieldNames: ReadonlySet<string>;
+  /** Files, whose content no rule checks. */
+  readonly fileNames: ReadonlySet<string>;
 }
 
+const audioFile: ReadonlySet<string> = new Set(['file']);
+
 export const uploadKinds = {
-  edits: { route: 'images', path: '/images/edits', fieldNames: new Set(['model', 'prompt', 'n', 'size', 'response_format']) },
-  transcriptions: { route: 'transcriptions', path: '/audio/transcriptions', fieldNames: new Set(['model', 'prompt']) },
-  translations: { route: 'transcriptions', path: '/audio/translations', fieldNames: new Set(['model', 'prompt']) },
+  edits: {
+    route: 'images',
+    path: '/images/edits',
+    fieldNames: new Set(['model', 'prompt', 'n', 'size', 'response_format']),
+    fileNames: new Set(['image', 'image[]', 'mask']),
+  },
+  transcriptions: {
+    route: 'transcriptions',
+    path: '/audio/transcriptions',
+    fieldNames: new Set(['model', 'prompt']),
+    fileNames: audioFile,
+  },
+  translations: { route: 'transcriptions', path: '/audio/translations', fieldNames: new Set(['model', 'prompt']), fileNames: audioFile },
 } as const satisfies Record<string, UploadKind>;
 
 /** A body that is sent while it arrives from the caller. */

@@ -29,7 +29,7 @@ export interface VideoRequestSummary {
   /** Charged length of one video. */
   readonly durationMs: number;
   readonly samples: number;
-  /** Texts of all members but the model and the image, for content rules. */
+  /** Texts of all members but the model, for content rules; of the image those that are no base64. */
   readonly texts: readonly string[];
   /** The vendor's body. Throws `bad_request` for an invalid prompt, number or image, so call it after the authorization checks. */
   readonly writeBody: () => Buffer;
@@ -67,7 +67,10 @@ export function parseVideoRequest(body: Buffer, spans: BodySpans): VideoRequestS
     model: parseModel(valueAt('model')),
     durationMs: Math.round(1_000 * Math.min(maxSeconds, asPositiveNumber(valueAt('duration_seconds')) ?? defaultSeconds)),
     samples: Math.min(100, Math.max(1, Math.round(asPositiveNumber(valueAt('n')) ?? 1))),
-    texts: ['prompt', ...Object.keys(parameterNames)].flatMap((name) => toRuleText(textAt(name) ?? 'null')),
+    texts: [
+      ...['prompt', ...Object.keys(parameterNames)].flatMap((name) => toRuleText(textAt(name) ?? 'null')),
+      ...toRuleText(textAt('image') ?? 'null').filter((text) => /[^A-Za-z0-9+/=_-]/.test(text)),
+    ],
     writeBody,
   };
 }

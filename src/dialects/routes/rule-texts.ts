@@ -1,10 +1,14 @@
 /**
  * Extracts all text of a request or response that content rules evaluate. A request is evaluated as a whole, because vendors receive it as a
- * whole: messages, tools, schemas, metadata, and members that the gateway does not know. Excluded: binary content, encrypted thinking,
- * identifiers, and the names by which the API tells blocks apart.
+ * whole: messages, tools, schemas with the names of their properties, metadata, and members that the gateway does not know.
+ *
+ * Left out are identifiers, the names by which the API tells blocks apart, base64 and encrypted thinking, but only where the API has them, and only
+ * if the value looks like one. Anything could be written there otherwise.
  */
 import type { TextRoute } from '../../core/call.ts';
-import { asObject, isObject } from '../../core/json/narrow.ts';
+import { gatewayError } from '../../core/errors.ts';
+import { asObject, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import { scanTokens } from '../json/scan-tokens.ts';
 import { unsealReasoning } from '../json/sealed-reasoning.ts';
 
 const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
@@ -17,77 +21,115 @@ const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
   rerank: [],
 };
 
-export function extractRequestTexts(body: unknown): string[] {
-  return extractTexts([body]);
+/**
+ * The texts of a body, whose syntax has been checked before. Throws `bad_json` when any object in it repeats a key: of two members with one name
+ * parsers read different ones, so the vendor might read one that was not evaluated.
+ */
+export function readRequestTexts(body: Buffer): readonly string[] {
+  const { memberCount, longNumbers } = scanTokens(body);
+  const read = extractTexts([parseJson(body.toString('utf8'))], { isRequest: true });
+  if (read.memberCount !== memberCount)
+    throw gatewayError('bad_json', { message: 'duplicate key: an object of the body, or of an object in it, has the same key twice' });
+  return [...read.texts, ...longNumbers];
 }
 
 export function extractResponseTexts(route: TextRoute, response: unknown): string[] {
   const members = asObject(response);
-  return extractTexts(responseMembers[route].map((name) => members[name]));
+  const values = responseMembers[route].map((name) => members[name]);
+  return extractTexts(values, { isRequest: false }).texts;
 }
 
-/** Members whose strings are names of the API, identifiers or encrypted. Objects under these names are properties of a caller's schema. */
-const skippedMembers: ReadonlySet<string> = new Set([
-  'type',
-  'role',
-  'id',
-  'object',
-  'status',
-  'model',
-  'finish_reason',
-  'stop_reason',
-  'media_type',
-  'tool_call_id',
-  'tool_use_id',
-  'call_id',
-  'previous_response_id',
-  'signature',
-  'thought_signature',
-  'encrypted_content',
-]);
+/** Members whose objects and arrays the API defines. What is in others, such as arguments, schemas and metadata, is the caller's choice. */
+const apiMembers: ReadonlySet<string> = new Set(
+  [
+    ['messages', 'message', 'content', 'system', 'choices', 'delta', 'input', 'output', 'summary', 'source', 'documents'],
+    ['tools', 'tool_choice', 'tool_calls', 'functions', 'function', 'function_call', 'custom', 'action'],
+    ['image_url', 'input_audio', 'audio', 'video_url', 'file', 'annotations', 'citations', 'extra_content', 'google', 'caller'],
+    [
+      'cache_control',
+      'thinking',
+      'thinking_blocks',
+      'reasoning',
+      'reasoning_details',
+      'response_format',
+      'text',
+      'format',
+      'stream_options',
+      'prediction',
+    ],
+  ].flat(),
+);
 
-/** Member names that are not evaluated: those of the API and of ordinary schemas. */
+/** Names of the API's own members, which are not evaluated; others are not plain. */
 const plainName = /^[a-z_$][\w$-]{0,63}$/i;
+/** The same in schemas of tools and outputs. */
+const schemaWords: ReadonlySet<string> = new Set(
+  [
+    ['type', 'properties', 'required', 'description', 'items', 'enum', 'const', 'title', 'default', 'examples', 'format', 'pattern'],
+    ['additionalProperties', 'anyOf', 'allOf', 'oneOf', 'not', '$ref', '$defs', 'definitions', '$schema', 'strict', 'schema', 'name'],
+    ['minimum', 'maximum', 'minLength', 'maxLength', 'minItems', 'maxItems', 'nullable', 'propertyNames', 'patternProperties'],
+  ].flat(),
+);
+const schemaTypes: ReadonlySet<unknown> = new Set(['object', 'string', 'number', 'integer', 'boolean', 'array', 'null']);
+
+const idMembers: ReadonlySet<string> = new Set(['id', 'tool_call_id', 'tool_use_id', 'call_id', 'previous_response_id']);
+/** An id of a vendor with its prefix, a UUID, or a short one. Digits alone may be a number of somebody. */
+const identifier =
+  /^(?:[a-z]{2,9}_[\w-]{1,128}|(?:chatcmpl|call|gen|file|msg|tool)-[\w-]{1,128}|functions\.[\w-]{1,64}:\d{1,4}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\d*[A-Za-z])[A-Za-z0-9]{1,12})$/;
+/** Prefixes of keys, which look like those of ids. */
+const keyPrefix = /^(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z]|glpat|hf|npm|pypi|whsec|shp[a-z]{2})[_-]/;
+
+const nameMembers: ReadonlySet<string> = new Set(['type', 'role', 'object', 'status', 'finish_reason', 'stop_reason', 'media_type']);
+const apiName = /^[a-z][a-z0-9_.+/-]{0,63}$/;
+
+const sealedMembers: ReadonlySet<string> = new Set(['signature', 'thought_signature', 'encrypted_content']);
+const urlMembers: ReadonlySet<string> = new Set(['url', 'image_url', 'video_url', 'audio_url', 'file_url', 'file_data', 'image']);
 
 interface Visit {
   readonly value: unknown;
-  /** In the input of a tool, where a member of any name is text. */
-  readonly isToolInput: boolean;
-  /** Strings at this place are not text. */
-  readonly isName: boolean;
+  /** It is in what the API defines. */
+  readonly isApi: boolean;
+  /** Was encoded in a string of the body. */
+  readonly isDecoded: boolean;
 }
 
 /** Without recursion: a body may be nested deeper than the stack. */
-function extractTexts(values: readonly unknown[]): string[] {
+function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: boolean }): { texts: string[]; memberCount: number } {
   const texts: string[] = [];
-  const stack: Visit[] = values.map((value) => ({ value, isToolInput: false, isName: false })).reverse();
+  let memberCount = 0;
+  const stack: Visit[] = values.map((value) => ({ value, isApi: true, isDecoded: false })).reverse();
+  const root = isRequest ? values[0] : undefined;
   for (let next = stack.pop(); next !== undefined; next = stack.pop()) {
-    const { value, isToolInput, isName } = next;
+    const { value, isApi, isDecoded } = next;
     if (typeof value === 'string') {
-      if (!isName && value !== '' && !isDataUrl(value)) texts.push(value);
+      if (value !== '') texts.push(value);
     } else if (typeof value === 'number') {
       // Such as that of a card: other dialects write the input of a tool as text.
-      if (isToolInput) texts.push(String(value));
+      if (!isApi) texts.push(String(value));
     } else if (Array.isArray(value)) {
       const joined = joinBlocks(value);
       if (joined !== null) texts.push(joined);
-      for (let index = value.length - 1; index >= 0; index -= 1) stack.push({ value: value[index], isToolInput, isName });
+      for (let index = value.length - 1; index >= 0; index -= 1) stack.push({ value: value[index], isApi, isDecoded });
     } else if (isObject(value)) {
-      for (const [name, member] of Object.entries(value).reverse()) {
-        if (!plainName.test(name)) texts.push(name);
+      const members = Object.entries(value).reverse();
+      if (!isDecoded) memberCount += members.length;
+      for (const [name, member] of members) {
+        if (isApi ? !plainName.test(name) : !schemaWords.has(name)) texts.push(name);
         // What the gateway itself encoded is translated to plain text for some vendors.
         const unsealed = name === 'encrypted_content' ? unsealReasoning(member) : null;
-        if (unsealed !== null) stack.push({ value: unsealed, isToolInput, isName: false });
-        else if (isToolInput || !(name === 'logprobs' || isBinary(name, value)))
-          stack.push({
-            value: member,
-            isToolInput: isToolInput || (name === 'input' && 'name' in value),
-            isName: !isToolInput && skippedMembers.has(name),
-          });
+        if (unsealed !== null) stack.push({ value: unsealed, isApi: true, isDecoded: true });
+        else if (typeof member === 'string') {
+          const isText = isApi ? !isApiString(name, member, value, value === root) : !(name === 'type' && schemaTypes.has(member));
+          if (isText) stack.push({ value: member, isApi, isDecoded });
+        } else if (isRequest || name !== 'logprobs') {
+          // The `input` of a tool call has its arguments, that of a body its messages.
+          const isChosen = typeof member === 'object' && (!apiMembers.has(name) || (name === 'input' && 'name' in value));
+          stack.push({ value: member, isApi: isApi && !isChosen, isDecoded });
+        }
       }
     }
   }
-  return texts;
+  return { texts, memberCount };
 }
 
 /** The concatenated text of blocks, which a model reads as one text: splitting cannot hide a match. Null for fewer than two text blocks. */
@@ -96,12 +138,32 @@ function joinBlocks(values: readonly unknown[]): string | null {
   return texts.length < 2 ? null : texts.join('');
 }
 
+/** Whether the string is no text: an identifier, a name of the API, base64, or encrypted. */
+function isApiString(name: string, text: string, owner: JsonObject, isRoot: boolean): boolean {
+  // It is replaced by the vendor's model.
+  if (name === 'model') return isRoot;
+  if (idMembers.has(name)) return identifier.test(text) && !keyPrefix.test(text);
+  if (nameMembers.has(name)) return apiName.test(text);
+  if (sealedMembers.has(name)) return isEncoded(text);
+  if (isBinary(name, owner)) return isEncoded(text) || isDataUrl(text);
+  return urlMembers.has(name) && isDataUrl(text);
+}
+
 const encodedTypes: ReadonlySet<unknown> = new Set(['base64', 'redacted_thinking', 'reasoning.encrypted']);
 
 /** Whether the member is base64 of an image, audio or file; the `data` of a document may be text. */
-function isBinary(name: string, owner: Readonly<Record<string, unknown>>): boolean {
+function isBinary(name: string, owner: JsonObject): boolean {
   if (name === 'file_data' || name === 'b64_json') return true;
-  return name === 'data' && (encodedTypes.has(owner.type) || typeof owner.format === 'string');
+  if (name === 'result') return owner.type === 'image_generation_call';
+  if (name !== 'data') return false;
+  // Some parsers ignore case, and would read another type.
+  const isAmbiguous = Object.keys(owner).some((key) => key !== 'type' && key.toLowerCase() === 'type');
+  return !isAmbiguous && (encodedTypes.has(owner.type) || (owner.type === undefined && typeof owner.format === 'string'));
+}
+
+/** Base64 in either alphabet, or the dotted and marked forms of encrypted reasoning. */
+function isEncoded(text: string): boolean {
+  return !/[^A-Za-z0-9+/=_.:-]/.test(text);
 }
 
 /** Whether the whole text is a data URL: text after one is still text. */

@@ -17,7 +17,7 @@ import type { SynthesizeSpeech } from '../../pipeline/media/speech.ts';
 import type { RelayUpload } from '../../pipeline/media/uploads.ts';
 import { noRoute, quoteName } from '../../routing/no-route.ts';
 import { scanJson } from '../body.ts';
-import { detectAbandonedStream, onClientDisconnect } from '../half-close.ts';
+import { detectAbandonedStream, onClientDisconnect, whenDisconnected } from '../half-close.ts';
 import { sendImages, sendMedia } from '../send-response.ts';
 import { readUpload } from '../upload.ts';
 import { createMediaHandler, createUploadHandler, type MediaHandler, type MediaRequestContext, toMediaCall } from './media-request.ts';
@@ -44,10 +44,11 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
   const relay = (kind: UploadKind): MediaHandler =>
     createUploadHandler(deps, async (source, request, response) => {
       const { settings } = source.project;
+      const texts: string[] = [];
       const options = {
         boundary: source.boundary,
         fieldNames: kind.fieldNames,
-        holdAll: settings.rules.input !== null,
+        collected: settings.rules.input ? { fileNames: kind.fileNames, texts } : null,
         memory: deps.bodyMemory.of(source.caller.quotaKeyId),
       };
       const { model, fields, countImages, bodyBytes, readAll, bodyFor, release } = await readUpload(request, options);
@@ -56,7 +57,7 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
         if (kind.route === 'images') assertImageModel(model);
         const call = toMediaCall(source, { route: kind.route, modelAsked: model, bodyBytes });
         const cancellation = startStream(response);
-        const stream = await relayUpload(call, settings, { kind, fields, countImages, readAll, bodyFor, cancellation });
+        const stream = await relayUpload(call, settings, { kind, fields, texts, countImages, readAll, bodyFor, cancellation });
         if (kind.route === 'images') setFormatWarning(response, fields.get('response_format') ?? null);
         await sendMedia(response, stream);
       } finally {
@@ -67,7 +68,8 @@ export function createMediaRoutes(deps: MediaRouteDeps): Readonly<Record<MediaRo
   return {
     images: createMediaHandler(deps, async (context, response) => {
       const { call, fields } = parseCall(context, 'images');
-      const images = await generateImages(call, context.project.settings, fields);
+      const { settings } = context.project;
+      const images = await generateImages(call, settings, fields, settings.rules.input ? whenDisconnected(response) : undefined);
       setFormatWarning(response, parseJson(fields.response_format ?? 'null'));
       sendImages(response, images);
     }),

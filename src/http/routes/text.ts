@@ -83,11 +83,12 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const settingsLookup = isPromptRoute(route) ? memorySettings(caller.projectId) : null;
       const settings = settingsLookup instanceof Promise ? await settingsUnlessLate(settingsLookup) : settingsLookup;
       const call = parseCall({ id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body });
-      const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock });
-      // A plain call is read to its end, because the vendor bills it.
-      if (call.stream) {
+      const isChecked = project.settings.rules.input !== null;
+      const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock, isChecked });
+      // Once it is sent, a plain call is read to its end, because the vendor bills it.
+      if (call.stream || isChecked) {
         onClientDisconnect(response, cancellation.clientDisconnected);
-        detectAbandonedStream(response, keepAliveComment);
+        detectAbandonedStream(response, call.stream ? keepAliveComment : null);
       }
       try {
         const answer = await handleCall(call, project.settings, cancellation);

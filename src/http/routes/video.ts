@@ -6,7 +6,7 @@ import type { StartVideo } from '../../pipeline/video/start-video.ts';
 import type { OperationStatus, VideoQueries, VideoRequester } from '../../pipeline/video/video-queries.ts';
 import { scanJson } from '../body.ts';
 import { sendJson } from '../error-handler.ts';
-import { detectAbandonedStream, onClientDisconnect } from '../half-close.ts';
+import { detectAbandonedStream, onClientDisconnect, whenDisconnected } from '../half-close.ts';
 import { sendFile, sendVideoStart } from '../send-response.ts';
 import { createMediaHandler, type MediaHandler, type MediaRequestContext, toMediaCall } from './media-request.ts';
 import type { CallRouteDeps } from './text.ts';
@@ -31,6 +31,7 @@ export function createVideoRoutes(deps: VideoRouteDeps): VideoRoutes {
           toMediaCall(context, { route: 'video', modelAsked: videoRequest.model ?? '', bodyBytes: context.body.length }),
           project.settings,
           videoRequest,
+          project.settings.rules.input ? whenDisconnected(response) : undefined,
         ),
       );
     }),

@@ -4,7 +4,12 @@ import { type Clock, dayMs, formatTime, formatTimeOrNull } from '../../core/time
 import { count, text, time } from '../../http/openapi/schemas/primitives.ts';
 import { memoryResponses } from '../../http/routes/memory/response-schemas.ts';
 import { deletesMore, type RetentionPreview } from '../../memory/records/deletion-rule.ts';
-import { type MemorySettingsChange, memorySettingsFields, type PendingDeletion, type ShownMemorySettings } from '../../memory/records/settings.ts';
+import {
+  type MemorySettingsChange,
+  memorySettingsFields,
+  type PendingDeletion,
+  type ShownMemorySettings,
+} from '../../memory/records/settings.ts';
 import type { Access } from '../access.ts';
 import { type AnyTool, defineTool } from './tool.ts';
 
@@ -120,7 +125,11 @@ interface DeletionJson {
   readonly first_affected_date: string | null;
 }
 
-function toDeletionJson({ conversations, closedItems, oldestTurn }: RetentionPreview, { rule, effectiveAt }: DeletionStart, at: number): DeletionJson {
+function toDeletionJson(
+  { conversations, closedItems, oldestTurn }: RetentionPreview,
+  { rule, effectiveAt }: DeletionStart,
+  at: number,
+): DeletionJson {
   const days = rule.delete_conversations_after_days;
   const firstAt = oldestTurn === null ? null : Math.max(at, oldestTurn.getTime() + days * dayMs);
   return {

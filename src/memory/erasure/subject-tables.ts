@@ -46,7 +46,14 @@ export const subjectTables: readonly SubjectTable[] = [
   { table: 'memory_passages', key: 'id', where: ofSubject },
   { table: 'memory_facts', key: 'id', where: ofSubject, count: 'graph_facts', since: 'created_at' },
   { table: 'memory_entities', key: 'id', where: ofSubject, since: 'created_at' },
-  { table: 'memory_pages', key: 'project_id, subject', where: ofSubject, count: 'profile_pages', since: 'updated_at', oneRowPerSubject: true },
+  {
+    table: 'memory_pages',
+    key: 'project_id, subject',
+    where: ofSubject,
+    count: 'profile_pages',
+    since: 'updated_at',
+    oneRowPerSubject: true,
+  },
   { table: 'memory_items', key: 'id', where: ofSubject, count: 'memories', since: 'created_at' },
   {
     table: 'conversation_parts',

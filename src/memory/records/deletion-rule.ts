@@ -83,7 +83,10 @@ const graceDays = 1;
  * Counts conversations that are kept after their deletion period only because memory has not learned from them, at most `maxPreviewed`. Of all
  * projects when `projectId` is null.
  */
-export async function countKeptUnlearned({ database, clock }: { readonly database: Queries; readonly clock: Clock }, projectId: string | null) {
+export async function countKeptUnlearned(
+  { database, clock }: { readonly database: Queries; readonly clock: Clock },
+  projectId: string | null,
+) {
   const [row] = await database.query<{ count: number }>(
     `select count(*)::integer as count from (
        select 1

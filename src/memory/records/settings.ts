@@ -220,9 +220,7 @@ function toRule({ delete_conversations_after_days, delete_unlearned }: DeletionR
 }
 
 export function isSameRule(one: DeletionRule, other: DeletionRule): boolean {
-  return (
-    one.delete_conversations_after_days === other.delete_conversations_after_days && one.delete_unlearned === other.delete_unlearned
-  );
+  return one.delete_conversations_after_days === other.delete_conversations_after_days && one.delete_unlearned === other.delete_unlearned;
 }
 
 /**

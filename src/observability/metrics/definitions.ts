@@ -122,10 +122,14 @@ export const metrics = {
     of: 'max',
   }),
   outboxLag: gauge('gateway_outbox_lag_seconds', 'Age of the oldest due row of the outbox; 0 when there is none.', { of: 'max' }),
-  learningBatches: gauge('gateway_learning_batches', 'Learning batches that run, fail with unusable responses, are parked until a replay, or were stopped.', {
-    labels: ['state'],
-    of: 'max',
-  }),
+  learningBatches: gauge(
+    'gateway_learning_batches',
+    'Learning batches that run, fail with unusable responses, are parked until a replay, or were stopped.',
+    {
+      labels: ['state'],
+      of: 'max',
+    },
+  ),
   ownerlessLeases: gauge('gateway_leases_without_owner', 'Leases of open windows that are held by processes without a heartbeat.', {
     of: 'max',
   }),

@@ -6,12 +6,14 @@ import type { Clock } from '../../core/time.ts';
 export interface CallCancellation {
   /** Absent when nothing can cancel the call: a plain call without a deadline is always read to its end, because the vendor bills it. */
   readonly signal: AbortSignal | undefined;
+  /** Until the request is sent to a vendor: also aborted when the caller of a plain call disconnects. Absent where `isChecked` was not set. */
+  readonly unsentSignal: AbortSignal | undefined;
   cancelledBy(): 'deadline' | 'client' | null;
   /** Time until the deadline; null without one. */
   remainingMs(): number | null;
   /** Call when the chain has ended: the deadline limits the attempts, not the delivery of the response. */
   clearDeadline(): void;
-  /** Call when the caller's connection closes. Cancels streaming calls only. */
+  /** Call when the caller's connection closes. Cancels streaming calls, and plain calls that have not been sent. */
   clientDisconnected(): void;
   /**
    * Delays the cancellation by a caller that disconnects while `hasAllOutput` returns true, so that the usage which the vendor reports at the end
@@ -28,6 +30,7 @@ export const lingerMs = 2_000;
 /** Of a plain call without a deadline. */
 const uncancellable: CallCancellation = {
   signal: undefined,
+  unsentSignal: undefined,
   cancelledBy: () => null,
   remainingMs: () => null,
   clearDeadline: () => undefined,
@@ -40,13 +43,18 @@ export function startCancellation({
   stream,
   deadlineAt,
   clock,
+  isChecked = false,
 }: {
   stream: boolean;
   deadlineAt: number | null;
   clock: Clock;
+  /** Content rules may delay the call before it is sent. */
+  isChecked?: boolean;
 }): CallCancellation {
-  if (!stream && deadlineAt === null) return uncancellable;
+  const isCancellable = stream || deadlineAt !== null;
+  if (!isCancellable && !isChecked) return uncancellable;
   const controller = new AbortController();
+  const left = stream || !isChecked ? null : new AbortController();
   let cancelled: 'deadline' | 'client' | null = null;
   let lingers = (): boolean => false;
   const passDeadline = (): void => {
@@ -56,13 +64,15 @@ export function startCancellation({
   const timer = deadlineAt === null ? null : setTimeout(passDeadline, Math.max(0, deadlineAt - clock.now()));
 
   return {
-    signal: controller.signal,
+    signal: isCancellable ? controller.signal : undefined,
+    unsentSignal: left ? AbortSignal.any([controller.signal, left.signal]) : controller.signal,
     cancelledBy: () => cancelled,
     remainingMs: () => (deadlineAt === null ? null : deadlineAt - clock.now()),
     clearDeadline() {
       if (timer) clearTimeout(timer);
     },
     clientDisconnected() {
+      left?.abort();
       if (!stream || cancelled !== null) return;
       cancelled = 'client';
       if (lingers()) setTimeout(() => controller.abort(), lingerMs);

@@ -57,7 +57,11 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
     const request = { caller, project, source, route, modelAsked, autoTier };
     const { candidates } = planner.order(planner.plan(request), request);
     if (!project.mayCall) throw gatewayError('subscription_required');
-    if (project.rules.input) await checkInput(call, project.rules.input);
+    if (project.rules.input)
+      await checkInput(call, project.rules.input, signal).catch((error: unknown) => {
+        // Then no vendor is asked.
+        if (!signal.aborted) throw error;
+      });
 
     const failures: AttemptFailure[] = [];
     for (const candidate of candidates) {

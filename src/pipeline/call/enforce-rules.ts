@@ -5,11 +5,10 @@
  * A match is logged with its class and place, never with the matching text.
  */
 import type { Call, Route } from '../../core/call.ts';
-import type { GatewayError } from '../../core/errors.ts';
-import { gatewayError, VendorError } from '../../core/errors.ts';
+import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import { createSseParser } from '../../core/sse.ts';
-import { extractRequestTexts, extractResponseTexts } from '../../dialects/routes/rule-texts.ts';
+import { extractResponseTexts, readRequestTexts } from '../../dialects/routes/rule-texts.ts';
 import { createStreamTexts } from '../../dialects/routes/stream-texts.ts';
 import type { RulePlace } from '../../guardrails/content-rule.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
@@ -19,44 +18,71 @@ import { type ChunkReader, nextChunk, type StreamChunk, type StreamEnd } from '.
 import type { VendorResponse } from '../../vendors/text.ts';
 
 /** The part of a call that is logged with a match. */
-type CheckedCall = Pick<Call, 'id' | 'projectSlug'> & { readonly route: Route };
+type CheckedCall = Pick<Call, 'id' | 'projectSlug' | 'caller'> & { readonly route: Route };
 
 /** Equal to the maximum size of a plain response. */
 const maxBufferedBytes = 64 * 1024 * 1024;
 
 export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
-  /** Returns the error of blocked texts; null when they pass. */
-  async function evaluate(call: CheckedCall, rules: PlaceRules, place: RulePlace, texts: readonly string[]): Promise<GatewayError | null> {
-    const { blockedBy, observed } = await evaluateTexts(rules, texts);
+  /** Returns the error of blocked texts; null when they pass. Rejects with the reason of `signal`. */
+  async function evaluate(
+    call: CheckedCall,
+    rules: PlaceRules,
+    place: RulePlace,
+    texts: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<GatewayError | null> {
     const logFields = { call: call.id, project: call.projectSlug, route: call.route, place };
+    const verdict = await evaluateTexts(rules, texts, { project: call.caller.projectId, signal }).catch((error: unknown) => {
+      if (error instanceof GatewayError) return error;
+      throw error;
+    });
+    if (verdict instanceof GatewayError) {
+      logger.warn({ ...logFields, code: verdict.code }, 'content rules not evaluated');
+      // Rules that only observe never stop a call.
+      return rules.blocks ? verdict : null;
+    }
+    const { blockedBy, observed, unfinished } = verdict;
     for (const observedClass of observed) logger.info({ ...logFields, class: observedClass, action: 'observe' }, 'content rule');
-    if (blockedBy === null) return null;
-    logger.info({ ...logFields, class: blockedBy, action: 'block' }, 'content rule');
-    return gatewayError('guardrail_blocked', { message: `a content rule blocked the call: ${blockedBy} in ${place}` });
+    if (blockedBy !== null) {
+      logger.info({ ...logFields, class: blockedBy, action: 'block' }, 'content rule');
+      return gatewayError('guardrail_blocked', { message: `a content rule blocked the call: ${blockedBy} in ${place}` });
+    }
+    if (unfinished === null) return null;
+    logger.warn({ ...logFields, class: unfinished.class, reason: unfinished.reason }, 'content rules not evaluated completely');
+    if (!rules.blocks) return null;
+    const message = `the content rules cannot check the call: ${unfinished.class} in ${place} ${unfinished.reason}. Shorten the text or simplify the rules`;
+    return gatewayError('guardrail_blocked', { message });
   }
 
-  /** Checks the texts of a media call. Throws `guardrail_blocked`. */
-  async function checkTexts(call: CheckedCall, rules: PlaceRules, texts: readonly string[]): Promise<void> {
-    const error = await evaluate(call, rules, 'input', texts);
+  /**
+   * Checks the texts of a call before they are sent to a vendor. Throws `guardrail_blocked`, `budget_unavailable` when too many calls of the
+   * project wait for the check, and VendorError `aborted` when `signal` ends it.
+   */
+  async function checkTexts(call: CheckedCall, rules: PlaceRules, texts: readonly string[], signal?: AbortSignal): Promise<void> {
+    const error = await evaluate(call, rules, 'input', texts, signal).catch((cause: unknown) => {
+      throw signal?.aborted ? new VendorError('aborted', 'the check of the content rules was cancelled', { cause, isUnsent: true }) : cause;
+    });
     if (error) throw error;
   }
 
   return {
-    /** Throws `guardrail_blocked`. */
-    checkInput: (call: Call, rules: PlaceRules): Promise<void> =>
-      checkTexts(call, rules, extractRequestTexts(parseJson(call.body.toString('utf8')))),
+    /** Checks the body of a call. Throws as `checkTexts`, and `bad_json` for a body that repeats a key. */
+    checkInput: async (call: Call, rules: PlaceRules, signal?: AbortSignal): Promise<void> =>
+      checkTexts(call, rules, readRequestTexts(call.body), signal),
     checkTexts,
     /** Returns the error of blocked texts of a media response; null when they pass. */
     checkOutput: (call: CheckedCall, rules: PlaceRules, texts: readonly string[]): Promise<GatewayError | null> =>
       evaluate(call, rules, 'output', texts),
     /**
      * Returns the response to send, and the error when it is blocked. Under blocking rules a stream is buffered to its end and replayed; under
-     * rules that only observe, it is relayed while it is read.
+     * rules that only observe, it is relayed while it is read. When `signal` ends the check, the stream ends as for a caller that disconnected.
      */
     async checkResponse(
       call: Call,
       rules: PlaceRules,
       response: VendorResponse,
+      signal?: AbortSignal,
     ): Promise<{ response: VendorResponse; error: GatewayError | null }> {
       if (response.kind === 'plain') {
         const error = await evaluate(call, rules, 'output', extractResponseTexts(call.route, parseJson(response.bytes.toString('utf8'))));
@@ -70,7 +96,14 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
         return { response: { ...response, chunks: () => tapStream(call.route, response.chunks(), onEnd) }, error: null };
       }
       const buffered = await bufferStream(call.route, response.chunks());
-      return { response: { ...response, chunks: buffered.replay }, error: await evaluate(call, rules, 'output', buffered.texts) };
+      try {
+        const error = await evaluate(call, rules, 'output', buffered.texts, signal);
+        return { response: { ...response, chunks: buffered.replay }, error };
+      } catch (cause) {
+        if (!signal?.aborted) throw cause;
+        const disconnected = new VendorError('aborted', 'the caller disconnected', { cause });
+        return { response: { ...response, chunks: () => replayChunks([], null, disconnected) }, error: null };
+      }
     },
     /** Returns the error of a complete response in the caller's format, events or JSON; null when it passes. */
     checkBytes: (call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null> =>
@@ -131,17 +164,20 @@ async function bufferStream(route: Call['route'], chunks: ChunkReader): Promise<
   // A stream that was not read to its end was not checked.
   const checked = bufferedBytes > maxBufferedBytes ? [] : buffered;
 
-  const replay = (): ChunkReader => ({
+  return { texts: reader.texts(), replay: () => replayChunks(checked, end, failure) };
+}
+
+function replayChunks(chunks: StreamChunk[], end: StreamEnd | null, failure: VendorError | null): ChunkReader {
+  return {
     ready: () => Promise.resolve(),
     read() {
-      const chunk = checked.shift();
+      const chunk = chunks.shift();
       if (chunk) return chunk;
       if (failure) throw failure;
       return end;
     },
     close() {},
-  });
-  return { texts: reader.texts(), replay };
+  };
 }
 
 /** Reads the texts of chunks, each of which contains complete events. */

@@ -8,7 +8,7 @@ import { hasCostCeiling } from '../../ceilings/counters.ts';
 import type { Reservation } from '../../ceilings/reservation.ts';
 import type { Attempt, Call, Caller, CallMetadata, CallResult, Outcome, SettledCall } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
-import { GatewayError, gatewayError } from '../../core/errors.ts';
+import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { parsePositiveInteger } from '../../dialects/json/body-members.ts';
 import { runChain } from '../../failover/chain.ts';
@@ -92,18 +92,41 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     try {
       const plan = budget && call.modelAsked === 'auto' ? await planTier(received, budget) : planFor(received, null);
       if (!project.mayCall) throw gatewayError('subscription_required');
-      if (project.rules.input) await checkInput(call, project.rules.input);
       const { candidates } = plan;
-      const withRecall =
-        budget && call.memory.mode === 'recall'
-          ? await recallIntoCall({ call, recall, budget, candidates, remainingMs: cancellation.remainingMs() })
-          : null;
+      // The rules are evaluated after the budget is reserved, because that takes processor time which a key that may not call must not get.
+      let isUnchecked = project.rules.input !== null;
+      let withRecall: RecalledCall | null = null;
+      if (budget && call.memory.mode === 'recall') {
+        // Recall may send the prompt to a model, so it is checked first. Recall calls no model when nothing can be reserved.
+        if (isUnchecked && (await budget.reserveEarly(call, candidates))) {
+          await checkPrompt(received);
+          isUnchecked = false;
+        }
+        withRecall = await recallIntoCall({ call, recall, budget, candidates, remainingMs: cancellation.remainingMs() });
+      }
       const planned = readCache(received, plan, withRecall);
-      if (planned.hit) return await respondFromCache(planned, planned.hit);
+      if (planned.hit) {
+        if (isUnchecked) await checkPrompt(received);
+        return await respondFromCache(planned, planned.hit);
+      }
       const admitting = budget ? budget.admit(planned.sent, candidates) : admit(planned.sent, candidates);
-      return await attemptCall(planned, admitting instanceof Promise ? await admitting : admitting);
+      const reservation = admitting instanceof Promise ? await admitting : admitting;
+      if (isUnchecked) await checkPrompt(received, reservation);
+      return await attemptCall(planned, reservation);
     } finally {
       budget?.release();
+    }
+  }
+
+  /** Checks the prompt with the content rules of the input. When it does not pass, `reservation` is released: the call leaves no record. */
+  async function checkPrompt({ call, project, cancellation }: ReceivedCall, reservation?: Reservation): Promise<void> {
+    if (!project.rules.input) return;
+    try {
+      await checkInput(call, project.rules.input, cancellation.unsentSignal);
+    } catch (error) {
+      reservation?.release();
+      if (!(error instanceof VendorError)) throw error;
+      throw toChainFailure({ kind: 'aborted', failures: [], cut: null }, cancellation).error;
     }
   }
 
@@ -215,7 +238,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
 
   /** Settles the call and throws when the response is blocked. */
   async function applyOutputRules(admitted: AdmittedCall, responded: Responded, rules: PlaceRules): Promise<Responded> {
-    const { response, error } = await checkResponse(admitted.call, rules, responded.response);
+    const { response, error } = await checkResponse(admitted.call, rules, responded.response, admitted.cancellation.signal);
     if (!error) return { ...responded, response };
     const end = endOf(admitted, responded.failed);
     await settle(admitted, settleUnsent(end, responded.attempt, summaryOf(response), { error, outcome: 'refused' }));

@@ -90,7 +90,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     },
     /** Handles a call with a streamed response; `cancellation` ends it when the caller disconnects. Throws as `execute` until the stream begins. */
     async stream(request: MediaCallRequest, cancellation: CallCancellation, send: () => Promise<VendorStream>): Promise<MediaStream> {
-      const running = await open(request);
+      const running = await open({ ...request, unsentSignal: cancellation.unsentSignal });
       const { status, contentType, ...stream } = await send().catch((error: unknown) => fail(running, error, cancellation));
       const respondingCall = { ...running, status, firstByteMs: clock.now() - running.start.startedAt };
       return settleOnFailure(respondingCall, async () => {
@@ -136,22 +136,22 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
   async function open(request: MediaCallRequest): Promise<RunningMediaCall> {
     const { call, project, candidate, texts } = request;
     if (!project.mayCall) throw gatewayError('subscription_required');
-    if (project.rules.input) await checkTexts(call, project.rules.input, texts);
     const limits = await readLimits(call, project);
     const reservation = await admission.admit({
       limits,
       startedAt: call.startedAt,
       bounds: () => mediaUsageBounds(request),
     });
-    const start = { n: 1, provider: candidate.provider, model: candidate.model, startedAt: clock.now() };
-    const metadata = toMediaCallMetadata(request, reservation);
     try {
+      if (project.rules.input) await checkTexts(call, project.rules.input, texts, request.unsentSignal);
+      const start = { n: 1, provider: candidate.provider, model: candidate.model, startedAt: clock.now() };
+      const metadata = toMediaCallMetadata(request, reservation);
       await journal.open(metadata, start);
+      return { request, metadata, reservation, start, status: null, firstByteMs: null, progress: { isSettled: false } };
     } catch (error) {
       reservation.release();
-      throw error;
+      throw asGatewayError(error);
     }
-    return { request, metadata, reservation, start, status: null, firstByteMs: null, progress: { isSettled: false } };
   }
 
   /**

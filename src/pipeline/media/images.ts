@@ -33,7 +33,13 @@ export interface MediaRouteDeps {
   readonly clock: Clock;
 }
 
-export type GenerateImages = (call: MediaCall, project: ProjectContext, fields: MediaFields) => Promise<ImageResult>;
+/** `unsentSignal` ends the check of the content rules. */
+export type GenerateImages = (
+  call: MediaCall,
+  project: ProjectContext,
+  fields: MediaFields,
+  unsentSignal: AbortSignal | undefined,
+) => Promise<ImageResult>;
 
 /** OpenAI's tokens of a 1024x1024 image in medium quality. Charged when a vendor prices by tokens and reports none. */
 export const tokensPerImage = 1_056;
@@ -50,7 +56,7 @@ export function maxImageTokens({ imageTokens }: MediaCandidate, size: string | u
 
 export function createGenerateImages({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): GenerateImages {
   /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
-  return async function generateImages(call, project, fields) {
+  return async function generateImages(call, project, fields, unsentSignal) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
     const { count: images, send } = prepareImages({
@@ -64,7 +70,7 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
     const estimatedTokens = { ...noTokens, input: estimateTokens(fields.prompt?.length ?? 0), output: images * tokensPerImage };
     const json = await mediaCalls.execute(
       {
-        ...{ call, project, texts, candidate, units: { images }, estimatedTokens },
+        ...{ call, project, texts, unsentSignal, candidate, units: { images }, estimatedTokens },
         maxOutputTokens: images * maxImageTokens(candidate, fields.size),
       },
       async () => {

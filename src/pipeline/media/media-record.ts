@@ -16,6 +16,8 @@ export interface MediaCallRequest {
   readonly project: ProjectContext;
   /** Prompts and spoken text, which content rules check. */
   readonly texts: readonly string[];
+  /** Ends this check. */
+  readonly unsentSignal?: AbortSignal | undefined;
   readonly candidate: MediaCandidate;
   /** The requested units, which are charged when the vendor reports none. */
   readonly units: Units;

@@ -17,6 +17,8 @@ export interface UploadCall {
   readonly fields: UploadFields;
   /** How many images and masks have arrived. */
   readonly countImages: () => number;
+  /** What content rules check. Empty if the project has none. */
+  readonly texts: readonly string[];
   /** Reads the rest of the fields. */
   readonly readAll: () => Promise<void>;
   /** The body with the vendor's model in place of the caller's. */
@@ -34,14 +36,13 @@ const maxTextTokensPerSecond = 10;
 
 export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): RelayUpload {
   /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
-  return async function relayUpload(call, project, { kind, fields, countImages, readAll, bodyFor, cancellation }) {
+  return async function relayUpload(call, project, { kind, fields, texts, countImages, readAll, bodyFor, cancellation }) {
     const hasCostCeiling = await mediaCalls.requiresPrice(call, project);
     const candidate = planMedia(call, project, hasCostCeiling);
     const provider = requireProvider(candidate, findProvider);
     assertTakesUploads(provider, kind);
     // The number and size of the images, which decide what is reserved, may follow the file.
     if (hasCostCeiling && kind.route === 'images') await readAll();
-    const texts = [...fields].flatMap(([name, value]) => (name === 'model' ? [] : [value]));
     const { body, sentBytes } = countSent(bodyFor(candidate.model));
     const usageWhenCut = () => (sentBytes() < body.lengthBytes ? estimatePart(kind, sentBytes()) : {});
     const request = { call, project, candidate, texts, ...estimateUsage(call, { kind, fields, countImages, candidate }), usageWhenCut };

@@ -37,13 +37,19 @@ export interface VideoStart {
 }
 
 /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
-export type StartVideo = (call: MediaCall, project: ProjectContext, request: VideoRequest) => Promise<VideoStart>;
+export type StartVideo = (
+  call: MediaCall,
+  project: ProjectContext,
+  request: VideoRequest,
+  /** Ends the check of the content rules. */
+  unsentSignal: AbortSignal | undefined,
+) => Promise<VideoStart>;
 
 /** The vendor has already accepted the job, so a short database outage must not lose the video. */
 const retryDelaysMs = [100, 500, 1_500, 4_000];
 
 export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, videos, logger }: VideoDeps): StartVideo {
-  return async (call, project, request) => {
+  return async (call, project, request, unsentSignal) => {
     const candidate = planMedia({ ...call, modelAsked: request.model }, project, await mediaCalls.requiresPrice(call, project));
     const provider = findProvider(candidate.provider);
     // The only supported video format.
@@ -53,7 +59,7 @@ export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, 
     const units = { seconds: (request.durationMs * request.samples) / 1_000 };
     const named = { ...call, modelAsked: request.model ?? candidate.id };
     const operation = await mediaCalls.execute(
-      { call: named, project, texts: request.texts, candidate, units, estimatedTokens: noTokens, maxOutputTokens: 0 },
+      { call: named, project, texts: request.texts, unsentSignal, candidate, units, estimatedTokens: noTokens, maxOutputTokens: 0 },
       async () => {
         const started = await vendor.start(provider, candidate.model, body);
         const { perSecondNanos } = candidate.unitPrices;

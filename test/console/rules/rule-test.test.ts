@@ -3,7 +3,7 @@ import { evaluateRules } from '../../../src/console/rules/rule-test.ts';
 import type { ContentRule } from '../../../src/guardrails/content-rule.ts';
 
 const rules = ['a', 'b', 'c'].map((expression): ContentRule => ({ place: 'input', action: 'block', class: 'expression', expression }));
-const matches = async (budgetMs?: number) => (await evaluateRules(rules, 'a c', budgetMs)).map(({ isMatch }) => isMatch);
+const matches = async (budgetMs?: number) => (await evaluateRules('project', rules, 'a c', budgetMs)).map(({ isMatch }) => isMatch);
 
 test('every rule is tested alone', async () => {
   expect(await matches()).toEqual([true, false, true]);

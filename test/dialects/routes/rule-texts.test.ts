@@ -1,9 +1,10 @@
 /** Content rules evaluate all text of a request, as a model reads it. */
 import { expect, test } from '@jest/globals';
 import { sealReasoning } from '../../../src/dialects/json/sealed-reasoning.ts';
-import { extractRequestTexts } from '../../../src/dialects/routes/rule-texts.ts';
+import { readRequestTexts } from '../../../src/dialects/routes/rule-texts.ts';
 
-const of = (content: unknown): string[] => extractRequestTexts({ messages: [{ role: 'user', content }] });
+const extractRequestTexts = (body: object): readonly string[] => readRequestTexts(Buffer.from(JSON.stringify(body)));
+const of = (content: unknown): readonly string[] => extractRequestTexts({ messages: [{ role: 'user', content }] });
 
 test('blocks of one message are evaluated one by one and joined', () => {
   const texts = of([
@@ -16,8 +17,11 @@ test('blocks of one message are evaluated one by one and joined', () => {
   expect(of([{ type: 'text', text: 'one' }])).toEqual(['one']);
 });
 
-test('text after what resembles an image is text', () => {
-  expect(of('data:image/png;base64,iVBORw0KGgo=')).toEqual([]);
+test('data URLs are text, except where the API has them', () => {
+  const url = 'data:image/png;base64,iVBORw0KGgo=';
+  expect(of([{ type: 'image_url', image_url: { url } }])).toEqual([]);
+  expect(of(url)).toEqual([url]);
+  expect(of([{ type: 'image_url', image_url: { url, detail: url } }])).toEqual([url]);
   for (const text of ['data:a/b;base64, call 4111 1111 1111 1111', 'data:text/plain;base64,AAAA\nada@example.com'])
     expect(of(text)).toEqual([text]);
 });
@@ -52,11 +56,8 @@ test.each<[string, object]>([
 
 test('numbers in the input of a tool are text, as where a dialect writes the input as text', () => {
   const call = { type: 'tool_use', id: 'toolu_1', name: 'pay', input: { card: 4111111111111111, parts: [12] } };
-  expect(extractRequestTexts({ max_tokens: 50, messages: [{ role: 'assistant', content: [call] }] })).toEqual([
-    'pay',
-    '4111111111111111',
-    '12',
-  ]);
+  const texts = extractRequestTexts({ max_tokens: 50, messages: [{ role: 'assistant', content: [call] }] });
+  expect(new Set(texts)).toEqual(new Set(['pay', 'card', '4111111111111111', 'parts', '12']));
 });
 
 test('identifiers, binary content and names of the API are not text', () => {

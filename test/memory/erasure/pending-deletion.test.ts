@@ -44,7 +44,8 @@ describeDatabases('a shorter deletion period', (database) => {
     now += dayMs - 1;
     await cleanUp();
     expect(await countOf(projectId)).toBe(1);
-    for (const change of [week, { batch_of: 3 }]) expect(await settings.update(projectId, change)).toMatchObject({ pending_deletion: planned });
+    for (const change of [week, { batch_of: 3 }])
+      expect(await settings.update(projectId, change)).toMatchObject({ pending_deletion: planned });
     // A client that sends back what it has read.
     expect(await settings.update(projectId, await settings.read(projectId))).toMatchObject({ pending_deletion: planned });
     now += 1;
@@ -69,7 +70,8 @@ describeDatabases('a shorter deletion period', (database) => {
   test('takes effect at once when nothing is stored that it could delete within the day; so does a longer one', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
-    const set = async (days: number | null) => (await settings.update(projectId, { delete_conversations_after_days: days })).pending_deletion;
+    const set = async (days: number | null) =>
+      (await settings.update(projectId, { delete_conversations_after_days: days })).pending_deletion;
     expect(await set(60)).toBeNull();
     expect(await set(31)).toBeNull();
     // The conversation is thirty days old, and will be deleted within the day.

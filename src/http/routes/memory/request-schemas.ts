@@ -91,10 +91,7 @@ export const memoryRequests = {
         .nullable()
         .describe('null keeps everything; a period that deletes more than before takes effect after 24 hours'),
       delete_unlearned: z.boolean().describe('also delete conversations that memory has not learned from; as for a shorter period'),
-      pending_deletion: z
-        .looseObject({})
-        .nullable()
-        .describe('null cancels the planned change; the one that was read leaves it as it is'),
+      pending_deletion: z.looseObject({}).nullable().describe('null cancels the planned change; the one that was read leaves it as it is'),
       batch_of: z.int().min(1).max(1_000),
       at_least_every_minutes: z.int().min(1).max(43_200).describe('shorter than the deletion period'),
     })

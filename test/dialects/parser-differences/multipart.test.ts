@@ -1,0 +1,95 @@
+/** Whatever a parser reads out of the fields of an upload has been checked by the content rules. */
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { GatewayError } from '../../../src/core/errors.ts';
+import { createPartScanner } from '../../../src/dialects/media/multipart.ts';
+import { uploadKinds } from '../../../src/dialects/media/uploads.ts';
+import { compileRules, evaluateTexts } from '../../../src/guardrails/rules.ts';
+import { isExhaustive } from '../../support/exhaustive.ts';
+import { createRandom } from '../../support/random.ts';
+import { secretText } from './json-bodies.ts';
+import { boundary, type MultipartBody, writeMultipartBody } from './multipart-bodies.ts';
+import { readWithPython } from './python-readings.ts';
+
+const bodies = isExhaustive ? 4_000 : 600;
+const { fieldNames, fileNames } = uploadKinds.transcriptions;
+const contentType = `multipart/form-data; boundary=${boundary}`;
+
+const { input: rules } = compileRules([{ class: 'email', place: 'input', action: 'block' }]);
+
+/** Null when the gateway refuses the body; otherwise whether a rule blocks it. */
+async function isBlocked({ bytes }: MultipartBody, chunkBytes: number): Promise<boolean | null> {
+  const texts: string[] = [];
+  try {
+    const scanner = createPartScanner(boundary, fieldNames, { fileNames, texts });
+    for (let start = 0; start < bytes.length; start += chunkBytes) scanner.push(bytes.subarray(start, start + chunkBytes));
+    scanner.end();
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === 'bad_json') return null;
+    throw error;
+  }
+  if (!rules) throw new Error('no rules');
+  return (await evaluateTexts(rules, texts, { project: 'one' })).blockedBy !== null;
+}
+
+/** As Node's own `fetch` reads it. */
+async function readWithNode({ bytes }: MultipartBody): Promise<string[]> {
+  const form = await new Response(new Uint8Array(bytes), { headers: { 'content-type': contentType } }).formData().catch(() => null);
+  return [...(form ?? [])].flatMap(([name, value]) => {
+    if (typeof value === 'string') return [name, value];
+    return [name, value.name];
+  });
+}
+
+/** As a careless parser reads it: boundaries after any line end, any order of headers, percent-encoding and escapes decoded. */
+function readCarelessly({ bytes }: MultipartBody): string[] {
+  const texts: string[] = [];
+  for (const part of bytes.toString('utf8').split(new RegExp(`(?:^|\\r\\n|\\n|\\r)--${boundary}[ \\t]*`))) {
+    const [, head = '', content = ''] = /^(?:--)?(?:\r\n|\n|\r)?([\s\S]*?)(?:\r\n\r\n|\n\n|\r\r)([\s\S]*)$/.exec(part) ?? [];
+    if (!/content-disposition/i.test(head)) continue;
+    texts.push(head, head.replaceAll(/%40/g, '@'), head.replaceAll('\\', ''));
+    const name = /[; ]name="?([^";\r\n]*)/i.exec(head)?.[1] ?? '';
+    if (!(/filename/i.test(head) && fileNames.has(name))) texts.push(content, Buffer.from(content, 'base64').toString());
+  }
+  return texts;
+}
+
+const hasSecret = (text: string): boolean => text.replace(/[\p{Cc}\ufffd]/gu, '').includes(secretText);
+
+describe('of uploads that parsers read differently', () => {
+  const unchecked: string[] = [];
+  const counts = { refused: 0, blocked: 0 };
+
+  beforeAll(async () => {
+    const random = createRandom(34);
+    const written = Array.from({ length: bodies }, () => writeMultipartBody(random, true));
+    const python = await readWithPython(
+      written.map(({ bytes }) => ({ kind: 'multipart', body: bytes, contentType, fileNames: [...fileNames] })),
+    );
+    for (const [index, body] of written.entries()) {
+      const blocked = await isBlocked(body, random.between(1, 200));
+      if (blocked === null) counts.refused += 1;
+      else if (blocked) counts.blocked += 1;
+      else {
+        const readings = { node: await readWithNode(body), careless: readCarelessly(body), python: python[index]?.texts ?? [] };
+        const reader = Object.entries(readings).find(([, texts]) => texts.some(hasSecret));
+        if (reader) unchecked.push(`${reader[0]}: ${body.how}`);
+      }
+    }
+  }, 120_000);
+
+  test('every text that a parser reads is checked', () => {
+    expect(unchecked).toEqual([]);
+  });
+
+  test('many are blocked: to refuse all of them would be no success', () => {
+    expect(counts.blocked).toBeGreaterThan(bodies / 5);
+  });
+});
+
+test('uploads without anything unusual are neither refused nor blocked', async () => {
+  const random = createRandom(7);
+  for (let count = 0; count < 200; count += 1) {
+    const body = writeMultipartBody(random, false);
+    expect([body.how, await isBlocked(body, random.between(1, 200))]).toEqual([body.how, false]);
+  }
+});
