@@ -4,12 +4,14 @@
  */
 import { countOwnerlessLeases } from '../ceilings/abandoned-leases.ts';
 import { countUsedCeilings } from '../ceilings/used-ceilings.ts';
+import { systemClock } from '../core/time.ts';
 import { withTimeout } from '../core/time-limit.ts';
 import type { Database, Queries } from '../db/database.ts';
 import { countRows, measureLag } from '../jobs/outbox/outbox-rows.ts';
 import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
 import { countQuarantined } from '../journal/quarantine.ts';
 import { countOpenBatches } from '../memory/learning/batches.ts';
+import { countKeptUnlearned } from '../memory/records/deletion-rule.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { MetricValues } from '../observability/metrics/families.ts';
 
@@ -51,6 +53,7 @@ async function readTables(queries: Queries): Promise<MetricValues> {
   const { due, rejected } = await countRows(queries);
   const lagMs = await measureLag(queries);
   const batches = await countOpenBatches(queries, null);
+  const conversationsKept = await countKeptUnlearned({ database: queries, clock: systemClock }, null);
   const ownerlessLeases = await countOwnerlessLeases(queries, defaultLivenessTimeoutMs);
   const used = await countUsedCeilings(queries);
   return {
@@ -66,6 +69,7 @@ async function readTables(queries: Queries): Promise<MetricValues> {
       { value: batches.failed, labels: { state: 'parked' } },
       { value: batches.stopped, labels: { state: 'stopped' } },
     ],
+    conversationsKept,
     ownerlessLeases,
     ceilings: limitedScopes.flatMap(([scope, ceiling]) => {
       const row = used.find((other) => other.scope === scope && other.ceiling === ceiling);

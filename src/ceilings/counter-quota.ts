@@ -188,7 +188,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     if (!first) return nextTask();
     const waiters = queue.snapshot();
     const demand = clampToSafeInteger(queue.demand() - lease.quota.available);
-    const grant = await acquire({ need: first.bound - lease.quota.available, demand, takesRemainder: lease.quota.reserved === 0 });
+    const takesRemainder = lease.quota.reserved === 0;
+    const grant = await acquire({ need: first.bound - lease.quota.available, demand, takesRemainder });
     if (mustVerify || grant === null || (isLeaseTooLarge && lease.quota.available > 0)) return nextTask();
     grantWaiters();
     const isSecondTry = hasRequestedReturn;
@@ -196,6 +197,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     if (queue.first() !== first) return nextTask();
     if (grant.heldByOthers > 0 && !isSecondTry) return 'requesting';
     const { reserved, available } = lease.quota;
+    // The last reservation ended while the statement ran, so the database still has a part of what is left.
+    if (grant.heldByOthers === 0 && reserved === 0 && !takesRemainder) return nextTask();
     // A call larger than all that is left gets all of it, but only while no other call has a reservation.
     if (mayGrant() && grant.heldByOthers === 0 && reserved === 0 && available > 0)
       queue.resolveWhere((waiter) => (waiter === first ? lease.tryGrant(available) : null));

@@ -37,8 +37,8 @@ const notes: Readonly<Partial<Record<string, string>>> = {
   batches: `States: running, waiting, retrying, failing, done, failed, stopped.
 
 A batch learns memories from conversations. It is waiting while memory is off or no memory tier has a model, retrying between a failure and
-its next attempt, failed after five unusable model responses of a group, and stopped when an operator gave it up: with gateway batches stop
-after it failed, or by ending its run in Temporal. A failed or stopped batch needs a replay; its groups that are done stay. RUN is the
+its next attempt, failing after five unusable responses of the model, when it is tried again at most daily, and stopped when an operator gave
+it up: with gateway batches stop, or by ending its run in Temporal. A failed or stopped batch needs a replay; its groups that are done stay. RUN is the
 address of its run in Temporal's web UI.
 `,
   people: `--no-admin and --no-disabled take these back.

@@ -54,7 +54,7 @@ function compileExpression(expression: string): CompiledExpression {
 }
 
 /** The heap that a compiled expression takes before it has read a text, estimated. */
-export function programBytes(re2: RE2JS): number {
+function programBytes(re2: RE2JS): number {
   return 4_096 + instructionBytes * re2.programSize() + rangeBytes * re2.re2().dfa.numClasses;
 }
 

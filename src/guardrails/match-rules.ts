@@ -94,7 +94,7 @@ const tokens = /\\Q[\s\S]*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\[\s\S]|\[\^?\]?(?:\\[\s\
  * The expression for a piece of a text: `^` does not match where a piece begins in the middle of the text, nor `$` where it ends there. In the mode
  * `(?m)`, where they match at lines, they may also match at the edges of the pieces of a line of more than 3,000 characters.
  */
-export function toPieceExpression(expression: string, { isStart, isEnd }: TextChunk): string {
+function toPieceExpression(expression: string, { isStart, isEnd }: TextChunk): string {
   if ((isStart && isEnd) || /\(\?[a-zA-Z]*m/.test(expression)) return expression;
   return expression.replace(tokens, (token) => {
     const isExcluded = (!isStart && (token === '^' || token === '\\A')) || (!isEnd && (token === '$' || token === '\\z'));

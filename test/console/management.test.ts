@@ -295,7 +295,7 @@ describe('members', () => {
     expect(link).toBeDefined();
     expect(await textOf(only.get(members))).toMatch(/Nina new@example\.com member/);
     expect(await textOf(only.post(members, { email: 'new@example.com', role: 'owner' }), 422)).toContain('is a member already');
-    const nina = /members\/([0-9a-f-]{36})\/role/.exec((await (await only.get(members)).text()).split('Nina')[1] ?? '')?.[1] ?? '';
+    const nina = /members\/([0-9a-f-]{36})\/sign-in-link/.exec(await (await only.get(members)).text())?.[1] ?? '';
     const own = `${members}/${only.personId}`;
 
     expect(await textOf(only.post(`${own}/role`, { role: 'member' }), 422)).toContain('The project needs an owner');
@@ -304,6 +304,48 @@ describe('members', () => {
     expect((await only.post(`${own}/role`, { role: 'member' })).status).toBe(303);
     expect((await only.post(`${members}/${nina}/remove`)).status).toBe(403);
     expect(await auditOf('member.change')).toMatchObject({ outcome: 'ok', detail: { role: { from: 'owner', to: 'member' } } });
+  });
+
+  test('adding a known and an unknown address looks the same to an owner, and neither link opens another project', async () => {
+    const { withProject, url } = gateway();
+    const [here, there] = [await withProject('invites'), await withProject('invites-of-others')];
+    const [attacker, other] = [await signIn(here, 'owner', 'Mallory'), await signIn(there, 'owner', 'Olga')];
+    const [unknown, known] = ['victim@example.com', (await signIn(there, 'member', 'Vic')).email];
+    const add = async (by: SignedIn, project: string, email: string) => {
+      const page = await (await by.post(`/console/p/${project}/members`, { email, name: 'Victor', role: 'member' })).text();
+      const link = /http:[^<"\s]*\/console\/sign-in\/link\?token=([\w-]+)/.exec(page)?.[1] ?? '';
+      const csrf = /name="csrf" value="([^"]+)"/.exec(page)?.[1] ?? '-';
+      return { link, text: page.replaceAll(link, '').replaceAll(csrf, '').replaceAll(email, '') };
+    };
+    const [first, second] = [await add(attacker, 'invites', unknown), await add(attacker, 'invites', known)];
+    expect(first.link).not.toBe('');
+    expect(second.link).not.toBe('');
+    expect(first.text.replaceAll(/\d\d:\d\d/g, '')).toBe(second.text.replaceAll(/\d\d:\d\d/g, ''));
+    await add(other, 'invites-of-others', unknown);
+    for (const { link } of [first, second]) {
+      const opened = await fetch(`${url}/console/sign-in/link?token=${link}`);
+      const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+      const form = await opened.text();
+      expect(form).not.toContain('type="password"');
+      const body = new URLSearchParams({ csrf: /name="csrf" value="([^"]+)"/.exec(form)?.[1] ?? '', token: link });
+      const used = await fetch(`${url}/console/sign-in/link`, { method: 'POST', headers: { cookie }, body, redirect: 'manual' });
+      const session = used.headers.getSetCookie()[0]?.split(';')[0] ?? '';
+      const visit = async (project: string) =>
+        (await fetch(`${url}/console/p/${project}/members`, { headers: { cookie: session }, redirect: 'manual' })).status;
+      expect([await visit('invites'), await visit('invites-of-others')]).toEqual([200, 404]);
+    }
+  });
+
+  test('a deployment admin confirms an address, with a new link and an entry in the audit log', async () => {
+    const team = await gateway().withProject('confirms');
+    const owner = await signIn(team, 'owner');
+    await owner.post('/console/p/confirms/members', { email: 'carl@example.com', role: 'member' });
+    const page = await (await admin.get('/console/admin/people')).text();
+    expect(page).toContain('<code>confirms</code>');
+    const [row] = await team.database.query<{ id: string }>(`select id from people where claimed_email = 'carl@example.com'`);
+    expect(await textOf(admin.post(`/console/admin/people/${row?.id}/confirm`))).toContain('/console/sign-in/link?token=');
+    expect(await textOf(owner.get('/console/p/confirms/members'))).not.toContain('not confirmed');
+    expect(await auditOf('person.confirm')).toMatchObject({ outcome: 'ok', detail: { unconfirmed: row?.id, project: 'confirms' } });
   });
 
   test('admins create people and projects, disable people and end their sessions', async () => {

@@ -149,9 +149,10 @@ const cases: Readonly<
   OutboxRowsRejected: {
     series: { 'gateway_outbox_rows{state="rejected"}': '0x10 1x28 0 1x50', 'gateway_outbox_rows{state="due"}': '5x60' },
   },
-  LearningBatchesParked: {
-    series: { 'gateway_learning_batches{state="parked"}': '0x10 1x50', 'gateway_learning_batches{state="running"}': '9x60' },
+  LearningBatchesFailing: {
+    series: { 'gateway_learning_batches{state="failing"}': '0x10 1x50', 'gateway_learning_batches{state="running"}': '9x60' },
   },
+  ConversationsKeptUnlearned: { series: { gateway_conversations_kept_unlearned: '0x10 3x110' } },
   EventLoopBlocked: {
     series: {
       'gateway_event_loop_lag_seconds{job="gateway",instance="a:9464",quantile="0.99"}': '0.01x10 0.8x50',

@@ -1,6 +1,8 @@
 /** People over /provision: accounts, links, sessions, members and the audit log. */
 import { randomUUID } from 'node:crypto';
 import { expect, test } from '@jest/globals';
+import { systemClock } from '../../src/core/time.ts';
+import { createMembers } from '../../src/people/members.ts';
 import { uniqueEmail } from '../people/rows.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
 
@@ -65,6 +67,21 @@ test('members are added, changed and removed; the last owner stays', async () =>
     {},
     { role: { from: null, to: 'member' } },
   ]);
+});
+
+test('an address that an owner added is listed until it is confirmed by creating the person', async () => {
+  const { app, database, project } = gateway();
+  const email = uniqueEmail();
+  const projectId = (await app.projects.findBySlug(project))?.id ?? '';
+  await createMembers({ database, clock: systemClock }).invite(projectId, { email }, 'member');
+  const members = `/teams/${project}/members/${email}`;
+  expect((await rows('/people?unconfirmed=true')).filter((person) => person.email === email)).toMatchObject([{ only_project: project }]);
+  expect(await json('GET', members)).toMatchObject({ role: 'member', confirmed: false });
+  expect((await admin('GET', `/people/${email}`)).status).toBe(404);
+  expect(await json('POST', '/people', { email })).toMatchObject({ email, only_project: null });
+  expect(await json('GET', members)).toMatchObject({ role: 'member', confirmed: true });
+  expect((await rows('/people?unconfirmed=true')).filter((person) => person.email === email)).toEqual([]);
+  expect(await json('DELETE', members)).toMatchObject({ email });
 });
 
 test('sessions of a person are listed and ended', async () => {

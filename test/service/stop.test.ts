@@ -139,7 +139,7 @@ it('calls that run after the grace period are ended with an error to the caller 
     expect(rows.map((row) => [row.task_id, row.outcome, row.estimated, row.tokens.input > 0, row.tokens.output > 0]).sort()).toEqual([
       ['messages', 'interrupted', true, true, true],
       // The vendor may complete and bill it, so its outcome is unknown.
-      ['plain', 'unknown', true, true, false],
+      ['plain', 'unknown', true, true, true],
       ['stream', 'interrupted', true, true, true],
     ]);
     expect(logs.filter((line) => line.includes('"level":"error"'))).toEqual([]);

@@ -15,6 +15,13 @@ export const ceilingsMutants: readonly Mutant[] = [
     replacement: 'held',
     seeds: 268,
   },
+  {
+    name: 'calls that are larger than what remains run side by side',
+    file: quota,
+    passage: 'grant.heldByOthers === 0 && reserved === 0 && available > 0',
+    replacement: 'grant.heldByOthers === 0 && available > 0',
+    seeds: 338,
+  },
   { name: 'double return', file: local, passage: 'this.#leased -= amount;\n    return amount;', replacement: 'return amount;', seeds: 2 },
   {
     name: 'settling without a check of the generation',

@@ -19,8 +19,12 @@ interface ObservedCounter {
   readonly key: CounterKey;
   readonly name: string;
   settled: number;
-  /** Usage beyond reservations. */
+  /** Sum of what calls have used beyond their reservations. */
   excess: number;
+  /** The most that one call has used beyond its reservation. */
+  largestExcess: number;
+  /** Usage of calls that ran without a reservation, because the store was unavailable. */
+  unreserved: number;
   /** By process: of running calls. Of a dead one, until its journal is recovered. */
   readonly reserved: Map<SimulatedProcess, number>;
   /** What a process that was written off may have used, or may still use, of its lease. */
@@ -54,7 +58,12 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       return existing;
     }
     const maps = { reserved: new Map(), revoked: new Map(), usedOfRevoked: new Map(), recovering: new Map() };
-    const counter = { key, name, settled: 0, excess: 0, ...maps, before: { use: 0, excess: 0 }, highestLimit: limit };
+    const counter: ObservedCounter = {
+      ...{ key, name, settled: 0, excess: 0, largestExcess: 0, unreserved: 0 },
+      ...maps,
+      before: { use: 0, excess: 0 },
+      highestLimit: limit,
+    };
     counters.set(name, counter);
     return counter;
   };
@@ -82,8 +91,9 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
 
   /** `process` is the one whose code ran. */
   const checkUse = (counter: ObservedCounter, process: SimulatedProcess | undefined): void => {
-    const { name, settled, excess, revoked, before } = counter;
+    const { name, settled, revoked, before } = counter;
     const reserved = sum(counter.reserved);
+    const excess = promisedExcess(counter);
     counter.before = { use: settled + reserved, excess };
     if (counter.before.use <= before.use) return;
     const known = processes
@@ -116,7 +126,8 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       outstandingIsGrantedMinusReturned(stored);
       eachCallIsCountedOnce(stored);
       const counter = counters.get(name);
-      if (counter) grantedIsWithinLimit(stored, highestLimitOf(counter), counter.excess + sum(counter.revoked) + sum(counter.recovering));
+      if (counter)
+        grantedIsWithinLimit(stored, highestLimitOf(counter), promisedExcess(counter) + sum(counter.revoked) + sum(counter.recovering));
     }
   };
 
@@ -153,7 +164,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
         const spent = usageFor(counter.key.ceiling, result);
         if (writtenOff.has(process)) counter.usedOfRevoked.set(process, (counter.usedOfRevoked.get(process) ?? 0) + spent);
         counter.settled += spent;
-        counter.excess += Math.max(0, spent - reserved);
+        addExcess(counter, spent, reserved);
       }
     },
     /** The store will never count these calls. */
@@ -167,7 +178,12 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       for (const counter of counters.values()) {
         const spent = usageOf(calls, counter);
         counter.settled += spent;
-        counter.excess += Math.max(0, spent - (counter.reserved.get(process) ?? 0));
+        const unmetered = usageOf(
+          calls.filter(({ metadata }) => metadata.unmetered),
+          counter,
+        );
+        counter.unreserved += unmetered;
+        addExcess(counter, spent - unmetered, counter.reserved.get(process) ?? 0);
         counter.recovering.set(process, spent);
         counter.reserved.delete(process);
       }
@@ -220,6 +236,20 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
       checkedVersion = store.version();
     },
   };
+}
+
+/** By how much the documentation allows the ceiling to be exceeded (docs/architecture/ceilings.md#promises). */
+function promisedExcess({ key, excess, largestExcess, unreserved }: ObservedCounter): number {
+  if (key.ceiling === 'tpm') return unreserved + excess;
+  return key.ceiling === 'cost' ? unreserved + largestExcess : unreserved;
+}
+
+function addExcess(counter: ObservedCounter, spent: number, reserved: number): void {
+  if (reserved === 0) counter.unreserved += spent;
+  else {
+    counter.excess += Math.max(0, spent - reserved);
+    counter.largestExcess = Math.max(counter.largestExcess, spent - reserved);
+  }
 }
 
 function sum(amounts: ReadonlyMap<unknown, number>): number {

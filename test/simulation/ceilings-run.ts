@@ -258,7 +258,8 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     process.running.delete(running);
     note(`${process.name} ends ${running.bound} with ${spent}`);
     const { limits, startedAt, reservation } = running;
-    const ended = endedCall(limits, startedAt, spent);
+    // Tokens are reserved by an estimate, which a call may exceed, and cost by an upper bound.
+    const ended = endedCall(limits, startedAt, spent, running.bound);
     const before = observer.reservedBy(process, limits, startedAt);
     const result = reservation.settle(ended.result);
     observer.settled(process, limits, startedAt, before, result);
@@ -266,10 +267,10 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     if (process.journal.length === 1) world.after(1_000, process, () => drain(process));
   };
 
-  const endedCall = ({ projectId, keyId, source }: Limits, startedAt: number, spent: number | null): SettledCall => {
+  const endedCall = ({ projectId, keyId, source }: Limits, startedAt: number, spent: number | null, bound: number): SettledCall => {
     calls += 1;
     const tokens = { ...noTokens, output: spent ?? 0 };
-    const result: Partial<CallResult> = { costNanos: spent ?? 0, tokens, ...(spent === null && { attempts: [] }) };
+    const result: Partial<CallResult> = { costNanos: Math.min(spent ?? 0, bound), tokens, ...(spent === null && { attempts: [] }) };
     return settledCall({ metadata: { id: `call-${calls}`, startedAt, projectId, keyId, source }, result });
   };
 
@@ -277,7 +278,10 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
   const kill = (process: SimulatedProcess): void => {
     note(`${process.name} dies`);
     process.isAlive = false;
-    const lost = [...process.running].map(({ limits, startedAt, bound }) => endedCall(limits, startedAt, random.between(0, bound)));
+    const lost = [...process.running].map(({ limits, startedAt, bound, reservation }) => {
+      const { metadata, ...ended } = endedCall(limits, startedAt, random.between(0, bound), bound);
+      return { ...ended, metadata: reservation.isUnmetered ? { ...metadata, unmetered: true as const } : metadata };
+    });
     incidents += 1;
     const recover = (): void => {
       note(`${process.name} is recovered`);

@@ -122,6 +122,10 @@ export const metrics = {
     of: 'max',
   }),
   outboxLag: gauge('gateway_outbox_lag_seconds', 'Age of the oldest due row of the outbox; 0 when there is none.', { of: 'max' }),
+  conversationsKept: gauge(
+    'gateway_conversations_kept_unlearned',
+    'Conversations that are kept after their deletion period, because memory has not learned from them; at most 10,000.',
+  ),
   learningBatches: gauge(
     'gateway_learning_batches',
     'Learning batches that run, fail with unusable responses, are parked until a replay, or were stopped.',

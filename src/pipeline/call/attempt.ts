@@ -113,6 +113,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         throw error;
       }
       const outcome = vendorError ? attemptOutcome(vendorError, cancellation) : 'failed';
+      const durationMs = clock.now() - startedAt;
       const isBilled = vendorError ? isCutOff(outcome) && !vendorError.isUnsent : isSent;
       chain.failed.push({
         ...record,
@@ -121,8 +122,8 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         outcome,
         waitMs,
         firstByteMs: null,
-        durationMs: clock.now() - startedAt,
-        ...chargeFailed(call, candidate, received, isBilled),
+        durationMs,
+        ...chargeFailed(call, candidate, { received, isBilled, durationMs }),
       });
       throw error;
     }
@@ -156,16 +157,16 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
 function chargeFailed(
   call: Call,
   candidate: Candidate,
-  received: Responded | null,
-  isBilled: boolean,
+  { received, isBilled, durationMs }: { readonly received: Responded | null; readonly isBilled: boolean; readonly durationMs: number },
 ): Pick<Attempt, 'tokens' | 'costNanos'> {
   if (received?.response.kind === 'plain') {
     const { tokens, costNanos } = computeCharge(call, candidate, received.response.summary, 'failed');
     return { tokens, costNanos };
   }
   if (!isBilled) return { tokens: noTokens, costNanos: 0 };
-  const { tokens, costNanos } = isBackground(call) ? reservedUsage(call, candidate) : estimateRequest(call, candidate.price);
-  return { tokens, costNanos };
+  const { tokens, costNanos } = reservedUsage(call, candidate);
+  if (isBackground(call)) return { tokens, costNanos };
+  return estimateRequest(call, candidate.price, { durationMs, maxOutputTokens: tokens.output });
 }
 
 function attemptOutcome(error: VendorError, cancellation: CallCancellation): Outcome {

@@ -60,7 +60,7 @@ function toToolName(type: string): string {
 /** What a response was billed by besides tokens; `isPriced` says whether the catalog knows the prices. Null for most calls. */
 export function extraUnits(
   call: Call,
-  { price, dialect }: Candidate,
+  candidate: Candidate,
   { serviceTier, toolUses }: ResponseSummary,
 ): { readonly units: Pick<CallUnits, 'serviceTier' | 'toolUses'>; readonly isPriced: boolean } | null {
   const { members } = call.spans;
@@ -68,7 +68,8 @@ export function extraUnits(
   const asksForSearch = members.has('web_search_options');
   if (!asksForTier && !asksForSearch && toolUses === undefined && (serviceTier === undefined || standardTiers.has(serviceTier)))
     return null;
-  const tiers = usedTiers(call, dialect, serviceTier);
+  const { price } = candidate;
+  const tiers = usedTiers(call, candidate, serviceTier);
   const tools = namedAsRequested(call, price, toolUses ?? (asksForSearch && price ? requestedTools(call, price) : {}));
   if (tiers.length === 0 && Object.keys(tools).length === 0) return null;
   const { tierMillionths = {}, perToolUseNanos = {} } = price ?? {};
@@ -89,9 +90,9 @@ export function extraUnits(
  * The tiers of a response. The vendor's word on `service_tier` counts, since it may have used the standard tier instead. Speed and region are
  * those of the request, which vendors either serve or refuse. Translated requests have none of the three.
  */
-function usedTiers(call: Call, dialect: Candidate['dialect'], reported: string | undefined): readonly string[] {
+function usedTiers(call: Call, { dialect, responses }: Candidate, reported: string | undefined): readonly string[] {
   const { route, body, spans } = call;
-  const isTranslated = route !== 'responses' && route !== dialect;
+  const isTranslated = route === 'responses' ? responses === 'translated' : route !== dialect;
   const asked = isTranslated ? [] : requestedTiers(call);
   if (reported === undefined) return asked;
   const tier = parseStringMember(body, spans.members.get('service_tier'));

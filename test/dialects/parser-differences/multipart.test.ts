@@ -10,7 +10,7 @@ import { secretText } from './json-bodies.ts';
 import { boundary, type MultipartBody, writeMultipartBody } from './multipart-bodies.ts';
 import { readWithPython } from './python-readings.ts';
 
-const bodies = isExhaustive ? 10_000 : 600;
+const bodies = isExhaustive ? 4_000 : 600;
 const { fieldNames, fileNames } = uploadKinds.transcriptions;
 const contentType = `multipart/form-data; boundary=${boundary}`;
 

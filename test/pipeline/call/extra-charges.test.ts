@@ -1,7 +1,7 @@
 /** What a response costs besides its tokens at the standard price. */
 import { expect, test } from '@jest/globals';
 import type { Call, CallMetadata, TextRoute } from '../../../src/core/call.ts';
-import type { Candidate } from '../../../src/core/candidate.ts';
+import type { Candidate, ResponsesSupport } from '../../../src/core/candidate.ts';
 import { scanObject } from '../../../src/core/json/spans.ts';
 import type { Price } from '../../../src/core/pricing.ts';
 import { noTokens } from '../../../src/core/pricing.ts';
@@ -20,11 +20,16 @@ const price: Price = {
 function settle(
   members: object,
   summary: Partial<ResponseSummary>,
-  { route = 'responses' as TextRoute, dialect = 'chat' as Candidate['dialect'], prices = price as Price | null } = {},
+  {
+    route = 'responses' as TextRoute,
+    dialect = 'chat' as Candidate['dialect'],
+    responses = 'native' as ResponsesSupport,
+    prices = price as Price | null,
+  } = {},
 ) {
   const body = Buffer.from(JSON.stringify({ model: 'one/m', ...members }));
   const call = { route, body, spans: scanObject(body, bodyKeys), isInternal: true, startedAt: 0 } as unknown as Call;
-  const candidate: Candidate = { id: 'one/m', provider: 'one', model: 'm', dialect, price: prices, maxOutputTokens: null };
+  const candidate: Candidate = { id: 'one/m', provider: 'one', model: 'm', dialect, responses, price: prices, maxOutputTokens: null };
   const attempt = { n: 1, candidate, waitMs: 0, startedAt: 0, status: 200, firstByteMs: 1 };
   const end = { call, sent: call, recalled: [], metadata: {} as CallMetadata, failed: [], endedAt: 2 };
   const tokens = { ...noTokens, output: 1_000 };
@@ -58,6 +63,7 @@ test.each<[string, object, Partial<ResponseSummary>, number, string | undefined]
 
 test('a translated request has no tier, whatever the caller asked for', () => {
   expect(settle({ service_tier: 'priority' }, {}, { route: 'chat', dialect: 'messages' })).toMatchObject({ usd: 0.001, estimated: false });
+  expect(settle({ service_tier: 'flex' }, {}, { responses: 'translated' })).toMatchObject({ usd: 0.001, estimated: false });
 });
 
 test('uses of tools cost what the catalog says', () => {

@@ -51,7 +51,7 @@ test.each([
   } as const;
   const { costNanos } = usageBounds(call, [candidate]);
   expect(costNanos).toBe(searches * 2_000_000);
-  expect(estimateRequest(call, searched).costNanos).toBeLessThanOrEqual(costNanos);
+  expect(estimateRequest(call, searched, { durationMs: 1, maxOutputTokens: 0 }).costNanos).toBeLessThanOrEqual(costNanos);
 });
 
 describe('media in the body', () => {
@@ -73,7 +73,7 @@ describe('media in the body', () => {
     const call = { route, body, spans: scanObject(body, bodyKeys), maxOutputTokens: 10 } as unknown as Call;
     const limit = window === undefined ? {} : { maxInputTokens: window };
     const candidate = { id: 'one/m', provider: 'one', model: 'm', dialect: 'chat', price: null, maxOutputTokens: null, ...limit } as const;
-    return { bound: usageBounds(call, [candidate]).tokens, estimate: estimateRequest(call, null).tokens.input };
+    return { bound: usageBounds(call, [candidate]).tokens, estimate: estimateRequest(call, null, { durationMs: 1, maxOutputTokens: 0 }).tokens.input };
   };
 
   test.each<[string, TextRoute, object | string, number]>([

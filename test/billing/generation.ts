@@ -1,0 +1,179 @@
+/** Decides what a scripted model generates for a request, and what its vendor bills for it. */
+import type { Tokens } from '../../src/core/pricing.ts';
+import type { VendorModel } from './models.ts';
+
+/** How a vendor treats the requests of one call. The generator chooses it, and the vendor finds it by the call's name in the prompt. */
+export interface VendorScript {
+  /** Tokens that the model wants to generate for each choice. Limits of the request and of the model cut them off. */
+  readonly wanted: number;
+  /** How many of these tokens the caller can see as text. The model spends the rest on reasoning. */
+  readonly visible: number;
+  /** How many tokens of the reasoning the vendor shows. */
+  readonly shownReasoning: number;
+  /** The second half of the visible tokens are arguments of a tool call. */
+  readonly callsTool: boolean;
+  /** What the text begins with. */
+  readonly opening: string;
+  /** Parts of the input that the vendor reads from its cache, and writes to it. */
+  readonly cachedShare: number;
+  readonly writtenShare: number;
+  readonly webSearches: number;
+  /** The vendor has no room in the service tier that the caller asked for, and uses the standard one. */
+  readonly isTierFull: boolean;
+  readonly usage: UsageStyle;
+  readonly firstByteMs: number;
+  /** Pause between the chunks of a stream. */
+  readonly pauseMs: number;
+  readonly chunkTokens: number;
+  /** Which providers fail, and how. */
+  readonly failures: Readonly<Record<string, VendorFailure>>;
+}
+
+export type UsageStyle = 'at the end' | 'with the finish' | 'in every chunk' | 'missing';
+
+/** The first three fail before the model generates, so the vendor bills nothing. After the last one it bills what it generated. */
+export type VendorFailure = 'status 500' | 'status 429' | 'closed connection' | 'broken response';
+
+/** Tokens of one choice, in the order in which the model generates them. */
+export interface Choice {
+  readonly hidden: number;
+  readonly reasoning: number;
+  readonly text: number;
+  readonly argument: number;
+  readonly isCutOff: boolean;
+}
+
+export interface Generation {
+  readonly script: VendorScript;
+  readonly model: VendorModel;
+  readonly input: Tokens;
+  readonly images: number;
+  readonly choices: readonly Choice[];
+  readonly webSearches: number;
+  readonly tier: string;
+  readonly isBackground: boolean;
+}
+
+/** The vendor's objection to a request, which it does not bill. */
+export class RejectedRequest extends Error {
+  override readonly name = 'RejectedRequest';
+}
+
+export type Body = Readonly<Record<string, unknown>>;
+
+const limitFields = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'];
+
+export function generate(body: Body, model: VendorModel, script: VendorScript): Generation {
+  const limits = limitFields.flatMap((field) => positiveInteger(body, field) ?? []);
+  if (model.dialect === 'messages' && limits.length === 0) throw new RejectedRequest('max_tokens: Field required');
+  // A vendor that knows both fields honours the larger one, or one that we can't predict.
+  const limit = Math.min(model.maxOutputTokens, limits.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...limits));
+  const count = model.dialect === 'messages' ? 1 : (positiveInteger(body, 'n') ?? 1);
+  if (count > 16) throw new RejectedRequest('n: must be at most 16');
+  const output = Math.min(script.wanted, limit);
+  const visible = Math.min(script.visible, output);
+  const reasoning = Math.min(script.shownReasoning, output - visible);
+  const size = measure(body);
+  const argument = script.callsTool ? Math.floor(visible / 2) : 0;
+  const webSearches = model.prices.perWebSearch > 0 && searchesTheWeb(body) ? Math.min(script.webSearches, maxSearches(body)) : 0;
+  const input = inputOf(body, model, script, size);
+  const choice: Choice = {
+    hidden: output - visible - reasoning,
+    reasoning,
+    text: visible - argument,
+    argument,
+    isCutOff: script.wanted > limit,
+  };
+  return {
+    script,
+    model,
+    input: { ...input, input: input.input + webSearches * model.tokensPerWebSearch },
+    images: size.images,
+    choices: Array.from({ length: count }, () => choice),
+    webSearches,
+    tier: script.isTierFull ? 'default' : tierOf(body, model),
+    isBackground: body['background'] === true,
+  };
+}
+
+export function outputTokens({ hidden, reasoning, text, argument }: Choice): number {
+  return hidden + reasoning + text + argument;
+}
+
+/** Returns null for a missing member and for null, which mean the same to the vendors. */
+function positiveInteger(body: Body, field: string): number | null {
+  const value = body[field];
+  if (value === undefined || value === null) return null;
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1) throw new RejectedRequest(`${field}: must be a positive integer`);
+  return value;
+}
+
+/** Four bytes of text are a token, and each image counts as many as the model's vendor says. */
+function inputOf(body: Body, model: VendorModel, script: VendorScript, { textBytes, images }: PromptSize): Tokens {
+  const whole = Math.ceil(textBytes / 4) + images * model.tokensPerImage;
+  const cachedInput = Math.floor(whole * script.cachedShare);
+  const asksForCache = JSON.stringify(body).includes('"cache_control"');
+  const writes = model.writesCache || (model.dialect === 'messages' && asksForCache);
+  const written = writes ? Math.floor((whole - cachedInput) * script.writtenShare) : 0;
+  const isLong = JSON.stringify(body).includes('"ttl":"1h"');
+  return {
+    input: whole - cachedInput - written,
+    cachedInput,
+    cacheWrite: isLong ? 0 : written,
+    cacheWrite1h: isLong ? written : 0,
+    output: 0,
+  };
+}
+
+interface PromptSize {
+  readonly textBytes: number;
+  readonly images: number;
+}
+
+/** Walks through the body without recursion, because a request may be nested deeper than the stack. */
+function measure(body: Body): PromptSize {
+  let textBytes = 0;
+  let images = 0;
+  const stack: unknown[] = Object.entries(body).flatMap(([name, value]) => (promptMembers.has(name) ? [value] : []));
+  for (let value = stack.pop(); value !== undefined; value = stack.pop()) {
+    if (typeof value === 'string') textBytes += Buffer.byteLength(value);
+    else if (Array.isArray(value)) stack.push(...value.filter((item) => item !== null));
+    else if (typeof value === 'object' && value !== null) {
+      const { type } = value as Body;
+      if (type === 'image_url' || type === 'input_image' || type === 'image') images += 1;
+      else stack.push(...Object.values(value).filter((member) => member !== null));
+    }
+  }
+  return { textBytes, images };
+}
+
+const promptMembers: ReadonlySet<string> = new Set([
+  'messages',
+  'system',
+  'input',
+  'instructions',
+  'tools',
+  'prompt',
+  'query',
+  'documents',
+]);
+
+function toolsOf({ tools }: Body): Body[] {
+  return Array.isArray(tools) ? tools.filter((tool): tool is Body => typeof tool === 'object' && tool !== null) : [];
+}
+
+function searchesTheWeb(body: Body): boolean {
+  return toolsOf(body).some(({ type }) => typeof type === 'string' && type.startsWith('web_search'));
+}
+
+function maxSearches(body: Body): number {
+  const uses = toolsOf(body).flatMap(({ max_uses: most }) => (typeof most === 'number' ? most : []));
+  const calls = body['max_tool_calls'];
+  return Math.min(Number.POSITIVE_INFINITY, ...uses, ...(typeof calls === 'number' ? [calls] : []));
+}
+
+function tierOf(body: Body, model: VendorModel): string {
+  const tier = body['service_tier'] ?? 'auto';
+  if (typeof tier !== 'string') throw new RejectedRequest('service_tier: must be a string');
+  return tier in model.tierFactors ? tier : 'default';
+}

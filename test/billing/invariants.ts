@@ -1,0 +1,306 @@
+/**
+ * The promises of docs/architecture/ceilings.md and docs/api/reference.md, each checked against what the vendors billed. They are the
+ * sentences of the documentation, not weaker ones.
+ */
+import type { Received } from './client.ts';
+import { type Bill, nanosOf, totalTokens } from './ledger.ts';
+import type { BillingPlan, PlannedCall } from './plan.ts';
+import type { RecordedCall, RecordedCounter } from './records.ts';
+
+export interface RunResult {
+  readonly plan: BillingPlan;
+  /** What vendors billed for a call, in the order of the requests. */
+  readonly bills: (name: string) => readonly Bill[];
+  readonly billedCalls: readonly string[];
+  readonly received: ReadonlyMap<string, Received>;
+  readonly recorded: readonly RecordedCall[];
+  readonly counters: readonly RecordedCounter[];
+  /** What is reserved although every call has ended. */
+  readonly reserved: readonly string[];
+  /** How many processes served the calls. */
+  readonly processes: number;
+}
+
+export interface Violation {
+  readonly sentence: Sentence;
+  readonly detail: string;
+  /** The calls that show it. */
+  readonly calls: readonly string[];
+}
+
+export const sentences = {
+  recorded: 'Every call that reached a vendor has one row.',
+  exact: 'A call that is not marked as estimated costs what the vendor billed.',
+  marked: "A whole response with the vendor's token counts is not an estimate.",
+  finished: 'A caller that leaves when all choices have ended is charged what the vendor billed.',
+  delivered: 'An estimate is never below the prompt and what was delivered.',
+  inflated: 'An estimate of a response that broke off is not above what the vendor generated.',
+  background: 'A response that the vendor goes on generating is charged at least what the vendor bills.',
+  internal: 'Calls that the gateway makes for a call are charged what the vendor billed.',
+  cost: 'A cost ceiling is exceeded by at most one call, which runs alone and was larger than what remained.',
+  tpm: 'A tpm ceiling is exceeded by at most what the running calls use beyond their estimates.',
+  calls: 'Ceilings of calls and rpm are never exceeded.',
+  counted: 'A counter is the sum of the calls in its window, and each call counts once.',
+  reserved: 'When every call has ended, nothing is reserved.',
+} as const;
+
+export type Sentence = keyof typeof sentences;
+
+/** A call with everything that is known about it. */
+interface Account {
+  readonly row: RecordedCall;
+  readonly call: PlannedCall | undefined;
+  /** The bill of the attempt that the row charges. */
+  readonly bill: Bill | undefined;
+  readonly received: Received | undefined;
+}
+
+/** Rounding of one price, and of one estimate. */
+const nanosTolerance = 1;
+const tokensTolerance = 2;
+/** Milliseconds. */
+const clockTolerance = 5;
+/** What the gateway's estimate counts for an image at most, by its documentation. */
+const estimatedTokensPerImage = 1_600;
+
+export function findViolations(result: RunResult): readonly Violation[] {
+  const { plan, recorded } = result;
+  const planned = new Map(plan.calls.map((call) => [call.name, call]));
+  const accounts = recorded.map((row): Account => {
+    const call = planned.get(row.name ?? '');
+    const bills = call ? result.bills(call.name).filter((bill) => isOwn(bill, call)) : [];
+    const bill = bills.findLast(({ model }) => model.id === row.model) ?? (row.model === null ? undefined : bills.at(-1));
+    return { row, call, bill, received: result.received.get(row.name ?? '') };
+  });
+  return [
+    ...checkRows(result, planned),
+    ...accounts.flatMap(checkAccount),
+    ...checkInternal(result, planned),
+    ...checkCeilings(result, accounts),
+    ...checkCounters(result),
+    ...(result.reserved.length > 0 ? [{ sentence: 'reserved' as const, detail: result.reserved.join(', '), calls: [] }] : []),
+  ];
+}
+
+/** Whether a request is part of the caller's own call, and not an embedding that a recall made for it. */
+function isOwn(bill: Bill, call: PlannedCall): boolean {
+  return bill.route !== 'embeddings' || call.route === 'embeddings';
+}
+
+function checkRows({ recorded, billedCalls, bills }: RunResult, planned: ReadonlyMap<string, PlannedCall>): Violation[] {
+  return billedCalls.flatMap((name) => {
+    const call = planned.get(name);
+    if (!call || !bills(name).some((bill) => isOwn(bill, call))) return [];
+    const rows = recorded.filter((row) => row.name === name);
+    return rows.length === 1 ? [] : [{ sentence: 'recorded' as const, detail: `${rows.length} rows`, calls: [name] }];
+  });
+}
+
+function checkAccount({ row, call, bill, received }: Account): Violation[] {
+  if (!call || !bill) return [];
+  const calls = [call.name];
+  // The process was killed, and the one that read its journal knew only the request (docs/architecture/request-lifecycle.md).
+  if (row.outcome === 'unknown')
+    return checkEstimate({ row, bill, received: undefined }).map(([sentence, detail]) => ({ sentence, detail, calls }));
+  const violation = (sentence: Sentence, detail: string): Violation[] => [{ sentence, detail, calls }];
+  const nanos = nanosOf(bill);
+  const isEqual = Math.abs(row.costNanos - nanos) <= nanosTolerance && totalTokens(row.tokens) === totalTokens(bill.tokens);
+  const difference = `recorded ${format(row.costNanos, totalTokens(row.tokens))}, billed ${format(nanos, totalTokens(bill.tokens))}`;
+  if (bill.isBackground) return row.costNanos + nanosTolerance >= nanos ? [] : violation('background', difference);
+  if (received?.isFinished === true && received.hasLeft && call.script.usage !== 'missing' && bill.failure === null) {
+    return isEqual && !row.estimated ? [] : violation('finished', difference);
+  }
+  if (!row.estimated) return isEqual ? [] : violation('exact', difference);
+  if (received?.isWhole === true && received.status === 200 && bill.usageSent && bill.failure === null)
+    return violation('marked', difference);
+  return checkEstimate({ row, bill, received }).flatMap(([sentence, detail]) => violation(sentence, detail));
+}
+
+function checkEstimate({ row, bill, received }: Pick<Account, 'row' | 'received'> & { bill: Bill }): [Sentence, string][] {
+  const found: [Sentence, string][] = [];
+  const billedInput = totalTokens({ ...bill.tokens, output: 0 });
+  const unknownPerImage = Math.max(0, bill.model.tokensPerImage - estimatedTokensPerImage);
+  // The gateway doesn't see what a search of the vendor has found.
+  const foundTokens = bill.webSearches * bill.model.tokensPerWebSearch;
+  const promptTokens = billedInput - bill.images * unknownPerImage - foundTokens;
+  const input = totalTokens({ ...row.tokens, output: 0 });
+  if (input + tokensTolerance < promptTokens) found.push(['delivered', `recorded ${input} tokens of input, billed ${billedInput}`]);
+  const delivered = Math.floor((received?.deliveredCharacters ?? 0) / 4);
+  if (row.tokens.output + tokensTolerance < delivered)
+    found.push(['delivered', `recorded ${row.tokens.output} tokens of output, delivered ${delivered}`]);
+  const hasBrokenOff = row.outcome === 'client_left' || row.outcome === 'interrupted';
+  // A name of a tool is no token of the scripted vendors.
+  if (hasBrokenOff && row.stream && row.tokens.output > bill.tokens.output + tokensTolerance + 16)
+    found.push(['inflated', `recorded ${row.tokens.output} tokens of output, generated ${bill.tokens.output}`]);
+  return found;
+}
+
+/** Embeddings of recalls. Their rows don't name the call, so only the sums can be compared. */
+function checkInternal({ recorded, billedCalls, bills }: RunResult, planned: ReadonlyMap<string, PlannedCall>): Violation[] {
+  const internal = billedCalls.flatMap((name) => {
+    const call = planned.get(name);
+    return call ? bills(name).filter((bill) => !isOwn(bill, call)) : [];
+  });
+  const rows = recorded.filter(({ name, estimated }) => name === null && !estimated);
+  const billed = internal.reduce((sum, bill) => sum + nanosOf(bill), 0);
+  const counted = rows.reduce((sum, row) => sum + row.costNanos, 0);
+  if (rows.length < recorded.filter(({ name }) => name === null).length) return [];
+  return Math.abs(billed - counted) <= rows.length * nanosTolerance
+    ? []
+    : [{ sentence: 'internal', detail: `recorded ${counted} nano-dollars, billed ${billed}`, calls: [] }];
+}
+
+interface Charge {
+  readonly name: string;
+  readonly amount: number;
+  /** When the vendor worked on a call that ended as usual. Its reservation was held for at least that long. */
+  readonly heldFrom: number;
+  readonly heldUntil: number;
+}
+
+function toCharge({ row, bill }: Account, amount: number): Charge {
+  const { openedAt = 0, closedAt = null } = bill ?? {};
+  const isHeld = row.outcome === 'ok' && closedAt !== null;
+  return { name: row.name ?? '', amount, heldFrom: openedAt, heldUntil: isHeld ? closedAt : openedAt };
+}
+
+function checkCeilings({ plan, processes }: RunResult, accounts: readonly Account[]): Violation[] {
+  const { key, application, monthlyCap, windows } = plan;
+  const ofKey = accounts.filter(({ row }) => row.isOfKey);
+  const ofApplication = accounts.filter(({ row }) => row.source === 'app');
+  const scopes = [
+    { scope: 'key', accounts: ofKey, cost: key.cost, calls: key.calls, windows },
+    { scope: 'application', accounts: ofApplication, cost: application.cost, calls: application.calls, windows },
+    { scope: 'project', accounts, cost: monthlyCap, calls: null, windows: { cost: 'month', calls: 'month' } as const },
+  ];
+  const inScopes = scopes.flatMap(({ scope, accounts, cost, calls, windows }) => [
+    ...inWindows(accounts, windows.cost).flatMap((part) => checkCost(scope, cost, part)),
+    ...inWindows(accounts, windows.calls).flatMap((part) => checkCalls(`calls of the ${scope}`, calls, part)),
+  ]);
+  const inMinutes = inWindows(ofKey, 'minute').flatMap((part) => [
+    ...checkCalls('rpm', key.rpm, part),
+    ...checkTokens(key.tpm, part, processes),
+  ]);
+  return [...inScopes, ...inMinutes];
+}
+
+/** Costs more than the vendor billed where the row does, and what it billed where the row is no estimate. */
+function costOf({ row, bill }: Account): number {
+  return row.estimated || !bill ? row.costNanos : Math.max(row.costNanos, nanosOf(bill));
+}
+
+function checkCost(scope: string, usd: number | null, accounts: readonly Account[]): Violation[] {
+  if (usd === null) return [];
+  const charges = accounts.map((account) => toCharge(account, costOf(account)));
+  return checkOneExceeds(`cost of the ${scope}`, Math.round(usd * 1e9), charges);
+}
+
+/**
+ * The sum may exceed the ceiling only by a call without which it would not, and which no other call ran beside. Calls that ran side by side have
+ * been reserved together, so they fit into what was left when they started.
+ */
+function checkOneExceeds(what: string, limit: number, charges: readonly Charge[]): Violation[] {
+  const total = charges.reduce((sum, { amount }) => sum + amount, 0);
+  const largest = charges.toSorted((one, other) => other.amount - one.amount);
+  const calls = largest.slice(0, 3).map(({ name }) => name);
+  if (total > limit && !charges.some((charge) => total - charge.amount <= limit && ranAlone(charge, charges))) {
+    const detail = `${what}: ${total} of ${limit}, ${charges.length} calls, the largest used ${largest[0]?.amount}`;
+    return [{ sentence: 'cost', detail, calls }];
+  }
+  return findSideBySide(charges, limit).map(({ amount, names }) => {
+    const detail = `${what}: ${names.length} calls that ran side by side used ${amount} of ${limit}`;
+    return { sentence: 'cost', detail, calls: names.slice(0, 3) };
+  });
+}
+
+/** Returns calls that the vendors worked on at the same time and that used more than the ceiling together. At most one group. */
+function findSideBySide(charges: readonly Charge[], limit: number): { readonly amount: number; readonly names: readonly string[] }[] {
+  for (const { heldFrom: at } of charges) {
+    const running = charges.filter(({ heldFrom, heldUntil }) => heldFrom <= at && at < heldUntil);
+    const amount = running.reduce((sum, charge) => sum + charge.amount, 0);
+    if (running.length > 1 && amount > limit) return [{ amount, names: running.map(({ name }) => name) }];
+  }
+  return [];
+}
+
+function ranAlone(charge: Charge, charges: readonly Charge[]): boolean {
+  return charges.every(
+    (other) => other === charge || other.amount === 0 || other.heldFrom >= charge.heldUntil || other.heldUntil <= charge.heldFrom,
+  );
+}
+
+/**
+ * Estimates may be too low, so calls that run side by side may exceed the ceiling together. Those that start when it is used up are denied, except
+ * for what a process has leased before: a tenth of the ceiling.
+ */
+function checkTokens(limit: number | null, accounts: readonly Account[], processes: number): Violation[] {
+  if (limit === null) return [];
+  const called = accounts.filter(({ row }) => row.reachedVendor);
+  const estimates = called.map((account) => toCharge(account, account.call ? leastEstimate(account.call, account.bill) : 0));
+  const isLate = ({ row }: Account): boolean => {
+    const ended = called.filter(({ row: other }) => other.endedAt + clockTolerance < row.startedAt);
+    return ended.reduce((sum, { row: { tokens } }) => sum + totalTokens(tokens), 0) >= limit;
+  };
+  const late = estimates.filter((_, index) => isLate(called[index] as Account));
+  const lateTokens = late.reduce((sum, { amount }) => sum + amount, 0);
+  const violations = findSideBySide(estimates, limit).map(({ amount, names }) => ({
+    detail: `${names.length} calls ran side by side, whose estimates are at least ${amount} of ${limit}`,
+    calls: names.slice(0, 3),
+  }));
+  if (lateTokens > 0.1 * limit * processes) {
+    const detail = `${late.length} calls started after ${limit} tokens had been used, with estimates of at least ${lateTokens}`;
+    violations.push({ detail, calls: late.slice(0, 3).map(({ name }) => name) });
+  }
+  return violations.map((violation) => ({ sentence: 'tpm', ...violation }));
+}
+
+/** An estimate has at least 1,024 tokens for each choice, unless the caller's limit or the model's is lower (docs/architecture/ceilings.md). */
+function leastEstimate({ route, body, choices }: PlannedCall, bill: Bill | undefined): number {
+  if (route !== 'chat' && route !== 'messages' && route !== 'responses') return 0;
+  const limits = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'].flatMap((name) => {
+    const limit = body[name];
+    return limit === undefined || limit === null ? [] : typeof limit === 'number' ? limit : 1_024;
+  });
+  return choices * Math.min(1_024, bill?.model.maxOutputTokens ?? 0, limits.length === 0 ? 1_024 : Math.max(...limits));
+}
+
+function checkCalls(what: string, limit: number | null, accounts: readonly Account[]): Violation[] {
+  const taken = accounts.filter(({ row }) => row.reachedVendor && row.takesSlot);
+  if (limit === null || taken.length <= limit) return [];
+  return [{ sentence: 'calls', detail: `${what}: ${taken.length} of ${limit}`, calls: [] }];
+}
+
+function checkCounters({ counters, recorded }: RunResult): Violation[] {
+  return counters.flatMap(({ holder, holderId, ceiling, start, end, settled, leased, leases }) => {
+    const rows = recorded.filter(
+      (row) =>
+        row.startedAt >= start &&
+        (end === null || row.startedAt < end) &&
+        (holder === 'project' || (holder === 'key' ? row.isOfKey : row.source === holderId)),
+    );
+    const usage = rows.reduce((sum, row) => sum + usageOf(row, ceiling, holder), 0);
+    const name = `${ceiling} of the ${holder}`;
+    const wrong = [
+      ...(settled === usage ? [] : [`${name}: settled ${settled}, but its calls used ${usage}`]),
+      ...(leased === leases ? [] : [`${name}: leased ${leased}, but its leases are ${leases}`]),
+    ];
+    return wrong.map((detail) => ({ sentence: 'counted' as const, detail, calls: [] }));
+  });
+}
+
+function usageOf(row: RecordedCall, ceiling: RecordedCounter['ceiling'], holder: RecordedCounter['holder']): number {
+  if (ceiling === 'cost') return row.costNanos;
+  if (!row.reachedVendor) return 0;
+  if (ceiling === 'tpm') return totalTokens(row.tokens);
+  return ceiling === 'calls' && holder === 'key' && !row.takesSlot ? 0 : 1;
+}
+
+/** Splits the accounts by the windows in which their calls started. */
+function inWindows(accounts: readonly Account[], window: 'minute' | 'day' | 'month' | 'total'): readonly Account[][] {
+  const length = { minute: 16, day: 10, month: 7, total: 0 }[window];
+  return [...Map.groupBy(accounts, ({ row }) => new Date(row.startedAt).toISOString().slice(0, length)).values()];
+}
+
+export function format(nanos: number, tokens: number): string {
+  return `$${(nanos / 1e9).toFixed(6)} for ${tokens} tokens`;
+}

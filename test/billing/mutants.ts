@@ -1,0 +1,121 @@
+/** Ways to lose money, each of which the billing oracle must find. The first ones are what the gateway did before the oracle existed. */
+import type { Mutant } from '../simulation/mutants.ts';
+import type { Sentence } from './invariants.ts';
+
+export interface BillingMutant extends Mutant {
+  /** The promise that it breaks. */
+  readonly breaks: Sentence;
+  /** A seed that found it, which is tried first. The order of calls depends on the machine, so others may find it, too. */
+  readonly seeds: number;
+}
+
+const bounds = 'src/pipeline/call/usage-bounds.ts';
+const settle = 'src/pipeline/call/settle.ts';
+const handleCall = 'src/pipeline/call/handle-call.ts';
+
+export const billingMutants: readonly BillingMutant[] = [
+  {
+    name: 'a call without a limit reserves 4,096 tokens',
+    file: bounds,
+    passage: 'const most = candidate.maxOutputTokens ??',
+    replacement: 'const most = 4_096 ??',
+    breaks: 'cost',
+    seeds: 2,
+  },
+  {
+    name: 'a call reserves one choice of several',
+    file: bounds,
+    passage: 'clampToSafeInteger(countChoices(call) * (',
+    replacement: 'clampToSafeInteger((',
+    breaks: 'cost',
+    seeds: 117,
+  },
+  {
+    name: 'every image is bounded by 2,000 tokens',
+    file: bounds,
+    passage: 'images * (candidate.imageTokens ?? defaultTokensPerImage)',
+    replacement: 'images * 2_000',
+    breaks: 'cost',
+    seeds: 25,
+  },
+  {
+    name: 'the first of two limits is reserved',
+    file: 'src/dialects/json/body-members.ts',
+    passage: 'limit = Math.max(limit ?? 0, value)',
+    replacement: 'limit ??= value',
+    breaks: 'cost',
+    seeds: 25,
+  },
+  {
+    name: 'only the first choice of a stream is counted',
+    file: 'src/dialects/chat/codec.ts',
+    passage: 'const characters = countChoices(choices);',
+    replacement: 'const characters = countChoices(choices.filter((choice) => asObject(choice).index === 0));',
+    breaks: 'delivered',
+    seeds: 52,
+  },
+  {
+    name: 'arguments of tool calls in responses are not counted',
+    file: 'src/dialects/passthrough/responses.ts',
+    passage: "if (data.type.endsWith('.delta'))",
+    replacement: "if (data.type.endsWith('.text.delta'))",
+    breaks: 'delivered',
+    seeds: 164,
+  },
+  {
+    name: 'thinking in messages is not counted',
+    file: 'src/dialects/messages/codec.ts',
+    passage: 'generatedCharacters += countGeneratedText(data.delta);',
+    replacement: "generatedCharacters += countGeneratedText({ ...asObject(data.delta), thinking: '' });",
+    breaks: 'delivered',
+    seeds: 294,
+  },
+  {
+    name: 'token counts after the last choice are not awaited',
+    file: handleCall,
+    passage: 'cancellation.lingerWhile(() => response.hasAllOutput(expectedChoices(call)))',
+    replacement: 'cancellation.lingerWhile(() => false)',
+    breaks: 'finished',
+    seeds: 37,
+  },
+  {
+    name: 'a background response is charged by its prompt',
+    file: settle,
+    passage: 'if (summary.isPending) return',
+    replacement: 'if (summary.isPending && call.stream) return',
+    breaks: 'background',
+    seeds: 8,
+  },
+  {
+    name: 'every service tier costs the standard price',
+    file: 'src/pipeline/call/extra-charges.ts',
+    passage: "...(tiers.length > 0 && { serviceTier: tiers.join('+') }),",
+    replacement: '',
+    breaks: 'exact',
+    seeds: 14,
+  },
+  {
+    name: 'web searches of the vendor are free',
+    file: 'src/pipeline/call/extra-charges.ts',
+    passage: '...(Object.keys(tools).length > 0 && { toolUses: tools }),',
+    replacement: '',
+    breaks: 'exact',
+    seeds: 1,
+  },
+  {
+    name: 'cache writes of OpenAI cost what input costs',
+    file: 'src/dialects/contract/token-usage.ts',
+    passage: 'return asCount(written) ?? asCount(created) ?? 0;',
+    replacement: 'return 0 * (asCount(written) ?? asCount(created) ?? 0);',
+    breaks: 'exact',
+    seeds: 2,
+  },
+  {
+    name: 'a failure of the output rules leaves the reservation',
+    file: handleCall,
+    passage: 'if (chain.isJournaled) throw await settleUnexpected(',
+    replacement: 'if (chain.isJournaled) throw cause;\n      if (chain.isJournaled) throw await settleUnexpected(',
+    breaks: 'reserved',
+    seeds: 3,
+  },
+];

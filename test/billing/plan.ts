@@ -1,0 +1,251 @@
+/**
+ * Chooses what happens in a run by its seed: ceilings, rules of the project, the calls and what the vendors make of them.
+ *
+ * A run does not use all habits of callers at once. It first chooses a few of them, so that one kind of call can fill a ceiling before other
+ * kinds hide what it does, and so that a failing run is easy to read.
+ */
+import type { WindowKind } from '../../src/core/windows.ts';
+import { createRandom, type Random } from '../support/random.ts';
+import type { Leaving } from './client.ts';
+import type { UsageStyle, VendorFailure, VendorScript } from './generation.ts';
+import { type CallRoute, createBody, pathOf } from './requests.ts';
+
+export interface Ceilings {
+  /** Null means no ceiling. USD for `cost`. */
+  readonly calls: number | null;
+  readonly cost: number | null;
+  readonly rpm: number | null;
+  readonly tpm: number | null;
+}
+
+export interface PlannedCall {
+  /** Unique in the test process. The vendor and the row of the call carry it too. */
+  readonly name: string;
+  readonly atMs: number;
+  readonly route: CallRoute;
+  readonly path: string;
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly source: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly script: VendorScript;
+  readonly leaving: Leaving;
+  /** Choices that the caller asked for. */
+  readonly choices: number;
+}
+
+export interface BillingPlan {
+  readonly seed: number;
+  readonly key: Ceilings;
+  readonly windows: { readonly calls: WindowKind; readonly cost: WindowKind };
+  /** Of the application `app`. */
+  readonly application: Pick<Ceilings, 'calls' | 'cost'>;
+  readonly monthlyCap: number | null;
+  readonly outputRule: 'none' | 'blocks' | 'observes';
+  /** The thread that matches rules is ended again and again while the calls run. */
+  readonly endsRuleThread: boolean;
+  readonly calls: readonly PlannedCall[];
+}
+
+type LimitStyle = 'none' | 'one' | 'both' | 'odd';
+
+/** Habits of the callers of one run. */
+interface Habits {
+  readonly routes: readonly CallRoute[];
+  readonly limits: readonly LimitStyle[];
+  readonly appetite: 'small' | 'mixed' | 'huge';
+  readonly visible: number;
+  readonly mostChoices: number;
+  readonly has: (habit: Habit) => boolean;
+}
+
+type Habit =
+  | 'background'
+  | 'broken off'
+  | 'cache'
+  | 'deadline'
+  | 'failover'
+  | 'images'
+  | 'leaves'
+  | 'missing usage'
+  | 'recall'
+  | 'retries'
+  | 'rules'
+  | 'service tier'
+  | 'tools'
+  | 'unusual members'
+  | 'web search';
+
+const habitShares: Readonly<Record<Habit, number>> = {
+  background: 0.25,
+  'broken off': 0.15,
+  cache: 0.4,
+  deadline: 0.2,
+  failover: 0.25,
+  images: 0.25,
+  leaves: 0.4,
+  'missing usage': 0.2,
+  recall: 0.15,
+  retries: 0.2,
+  rules: 0.25,
+  'service tier': 0.25,
+  tools: 0.3,
+  'unusual members': 0.3,
+  'web search': 0.25,
+};
+
+export function createBillingPlan(seed: number, prefix: string): BillingPlan {
+  const random = createRandom(seed);
+  const habits = chooseHabits(random);
+  const count = random.pick([1, 5, 20, 40, 60, 100, 100]);
+  const spreadMs = random.pick([0, 0, 20, 200]);
+  const calls = Array.from({ length: count }, (_, n) => planCall(random, habits, `${prefix}-${n}`, random.below(spreadMs + 1)));
+  const hasRule = habits.has('rules');
+  return {
+    seed,
+    ...planCeilings(random),
+    outputRule: hasRule ? random.pick(['blocks', 'blocks', 'observes']) : 'none',
+    endsRuleThread: hasRule && random.chance(0.5),
+    calls,
+  };
+}
+
+function planCeilings(random: Random): Pick<BillingPlan, 'key' | 'windows' | 'application' | 'monthlyCap'> {
+  const cost = (): number => random.pick([0.002, 0.02, 0.2, 1, 4]);
+  const count = (): number => random.pick([1, 3, 10, 30]);
+  const tight = random.pick(['cost', 'cost', 'cost', 'application', 'cap', 'tpm', 'tpm', 'calls', 'rpm', 'several']);
+  const is = (name: string): boolean => tight === name || (tight === 'several' && random.chance(0.5));
+  return {
+    key: {
+      cost: is('cost') ? cost() : 1_000,
+      calls: is('calls') ? count() : 100_000,
+      rpm: is('rpm') ? count() : 100_000,
+      tpm: is('tpm') ? random.pick([100, 2_000, 20_000, 200_000]) : 1_000_000_000,
+    },
+    windows: { calls: random.pick(['day', 'month', 'total']), cost: random.pick(['day', 'month', 'total']) },
+    application: { cost: is('application') ? cost() : null, calls: is('application') && random.chance(0.3) ? count() : null },
+    monthlyCap: is('cap') ? cost() : null,
+  };
+}
+
+function chooseHabits(random: Random): Habits {
+  const some = <Item>(items: readonly [Item, ...Item[]], share: number): readonly Item[] => {
+    const chosen = items.filter(() => random.chance(share));
+    return chosen.length > 0 ? chosen : [random.pick(items)];
+  };
+  const names = Object.keys(habitShares) as Habit[];
+  const chosen = new Set(names.filter((name) => random.chance(habitShares[name])));
+  return {
+    routes: some(['chat', 'chat', 'messages', 'responses', 'responses', 'embeddings', 'rerank', 'images'], 0.3),
+    limits: some(['none', 'one', 'both', 'odd'], 0.4),
+    appetite: random.pick(['small', 'mixed', 'huge']),
+    visible: random.pick([20, 200, 1_000]),
+    mostChoices: random.pick([1, 1, 4, 8]),
+    has: (habit) => chosen.has(habit),
+  };
+}
+
+const chatModels = ['alpha/large', 'alpha/mini', 'beta/fast', 'gamma/deep', 'any'] as const;
+
+function planCall(random: Random, habits: Habits, name: string, atMs: number): PlannedCall {
+  const { has } = habits;
+  const route = random.pick(habits.routes as [CallRoute, ...CallRoute[]]);
+  const model = has('failover') ? 'any' : random.pick(chatModels);
+  const stream = random.chance(has('leaves') ? 0.8 : 0.5);
+  const script = planScript(random, habits);
+  const isBackground = route === 'responses' && has('background') && random.chance(0.5);
+  const choices = route === 'chat' && model !== 'gamma/deep' ? random.between(1, habits.mostChoices) : 1;
+  const body = createBody({
+    route,
+    model,
+    mark: name,
+    stream,
+    promptBytes: random.pick([10, 200, 4_000]),
+    images: has('images') ? random.below(4) : 0,
+    limits: planLimits(random, habits),
+    choices,
+    isBackground,
+    webSearch: has('web search') && random.chance(0.7),
+    serviceTier: has('service tier') ? random.pick(['auto', 'default', 'flex', 'priority']) : null,
+    asksForCache: has('cache') && random.chance(0.6) ? random.pick(['5m', '1h']) : null,
+    usageInStream: random.chance(0.5),
+    unusual: has('unusual members') && random.chance(0.6) ? random.below(6) : null,
+  });
+  const headers: Record<string, string> = {};
+  if (has('deadline') && random.chance(0.5)) headers['x-gateway-timeout-ms'] = String(random.pick([1, 20, 60, 400]));
+  if (has('recall')) headers['x-gateway-memory'] = random.pick(['recall', 'write', 'off']);
+  if (has('retries')) headers['idempotency-key'] = `${name.slice(0, -1)}0`;
+  return {
+    name,
+    atMs,
+    route,
+    path: pathOf(route),
+    body,
+    source: random.pick(['app', 'app', 'other']),
+    headers,
+    script,
+    leaving: has('leaves') && random.chance(0.6) ? planLeaving(random) : null,
+    choices: typeof body['n'] === 'number' ? body['n'] : 1,
+  };
+}
+
+function planLeaving(random: Random): Leaving {
+  return random.pick([
+    { at: 'finish' },
+    { at: 'finish' },
+    { at: 'byte', count: random.between(1, 6_000) },
+    { at: 'byte', count: random.between(1, 60_000) },
+    { at: 'ms', count: random.between(0, 60) },
+  ]);
+}
+
+/** Values of the two limit fields. */
+function planLimits(random: Random, { limits }: Habits): readonly [unknown, unknown] {
+  const amount = (): number => random.pick([1, 16, 200, 1_000, 10_000, 100_000]);
+  switch (random.pick(limits as [LimitStyle, ...LimitStyle[]])) {
+    case 'none':
+      return [undefined, undefined];
+    case 'one':
+      return random.pick([
+        [amount(), undefined],
+        [undefined, amount()],
+      ]);
+    case 'both':
+      return [amount(), amount()];
+    case 'odd':
+      return [random.pick([null, undefined, amount()]), random.pick([null, amount(), 0, 1.5, '10'])];
+  }
+}
+
+function planScript(random: Random, { has, appetite, visible }: Habits): VendorScript {
+  const wanted = { small: [1, 50, 500], mixed: [1, 500, 5_000, 30_000], huge: [5_000, 60_000, 500_000] }[appetite];
+  const usage: UsageStyle = has('missing usage')
+    ? random.pick(['missing', 'in every chunk', 'at the end'])
+    : random.pick(['at the end', 'at the end', 'with the finish']);
+  return {
+    wanted: random.pick(wanted as [number, ...number[]]),
+    visible: random.between(1, visible),
+    shownReasoning: random.chance(0.4) ? random.below(visible) : 0,
+    callsTool: has('tools') && random.chance(0.6),
+    opening: has('rules') && random.chance(0.3) ? 'forbidden! ' : '',
+    cachedShare: has('cache') ? random.pick([0, 0.3, 0.9]) : 0,
+    writtenShare: has('cache') ? random.pick([0, 0.5, 1]) : 0,
+    webSearches: has('web search') ? random.below(5) : 0,
+    isTierFull: has('service tier') && random.chance(0.2),
+    usage,
+    firstByteMs: random.pick([0, 5, 40]),
+    pauseMs: has('leaves') ? random.pick([0, 0, 2]) : 0,
+    chunkTokens: random.pick([4, 20, 200]),
+    failures: planFailures(random, has),
+  };
+}
+
+function planFailures(random: Random, has: Habits['has']): VendorScript['failures'] {
+  const kinds: VendorFailure[] = ['status 500', 'status 429', 'closed connection'];
+  if (has('broken off')) kinds.push('broken response', 'broken response');
+  if (!has('failover') && !has('broken off')) return {};
+  return Object.fromEntries(
+    ['alpha', 'beta', 'gamma'].flatMap((provider) =>
+      random.chance(0.3) ? [[provider, random.pick(kinds as [VendorFailure, ...VendorFailure[]])]] : [],
+    ),
+  );
+}

@@ -1,0 +1,17 @@
+import { expect, test } from '@jest/globals';
+import { runSeeds, simulationSeed } from '../simulation/seeds.ts';
+import { isExhaustive } from '../support/exhaustive.ts';
+import { describePostgres } from '../support/postgres.ts';
+import { withBillingProcesses } from './processes.ts';
+import { runBilling } from './run.ts';
+
+const seeds = isExhaustive ? 200 : 6;
+
+describePostgres('three processes of which some are killed', () => {
+  test(`record what vendors bill and exceed no ceiling in ${seeds} runs of adversarial calls`, async () => {
+    await withBillingProcesses(3, async (target) => {
+      const { admitted } = await runSeeds(seeds, (seed, trace) => runBilling(target, seed, trace), 10_001);
+      if (simulationSeed === null) expect(admitted).toBeGreaterThan(seeds);
+    });
+  }, 3_600_000);
+});

@@ -1,0 +1,53 @@
+/** What the writers of all dialects share: the pieces of a stream, and the text of tokens. */
+import type { Choice, Generation } from './generation.ts';
+import { outputTokens } from './generation.ts';
+
+/** A part of a response that is sent at once. */
+export interface Piece {
+  readonly text: string;
+  /** Output tokens in its text. */
+  readonly tokens: number;
+  /** Contains the final token counts. */
+  readonly hasUsage?: true;
+}
+
+export interface DialectWriter {
+  readonly stream: (generation: Generation, id: string) => Iterable<Piece>;
+  readonly json: (generation: Generation, id: string) => object;
+}
+
+/** Returns text of so many tokens: each has four characters, which is what the gateway's estimates assume. */
+export function textOf(tokens: number, opening = ''): string {
+  return opening + ' abc'.repeat(Math.max(0, tokens - Math.ceil(opening.length / 4)));
+}
+
+/** Splits tokens into chunks. */
+export function* chunksOf(tokens: number, size: number, opening = ''): Iterable<{ text: string; tokens: number }> {
+  for (let rest = tokens; rest > 0; rest -= size) {
+    const chunk = Math.min(size, rest);
+    yield { text: textOf(chunk, rest === tokens ? opening : ''), tokens: chunk };
+  }
+}
+
+export function outputOf({ choices }: Generation): number {
+  return choices.reduce((sum, choice) => sum + outputTokens(choice), 0);
+}
+
+export function reasoningOf({ choices }: Generation): number {
+  return choices.reduce((sum, { hidden, reasoning }) => sum + hidden + reasoning, 0);
+}
+
+export function inputOf({ input: { input, cachedInput, cacheWrite, cacheWrite1h } }: Generation): number {
+  return input + cachedInput + cacheWrite + cacheWrite1h;
+}
+
+/** The tool that a script calls, with the argument as JSON text, which has the tokens of a choice. */
+export function argumentText({ argument }: Choice): string {
+  return JSON.stringify({ a: textOf(argument).slice('{"a":""}'.length) });
+}
+
+export const toolName = 'save';
+
+export function event(name: string, data: object): string {
+  return `${name === '' ? '' : `event: ${name}\n`}data: ${JSON.stringify(data)}\n\n`;
+}
