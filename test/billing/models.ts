@@ -44,7 +44,7 @@ const common = {
   tierFactors: {},
 } as const;
 
-export const models: readonly VendorModel[] = [
+const models: readonly VendorModel[] = [
   {
     ...common,
     id: 'alpha/large',

@@ -55,12 +55,12 @@ export const billingMutants: readonly BillingMutant[] = [
     seeds: 52,
   },
   {
-    name: 'arguments of tool calls in responses are not counted',
+    name: 'only the text of responses is counted',
     file: 'src/dialects/passthrough/responses.ts',
-    passage: "if (data.type.endsWith('.delta'))",
-    replacement: "if (data.type.endsWith('.text.delta'))",
+    passage: 'generatedCharacters: countGeneratedText(response.output),',
+    replacement: 'generatedCharacters: readAssistantTurn(response).text.length,',
     breaks: 'delivered',
-    seeds: 164,
+    seeds: 46,
   },
   {
     name: 'thinking in messages is not counted',

@@ -5,7 +5,7 @@ import { describePostgres } from '../support/postgres.ts';
 import { withBillingProcesses } from './processes.ts';
 import { runBilling } from './run.ts';
 
-const seeds = isExhaustive ? 200 : 6;
+const seeds = isExhaustive ? 200 : 3;
 
 describePostgres('three processes of which some are killed', () => {
   test(`record what vendors bill and exceed no ceiling in ${seeds} runs of adversarial calls`, async () => {
