@@ -81,7 +81,7 @@ test('a completed batch: list, show, --json; a replay reports that there is noth
   expect(await gateway(`batches show ${id}`)).toEqual(shown);
   const replayed = await gateway(`batches replay ${id}`);
   expect(replayed).toEqual({ status: 0, written: `The batch is done; nothing to retry.\n\n${shown.written}`, errors: '' });
-  expect((await gateway(`batches stop ${id}`)).errors).toBe('gateway: only a failed batch can be stopped; this one is done\n');
+  expect((await gateway(`batches stop ${id}`)).errors).toBe('gateway: only a batch that failed or waits can be stopped; this one is done\n');
   const { written } = await gateway(`batches show ${id} --project cli-done --json`);
   expect(JSON.parse(written)).toMatchObject({ id, object: 'memory.batch', state: 'done', groups: [{ position: 0, state: 'done' }] });
   expect(vendor.requests).toHaveLength(requestCount);
@@ -102,7 +102,7 @@ test('a running batch: a replay leaves it running, and it is learned once', asyn
   expect((await gateway(`batches show ${id} --project cli-running`)).written).toMatch(/^0 +[0-9a-f]{12} +done +2 +\d+ +\S+ +1 +0 /m);
 }, 300_000);
 
-test('a failed batch: show prints the whole error, stop gives it up, and a replay learns it', async () => {
+test('a failing batch: show prints the whole error, stop gives it up, and a replay learns it', async () => {
   const lent = await lend('cli-failed');
   // A request that the vendor rejects is not retried indefinitely.
   const refusing = vendor.fail('memories', 'Bodø', () => ({ status: 422, message: 'this model will not read that' }));
@@ -110,17 +110,17 @@ test('a failed batch: show prints the whole error, stop gives it up, and a repla
   const id = await eventually(async () => {
     // A change of settings ends the wait for the next try.
     await lent.admin('PUT', '/provision/teams/cli-failed', {});
-    return findListed('cli-failed', 'failed');
+    return findListed('cli-failed', 'failing');
   }, timeoutMs);
   const shown = await gateway(`batches show ${id} --project cli-failed`);
-  expect(shown.written).toMatch(/^0 +[0-9a-f]{12} +failed +2 +5 .* upstream_refused$/m);
+  expect(shown.written).toMatch(/^0 +[0-9a-f]{12} +waiting +2 +\d+ .* upstream_refused$/m);
   expect(shown.written).toMatch(/^group 0 +this model will not read that$/m);
-  refusing.end();
-  expect((await gateway('batches list --state failed')).written).toMatch(new RegExp(`^\\S+ +cli-failed +normal +failed .* ${id} `, 'm'));
+  expect((await gateway('batches list --state failing')).written).toMatch(new RegExp(`^\\S+ +cli-failed +normal +failing .* ${id} `, 'm'));
   const stopped = await gateway(`batches stop ${id}`);
   expect([stopped.status, stopped.errors]).toEqual([0, '']);
   expect(stopped.written).toMatch(/^state +stopped$/m);
-  expect((await gateway('batches list --project cli-failed --state failed')).written).toBe('No batches.\n');
+  expect((await gateway('batches list --project cli-failed --state failing')).written).toBe('No batches.\n');
+  refusing.end();
   const replayed = await gateway('batches replay --project cli-failed --state stopped');
   expect(replayed).toEqual({ status: 0, written: `Retrying 1 batch now.\n\n${id}\n`, errors: '' });
   await untilListed('cli-failed', 'done');

@@ -280,13 +280,13 @@ test('people, members, sessions, sign-in-link and audit', async () => {
   expect(written).not.toContain('correct horse');
   expect(await gateway('people set bob@example.com --no-admin --disabled')).toBe(0);
   expect(await gateway('people list')).toBe(0);
-  expect(written).toMatch(/^ann@example\.com +Ann +no +no +- +2026/m);
-  expect(written).toMatch(/^bob@example\.com +bob +no +yes +2026/m);
+  expect(written).toMatch(/^ann@example\.com +Ann +no +no +- +- +2026/m);
+  expect(written).toMatch(/^bob@example\.com +bob +no +yes +- +2026/m);
   expect(await gateway('people show ann@example.com')).toBe(0);
 
   expect(await gateway('members set ann@example.com --project crew --role owner')).toBe(0);
   expect(await gateway('members list --project crew')).toBe(0);
-  expect(written).toMatch(/^ann@example\.com +Ann +owner +no +2026/m);
+  expect(written).toMatch(/^ann@example\.com +Ann +owner +yes +no +2026/m);
   expect(await gateway('members show bob@example.com --project crew')).toBe(1);
   expect(errors).toBe('gateway: no such member\n');
   expect(await gateway('members set bob@example.com --project crew')).toBe(1);

@@ -129,6 +129,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
              from (select id, state = 'running' as "hasRun" from memory_batches where id = $1::uuid for update) before
             where batch.id = before.id
               and (state = 'failed'
+                   or ${isFailingSql}
                    or state = 'running' and not exists (
                         select 1 from memory_batch_groups part
                          where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.next_try_at is null))

@@ -245,7 +245,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         if (pending > 0) return { finished: false };
         const closed = await tx.query(
           `update memory_batches set state = $2::text, finished_at = $3::timestamptz, run_id = $4::text
-            where id = $1::uuid and state = 'running' returning 1`,
+            where id = $1::uuid and (state = 'running' or state = 'stopped' and $2::text = 'done') returning 1`,
           [batchId, summary.parked > 0 ? 'failed' : 'done', new Date(clock.now()), runId],
         );
         if (closed.length > 0) await triggerLearning(tx, batch.projectId);
