@@ -81,7 +81,9 @@ test('a completed batch: list, show, --json; a replay reports that there is noth
   expect(await gateway(`batches show ${id}`)).toEqual(shown);
   const replayed = await gateway(`batches replay ${id}`);
   expect(replayed).toEqual({ status: 0, written: `The batch is done; nothing to retry.\n\n${shown.written}`, errors: '' });
-  expect((await gateway(`batches stop ${id}`)).errors).toBe('gateway: only a batch that failed or waits can be stopped; this one is done\n');
+  expect((await gateway(`batches stop ${id}`)).errors).toBe(
+    'gateway: only a batch that failed or waits can be stopped; this one is done\n',
+  );
   const { written } = await gateway(`batches show ${id} --project cli-done --json`);
   expect(JSON.parse(written)).toMatchObject({ id, object: 'memory.batch', state: 'done', groups: [{ position: 0, state: 'done' }] });
   expect(vendor.requests).toHaveLength(requestCount);

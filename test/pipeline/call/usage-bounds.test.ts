@@ -73,7 +73,10 @@ describe('media in the body', () => {
     const call = { route, body, spans: scanObject(body, bodyKeys), maxOutputTokens: 10 } as unknown as Call;
     const limit = window === undefined ? {} : { maxInputTokens: window };
     const candidate = { id: 'one/m', provider: 'one', model: 'm', dialect: 'chat', price: null, maxOutputTokens: null, ...limit } as const;
-    return { bound: usageBounds(call, [candidate]).tokens, estimate: estimateRequest(call, null, { durationMs: 1, maxOutputTokens: 0 }).tokens.input };
+    return {
+      bound: usageBounds(call, [candidate]).tokens,
+      estimate: estimateRequest(call, null, { durationMs: 1, maxOutputTokens: 0 }).tokens.input,
+    };
   };
 
   test.each<[string, TextRoute, object | string, number]>([
