@@ -14,8 +14,9 @@ test.each(billingMutants)('the passage that a mutant replaces is there: $name', 
   expect(source.split(passage)).toHaveLength(2);
 });
 
-// Each one loads the whole gateway again.
-test.each(billingMutants.filter(() => isExhaustive))(
+// Each one loads the whole gateway again, so a quick run leaves them out.
+const findsMutants = isExhaustive ? test.each(billingMutants) : null;
+findsMutants?.(
   'the oracle finds: $name',
   async (mutant) => {
     const module = await importWithMutant(new URL('in-process.ts', import.meta.url), mutant);
