@@ -192,17 +192,17 @@ describe('the first hour with the console', () => {
     expect(await inRecall()).toBe(true);
   });
 
-  test('a failed batch says why, and learns when it is replayed', async () => {
+  test('a failing batch says why, and learns when it is replayed', async () => {
     const failure = memoryVendor.fail('memories', 'Larvik', () => ({ status: 422, message: 'the vendor will not read this' }));
     expect((await say('I live in Larvik.')).status).toBe(200);
     await open('Conversations');
     await page.locator('main tbody tr').getByRole('link').first().click();
     await button('Remember').click();
     await heading('Batch');
-    await untilShown('Failed');
+    await untilShown('Failing');
     expect(await page.locator('.notice').textContent()).toContain('The vendor will not read this');
     failure.end();
-    await button('Replay this batch').click();
+    await button('Try now this batch').click();
     await page.getByText('The batch is replayed.').waitFor();
     await untilShown('Done');
     await open('Memory');

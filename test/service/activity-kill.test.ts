@@ -76,13 +76,17 @@ async function giveUp({ database }: CrashService, { id }: Project): Promise<stri
 }
 
 const requestWork: Readonly<Record<Work, (service: CrashService, project: Project) => Promise<unknown>>> = {
-  async cleanup({ database, serving, temporal }, { id, slug }) {
+  async cleanup({ database, temporal }, { id }) {
     await database.query(
       `update memory_items set state = 'closed', closed_at = now() - interval '3 days' where project_id = $1::uuid and text = 'to be removed'`,
       [id],
     );
     await database.query(`update conversations set last_turn_at = now() - interval '3 days' where project_id = $1::uuid`, [id]);
-    await serving.admin('PUT', `/provision/teams/${slug}/memory`, { delete_conversations_after_days: 1 });
+    // A period that is set now would wait for a day.
+    await database.query(
+      `update memory_settings set settings = settings || '{"delete_conversations_after_days": 1}' where project_id = $1::uuid`,
+      [id],
+    );
     // In parallel to the run that waits for its retry.
     await temporal.client.schedule.getHandle('daily-cleanup').trigger('ALLOW_ALL');
   },
