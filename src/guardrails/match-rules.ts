@@ -6,6 +6,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
+import { limitMarks } from '../core/combining-marks.ts';
 import { detectors } from './content-classes.ts';
 import type { ContentRule } from './content-rule.ts';
 import { createExpressionCache, type ExpressionCache } from './expression-cache.ts';
@@ -109,9 +110,7 @@ function toPieceExpression(expression: string, { isStart, isEnd }: TextChunk): s
 function normalizedForms(chunk: TextChunk): readonly TextChunk[] {
   const { text } = chunk;
   if (!/[^\t\n\r\x20-\x7e]/.test(text)) return [chunk];
-  const plain = text
-    .replace(ignorable, '')
-    .replace(/[^\P{Cc}\t\n\r]|\p{Cs}/gu, '')
+  const plain = limitMarks(text.replace(ignorable, '').replace(/[^\P{Cc}\t\n\r]|\p{Cs}/gu, ''))
     .normalize('NFKC')
     .replace(/\p{Pd}/gu, '-')
     .replace(/\p{Zs}/gu, ' ');
