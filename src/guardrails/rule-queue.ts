@@ -85,8 +85,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
   /** A project without work keeps what it has used while others have work. */
   const nextProject = (): [string, Share] | null => {
     let next: [string, Share] | null = null;
-    for (const entry of shares)
-      if (entry[1].tasks.length > 0 && (next === null || entry[1].usedMicros < next[1].usedMicros)) next = entry;
+    for (const entry of shares) if (entry[1].tasks.length > 0 && (next === null || entry[1].usedMicros < next[1].usedMicros)) next = entry;
     if (next === null) shares.clear();
     return next;
   };

@@ -122,7 +122,8 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
           const isText = isApi ? !isApiString(name, member, value, value === root) : !(name === 'type' && schemaTypes.has(member));
           if (isText) stack.push({ value: member, isApi, isDecoded });
           // Other dialects have the arguments of a tool call as an object, in which an escaped text is plain.
-          if (isApi && name === 'arguments' && member.includes('\\')) stack.push({ value: parseJson(member), isApi: false, isDecoded: true });
+          if (isApi && name === 'arguments' && member.includes('\\'))
+            stack.push({ value: parseJson(member), isApi: false, isDecoded: true });
         } else if (isRequest || name !== 'logprobs') {
           // The `input` of a tool call has its arguments, that of a body its messages.
           const isChosen = typeof member === 'object' && (!apiMembers.has(name) || (name === 'input' && 'name' in value));
