@@ -1,12 +1,12 @@
 /** Normalized forms of a text for the comparison with phrases. Each step is one pass. */
+import { limitMarks } from '../core/combining-marks.ts';
 
 /** Zero-width and direction characters, variation selectors, tags: they do not change the meaning of a text. */
 export const ignorable = /\p{Default_Ignorable_Code_Point}+/gu;
 
 /** Lower case, without compatibility forms (full width, mathematical letters), without accents on Latin, Greek and Arabic letters, single spaces, same paragraphs. */
 export function normalizeText(text: string): string {
-  return text
-    .replace(ignorable, '')
+  return limitMarks(text.replace(ignorable, ''))
     .normalize('NFKC')
     .toLowerCase()
     .normalize('NFD')

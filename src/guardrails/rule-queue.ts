@@ -78,25 +78,26 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
   const serve = async (): Promise<void> => {
     if (isRunning) return;
     isRunning = true;
-    for (let next = nextProject(); next !== null; next = nextProject()) await serveProject(...next);
+    for (let next = nextProject(); next !== null; next = nextProject()) await serveProject(next[1]);
     isRunning = false;
   };
 
+  /** A project without work keeps what it has used while others have work. */
   const nextProject = (): [string, Share] | null => {
     let next: [string, Share] | null = null;
-    for (const entry of shares) if (next === null || entry[1].usedMicros < next[1].usedMicros) next = entry;
+    for (const entry of shares) if (entry[1].tasks.length > 0 && (next === null || entry[1].usedMicros < next[1].usedMicros)) next = entry;
+    if (next === null) shares.clear();
     return next;
   };
 
   /** Gives the project a turn. Its calls take turns too. */
-  const serveProject = async (project: string, share: Share): Promise<void> => {
+  const serveProject = async (share: Share): Promise<void> => {
     virtualMicros = share.usedMicros;
     const task = share.tasks.shift();
     if (task) {
       share.usedMicros += await advance(task);
       if (!task.isEnded) share.tasks.push(task);
     }
-    if (share.tasks.length === 0) shares.delete(project);
   };
 
   /** Returns the used processor time in microseconds. */
@@ -144,6 +145,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
       if (signal?.aborted) drop();
       else {
         signal?.addEventListener('abort', drop, { once: true });
+        share.usedMicros = Math.max(share.usedMicros, virtualMicros);
         share.tasks.push(task);
         shares.set(project, share);
         void serve();

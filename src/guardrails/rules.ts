@@ -3,7 +3,7 @@
  * (`rule-queue.ts`).
  */
 import type { ContentRule, RuleClass } from './content-rule.ts';
-import { createMatcher, firstPosition, matchingCost } from './match-rules.ts';
+import { compilingCost, createMatcher, firstPosition, matchingCost } from './match-rules.ts';
 import { createRuleQueue, type RuleOutcome } from './rule-queue.ts';
 
 /** Rules for input or output. */
@@ -13,6 +13,8 @@ export interface PlaceRules {
   readonly blocks: boolean;
   /** Upper bound of the time to evaluate a character, in microseconds. */
   readonly cost: number;
+  /** Time to compile all expressions, in microseconds. Even the shortest text needs it when other projects have displaced them from the cache. */
+  readonly compilingCost: number;
 }
 
 /** Null without rules: texts are not evaluated then. */
@@ -56,6 +58,7 @@ export function compileRules(rules: readonly ContentRule[]): CompiledRules {
       rules: placed,
       blocks: placed.some(({ action }) => action === 'block'),
       cost: placed.reduce((sum, rule) => sum + matchingCost(rule), 0),
+      compilingCost: placed.reduce((sum, rule) => sum + compilingCost(rule), 0),
     };
   };
   return { input: rulesOf('input'), output: rulesOf('output') };
@@ -66,12 +69,12 @@ export function compileRules(rules: readonly ContentRule[]): CompiledRules {
  * waiting for the thread.
  */
 export async function evaluateTexts(
-  { rules, cost }: PlaceRules,
+  { rules, cost, compilingCost: setup }: PlaceRules,
   texts: readonly string[],
   { project, signal }: Evaluation,
 ): Promise<RuleVerdict> {
   const length = texts.reduce((sum, text) => sum + text.length, 0);
-  const isShort = length * cost <= maxInlineMicros && !texts.some((text) => expanding.test(text));
+  const isShort = setup + length * cost <= maxInlineMicros && !texts.some((text) => expanding.test(text));
   return toVerdict(rules, isShort ? evaluateInline(rules, texts) : await queue.run({ project, rules, texts, signal }));
 }
 

@@ -35,6 +35,24 @@ test('a project with much work delays another by one turn, not by its queue', as
   expect(await Promise.all(slow)).toEqual(slow.map(() => passed));
 });
 
+test('a project that breaks the thread again and again waits as long as others work', async () => {
+  const turns: string[] = [];
+  const queue = createRuleQueue({
+    thread: {
+      async match({ chunks: [chunk] }) {
+        turns.push(chunk?.text.charAt(0) ?? '');
+        if (chunk?.text === 'break') throw new Error('out of memory');
+        return { matched: [], next: null, cpuMicros: 20_000 };
+      },
+    },
+  });
+  const other = queue.run({ project: 'other', rules: [emailRule], texts: ['other '.repeat(100_000)], signal: undefined });
+  for (let calls = 0; calls < 5; calls += 1)
+    await queue.run({ project: 'breaking', rules: [emailRule], texts: ['break'], signal: undefined });
+  await other;
+  expect(turns.slice(0, 10).filter((turn) => turn === 'b')).toHaveLength(1);
+});
+
 test('work of a call that has ended is dropped', async () => {
   const requests = jest.spyOn(Worker.prototype, 'postMessage');
   const queue = createRuleQueue();

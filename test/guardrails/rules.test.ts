@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { expect, jest, test } from '@jest/globals';
 import { type ContentRule, parseRulesInput, parseStoredRules } from '../../src/guardrails/content-rule.ts';
+import { findInjection } from '../../src/guardrails/injection.ts';
 import { compileRules, evaluateTexts as evaluate, type PlaceRules, type RuleVerdict } from '../../src/guardrails/rules.ts';
 
 function inputRules(...rules: Omit<ContentRule, 'place'>[]): PlaceRules {
@@ -64,6 +65,24 @@ test('matches are found anywhere in a long text, also across chunks', async () =
     });
   }
   expect(await evaluateTexts(rules, [around])).toEqual({ blockedBy: null, observed: [], unfinished: null });
+});
+
+test('expressions that take long to compile are not compiled on the event loop, however short the text is', async () => {
+  const requests = jest.spyOn(Worker.prototype, 'postMessage');
+  const blocks = (expression: string) => inputRules({ class: 'expression', action: 'block', expression });
+  expect(await evaluateTexts(blocks('ACME-\\d{4}'), ['see ACME-1234'])).toMatchObject({ blockedBy: 'expression' });
+  expect(requests).not.toHaveBeenCalled();
+  expect(await evaluateTexts(blocks('\\p{L}{850}z|hi'), ['hi'])).toMatchObject({ blockedBy: 'expression' });
+  expect(requests).toHaveBeenCalled();
+  requests.mockRestore();
+});
+
+test('texts of combining marks, which are normalized in quadratic time, are evaluated', async () => {
+  const marks = '\u0315\u0300\uff9e'.repeat(100_000);
+  const rules = inputRules({ class: 'phone', action: 'block' }, { class: 'expression', action: 'block', expression: 'needle' });
+  expect(await evaluateTexts(rules, [`e${marks}`])).toMatchObject({ blockedBy: null, unfinished: null });
+  expect(await evaluateTexts(rules, [`${marks} nee\u200bdle`])).toMatchObject({ blockedBy: 'expression' });
+  expect(findInjection(marks)).toBe(null);
 });
 
 test('expressions that are exponential in other engines are linear', async () => {

@@ -121,6 +121,9 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
         else if (typeof member === 'string') {
           const isText = isApi ? !isApiString(name, member, value, value === root) : !(name === 'type' && schemaTypes.has(member));
           if (isText) stack.push({ value: member, isApi, isDecoded });
+          // Other dialects have the arguments of a tool call as an object, in which an escaped text is plain.
+          if (isApi && name === 'arguments' && member.includes('\\'))
+            stack.push({ value: parseJson(member), isApi: false, isDecoded: true });
         } else if (isRequest || name !== 'logprobs') {
           // The `input` of a tool call has its arguments, that of a body its messages.
           const isChosen = typeof member === 'object' && (!apiMembers.has(name) || (name === 'input' && 'name' in value));
@@ -142,6 +145,8 @@ function joinBlocks(values: readonly unknown[]): string | null {
 function isApiString(name: string, text: string, owner: JsonObject, isRoot: boolean): boolean {
   // It is replaced by the vendor's model.
   if (name === 'model') return isRoot;
+  // Requests have no other identifier or name of the API there.
+  if (isRoot && name !== 'previous_response_id') return false;
   if (idMembers.has(name)) return identifier.test(text) && !keyPrefix.test(text);
   if (nameMembers.has(name)) return apiName.test(text);
   if (sealedMembers.has(name)) return isEncoded(text);

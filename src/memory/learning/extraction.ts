@@ -4,6 +4,7 @@
  * Models invent memories, so each statement must quote its evidence; statements are dropped whose quotation is not found verbatim in the
  * messages, that claim what the messages do not say (`support.ts`), or that the injection detector matches.
  */
+import { limitMarks } from '../../core/combining-marks.ts';
 import { asArray, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
@@ -185,5 +186,5 @@ function findSource(
 
 /** Models quote across line breaks and collapse spaces. */
 function collapseSpaces(text: string): string {
-  return text.normalize('NFC').replace(/\s+/g, ' ').trim();
+  return limitMarks(text).normalize('NFC').replace(/\s+/g, ' ').trim();
 }

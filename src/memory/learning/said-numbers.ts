@@ -1,4 +1,5 @@
 /** Numbers of a text as whole numbers of digits: `1,500`, `1 500`, `１５００` and `١٥٠٠` are 1500, `three` and `三` are 3, `85k` is 85000. */
+import { limitMarks } from '../../core/combining-marks.ts';
 
 const numberWords: readonly (readonly string[])[] = [
   'one two three four five six seven eight nine ten eleven twelve',
@@ -38,7 +39,7 @@ export interface SaidNumber {
 
 /** `strict` leaves out terms that are not surely numbers. */
 export function findNumbers(text: string, { strict }: { readonly strict: boolean }): SaidNumber[] {
-  const plain = foldDigits(text.normalize('NFKC')).toLowerCase();
+  const plain = foldDigits(limitMarks(text).normalize('NFKC')).toLowerCase();
   const numbers = Array.from(plain.matchAll(scaledNumber), ({ groups }) => {
     const { token = '', scale } = groups ?? {};
     const parts = token.split(/\D/).map(trimZeros);

@@ -2,13 +2,14 @@
  * Tokenization for full-text search. Stored texts and queries are normalized here because PostgreSQL depends on the locale (with C only ASCII
  * letters are case-folded) and its parser reads `tea/coffee` as a file name and `我喜欢茶` as one token.
  */
+import { limitMarks } from '../../core/combining-marks.ts';
 
 /** Version of `tokenizeForIndex` and `lexemesSql`. A change raises it and needs a migration with the new number for the indexes of 0026. */
 export const tokenizerVersion = 2;
 
 /** Form in which entity names are compared. */
 export function foldName(text: string): string {
-  return text.normalize('NFC').toLowerCase();
+  return limitMarks(text).normalize('NFC').toLowerCase();
 }
 
 /** Snake-case form of a relation name: `works at` becomes `works_at`. */
@@ -44,7 +45,7 @@ const typographicMarks = /[\u2010-\u2015\u2018-\u201f\u2022\u2026]/g;
 function tokenize(text: string, expandRun: (letters: readonly string[]) => readonly string[]): string {
   const plain = text.replace(typographicMarks, ' ');
   if (Buffer.byteLength(plain) === plain.length) return tokenizeAscii(plain);
-  return text
+  return limitMarks(text)
     .normalize('NFKC')
     .toLowerCase()
     .normalize('NFD')

@@ -1,9 +1,10 @@
 /** Compares memories by their normalized text (column `words_sha256`). */
+import { limitMarks } from '../../core/combining-marks.ts';
 import { sha256 } from '../../core/sha256.ts';
 
 /** Folds case, compatibility forms and white space, and removes full stops at both ends. */
 export function normalizeWords(text: string): string {
-  return text
+  return limitMarks(text)
     .normalize('NFKC')
     .toLowerCase()
     .normalize('NFKC')

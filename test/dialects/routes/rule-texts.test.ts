@@ -54,6 +54,19 @@ test.each<[string, object]>([
   expect(texts).toContain('hi');
 });
 
+test('escaped texts in the arguments of a tool call are text, as where a dialect has the arguments as an object', () => {
+  const call = { id: 'call_1', type: 'function', function: { name: 'pay', arguments: '{"note":"4111\\u00201111 1111 1111"}' } };
+  expect(extractRequestTexts({ messages: [{ role: 'assistant', tool_calls: [call] }] })).toContain(card);
+  const item = { type: 'function_call', call_id: 'call_1', name: 'pay', arguments: call.function.arguments };
+  expect(extractRequestTexts({ input: [item] })).toContain(card);
+  expect(extractRequestTexts({ input: [{ ...item, arguments: 'not JSON \\u0020' }] })).toEqual(['pay', 'not JSON \\u0020']);
+});
+
+test('members of a body that have no place in a request are text, whatever their names are', () => {
+  const names = { id: 'falcon', status: 'falcon-1', object: 'falcon-2', role: 'falcon-3' };
+  expect(extractRequestTexts({ ...names, previous_response_id: 'resp_1' })).toEqual(Object.values(names));
+});
+
 test('numbers in the input of a tool are text, as where a dialect writes the input as text', () => {
   const call = { type: 'tool_use', id: 'toolu_1', name: 'pay', input: { card: 4111111111111111, parts: [12] } };
   const texts = extractRequestTexts({ max_tokens: 50, messages: [{ role: 'assistant', content: [call] }] });

@@ -8,6 +8,9 @@ import { matchConversation } from '../../../src/memory/conversations/match-conve
 import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
 import type { Conversation, RecordedCall } from '../../../src/memory/conversations/working-set.ts';
 import { createConversationWorkingSet } from '../../../src/memory/conversations/working-set.ts';
+import { findNumbers } from '../../../src/memory/learning/said-numbers.ts';
+import { tokenizeForIndex } from '../../../src/memory/text/lexemes.ts';
+import { normalizeWords } from '../../../src/memory/text/normalized-text.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { createProject, listConversationIds, listConversations, record, settledCall } from '../calls.ts';
 
@@ -56,6 +59,13 @@ test('batches have at most 500 rows and a million characters; a longer row is a 
   expect(lengths(Array(1_200).fill('x'))).toEqual([500, 500, 200]);
   expect(lengths(['x'.repeat(600_000), 'y'.repeat(600_000), 'z'.repeat(3_000_000), 'a', 'b'])).toEqual([1, 1, 1, 2]);
   expect(lengths([])).toEqual([]);
+});
+
+test('a text of 300,000 combining marks, which is normalized in quadratic time, is tokenized and compared', () => {
+  const text = `e${'\u0315\u0300\uff9e'.repeat(100_000)} tea`;
+  expect(tokenizeForIndex(text)).toMatch(/ tea$/);
+  expect(normalizeWords(text)).toMatch(/ tea$/);
+  expect(findNumbers(`${text} 12`, { strict: true })).toEqual([{ digits: '12', parts: ['12'] }]);
 });
 
 describe('a trimmed history', () => {
