@@ -241,6 +241,27 @@ describe('the input whose cost is reserved', () => {
       'messages',
       { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' } }] }] },
     ],
+    ['an item of an earlier response', 'responses', { input: [{ type: 'item_reference', id: 'msg_1' }] }],
+    ['an item of an earlier response without its type', 'responses', { input: [{ id: 'msg_1' }] }],
+    ...(
+      [
+        ['a document by its address, as Mistral takes it', { type: 'document_url', document_url: 'https://example.com/a.pdf' }],
+        ['a file by its address', { type: 'file', file: { filename: 'a.pdf', file_data: 'https://example.com/a.pdf' } }],
+        ['audio by its address', { type: 'audio_url', audio_url: { url: 'https://example.com/a.mp3' } }],
+        ['audio by its address instead of data', { type: 'input_audio', input_audio: { data: 'https://example.com/a.mp3', format: 'mp3' } }],
+        // Compressed pages may have a thousand times as many tokens as bytes.
+        ['a small document', { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0xLjc=' } }],
+      ] as const
+    ).map(([what, part]): [string, TextRoute, object] => [what, 'chat', { messages: [{ role: 'user', content: [part] }] }]),
+    [
+      'a small document of messages',
+      'messages',
+      {
+        messages: [
+          { role: 'user', content: [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0xLjc=' } }] },
+        ],
+      },
+    ],
   ])('is the whole window of the model when the body names %s', (_what, route, members) => {
     const body = { model: 'one/m', max_tokens: 1, ...members };
     expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBe(400_000 * 1_000);
@@ -266,6 +287,13 @@ describe('the input whose cost is reserved', () => {
       expect(cost).toBeLessThan((tokens + 500) * 1_000);
     }
   });
+});
+
+test('images are counted behind a thousand mentions of them', () => {
+  const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
+  const members = { model: 'one/m', tools: [Array(1_000).fill('image_url')], messages: [{ role: 'user', content: Array(50).fill(image) }] };
+  const price = priceOf({ inputNanos: 1_000_000_000n, outputNanos: 0n });
+  expect(usageBounds(callOf('chat', members), [modelOf({ price })]).costNanos).toBeGreaterThan(50 * 5_000 * 1_000);
 });
 
 describe('extra charges that are reserved', () => {
