@@ -239,6 +239,7 @@ describe('images.edit', () => {
 
   it.each([
     ['all images that are made, although their number follows the file', (file: string) => file + field('n', '10')],
+    ['all images when their number has a leading zero, which lenient vendors accept', (file: string) => file + field('n', '010')],
     ['all images of the input', (file: string) => file.repeat(12)],
     ['images of the requested size', (file: string) => file + field('size', '4096x4096')],
   ])('429: a cost ceiling reserves %s', async (_what, parts) => {

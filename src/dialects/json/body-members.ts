@@ -74,6 +74,12 @@ export function parsePositiveInteger(body: Buffer, member: Member | undefined): 
   return Number.isSafeInteger(value) && value > 0 ? value : null;
 }
 
+/** A number that is written as a text, as lenient vendors read it: `08`, `+8` and `1_0` count too. Null when it is not a positive integer. */
+export function parseLenientCount(text: string): number | null {
+  const value = Number(text.replaceAll('_', ''));
+  return Number.isSafeInteger(value) && value > 0 ? value : null;
+}
+
 const escapedAscii = Buffer.from('\\u00');
 const backslash = 0x5c;
 const letterU = 0x75;

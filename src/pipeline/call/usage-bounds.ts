@@ -8,7 +8,7 @@ import type { Candidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost } from '../../core/cost.ts';
 import type { CallUnits, Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
-import { hidesAscii, parsePositiveInteger } from '../../dialects/json/body-members.ts';
+import { hidesAscii, parseLenientCount, parsePositiveInteger, parseStringMember } from '../../dialects/json/body-members.ts';
 import { type InputSize, measureInput } from '../../dialects/routes/input-size.ts';
 import { estimateSearches } from './estimate.ts';
 import { requestedTiers, requestedTools } from './extra-charges.ts';
@@ -28,8 +28,7 @@ const inputTokensPerToolUse = 20_000;
 const cacheMark = Buffer.from('"cache_control"');
 const typeMark = Buffer.from('"type"');
 /** Members and types of parts that name input which is not in the body, and files, whose pages may be compressed. */
-const references =
-  /"(?:file_id|file_url|file_data|video_url|audio_url|document_url|item_reference)"|"(?:input_audio|data)"\s*:\s*"https?:/;
+const references = /"(?:file_id|file_url|file_data|video_url|audio_url|document_url|item_reference)"|"(?:input_audio|data)"\s*:\s*"https?:/;
 /** An item of `/v1/responses` with nothing but an id: its type is optional. */
 const itemById = /\{\s*"id"\s*:\s*"[^"]*"\s*\}/;
 const documentType = /"type"\s*:\s*"document"/;
@@ -106,9 +105,8 @@ function windowOf({ maxInputTokens, contextWindow }: Candidate): number | null {
 /** How many responses the request asks for. Some vendors also accept a number as a string. */
 export function countChoices({ body, spans: { members } }: Pick<Call, 'body' | 'spans'>): number {
   const member = members.get('n');
-  if (member?.kind !== 'string') return parsePositiveInteger(body, member) ?? 1;
-  const { start, end } = member.value;
-  return parsePositiveInteger(body, { ...member, kind: 'number', value: { start: start + 1, end: end - 1 } }) ?? 1;
+  const text = parseStringMember(body, member);
+  return (text === null ? parsePositiveInteger(body, member) : parseLenientCount(text)) ?? 1;
 }
 
 /** The caller's limit, which a vendor may refuse or lower when it is above the model's. */

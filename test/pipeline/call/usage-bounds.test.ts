@@ -73,7 +73,10 @@ describe('media in the body', () => {
     const call = { route, body, spans: scanObject(body, bodyKeys), maxOutputTokens: 10 } as unknown as Call;
     const limit = window === undefined ? {} : { maxInputTokens: window };
     const candidate = { id: 'one/m', provider: 'one', model: 'm', dialect: 'chat', price: null, maxOutputTokens: null, ...limit } as const;
-    return { bound: usageBounds(call, [candidate]).tokens, estimate: estimateRequest(call, null, { durationMs: 1, maxOutputTokens: 0 }).tokens.input };
+    return {
+      bound: usageBounds(call, [candidate]).tokens,
+      estimate: estimateRequest(call, null, { durationMs: 1, maxOutputTokens: 0 }).tokens.input,
+    };
   };
 
   test.each<[string, TextRoute, object | string, number]>([
@@ -165,6 +168,7 @@ describe('the output whose cost is reserved', () => {
     ['is the limit of the caller', { max_tokens: 500 }, 500],
     ['counts each choice', { n: 8 }, 1_024_000],
     ['counts each choice when n is a string, which some vendors accept', { n: '8', max_tokens: 10 }, 80],
+    ['counts each choice when n is written with an underscore', { n: '1_0', max_tokens: 10 }, 100],
     ['is the larger of two limits', { max_completion_tokens: 1, max_tokens: 100_000 }, 100_000],
     ['is the larger of two limits in the other order', { max_tokens: 1, max_completion_tokens: 100_000 }, 100_000],
     ['is the larger one when the other comes from another route', { max_tokens: 1, max_output_tokens: 100_000 }, 100_000],
@@ -179,6 +183,10 @@ describe('the output whose cost is reserved', () => {
     ['of an unreadable limit next to a small one is what the model may produce', { max_completion_tokens: 1, max_tokens: '9e4' }, 128_000],
   ])('%s', (_what, members, tokens) => {
     expect(outputOf('chat', { ...hello, ...members })).toBe(tokens);
+  });
+
+  test('counts each choice when the digits of n are escaped', () => {
+    expect(outputOf('chat', JSON.stringify({ ...hello, n: '@', max_tokens: 10 }).replace('@', '\\u0038'))).toBe(80);
   });
 
   test('of the other routes follows the same rules', () => {
@@ -248,7 +256,10 @@ describe('the input whose cost is reserved', () => {
         ['a document by its address, as Mistral takes it', { type: 'document_url', document_url: 'https://example.com/a.pdf' }],
         ['a file by its address', { type: 'file', file: { filename: 'a.pdf', file_data: 'https://example.com/a.pdf' } }],
         ['audio by its address', { type: 'audio_url', audio_url: { url: 'https://example.com/a.mp3' } }],
-        ['audio by its address instead of data', { type: 'input_audio', input_audio: { data: 'https://example.com/a.mp3', format: 'mp3' } }],
+        [
+          'audio by its address instead of data',
+          { type: 'input_audio', input_audio: { data: 'https://example.com/a.mp3', format: 'mp3' } },
+        ],
         // Compressed pages may have a thousand times as many tokens as bytes.
         ['a small document', { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0xLjc=' } }],
       ] as const
@@ -258,7 +269,10 @@ describe('the input whose cost is reserved', () => {
       'messages',
       {
         messages: [
-          { role: 'user', content: [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0xLjc=' } }] },
+          {
+            role: 'user',
+            content: [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0xLjc=' } }],
+          },
         ],
       },
     ],
