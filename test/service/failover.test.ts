@@ -118,7 +118,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
         const call = await lastCall(gateway);
         expect(call).toMatchObject({ id: answer.headers.get('x-gateway-call-id'), model: second, outcome: 'ok', stream });
         expect(call.attempts).toMatchObject([
-          { n: 1, outcome: tier === 'after-refusal' ? 'refused' : 'failed', cost: 0 },
+          { n: 1, outcome: tier === 'after-refusal' ? 'refused' : 'failed', cost: tier === 'after-hang' && !stream ? null : 0 },
           { n: 2, outcome: 'ok', status: 200 },
         ]);
         expect(call.plan.filter((line) => line.skipped === null)).toHaveLength(2);
@@ -234,6 +234,16 @@ it('a call whose deadline passes before there is a connection is free: the vendo
     expect(await jsonOf(answer)).toMatchObject({ error: { message: expect.stringMatching(/^client deadline exceeded/) } });
     const attempts = [{ outcome: 'deadline', status: null }];
     expect(await lastCall(gateway)).toMatchObject({ outcome: 'deadline', estimated: false, tokens: { input: 0 }, attempts });
+  }));
+
+it('a plain call whose vendor takes too long is charged an estimate, because the vendor may finish and bill it', () =>
+  withProject(async (gateway) => {
+    expect((await gateway.call('/v1/chat/completions', bodyOf('hasty/hang', false))).status).toBe(502);
+    const call = await lastCall(gateway);
+    expect(call).toMatchObject({ outcome: 'failed', estimated: true, attempts: [{ outcome: 'failed', status: null }] });
+    expect(call.tokens.input).toBeGreaterThan(0);
+    // A hundred tokens in each of the half second.
+    expect(call.tokens.output).toBeGreaterThanOrEqual(40);
   }));
 
 it('speech whose caller disconnects before there is a connection is free too', () =>

@@ -111,6 +111,18 @@ describe('audio.transcriptions.create', () => {
     });
   });
 
+  it('reserves the seconds of a recording with a low bit rate, so that a cost ceiling is exceeded by one call at most', async () => {
+    // 75 kB at 6 kbit/s are 100 seconds, which cost $0.01.
+    answer = json({ text: 'Hello.', usage: { type: 'duration', seconds: 100 } });
+    const { key } = await issueKey(gateway, { ceilings: { cost: 0.025 } });
+    const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: key, maxRetries: 0 });
+    const file = await audio(Buffer.alloc(75_000));
+    const calls = Array.from({ length: 20 }, () => client.audio.transcriptions.create({ model: 'own/whisper', file }));
+    const passed = (await Promise.allSettled(calls)).filter(({ status }) => status === 'fulfilled');
+    expect(passed.length).toBeGreaterThan(0);
+    expect(passed.length).toBeLessThanOrEqual(3);
+  });
+
   it('charges the tokens that the vendor reports', async () => {
     answer = json({ text: 'Hello.', usage: { type: 'tokens', input_tokens: 1_000, output_tokens: 100, total_tokens: 1_100 } });
     await sdk().audio.transcriptions.create({ model: 'own/tokens', file: await audio() });
@@ -227,6 +239,7 @@ describe('images.edit', () => {
 
   it.each([
     ['all images that are made, although their number follows the file', (file: string) => file + field('n', '10')],
+    ['all images when their number has a leading zero, which lenient vendors accept', (file: string) => file + field('n', '010')],
     ['all images of the input', (file: string) => file.repeat(12)],
     ['images of the requested size', (file: string) => file + field('size', '4096x4096')],
   ])('429: a cost ceiling reserves %s', async (_what, parts) => {

@@ -6,7 +6,7 @@ import { gatewayError } from '../../core/errors.ts';
 import { asString, parseJson } from '../../core/json/narrow.ts';
 import { type BodySpans, decodeString } from '../../core/json/spans.ts';
 import { type TakeableField, takeableFields } from '../../core/takeable-fields.ts';
-import { parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
+import { parseLenientCount, parseStringMember, rejectDuplicateKeys } from '../json/body-members.ts';
 import { scanTokens } from '../json/scan-tokens.ts';
 
 const imageFields = ['prompt', 'n', 'size', 'cfg_scale', ...takeableFields.images] as const;
@@ -77,8 +77,8 @@ export function formatFields(members: Readonly<Record<string, string | undefined
 
 /** Number of requested images; 1 for an invalid `n`, which the vendor rejects. */
 export function getImageCount({ n = '1' }: MediaFields): number {
-  const count: unknown = parseJson(n);
-  return typeof count === 'number' && Number.isSafeInteger(count) && count > 0 ? count : 1;
+  // A form has any text: `010` is ten.
+  return parseLenientCount(String(parseJson(n) ?? n)) ?? 1;
 }
 
 /** Unicode code points of the input text, the unit that vendors charge. */

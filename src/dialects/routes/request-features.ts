@@ -68,11 +68,12 @@ function countKeys(bytes: Buffer, quoted: string): number {
   return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at + quoted.length)] === colon);
 }
 
-/** How many of the first 1,000 occurrences of `text` match. */
+/** How many occurrences of `text` match. All of 1,000, if there are more. */
 function countMatches(bytes: Buffer, text: string, matches: (at: number) => boolean): number {
   let count = 0;
   let at = bytes.indexOf(text);
-  for (let seen = 0; at >= 0 && seen < maxCount; seen += 1) {
+  for (let seen = 0; at >= 0; seen += 1) {
+    if (seen === maxCount) return maxCount;
     if (matches(at)) count += 1;
     at = bytes.indexOf(text, at + text.length);
   }

@@ -114,7 +114,9 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       }
       const outcome = vendorError ? attemptOutcome(vendorError, cancellation) : 'failed';
       const durationMs = clock.now() - startedAt;
-      const isBilled = vendorError ? isCutOff(outcome) && !vendorError.isUnsent : isSent;
+      // A vendor that is slow with a plain response is still generating, and bills it although nobody waits for it.
+      const isLate = vendorError?.kind === 'timeout' && !call.stream;
+      const isBilled = vendorError ? (isCutOff(outcome) || isLate) && !vendorError.isUnsent : isSent;
       chain.failed.push({
         ...record,
         // An untranslatable request was never sent, so it has no vendor status.

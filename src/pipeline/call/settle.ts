@@ -200,8 +200,8 @@ export function settleCacheHit(
 }
 
 /**
- * Settles a call without a response. An attempt that was cut off is charged by estimate, unless nothing of it was sent; an attempt whose response
- * couldn't be translated is charged what the vendor reported.
+ * Settles a call without a response. An attempt that was cut off or took too long is charged by estimate, unless nothing of it was sent; an attempt
+ * whose response couldn't be translated is charged what the vendor reported.
  */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;
@@ -217,7 +217,8 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
       cache: cacheStatusFor(call),
       tokens: charged?.tokens ?? noTokens,
       costNanos: charged ? charged.costNanos : 0,
-      estimated: charged !== undefined && isCutOff(charged.outcome),
+      // Without a status there was no response that could have reported it.
+      estimated: charged !== undefined && (charged.status === null || isCutOff(charged.outcome)),
       durationMs: endedAt - call.startedAt,
       firstByteMs: null,
       attempts: failed,

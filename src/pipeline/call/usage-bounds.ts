@@ -8,7 +8,7 @@ import type { Candidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost } from '../../core/cost.ts';
 import type { CallUnits, Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
-import { hidesAscii, parsePositiveInteger } from '../../dialects/json/body-members.ts';
+import { hidesAscii, parseLenientCount, parsePositiveInteger, parseStringMember } from '../../dialects/json/body-members.ts';
 import { type InputSize, measureInput } from '../../dialects/routes/input-size.ts';
 import { estimateSearches } from './estimate.ts';
 import { requestedTiers, requestedTools } from './extra-charges.ts';
@@ -26,9 +26,14 @@ const defaultInputWindow = 200_000;
 const inputTokensPerToolUse = 20_000;
 /** As bytes, because they are found faster than a text. */
 const cacheMark = Buffer.from('"cache_control"');
-const referenceMarks = ['"file_id"', '"file_url"', '"video_url"'].map((mark) => Buffer.from(mark));
 const typeMark = Buffer.from('"type"');
-const documentMark = Buffer.from('"document"');
+/** Members and types of parts that name input which is not in the body, and files, whose pages may be compressed. */
+const references = /"(?:file_id|file_url|file_data|video_url|audio_url|document_url|item_reference)"|"(?:input_audio|data)"\s*:\s*"https?:/;
+/** An item of `/v1/responses` with nothing but an id: its type is optional. */
+const itemById = /\{\s*"id"\s*:\s*"[^"]*"\s*\}/;
+const documentType = /"type"\s*:\s*"document"/;
+/** Sources of a document other than plain text. */
+const documentSource = /"type"\s*:\s*"(?:url|file|base64)"/;
 /** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;
 
@@ -58,12 +63,22 @@ export function reservedUsage(call: Call, candidate: Candidate): LargestUsage & 
   return { tokens, units, costNanos: price === null ? null : clampToSafeInteger(tokenCost(tokens, price, units)) };
 }
 
-/** Scans the body once for all candidates of a plan. */
-function scanInput(call: Call): PricedCandidate['input'] {
-  const size = measureInput(call.body);
-  // Whether a search for a name in the body may miss it.
-  const mayHide = isPromptRoute(call.route) && hidesAscii(call.body);
-  return { size, mayHide, isElsewhere: mayHide || hasInputElsewhere(call) };
+/** Scans the body at most once for all candidates of a plan. */
+function scanInput(call: Call): ScannedInput {
+  let hides: boolean | null = null;
+  let isElsewhere: boolean | null = null;
+  const mayHide = (): boolean => {
+    hides ??= isPromptRoute(call.route) && hidesAscii(call.body);
+    return hides;
+  };
+  return {
+    size: measureInput(call.body),
+    mayHide,
+    isElsewhere() {
+      isElsewhere ??= mayHide() || hasInputElsewhere(call);
+      return isElsewhere;
+    },
+  };
 }
 
 function estimateTokens(
@@ -90,9 +105,8 @@ function windowOf({ maxInputTokens, contextWindow }: Candidate): number | null {
 /** How many responses the request asks for. Some vendors also accept a number as a string. */
 export function countChoices({ body, spans: { members } }: Pick<Call, 'body' | 'spans'>): number {
   const member = members.get('n');
-  if (member?.kind !== 'string') return parsePositiveInteger(body, member) ?? 1;
-  const { start, end } = member.value;
-  return parsePositiveInteger(body, { ...member, kind: 'number', value: { start: start + 1, end: end - 1 } }) ?? 1;
+  const text = parseStringMember(body, member);
+  return (text === null ? parsePositiveInteger(body, member) : parseLenientCount(text)) ?? 1;
 }
 
 /** The caller's limit, which a vendor may refuse or lower when it is above the model's. */
@@ -104,7 +118,15 @@ function maxOutputPerChoice({ maxOutputTokens }: Call, candidate: Candidate): nu
 interface PricedCandidate {
   readonly candidate: Candidate;
   readonly price: Price | null;
-  readonly input: { readonly size: InputSize; readonly mayHide: boolean; readonly isElsewhere: boolean };
+  readonly input: ScannedInput;
+}
+
+interface ScannedInput {
+  readonly size: InputSize;
+  /** Whether a search for a name in the body may miss it. */
+  readonly mayHide: () => boolean;
+  /** See `hasInputElsewhere`. */
+  readonly isElsewhere: () => boolean;
 }
 
 interface LargestUsage {
@@ -122,13 +144,14 @@ function largestUsage(call: Call, { candidate, price, input: { size, mayHide, is
     const searches = isSearched ? Math.max(estimateSearches(call), 1 + Math.floor(body.length / bytesPerSearch)) : 0;
     return { tokens: { ...noTokens, input }, units: { searches } };
   }
-  if (isElsewhere) input = Math.max(input, windowOf(candidate) ?? defaultInputWindow);
+  const window = windowOf(candidate) ?? defaultInputWindow;
+  if (input < window && isElsewhere()) input = window;
   const output = maxOutputTokens(call, candidate);
   if (price === null) return { tokens: { ...noTokens, input, output }, units: {} };
   const toolUses = requestedTools(call, price);
   for (const uses of Object.values(toolUses)) input += uses * inputTokensPerToolUse;
   const serviceTier = surchargedTiers(call, price);
-  const kind = dearestInput(price, () => mayHide || body.includes(cacheMark));
+  const kind = dearestInput(price, () => mayHide() || body.includes(cacheMark));
   return { tokens: { ...noTokens, [kind]: input, output }, units: { toolUses, ...(serviceTier !== '' && { serviceTier }) } };
 }
 
@@ -153,12 +176,17 @@ function surchargedTiers(call: Call, { tierMillionths }: Price): string {
     .join('+');
 }
 
-/** Whether the vendor reads input that the body only names: an earlier response, a stored prompt, a file, or a document by its address. */
+/**
+ * Whether the vendor reads input that the body only names: an earlier response or an item of it, a stored prompt, a file, or media by its address.
+ * Also true for a document in the body, because a small one may have many pages.
+ */
 function hasInputElsewhere({ route, body, spans: { members } }: Call): boolean {
   const isNamed = (key: string): boolean => members.has(key) && members.get(key)?.kind !== 'null';
   if (route === 'responses' && (isNamed('previous_response_id') || isNamed('conversation') || isNamed('prompt'))) return true;
   // Messages whose content is a plain string have no types.
-  if (!body.includes(typeMark)) return false;
-  if (referenceMarks.some((mark) => body.includes(mark))) return true;
-  return body.includes(documentMark) && /"type"\s*:\s*"(?:url|file)"/.test(body.toString('latin1'));
+  if (route !== 'responses' && !body.includes(typeMark)) return false;
+  // One pass over a text is faster than a search of the bytes for each name (measured).
+  const text = body.toString('latin1');
+  if (references.test(text) || (route === 'responses' && itemById.test(text))) return true;
+  return documentType.test(text) && documentSource.test(text);
 }

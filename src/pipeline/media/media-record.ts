@@ -1,5 +1,5 @@
 /** Builds the records of media calls: metadata, usage bounds, charges, outcomes and errors. Pure. */
-import type { Reservation } from '../../ceilings/reservation.ts';
+import type { Reservation, UsageBounds } from '../../ceilings/reservation.ts';
 import type { CallMetadata, CallResult, MediaCall, Outcome, SettledCall } from '../../core/call.ts';
 import { noMemory } from '../../core/call.ts';
 import type { MediaCandidate } from '../../core/candidate.ts';
@@ -27,10 +27,14 @@ export interface MediaCallRequest {
   readonly estimatedTokens: Tokens;
   /** What replaces `units` and `estimatedTokens` when the call is cut off before its vendor responds. */
   readonly usageWhenCut?: () => Partial<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
+  /** The most units that the vendor may charge; absent: `units`. */
+  readonly maxUnits?: Units;
   /** Upper bound for the reservation while the call runs. */
   readonly maxOutputTokens: number;
   /** The same of the input; absent: one token for each byte of the body. */
   readonly maxInputTokens?: number;
+  /** What is reserved on ceilings of tokens per minute; absent: both upper bounds. */
+  readonly likelyTokens?: number;
 }
 
 /** A call that has been sent to its vendor. */
@@ -107,14 +111,13 @@ function computeCharge(
  * Returns the upper bounds to reserve. A token has at least one byte. A model without a token price uses no tokens but reserves one, so that
  * an exceeded token ceiling rejects media calls too (docs/api/reference.md#rate-limits-and-ceilings).
  */
-export function mediaUsageBounds({ call, candidate, units, maxInputTokens = call.bodyBytes, maxOutputTokens }: MediaCallRequest): {
-  costNanos: number;
-  tokens: number;
-} {
+export function mediaUsageBounds(request: MediaCallRequest): UsageBounds {
+  const { call, candidate, units, maxUnits = units, maxInputTokens = call.bodyBytes, maxOutputTokens } = request;
+  const { likelyTokens = maxInputTokens + maxOutputTokens } = request;
   const { price, unitPrices } = candidate;
   const maxTokens = { ...noTokens, input: maxInputTokens, output: maxOutputTokens };
-  const costNanos = unitsCost(units, unitPrices) ?? (price === null ? 0 : mostTokenCost(maxTokens, price));
-  return { costNanos: clampToSafeInteger(costNanos), tokens: price === null ? 1 : clampToSafeInteger(maxTokens.input + maxTokens.output) };
+  const costNanos = unitsCost(maxUnits, unitPrices) ?? (price === null ? 0 : mostTokenCost(maxTokens, price));
+  return { costNanos: clampToSafeInteger(costNanos), tokens: price === null ? 1 : clampToSafeInteger(likelyTokens) };
 }
 
 /** All input may be text, or an image. */

@@ -43,6 +43,7 @@ export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, ht
         texts,
         candidate,
         units,
+        maxUnits: isCounted ? units : { characters, seconds: seconds * maxSlowdown },
         unitsEstimated: !isCounted,
         estimatedTokens,
         maxOutputTokens: estimatedTokens.output * maxSlowdown,

@@ -28,8 +28,10 @@ export interface UploadCall {
 
 export type RelayUpload = (call: MediaCall, project: ProjectContext, upload: UploadCall) => Promise<MediaStream>;
 
-/** Bytes of a second of audio at 64 kbit/s, as speech is usually recorded. Reserved, and charged when a call is cut off. */
+/** Bytes of a second of audio at 64 kbit/s, as speech is usually recorded. Charged when a call is cut off. */
 const bytesPerSecond = 8_000;
+/** The same at 6 kbit/s, the lowest rate at which speech is recorded. Reserved on cost. */
+const minBytesPerSecond = 750;
 /** OpenAI's audio tokens of a second, and an upper bound of the tokens of a second's text. */
 const audioTokensPerSecond = 10;
 const maxTextTokensPerSecond = 10;
@@ -64,7 +66,10 @@ function countSent(body: UploadBody): { readonly body: UploadBody; readonly sent
   return { body: { ...body, chunks: chunks() }, sentBytes: () => sentBytes };
 }
 
-type EstimatedUsage = Pick<MediaCallRequest, 'units' | 'unitsEstimated' | 'estimatedTokens' | 'maxInputTokens' | 'maxOutputTokens'>;
+type EstimatedUsage = Pick<
+  MediaCallRequest,
+  'units' | 'unitsEstimated' | 'estimatedTokens' | 'maxUnits' | 'maxInputTokens' | 'maxOutputTokens' | 'likelyTokens'
+>;
 
 /** What the call uses, estimated from the request: the bytes of a file say little about its tokens. */
 function estimateUsage(
@@ -87,10 +92,12 @@ function estimateUsage(
     };
   }
   const seconds = bodyBytes / bytesPerSecond;
+  const maxSeconds = bodyBytes / minBytesPerSecond;
   const estimatedTokens = { ...noTokens, input: promptTokens + toAudioTokens(seconds) };
   return {
-    ...{ units: { seconds }, unitsEstimated: true, estimatedTokens },
-    ...{ maxInputTokens: estimatedTokens.input, maxOutputTokens: Math.ceil(seconds * maxTextTokensPerSecond) },
+    ...{ units: { seconds }, unitsEstimated: true, estimatedTokens, maxUnits: { seconds: maxSeconds } },
+    ...{ maxInputTokens: promptTokens + toAudioTokens(maxSeconds), maxOutputTokens: Math.ceil(maxSeconds * maxTextTokensPerSecond) },
+    likelyTokens: estimatedTokens.input + Math.ceil(seconds * maxTextTokensPerSecond),
   };
 }
 

@@ -168,6 +168,7 @@ describe('the output whose cost is reserved', () => {
     ['is the limit of the caller', { max_tokens: 500 }, 500],
     ['counts each choice', { n: 8 }, 1_024_000],
     ['counts each choice when n is a string, which some vendors accept', { n: '8', max_tokens: 10 }, 80],
+    ['counts each choice when n is written with an underscore', { n: '1_0', max_tokens: 10 }, 100],
     ['is the larger of two limits', { max_completion_tokens: 1, max_tokens: 100_000 }, 100_000],
     ['is the larger of two limits in the other order', { max_tokens: 1, max_completion_tokens: 100_000 }, 100_000],
     ['is the larger one when the other comes from another route', { max_tokens: 1, max_output_tokens: 100_000 }, 100_000],
@@ -182,6 +183,10 @@ describe('the output whose cost is reserved', () => {
     ['of an unreadable limit next to a small one is what the model may produce', { max_completion_tokens: 1, max_tokens: '9e4' }, 128_000],
   ])('%s', (_what, members, tokens) => {
     expect(outputOf('chat', { ...hello, ...members })).toBe(tokens);
+  });
+
+  test('counts each choice when the digits of n are escaped', () => {
+    expect(outputOf('chat', JSON.stringify({ ...hello, n: '@', max_tokens: 10 }).replace('@', '\\u0038'))).toBe(80);
   });
 
   test('of the other routes follows the same rules', () => {
@@ -244,6 +249,33 @@ describe('the input whose cost is reserved', () => {
       'messages',
       { messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' } }] }] },
     ],
+    ['an item of an earlier response', 'responses', { input: [{ type: 'item_reference', id: 'msg_1' }] }],
+    ['an item of an earlier response without its type', 'responses', { input: [{ id: 'msg_1' }] }],
+    ...(
+      [
+        ['a document by its address, as Mistral takes it', { type: 'document_url', document_url: 'https://example.com/a.pdf' }],
+        ['a file by its address', { type: 'file', file: { filename: 'a.pdf', file_data: 'https://example.com/a.pdf' } }],
+        ['audio by its address', { type: 'audio_url', audio_url: { url: 'https://example.com/a.mp3' } }],
+        [
+          'audio by its address instead of data',
+          { type: 'input_audio', input_audio: { data: 'https://example.com/a.mp3', format: 'mp3' } },
+        ],
+        // Compressed pages may have a thousand times as many tokens as bytes.
+        ['a small document', { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0xLjc=' } }],
+      ] as const
+    ).map(([what, part]): [string, TextRoute, object] => [what, 'chat', { messages: [{ role: 'user', content: [part] }] }]),
+    [
+      'a small document of messages',
+      'messages',
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0xLjc=' } }],
+          },
+        ],
+      },
+    ],
   ])('is the whole window of the model when the body names %s', (_what, route, members) => {
     const body = { model: 'one/m', max_tokens: 1, ...members };
     expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBe(400_000 * 1_000);
@@ -269,6 +301,13 @@ describe('the input whose cost is reserved', () => {
       expect(cost).toBeLessThan((tokens + 500) * 1_000);
     }
   });
+});
+
+test('images are counted behind a thousand mentions of them', () => {
+  const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
+  const members = { model: 'one/m', tools: [Array(1_000).fill('image_url')], messages: [{ role: 'user', content: Array(50).fill(image) }] };
+  const price = priceOf({ inputNanos: 1_000_000_000n, outputNanos: 0n });
+  expect(usageBounds(callOf('chat', members), [modelOf({ price })]).costNanos).toBeGreaterThan(50 * 5_000 * 1_000);
 });
 
 describe('extra charges that are reserved', () => {
