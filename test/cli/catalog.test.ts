@@ -63,7 +63,7 @@ const gateway = (...args: string[]): Promise<number> => {
 test('list shows each model with its price, or `unknown`, and its source', async () => {
   expect(await gateway('catalog', 'list')).toBe(0);
   expect(written).toMatch(/^MODEL +KIND +SOURCE +INPUT +CACHED +OUTPUT +OTHER +MAX INPUT +MAX OUTPUT$/m);
-  expect(written).toMatch(/^openai\/gpt-4o +chat +file +\$9\.00 +\$9\.00 +\$9\.00 +- +128000 +-$/m);
+  expect(written).toMatch(/^openai\/gpt-4o +chat +file +\$9\.00 +\$9\.00 +\$9\.00 +- +128000 +16384$/m);
   expect(written).toMatch(/^openai\/gpt-4o-mini +chat +starter +\$0\.15 +\$0\.075 +\$0\.60 +- +128000 +16384$/m);
   expect(written).toMatch(/^openai\/dall-e-9 +images +file +- +- +- +\$0\.04 an image +- +-$/m);
   expect(written).toMatch(/^claude\/claude-haiku-5-5 .* above 100000: \$0\.50 and \$2\.50 /m);

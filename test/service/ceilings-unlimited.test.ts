@@ -130,3 +130,25 @@ test('a token ceiling is exceeded by no more than the running calls use beyond t
   expect(passed).toBeLessThanOrEqual(2 * Math.ceil(50_000 / 4_096));
   expect(billedTokens).toBe(passed * mostOutput);
 });
+
+test.each([
+  ['models', { models: ['one/dear'] }],
+  ['plugins', { plugins: [{ id: 'web' }] }],
+])(
+  'refuses %s, with which a vendor could bill another model, for keys with a cost ceiling or a list of models',
+  async (member, members) => {
+    const { call, admin }: TestGateway = await gateway().withProject(`other-${member}`);
+    const body = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }], ...members };
+    expect((await call('/v1/chat/completions', body)).status).toBe(200);
+    for (const settings of [{ ceilings: { cost: 5 } }, { models: ['one/m'] }]) {
+      const { key } = await jsonOf<{ key: string }>(
+        admin('POST', `/provision/teams/other-${member}/keys`, { name: 'limited', ...settings }),
+      );
+      const answer = await call('/v1/chat/completions', body, { authorization: `Bearer ${key}` });
+      expect([answer.status, await answer.json()]).toEqual([
+        400,
+        { error: expect.objectContaining({ code: 'bad_json', message: expect.stringContaining(`${member}: not accepted`) }) },
+      ]);
+    }
+  },
+);

@@ -3,6 +3,9 @@ import { gatewayError } from '../../core/errors.ts';
 import type { BodySpans, Member } from '../../core/json/spans.ts';
 import { decodeString } from '../../core/json/spans.ts';
 
+/** Members with which OpenRouter lets a caller choose other models, and tools that it bills. */
+const otherModelKeys = ['models', 'plugins'] as const;
+
 /** All members of a body that the gateway reads on text routes. */
 export const bodyKeys: ReadonlySet<string> = new Set([
   'model',
@@ -28,6 +31,7 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   'conversation',
   'prompt',
   'background',
+  ...otherModelKeys,
 ]);
 
 /** Members that change what a vendor bills, so that the gateway and the vendor have to read the same value. */
@@ -40,6 +44,13 @@ export const billedKeys: readonly string[] = [
 export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly string[]): void {
   const key = repeated.size === 0 ? undefined : keys.find((name) => repeated.has(name));
   if (key !== undefined) throw gatewayError('bad_json', { message: `${key}: duplicate key` });
+}
+
+/** Throws `bad_json` when the body lets the vendor choose another model than the one that was planned, or use tools that we can't price. */
+export function rejectOtherModels({ members }: BodySpans): void {
+  const key = otherModelKeys.find((name) => members.has(name));
+  if (key === undefined) return;
+  throw gatewayError('bad_json', { message: `${key}: not accepted with this key, which has a list of models or a ceiling of cost` });
 }
 
 export function parseStringMember(body: Buffer, member: Member | undefined): string | null {

@@ -10,7 +10,7 @@ import type { Attempt, Call, Caller, CallMetadata, CallResult, Outcome, SettledC
 import type { Candidate } from '../../core/candidate.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
-import { parsePositiveInteger } from '../../dialects/json/body-members.ts';
+import { parsePositiveInteger, rejectOtherModels } from '../../dialects/json/body-members.ts';
 import { runChain } from '../../failover/chain.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
@@ -92,6 +92,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     try {
       const plan = budget && call.modelAsked === 'auto' ? await planTier(received, budget) : planFor(received, null);
       if (!project.mayCall) throw gatewayError('subscription_required');
+      if (received.requiresPrice || call.caller.models !== null) rejectOtherModels(call.spans);
       const { candidates } = plan;
       // The rules are evaluated after the budget is reserved, because that takes processor time which a key that may not call must not get.
       let isUnchecked = project.rules.input !== null;

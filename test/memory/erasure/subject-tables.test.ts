@@ -23,6 +23,7 @@ const notSubjectData: Readonly<Record<string, string>> = {
   limit_counters: 'names of keys and applications',
   memory_embeddings: 'the name of a model',
   memory_batches: 'of closed sets',
+  provider_breakers: 'names of providers, states of a closed set',
   attempts: 'names of providers and models, outcomes of a closed set',
   videos: 'media calls have no subject; vendor-made names and URLs, no prompt',
   erasures: 'the tombstone: the SHA-256 of the subject, and who asked',
