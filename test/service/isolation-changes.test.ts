@@ -450,7 +450,7 @@ function normalize(text: string): string {
   return text
     .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, '<id>')
     .replaceAll(/127\.0\.0\.1:\d+|localhost:\d+/g, '<host>')
-    .replaceAll(/\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?/g, '<time>')
+    .replaceAll(/\d{4}-\d\d-\d\d(?:[T ]\d\d(?::|%3A)\d\d(?:(?::|%3A)\d\d(?:\.\d+)?)?Z?)?/g, '<time>')
     .replaceAll(/^\d+,<time>/gm, '<number of the audit entry>,<time>')
     .replaceAll(/\d\d:\d\d(?::\d\d)?/g, '<clock>')
     .replaceAll(/[\w-]{43,}/g, '<secret>')
