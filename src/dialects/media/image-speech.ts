@@ -77,7 +77,7 @@ export function formatFields(members: Readonly<Record<string, string | undefined
 
 /** Number of requested images; 1 for an invalid `n`, which the vendor rejects. */
 export function getImageCount({ n = '1' }: MediaFields): number {
-  // A form has any text: `010` is ten.
+  // Fields of a form are text, and a vendor may read `010` as ten although it isn't valid JSON.
   return parseLenientCount(String(parseJson(n) ?? n)) ?? 1;
 }
 
