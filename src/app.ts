@@ -27,6 +27,7 @@ import type { Durable } from './jobs/durable.ts';
 import { durableOff } from './jobs/durable-off.ts';
 import { readUiUrl } from './jobs/ui-url.ts';
 import type { JournalFileSystem } from './journal/file-system.ts';
+import { defaultLivenessTimeoutMs } from './journal/heartbeat.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
 import { reenqueueEmbeddings } from './memory/triggers/embedding-runs.ts';
@@ -136,7 +137,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   });
   const journal = observeSettled(callRecording.journal, callMetrics.recordCall);
   const sharedBreakers = createSharedBreakers({
-    ...{ database, statusDatabase, process: journal.id, breakers },
+    ...{ database, statusDatabase, process: journal.id, breakers, livenessTimeoutMs: defaultLivenessTimeoutMs },
     onWriteFailure: (err) => logger.warn({ err }, 'circuit breakers not shared with other processes; retrying'),
   });
   const readCounters = createCounterReader({ database: statusDatabase, admission, process: journal.id });

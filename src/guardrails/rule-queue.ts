@@ -23,6 +23,8 @@ export interface RuleOutcome {
   readonly matched: ReadonlySet<ContentRule>;
   /** Why not all rules were evaluated on all texts; null when they were. */
   readonly stopped: string | null;
+  /** The error that broke the thread, for the log. */
+  readonly cause?: unknown;
 }
 
 export interface RuleQueue {
@@ -119,9 +121,9 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
       if ([...task.matched].some(({ action }) => action === 'block')) settle(task, null);
       else if (task.usedMicros > maxCallMs * 1_000) settle(task, `takes more than ${maxCallMs / 1_000} seconds of processor time`);
       return cpuMicros;
-    } catch {
+    } catch (cause) {
       // The thread broke, and only this task can be the reason. The others continue in another thread.
-      settle(task, 'needs too much memory or time');
+      settle(task, 'needs too much memory or time', cause);
       return maxCallMs * 1_000;
     }
   };
@@ -161,7 +163,7 @@ function nextBatch({ batches, rules, matched }: Task): Batch | null {
   return { chunks: value, rules: rules.filter((rule) => !matched.has(rule)), from: firstPosition };
 }
 
-function settle(task: Task, stopped: string | null): void {
+function settle(task: Task, stopped: string | null, cause?: unknown): void {
   task.isEnded = true;
-  task.outcome.resolve({ matched: task.matched, stopped });
+  task.outcome.resolve({ matched: task.matched, stopped, cause });
 }

@@ -29,7 +29,7 @@ export interface RuleVerdict {
   /** Classes of the observing rules that matched. */
   readonly observed: readonly RuleClass[];
   /** The text could not be evaluated completely: the class of the rule that takes the longest, and the reason. Null when it was. */
-  readonly unfinished: { readonly class: RuleClass; readonly reason: string } | null;
+  readonly unfinished: { readonly class: RuleClass; readonly reason: string; readonly cause: unknown } | null;
 }
 
 /** Whose texts are evaluated. */
@@ -84,13 +84,18 @@ function evaluateInline(rules: readonly ContentRule[], texts: readonly string[])
   return { matched: new Set(matched.flatMap((index) => rules[index] ?? [])), stopped: null };
 }
 
-function toVerdict(rules: readonly ContentRule[], { matched, stopped }: RuleOutcome): RuleVerdict {
+function toVerdict(rules: readonly ContentRule[], { matched, stopped, cause }: RuleOutcome): RuleVerdict {
   const blocking = rules.find((rule) => rule.action === 'block' && matched.has(rule));
   const observed = rules.filter((rule) => rule.action === 'observe' && matched.has(rule)).map((rule) => rule.class);
-  const [slowest] = rules.toSorted((a, b) => matchingCost(b) - matchingCost(a));
   return {
     blockedBy: blocking?.class ?? null,
     observed: [...new Set(observed)],
-    unfinished: stopped === null || !slowest ? null : { class: slowest.class, reason: stopped },
+    unfinished: stopped === null ? null : toUnfinished(rules, stopped, cause),
   };
+}
+
+/** Names the slowest rule, which is the one to change. */
+function toUnfinished(rules: readonly ContentRule[], reason: string, cause: unknown): RuleVerdict['unfinished'] {
+  const [slowest] = rules.toSorted((a, b) => matchingCost(b) - matchingCost(a));
+  return slowest ? { class: slowest.class, reason, cause } : null;
 }

@@ -16,6 +16,8 @@ interface SharedBreakersOptions {
   readonly statusDatabase: Database;
   /** Id of this process in `processes`. */
   readonly process: string;
+  /** Processes whose last heartbeat is older than this have stopped. */
+  readonly livenessTimeoutMs: number;
   /** The breakers of this process. */
   readonly breakers: Pick<Breakers, 'report'>;
   readonly onWriteFailure: (error: unknown) => void;
@@ -69,7 +71,7 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
     },
     async read(projectId, providers) {
       const own = breakers.report(projectId, providers);
-      const others = await readBreakersOfOthers(statusDatabase, process, projectId);
+      const others = await readBreakersOfOthers(options, projectId);
       return own.map((report) => others.filter(({ provider }) => provider === report.provider).reduce(worse, report));
     },
     stop: loop.stop,
@@ -121,13 +123,16 @@ interface BreakerRow {
   readonly retryAt: Date;
 }
 
-/** Those of processes with a heartbeat within the last minute. */
-async function readBreakersOfOthers(database: Database, process: string, projectId: string): Promise<BreakerReport[]> {
+/** Reads the breakers of the other processes that are running. */
+async function readBreakersOfOthers(
+  { statusDatabase: database, process, livenessTimeoutMs }: SharedBreakersOptions,
+  projectId: string,
+): Promise<BreakerReport[]> {
   const rows = await database.query<BreakerRow>(
     `select b.provider, b.state, b.failures, b.opened_at as "openedAt", b.retry_at as "retryAt"
        from provider_breakers b join processes p on p.id = b.process
-      where b.project_id = $1::uuid and b.process <> $2::uuid and p.heartbeat_at >= now() - interval '1 minute'`,
-    [projectId, process],
+      where b.project_id = $1::uuid and b.process <> $2::uuid and p.heartbeat_at >= now() - $3::double precision * interval '1 second'`,
+    [projectId, process, livenessTimeoutMs / 1_000],
   );
   return rows.map(({ openedAt, retryAt, ...row }) => ({
     ...row,

@@ -21,7 +21,7 @@ describeDatabases('breakers of two processes', (database) => {
     const clock = clockAt(noon);
     const breakers = createBreakers(clock, (projectId, provider) => shared.changed(projectId, provider));
     const shared = createSharedBreakers({
-      ...{ database: database(), statusDatabase: database(), process, breakers },
+      ...{ database: database(), statusDatabase: database(), process, breakers, livenessTimeoutMs: 60_000 },
       onWriteFailure: (error) => {
         throw error;
       },

@@ -84,7 +84,8 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   const tokens = parseChatUsage(response.usage);
   const text = asString(message.content) ?? asString(message.refusal) ?? '';
   const finished = response.choices.length > 0 && response.choices.every(isFinished);
-  const generatedCharacters = countChoices(response.choices);
+  // Only an estimate needs the count.
+  const generatedCharacters = tokens === null ? countChoices(response.choices) : 0;
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, generatedCharacters, finished, ...readBillingReport(response) };
 }
 

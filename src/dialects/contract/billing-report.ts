@@ -20,6 +20,7 @@ export function readBillingReport(response: JsonObject): BillingReport {
   const serviceTier = readServiceTier(asString(tier) ?? asString(counts.service_tier), counts);
   const toolUses = readToolUses(counts, output);
   const reportedCostNanos = readCost(counts);
+  if (toolUses === null && reportedCostNanos === null) return serviceTier === null ? noReport : { serviceTier };
   return {
     ...(serviceTier !== null && { serviceTier }),
     ...(toolUses !== null && { toolUses }),
@@ -32,6 +33,7 @@ const maxTierLength = 64;
 
 /** Anthropic reports its fast mode and the region separately: `fast`, `us` and `fast+us` are tiers, too. */
 function readServiceTier(tier: string | null, { speed, inference_geo: geo }: JsonObject): string | null {
+  if (speed === undefined && geo === undefined) return tier !== null && tier.length <= maxTierLength ? tier : null;
   const surcharged = [
     ...(tier === null || tier === 'standard' ? [] : [tier]),
     ...(speed === 'fast' ? [speed] : []),
@@ -43,7 +45,10 @@ function readServiceTier(tier: string | null, { speed, inference_geo: geo }: Jso
 
 /** Anthropic and OpenRouter count requests in `server_tool_use`, xAI counts calls; OpenAI's responses have an item for each call. */
 function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<string, number>> | null {
-  const reported = { ...asObject(usage.server_tool_use), ...asObject(usage.server_side_tool_usage_details) };
+  const { server_tool_use: requests, server_side_tool_usage_details: details } = usage;
+  // Most responses report no tools, and every response is read.
+  if (requests === undefined && details === undefined && output === undefined) return null;
+  const reported = { ...asObject(requests), ...asObject(details) };
   const uses: Record<string, number> = {};
   for (const [name, value] of Object.entries(reported)) {
     const [, tool] = /^(\w{1,64}?)_(?:requests|calls)$/.exec(name) ?? [];

@@ -28,7 +28,10 @@ export interface ResponseSummary extends BillingReport {
   /** `tokens` is the vendor's final count, not an intermediate one. */
   readonly isFinal: boolean;
   readonly turn: AssistantTurn;
-  /** Characters that the model generated, in all choices and with its reasoning, as far as they have arrived. */
+  /**
+   * Characters that the model generated, in all choices and with its reasoning, as far as they have arrived. Plain responses with final counts
+   * report 0, because nothing has to be estimated.
+   */
   readonly generatedCharacters: number;
   /** The vendor goes on generating in the background (`background: true` on responses). */
   readonly isPending?: true;
@@ -36,10 +39,6 @@ export interface ResponseSummary extends BillingReport {
   readonly finished?: boolean;
   /** Search units, when the vendor charges by them (rerank). */
   readonly searches?: number;
-  /** Processing tier that the vendor says it used, e.g. `priority`, `flex` or `default`. */
-  readonly serviceTier?: string;
-  /** Uses of hosted tools that the vendor bills separately, e.g. `{ web_search: 2 }`. */
-  readonly toolUses?: Readonly<Record<string, number>>;
 }
 
 /**

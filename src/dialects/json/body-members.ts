@@ -37,7 +37,7 @@ export const bodyKeys: ReadonlySet<string> = new Set([
 /** Members that change what a vendor bills, so that the gateway and the vendor have to read the same value. */
 export const billedKeys: readonly string[] = [
   ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n', 'prediction', 'service_tier', 'speed', 'inference_geo'],
-  ...['tools', 'max_tool_calls', 'web_search_options', 'previous_response_id', 'conversation', 'prompt'],
+  ...['tools', 'max_tool_calls', 'web_search_options', 'previous_response_id', 'conversation', 'prompt', 'background'],
 ];
 
 /** Throws `bad_json` when the body repeats one of `keys`: gateway and vendor could use different values. */

@@ -70,11 +70,12 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
     .filter((block) => block.type === 'tool_use')
     .map((block) => ({ name: asString(block.name) ?? '', arguments: toJsonText(block.input ?? {}) }));
   const tokens = parseMessagesUsage(response.usage, null);
+  const isFinal = tokens !== null && reportsInput(response.usage);
   return {
     tokens,
-    isFinal: tokens !== null && reportsInput(response.usage),
+    isFinal,
     turn: { text, toolCalls },
-    generatedCharacters: countGeneratedText(blocks),
+    generatedCharacters: isFinal ? 0 : countGeneratedText(blocks),
     finished: typeof response.stop_reason === 'string',
     ...readBillingReport({ usage: response.usage }),
   };

@@ -43,9 +43,11 @@ const knownParameters = new WeakMap<readonly Candidate[], KeyParameters & { read
 
 function parametersOf(of: KeyParameters): Buffer {
   const { projectId, route, revision, candidates, forwardedHeaders, addedLimit } = of;
-  if (addedLimit !== null || Object.keys(forwardedHeaders).length > 0) return encodeParameters(of);
+  if (Object.keys(forwardedHeaders).length > 0) return encodeParameters(of);
   const known = knownParameters.get(candidates);
-  if (known?.projectId === projectId && known.route === route && known.revision === revision) return known.bytes;
+  if (known?.projectId === projectId && known.route === route && known.revision === revision && known.addedLimit === addedLimit) {
+    return known.bytes;
+  }
   const bytes = encodeParameters(of);
   knownParameters.set(candidates, { ...of, bytes });
   return bytes;

@@ -189,5 +189,5 @@ function attemptOutcome(error: VendorError, cancellation: CallCancellation): Out
  * of it.
  */
 function isBackground({ route, spans }: Call): boolean {
-  return route === 'responses' && (spans.members.get('background')?.kind === 'true' || spans.repeated.has('background'));
+  return route === 'responses' && spans.members.get('background')?.kind === 'true';
 }

@@ -57,25 +57,28 @@ export function startCancellation({
   const left = stream || !isChecked ? null : new AbortController();
   let cancelled: 'deadline' | 'client' | null = null;
   let lingers = (): boolean => false;
+  let linger: NodeJS.Timeout | undefined;
   const passDeadline = (): void => {
     cancelled ??= 'deadline';
     controller.abort();
+    left?.abort();
   };
   const timer = deadlineAt === null ? null : setTimeout(passDeadline, Math.max(0, deadlineAt - clock.now()));
 
   return {
     signal: isCancellable ? controller.signal : undefined,
-    unsentSignal: left ? AbortSignal.any([controller.signal, left.signal]) : controller.signal,
+    unsentSignal: (left ?? controller).signal,
     cancelledBy: () => cancelled,
     remainingMs: () => (deadlineAt === null ? null : deadlineAt - clock.now()),
     clearDeadline() {
       if (timer) clearTimeout(timer);
+      clearTimeout(linger);
     },
     clientDisconnected() {
       left?.abort();
       if (!stream || cancelled !== null) return;
       cancelled = 'client';
-      if (lingers()) setTimeout(() => controller.abort(), lingerMs);
+      if (lingers()) linger = setTimeout(() => controller.abort(), lingerMs);
       else controller.abort();
     },
     lingerWhile(hasAllOutput) {

@@ -49,7 +49,11 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
       return gatewayError('guardrail_blocked', { message: `a content rule blocked the call: ${blockedBy} in ${place}` });
     }
     if (unfinished === null) return null;
-    logger.warn({ ...logFields, class: unfinished.class, reason: unfinished.reason }, 'content rules not evaluated completely');
+    const { class: slowest, reason, cause } = unfinished;
+    logger.warn(
+      { ...logFields, class: slowest, reason, ...(cause !== undefined && { err: cause }) },
+      'content rules not evaluated completely',
+    );
     if (!rules.blocks) return null;
     const message = `the content rules cannot check the call: ${unfinished.class} in ${place} ${unfinished.reason}. Shorten the text or simplify the rules`;
     return gatewayError('guardrail_blocked', { message });

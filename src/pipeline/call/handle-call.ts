@@ -10,8 +10,8 @@ import type { Attempt, Call, Caller, CallMetadata, CallResult, Outcome, SettledC
 import type { Candidate } from '../../core/candidate.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
-import { parsePositiveInteger, rejectOtherModels } from '../../dialects/json/body-members.ts';
-import { runChain } from '../../failover/chain.ts';
+import { rejectOtherModels } from '../../dialects/json/body-members.ts';
+import { type ChainResult, runChain } from '../../failover/chain.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 import type { Recall } from '../../memory/recall/recall.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -209,14 +209,19 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   /** Settles the call and throws when no candidate responds. */
   async function runAttempts(admitted: AdmittedCall, chain: AttemptChain): Promise<Responded> {
     const { call, cancellation } = admitted;
-    const result = await runChain(chain).finally(cancellation.clearDeadline);
+    let result: ChainResult<Responded>;
+    try {
+      result = await runChain(chain);
+    } finally {
+      cancellation.clearDeadline();
+    }
     if (result.kind !== 'responded') {
       const { error, outcome } = toChainFailure(result, cancellation);
       await settle(admitted, settleFailed(endOf(admitted, chain.failed), error, outcome));
       throw error;
     }
     const { response } = result.response;
-    if (response.kind === 'stream') cancellation.lingerWhile(() => response.hasAllOutput(expectedChoices(call)));
+    if (response.kind === 'stream') cancellation.lingerWhile(() => response.hasAllOutput(countChoices(call)));
     return result.response;
   }
 
@@ -250,7 +255,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   function streamResponse(admitted: AdmittedCall, responded: Responded, response: StreamResponse): CallResponse {
     const { call, recalled, cacheWriter } = admitted;
     const onEnd = (summary: ResponseSummary, outcome: Outcome): Promise<void> => endCall(admitted, responded, summary, outcome);
-    const hasAllOutput = (): boolean => response.hasAllOutput(expectedChoices(call));
+    const hasAllOutput = (): boolean => response.hasAllOutput(countChoices(call));
     const deliver: DeliverStream = async (write) => {
       try {
         await deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append, hasAllOutput }, write);
@@ -351,11 +356,6 @@ function once(deliver: DeliverStream): DeliverStream {
     delivered ??= deliver(write);
     return delivered;
   };
-}
-
-/** The number of choices that the caller asked for. */
-function expectedChoices({ route, body, spans }: Call): number {
-  return (route === 'chat' ? parsePositiveInteger(body, spans.members.get('n')) : null) ?? 1;
 }
 
 function summaryOf(response: VendorResponse): ResponseSummary {

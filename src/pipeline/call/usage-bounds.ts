@@ -12,7 +12,7 @@ import { hidesAscii, parseLenientCount, parsePositiveInteger, parseStringMember 
 import { type InputSize, measureInput } from '../../dialects/routes/input-size.ts';
 import { estimateSearches } from './estimate.ts';
 import { requestedTiers, requestedTools } from './extra-charges.ts';
-import type { UsageEstimate, UsageEstimates } from './usage-estimates.ts';
+import { defaultEstimate, type UsageEstimate, type UsageEstimates } from './usage-estimates.ts';
 
 /** More than most families of models charge; the catalog has those that charge more (`image_tokens`). */
 const defaultTokensPerImage = 5_000;
@@ -36,8 +36,6 @@ const documentType = /"type"\s*:\s*"document"/;
 const documentSource = /"type"\s*:\s*"(?:url|file|base64)"/;
 /** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;
-
-const defaultEstimate: UsageEstimate = { outputTokens: 4_096, tokensPerByte: 1 };
 
 /** Without `estimates`, tokens are estimated as for a key without recent calls. */
 export function usageBounds(call: Call, candidates: readonly Candidate[], estimates: UsageEstimates | null = null): UsageBounds {
@@ -86,8 +84,8 @@ function estimateTokens(
   candidate: Candidate,
   { size, estimate }: { readonly size: InputSize; readonly estimate: UsageEstimate },
 ): number {
-  const input = Math.ceil(size.textBytes * estimate.tokensPerByte) + mediaTokens(size, candidate);
   if (!isPromptRoute(call.route)) return size.textBytes;
+  const input = Math.ceil(size.textBytes * estimate.tokensPerByte) + mediaTokens(size, candidate);
   return input + countChoices(call) * Math.min(Math.ceil(estimate.outputTokens), maxOutputPerChoice(call, candidate));
 }
 
@@ -149,10 +147,12 @@ function largestUsage(call: Call, { candidate, price, input: { size, mayHide, is
   const output = maxOutputTokens(call, candidate);
   if (price === null) return { tokens: { ...noTokens, input, output }, units: {} };
   const toolUses = requestedTools(call, price);
-  for (const uses of Object.values(toolUses)) input += uses * inputTokensPerToolUse;
+  const uses = Object.values(toolUses);
+  for (const count of uses) input += count * inputTokensPerToolUse;
   const serviceTier = surchargedTiers(call, price);
   const kind = dearestInput(price, () => mayHide() || body.includes(cacheMark));
-  return { tokens: { ...noTokens, [kind]: input, output }, units: { toolUses, ...(serviceTier !== '' && { serviceTier }) } };
+  const units = uses.length === 0 && serviceTier === '' ? {} : { toolUses, ...(serviceTier !== '' && { serviceTier }) };
+  return { tokens: { ...noTokens, [kind]: input, output }, units };
 }
 
 /** Vendors that charge for cache writes may write without being asked to, but for an hour only on request. */

@@ -35,7 +35,7 @@ export interface UsageEstimates {
   observe(keyId: string, call: { readonly bodyBytes: number; readonly choices: number }, result: CallResult): void;
 }
 
-const defaults: UsageEstimate = { outputTokens: defaultOutputTokens, tokensPerByte: 1 };
+export const defaultEstimate: UsageEstimate = { outputTokens: defaultOutputTokens, tokensPerByte: 1 };
 
 export function createUsageEstimates(): UsageEstimates {
   const entries = new Map<string, Entry>();
@@ -43,7 +43,7 @@ export function createUsageEstimates(): UsageEstimates {
   return {
     estimate(keyId, model) {
       const name = `${keyId} ${model}`;
-      const entry = entries.get(name) ?? { ...defaults };
+      const entry = entries.get(name) ?? { ...defaultEstimate };
       // Inserted again, so that the map's order is the order of use.
       entries.delete(name);
       entries.set(name, entry);
