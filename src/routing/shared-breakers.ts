@@ -36,7 +36,7 @@ export interface SharedBreakers {
 const backoff = { initialMs: 1_000, maxMs: 60_000 };
 
 export function createSharedBreakers(options: SharedBreakersOptions): SharedBreakers {
-  const { database, statusDatabase, process, breakers, onWriteFailure } = options;
+  const { database, process, breakers, onWriteFailure } = options;
   /** Providers of each project whose breaker has changed. */
   let changes = new Map<string, Set<string>>();
   const add = (projectId: string, provider: string): void => {
