@@ -28,17 +28,17 @@ export interface ResponseSummary extends BillingReport {
   /** `tokens` is the vendor's final count, not an intermediate one. */
   readonly isFinal: boolean;
   readonly turn: AssistantTurn;
-  /** Characters that the model generated, in all choices and with its reasoning, as far as they have arrived. */
+  /** Number of characters that the model has generated so far, including its reasoning, in all choices. */
   readonly generatedCharacters: number;
-  /** The vendor goes on generating in the background (`background: true` on responses). */
+  /** Set while the vendor keeps generating in the background (`background: true` on responses). */
   readonly isPending?: true;
   /** Every choice has a finish reason; set for chat and messages only. */
   readonly finished?: boolean;
   /** Search units, when the vendor charges by them (rerank). */
   readonly searches?: number;
-  /** Processing tier that the vendor says it used, e.g. `priority`, `flex` or `default`. */
+  /** The processing tier that the vendor says it used, e.g. `priority`, `flex` or `default`. */
   readonly serviceTier?: string;
-  /** Uses of hosted tools that the vendor bills separately, e.g. `{ web_search: 2 }`. */
+  /** How often the call used each hosted tool that the vendor bills separately, e.g. `{ web_search: 2 }`. */
   readonly toolUses?: Readonly<Record<string, number>>;
 }
 
@@ -57,7 +57,10 @@ export interface StreamReader {
   readonly skip?: (latin1: string, at: number) => number;
   /** Summary of the events read so far. */
   summary(): ResponseSummary;
-  /** The vendor has sent all output of this number of choices, so that only the end of the stream and its usage can be missing. */
+  /**
+   * Whether the vendor has sent all output of `choices` choices, so that only the usage and the end of the stream can
+   * be missing.
+   */
   hasAllOutput(choices: number): boolean;
   /** The response is complete although its closing event is missing, which some vendors omit. */
   finished(): boolean;
