@@ -1,27 +1,29 @@
 /**
- * `npm run noisy-neighbour`: how much one project can delay another one. A project ("the other") sends ordinary calls at 70 % of what the gateway
- * can do, at fixed times, whether or not earlier ones were answered. Meanwhile its neighbour abuses the gateway in one way after the other.
- * Everything else is as in `npm run bench`: separate programs on 127.0.0.1, `serve`, PostgreSQL, one core for the gateway.
+ * `npm run noisy-neighbour` measures how much one project can delay another. One project ("the other project") sends
+ * ordinary calls at 70 % of the gateway's capacity. It sends them at fixed times, whether or not earlier calls have
+ * been answered. Meanwhile, its neighbour abuses the gateway in one way after another. The rest of the setup is the
+ * same as in `npm run bench`: separate programs on 127.0.0.1, `serve`, PostgreSQL, and one core for the gateway.
  *
- *   npm run noisy-neighbour                        every kind of abuse, about five minutes
- *   npm run noisy-neighbour -- rules large-bodies  some of them; the names are in scripts/noisy-neighbour/kinds.js
+ *   npm run noisy-neighbour                        runs every kind of abuse, which takes about five minutes
+ *   npm run noisy-neighbour -- rules large-bodies  runs only these; scripts/noisy-neighbour/kinds.js lists the names
  *
- *   --seconds 8      of each measurement: the other project alone, then with its neighbour
- *   --warm-up 20     seconds before the capacity is measured
- *   --load 0.7       of the capacity
- *   --streams 2000   that the neighbour keeps open, or what the limit of open files allows
- *   --checkout .     another checkout, with its node_modules
- *   --json file      writes the rows too
+ *   --seconds 8      length of each measurement: first the other project alone, then together with its neighbour
+ *   --warm-up 20     seconds of warm-up before the capacity is measured
+ *   --load 0.7       share of the capacity that the other project uses
+ *   --streams 2000   streams that the neighbour keeps open, or fewer if the open-file limit is too low
+ *   --checkout .     measures another checkout, which needs its own node_modules
+ *   --json file      also writes the rows to a file
  *
- * A call is timed from when it was due, so a gateway that stands still makes all calls late that were due meanwhile. A kind is "ok" when neither
- * p50 nor p99 is more than twice the usual value, or 50 ms more if that is larger, and no call of the other project failed.
+ * We time each call from the moment it was due, so if the gateway stalls, every call that was due in the meantime
+ * counts as late. A kind is "ok" if no call of the other project failed and both p50 and p99 stayed within twice the
+ * usual value or 50 ms above it, whichever is larger.
  */
 import { fileURLToPath } from 'node:url';
 import { endWithError, prepare, runChild } from './launch.js';
 
 const node = await prepare({ dev: true });
 if (node === process.execPath) {
-  // Imported late: an older Node cannot load TypeScript.
+  // Imported dynamically because older Node versions can't load TypeScript.
   const { runNoisyNeighbour } = await import('./noisy-neighbour/run.js');
   await runNoisyNeighbour(process.argv.slice(2)).catch(endWithError);
   process.exit();

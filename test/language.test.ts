@@ -6,7 +6,10 @@ import { expect, test } from '@jest/globals';
 const root = join(import.meta.dirname, '..');
 const folders = ['deploy', 'docs', 'src', 'workflows', 'activities', 'scripts', 'test'];
 const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'gateway.example.yaml', 'docker-compose.yml', 'Dockerfile'];
-/** These files are generated, recorded, or can't change: migrations are compared by checksum at start. */
+/**
+ * We skip files that are generated or recorded, and migrations, which can't change because the gateway compares their
+ * checksums at startup.
+ */
 const excluded = /^(?:docs\/api\/openapi\.json|src\/db\/migrations\/|test\/fixtures\/|test\/language\.test\.ts$)/;
 
 const references = [

@@ -26,7 +26,7 @@ export interface BatchStatus {
   closes(): string;
   /** Returns the message of the failure. */
   parked(batch: BatchSummary): string;
-  /** Returns the message of the failure. */
+  /** Returns the message with which the run of a stopped batch fails. */
   stopped(): string;
   ended(batch: BatchSummary | null | undefined): void;
 }

@@ -111,7 +111,10 @@ export interface LearningFacts {
   readonly batchOf?: number;
   /** Id of the normal batch that runs. */
   readonly batch?: string | null;
-  /** Batches that need a replay, by state, those that are retried after unusable responses, and those that wait for a setting. */
+  /**
+   * Numbers of batches. Failed and stopped ones need a replay, failing ones are retried after unusable responses, and
+   * blocked ones wait for a change of settings.
+   */
   readonly failed?: number;
   readonly failing?: number;
   readonly stopped?: number;
@@ -153,14 +156,17 @@ export type GroupStepResult =
 
 /** For the operator. Absent in histories of older versions, and when the step had nothing to do. */
 export interface GroupOutcome {
-  /** `parked` is in histories of older versions only, which gave a group up after five unusable responses. */
+  /** `parked` only occurs in histories of older versions, which gave up a group after five unusable responses. */
   readonly outcome: 'learned' | 'done' | 'parked';
   /** Error code of a parked group. */
   readonly code: string | null;
   readonly written: number;
 }
 
-/** Unusable responses in a row after which a group is shown as failing, and is retried less and less often, at most daily. */
+/**
+ * After this many unusable responses in a row, we show a group as failing and retry it less and less often, down to
+ * once a day.
+ */
 export const maxUnusableResponses = 5;
 
 /** Code of a wait for the model call of an earlier run of the batch, which was reset, terminated or cancelled. */
@@ -185,7 +191,7 @@ export type BatchFinish =
       readonly finished: true;
       /** Null when the batch was deleted. Absent in histories of older versions. */
       readonly batch: BatchSummary | null;
-      /** An operator stopped the batch, whose pending groups then count as parked. Absent in histories of older versions. */
+      /** An operator stopped the batch, so pending groups count as parked. Absent in histories of older versions. */
       readonly stopped?: boolean;
     };
 
@@ -196,7 +202,7 @@ export interface ExecutedBy {
 
 export interface BatchSummary {
   readonly groups: number;
-  /** Groups that get no further attempt until a replay. */
+  /** Number of groups that we won't attempt again until a replay. */
   readonly parked: number;
   /** Of the first parked group: unusable responses and the last error code. */
   readonly unusable: number;

@@ -1,9 +1,10 @@
 /**
- * One run per batch: learns and consolidates each group independently, and retries it with growing delays until it is settled.
+ * One run per batch: learns and consolidates each group independently, and retries it with growing delays until it is
+ * settled.
  *
- * The progress and the next retry of a group are in its row, so a run that is reset, restarted or duplicated does only the remaining work. The
- * delays are timers of this run, where operators see them; a signal cuts them short. A batch that an operator stops, or whose groups an older
- * version has parked, ends as a failed run.
+ * The progress and the next retry of a group are in its row, so a run that is reset, restarted or duplicated does only
+ * the remaining work. The delays are timers of this run, so that operators can see them, and a signal cuts them short.
+ * If an operator stops the batch, or an older version has parked one of its groups, the run fails.
  */
 import {
   ApplicationFailure,

@@ -1,22 +1,22 @@
-/** The kinds of abuse: what each of the neighbour's connections sends, over and over. */
+/** Defines the kinds of abuse, i.e. the request that each of the neighbour's connections sends over and over. */
 import { createHash } from 'node:crypto';
 
 /**
  * @typedef {object} Context
- * @property {string} key of the neighbour
- * @property {string} cappedKey of the neighbour, with a ceiling of no calls
+ * @property {string} key the neighbour's key
+ * @property {string} cappedKey a key of the neighbour with a ceiling of zero calls
  * @property {string} adminToken
- * @property {number} number of the request, never the same
+ * @property {number} number unique for each request
  */
 
 /**
  * @typedef {object} Kind
  * @property {string} title
  * @property {number} connections
- * @property {(context: Context) => string} request the bytes of a request
- * @property {'trickles' | 'stays open' | 'address each'} [way] sends the body byte by byte; is never answered completely; comes from another address
- *   each time
- * @property {'ruled'} [other] the other project has an ordinary content rule
+ * @property {(context: Context) => string} request returns the bytes of a request
+ * @property {'trickles' | 'stays open' | 'address each'} [way] `trickles` sends the body byte by byte, `stays open`
+ *   never gets a complete response, and `address each` connects from a new address for each request
+ * @property {'ruled'} [other] set if the other project has ordinary content rules
  */
 
 /**
@@ -36,14 +36,17 @@ function chat(token, model, text, more = {}) {
   return toRequest('POST', '/v1/chat/completions', token, JSON.stringify({ model, ...more, messages: [{ role: 'user', content: text }] }));
 }
 
-/** Expressions that a project may have. Each character of a text of `a` and `b` needs a new state of their automata: 10 µs. */
+/**
+ * A project is allowed to use these expressions. For text that consists of `a` and `b`, every character needs a new
+ * state of each automaton, which takes 10 µs.
+ */
 export const expensiveRules = Array.from({ length: 10 }, (_, index) => ({
   class: 'expression',
   place: 'input',
   action: 'block',
   expression: `[ab]*a[ab]{${200 + index}}[^ab]`,
 }));
-/** As many as take an ordinary prompt to the thread of the rules. */
+/** Enough rules that even an ordinary prompt is evaluated in the rule thread instead of on the event loop. */
 export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({
   class: 'expression',
   place: 'input',
@@ -51,12 +54,12 @@ export const ordinaryRules = ['night', 'day', 'morning'].map((time) => ({
   expression: `(?i)(?:project|operation|code ?name)\\s+${time}[a-z]{1,30}`,
 }));
 
-/** Random letters, so that no automaton has seen a part of it. @param {number} length */
+/** The letters are random so that no automaton has cached states for any part of the text. @param {number} length */
 function randomLetters(length) {
   return Array.from({ length }, () => (Math.random() < 0.5 ? 'a' : 'b')).join('');
 }
 
-/** The token of a form follows from a cookie, which clients may choose. */
+/** A form's CSRF token is derived from a cookie, and clients can choose the cookie's value. */
 const formSecret = 'secret-of-a-form';
 const csrf = createHash('sha256').update(`csrf ${formSecret}`).digest('base64url');
 
@@ -119,7 +122,7 @@ export const kinds = {
       return toRequest('POST', '/console/sign-in', 'none', body, `application/x-www-form-urlencoded\r\ncookie: gateway_form=${formSecret}`);
     },
   },
-  // Last: what it leaves takes longest to end.
+  // Keep this kind last, because the work that it leaves behind takes the longest to finish.
   rules: {
     title: 'expensive content rules and a key without calls',
     connections: 30,

@@ -1,8 +1,9 @@
 /**
- * The neighbour, a separate program: abuses the gateway in one way until it is told to stop.
+ * Plays the neighbour. This separate program abuses the gateway in one way until we tell it to stop.
  *
- * Started with a channel (`fork`). `{ kind, port, ...context }` starts it, and is answered when it is at work; `{ stop: true }` is answered with
- * the number of responses by status.
+ * We start it with `fork` and send it messages. `{ kind, port, ...context }` starts the abuse, and the program
+ * replies once all connections are busy. `{ stop: true }` stops the abuse, and the reply contains the number of
+ * responses by status.
  */
 import { connect } from 'node:net';
 import { setPriority } from 'node:os';
@@ -13,10 +14,10 @@ import { kinds } from './kinds.js';
 /** @typedef {Omit<import('./kinds.js').Context, 'number'> & { kind: string, port: number, connections: number }} Work */
 
 const openAtOnce = 50;
-/** Between two bytes of a body that trickles. */
+/** The pause between two bytes of a body that trickles in. */
 const trickleMs = 500;
 const reconnectMs = 20;
-/** The measured calls come from this machine too, and must not be late because of their own programs. */
+/** The programs that time the calls run on the same machine, so we lower our priority to keep from delaying them. */
 setPriority(10);
 
 /** @type {Set<import('node:net').Socket>} */
@@ -73,7 +74,7 @@ function never() {
   throw new Error('there is no such kind');
 }
 
-/** Resolves when all connections have sent their first request, or after ten seconds. @param {Work} work */
+/** Resolves once every connection has sent its first request, or after ten seconds. @param {Work} work */
 async function start(work) {
   responses = {};
   isRunning = true;

@@ -1,7 +1,8 @@
 /**
- * The calls of the other project, a separate program: they are due at fixed times, and each is timed from when it was due.
+ * Makes the calls of the other project. This separate program sends them at fixed times, and times each call from the
+ * moment it was due.
  *
- * Started with a channel (`fork`). Takes a {@link Work} and sends a {@link Result}.
+ * We start it with `fork`, send it a {@link Work} and get back a {@link Result}.
  */
 import { connect } from 'node:net';
 import process from 'node:process';
@@ -12,7 +13,7 @@ import { createMessageReader, createNumbered } from '../bench/http-messages.js';
  * @property {number} port
  * @property {string} path
  * @property {string[]} headers
- * @property {string} body with a mark for the number of the call
+ * @property {string} body contains a placeholder for the number of the call
  * @property {number} firstNumber
  * @property {number} perSecond
  * @property {number} seconds
@@ -20,13 +21,13 @@ import { createMessageReader, createNumbered } from '../bench/http-messages.js';
 
 /**
  * @typedef {object} Result
- * @property {Float64Array} durations milliseconds; a call that was not answered has the time that it waited
- * @property {number} failed calls with another status than 200, or without a response
- * @property {string | null} failure the first of them
+ * @property {Float64Array} durations in milliseconds, including how long unanswered calls have waited
+ * @property {number} failed number of calls that got no response or a status other than 200
+ * @property {string | null} failure the reason of the first failure
  */
 
 const tickMs = 2;
-/** Calls that are due while so many run wait for a connection. */
+/** If all these connections are busy, further calls wait until one of them is free. */
 const maxConnections = 256;
 const answerLimitMs = 15_000;
 
@@ -37,11 +38,11 @@ async function call({ port, path, headers, body, firstNumber, perSecond, seconds
   const count = Math.max(1, Math.round(perSecond * seconds));
   /** @type {number[]} */
   const durations = [];
-  /** When the calls were due that wait for a connection. @type {number[]} */
+  /** The due times of the calls that wait for a connection. @type {number[]} */
   const waiting = [];
   /** @type {((dueAt: number) => void)[]} */
   const free = [];
-  /** When the running calls were due. @type {Map<import('node:net').Socket, number>} */
+  /** The due time of the call that runs on each socket. @type {Map<import('node:net').Socket, number>} */
   const running = new Map();
   let [started, connections, failed] = [0, 0, 0];
   /** @type {string | null} */
@@ -66,7 +67,7 @@ async function call({ port, path, headers, body, firstNumber, perSecond, seconds
       running.set(socket, dueAt);
       started += 1;
       message.setNumber(firstNumber + started);
-      // A copy, since the same bytes get the next number.
+      // Copy the bytes, because the next call overwrites the number in the same buffer.
       socket.write(Buffer.from(message.bytes));
     };
     const read = createMessageReader({

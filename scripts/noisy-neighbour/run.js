@@ -1,4 +1,4 @@
-/** Runs the kinds of abuse of the command line, one after the other, and prints how the calls of the other project went. */
+/** Runs the requested kinds of abuse one after another and reports how the other project's calls fared. */
 import { execFileSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -15,29 +15,29 @@ import { expensiveRules, kinds, ordinaryRules } from './kinds.js';
 /**
  * @typedef {object} Row
  * @property {string} kind
- * @property {number} perSecond calls of the other project
- * @property {number} usualP50 milliseconds, without the neighbour
- * @property {number} p50 with it
+ * @property {number} perSecond rate at which the other project sends calls
+ * @property {number} usualP50 in milliseconds, without the neighbour
+ * @property {number} p50 in milliseconds, with the neighbour
  * @property {number} usualP99
  * @property {number} p99
  * @property {number} calls
- * @property {number} failed calls of the other project, with the neighbour
+ * @property {number} failed number of the other project's calls that failed while the neighbour was active
  * @property {string | null} failure
- * @property {Record<string, number>} responses that the neighbour received, by status
+ * @property {Record<string, number>} responses number of responses that the neighbour received, by status
  * @property {boolean} isOk
  */
 
 /** @typedef {ReturnType<typeof parseOptions>} Options */
 
-/** Connections of the measurement of the capacity, and calls of a round of it. */
+/** To measure the capacity, we use this many connections and send this many calls per round. */
 const [capacityConnections, capacityCalls] = [16, 1_000];
-/** How long what a neighbour has left may take until the next kind. */
+/** How long we wait for a neighbour's leftover work to finish before we start the next kind. */
 const settleLimitMs = 60_000;
 const settledMs = 50;
-/** Files of the gateway besides the neighbour's streams, of which each has two. */
+/** Open files that the gateway needs besides the neighbour's streams, each of which takes two. */
 const otherFiles = 1_000;
 
-/** @param {string[]} args of the command line */
+/** @param {string[]} args the command-line arguments */
 export async function runNoisyNeighbour(args) {
   const options = parseOptions(args);
   /** @type {Row[]} */
@@ -52,7 +52,7 @@ export async function runNoisyNeighbour(args) {
       }
     });
   } finally {
-    // Also after a failure: what was measured before it took minutes.
+    // Print the rows even after a failure, because they took minutes to measure.
     if (rows.length > 0) console.log(formatTable(rows));
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(rows, null, 2)}\n`);
   }
@@ -66,7 +66,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
   await gateway.admin('PUT', '/provision/teams/ruled/memory', { enabled: false });
   await gateway.admin('PUT', '/provision/teams/ruled/rules', { rules: ordinaryRules });
   const ruledKey = await gateway.createKeyOf('ruled', {});
-  // The neighbour: the project whose memory is on.
+  // The neighbour is the project that has memory enabled.
   await gateway.addMemories();
   const context = {
     port,
@@ -74,7 +74,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
     cappedKey: await gateway.createKeyOf('memory', { calls: 0 }),
     adminToken: gateway.adminToken,
   };
-  // Loads the console, which happens once in the life of a process.
+  // Loads the console before we measure, because each process loads it on first use.
   await fetch(`http://127.0.0.1:${port}/console/sign-in`);
   const [other, neighbour] = ['other-project', 'neighbour'].map((name) => bench.processes.fork(`../noisy-neighbour/${name}.js`));
   if (!other || !neighbour) throw new Error('both programs were started');
@@ -87,7 +87,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
       other.ask({ ...requestFor(project), port, firstNumber: bench.nextNumber(), perSecond, seconds: length })
     );
 
-  /** Calls per second, one after the other on each connection. @param {'ruled' | undefined} project */
+  /** Measures calls per second. Each connection sends one call at a time. @param {'ruled' | undefined} project */
   const measureCapacity = async (project) => {
     const endsAt = performance.now() + warmUp * 1_000;
     const work = { ...requestFor(project), port, connections: capacityConnections, calls: capacityCalls };
@@ -98,7 +98,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
       if (failure !== null) throw new Error(failure);
       measured.push(calls / taken);
     } while (performance.now() < endsAt);
-    // The first half is the warm-up.
+    // Discard the first half as the warm-up.
     const warm = Float64Array.from(measured.slice(Math.floor(measured.length / 2))).sort();
     return centile(warm, 0.5);
   };
@@ -115,7 +115,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
     return capacity * load;
   };
 
-  /** Waits until a few calls are fast again. @param {'ruled' | undefined} project */
+  /** Waits until the other project's calls are fast again. @param {'ruled' | undefined} project */
   const settle = async (project) => {
     for (const limitAt = performance.now() + settleLimitMs; performance.now() < limitAt; await sleep(500)) {
       const { durations, failed } = await call(project, 50, 0.2);
@@ -130,7 +130,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
       const kind = kinds[name];
       if (!kind) throw new Error(`there is no kind ${name}`);
       const rate = await rateFor(kind.other);
-      // Only during this kind: they would be the cause of all others too.
+      // Set the expensive rules only for this kind, because they would distort the results of all the others.
       const setRules = (/** @type {object[]} */ rules) => gateway.admin('PUT', '/provision/teams/memory/rules', { rules });
       if (kind.other === 'ruled') await setRules(expensiveRules);
       const usual = await call(kind.other, rate, seconds);
@@ -162,7 +162,7 @@ async function startSession(bench, { checkout, seconds, warmUp, load, streams })
   }
 }
 
-/** At most twice the usual time, or 50 ms more, whichever is larger. @param {number} usualMs @param {number} ms */
+/** Allows twice the usual time or 50 ms more, whichever is larger. @param {number} usualMs @param {number} ms */
 export function isTolerable(usualMs, ms) {
   return ms <= Math.max(2 * usualMs, usualMs + 50);
 }
@@ -175,7 +175,7 @@ function describe({ usualP50, p50, usualP99, p99, failed, failure, responses, is
   return `${times}${failures}: ${isOk ? 'ok' : 'TOO SLOW'}; the neighbour got ${answers.join(', ') || 'no responses'}`;
 }
 
-/** As a table of Markdown. @param {Row[]} rows */
+/** Formats the rows as a Markdown table. @param {Row[]} rows */
 function formatTable(rows) {
   const heading = ['neighbour', 'calls/s', 'usual p50 ms', 'p50 ms', 'usual p99 ms', 'p99 ms', 'failed', ''];
   const lines = rows.map((row) => [

@@ -48,7 +48,7 @@ export function createLearning({ database, clock, model, retry, uiUrl, logger }:
       replayBatches: async (projectId: string) => (await replayProject(database, projectId, 'failed')).length,
     },
     remember,
-    /** Whether a tier for memory has a model. */
+    /** Reports whether any of the project's memory tiers has a model. */
     hasModel: (projectId: string) => model.hasRoute(projectId, 'extract'),
     batches: createBatches({ database, uiUrl }),
     /** The batches of runs that ended in Temporal. */

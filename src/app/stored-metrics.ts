@@ -62,7 +62,7 @@ async function readTables(queries: Queries): Promise<MetricValues> {
       { value: rejected, labels: { state: 'rejected' } },
     ],
     outboxLag: lagMs / 1_000,
-    // Dashboards know a failed batch as parked.
+    // Dashboards already use the label `parked` for failed batches.
     learningBatches: [
       { value: batches.running, labels: { state: 'running' } },
       { value: batches.failing, labels: { state: 'failing' } },

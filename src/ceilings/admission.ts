@@ -33,9 +33,12 @@ export interface AdmissionRequest {
 export interface Admission {
   /** Throws or rejects with the first denial: of the key, the application, then the project. A promise only when a lease must be acquired. */
   admit(request: AdmissionRequest): Reservation | Promise<Reservation>;
-  /** The store is down and the deployment's policy is `refuse`: all of the last calls were refused. Calls without ceilings, and within leases, go on. */
+  /**
+   * Whether the process is refusing calls because the store is down and the deployment's policy is `refuse`: true
+   * after `refusalsInRow` refusals in a row. Calls without ceilings, and calls within a lease, still pass.
+   */
   isRefusing(): boolean;
-  /** How many calls were refused because their ceilings could not be checked. */
+  /** Number of calls that were refused because their ceilings could not be checked, by reason. */
   uncheckedRefusals(): Readonly<Record<UncheckedRefusal, number>>;
   /** The database has stored and counted these calls. */
   commit(calls: readonly SettledCall[]): void;
@@ -57,7 +60,7 @@ export interface AdmissionOptions {
   readonly logger: Logger;
   /** Id of this process's journal. */
   readonly process: string;
-  /** For keys and projects that do not choose. */
+  /** The policy for keys and projects that don't set their own. */
   readonly onStoreDown: () => StoreDownPolicy;
   /**
    * Another process needs quota of a counter of this one, which cannot return what its settled calls have used before the database has counted
@@ -203,7 +206,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     const chosen = onBudgetStoreDown ?? project.onBudgetStoreDown ?? null;
     const policy = chosen ?? onStoreDown();
     if (policy === 'allow') return unmetered.quotaFor(counter);
-    // A key or a project that chooses to be refused says nothing about the other calls of this process.
+    // A key or project that sets `refuse` itself tells us nothing about the other calls of this process.
     if (chosen === null) refusals += 1;
     return null;
   };

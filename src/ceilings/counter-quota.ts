@@ -197,7 +197,8 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     if (queue.first() !== first) return nextTask();
     if (grant.heldByOthers > 0 && !isSecondTry) return 'requesting';
     const { reserved, available } = lease.quota;
-    // The last reservation ended while the statement ran, so the database still has a part of what is left.
+    // The last reservation ended while the statement was running, so the statement left part of the remainder in the
+    // database.
     if (grant.heldByOthers === 0 && reserved === 0 && !takesRemainder) return nextTask();
     // A call larger than all that is left gets all of it, but only while no other call has a reservation.
     if (mayGrant() && grant.heldByOthers === 0 && reserved === 0 && available > 0)

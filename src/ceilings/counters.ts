@@ -10,7 +10,7 @@ export interface ProjectLimits {
   readonly readAt: number;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
-  /** Absent or null: as the configuration file says. */
+  /** If this is absent or null, the configuration file decides. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
   /** By name; an application that is not listed has no ceilings. */
   readonly applications: ReadonlyMap<string, { readonly ceilings: { readonly calls: Ceiling; readonly cost: Ceiling } }>;
@@ -22,7 +22,7 @@ export interface Limits {
   /** Id under which the key's usage is counted. */
   readonly keyId: string;
   readonly source: string;
-  /** Of the key. Absent or null: as its project says. */
+  /** The key's own policy. If it is absent or null, the project's policy applies. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
   readonly key: Readonly<Record<CeilingName, Ceiling>>;
   readonly project: ProjectLimits;

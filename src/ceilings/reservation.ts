@@ -29,7 +29,10 @@ export interface Reservation {
   release(): void;
 }
 
-/** Why a call was refused whose ceilings could not be checked: by the policy, or because nothing more may pass unmetered. */
+/**
+ * Why a call whose ceilings could not be checked was refused: the policy is `refuse`, or the counter's unmetered
+ * share is exhausted.
+ */
 export type UncheckedRefusal = 'policy' | 'exhausted';
 
 export interface ReservationRequest {
@@ -38,7 +41,7 @@ export interface ReservationRequest {
   /** Called only where a ceiling needs it. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
-  /** What may pass of a counter that cannot be checked; null when nothing may, because the policy is `refuse`. */
+  /** Returns the quota that calls may use while the counter can't be checked. Null if the policy is `refuse`. */
   readonly unmeteredQuotaFor: (limits: Limits, counter: LimitedCounter) => UnmeteredQuota | null;
   readonly onUncheckedRefusal: (reason: UncheckedRefusal) => void;
   /** Id of this process's journal. */

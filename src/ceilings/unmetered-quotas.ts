@@ -1,29 +1,31 @@
 /**
- * How much calls may use of ceilings that cannot be checked, while the database is unavailable and the policy is `allow`. Each process lets a
- * share of each counter pass: a tenth of a ceiling of calls or cost, and all of a ceiling per minute. The share is for the whole window and is
- * not renewed when the database comes back, because many short outages would then add up to more than the ceiling.
+ * Limits how much calls may use while the database is unavailable, their ceilings can't be checked, and the policy is
+ * `allow`. Each process lets a share of each counter pass: a tenth of a ceiling of calls or cost, and all of a
+ * ceiling per minute. The share is for the whole window. We don't renew it when the database comes back, because many
+ * short outages would then add up to more than the ceiling.
  *
- * As with the ceiling itself, calls reserve their upper bounds, so that concurrent calls cannot use more together.
+ * Calls reserve their upper bounds, as they do on the ceiling itself, so that concurrent calls can't exceed the share
+ * together.
  */
 import type { Logger } from '../observability/logger.ts';
 import type { CounterQuota } from './counter-quota.ts';
 import type { LimitedCounter } from './counters.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
-/** What a call reserves and settles, as with the leased quota of a counter. */
+/** Calls reserve and settle here in the same way as with the leased quota of a counter. */
 export interface UnmeteredQuota extends Pick<CounterQuota, 'reserve' | 'settle'> {
   reserve(bound: number, counter: LimitedCounter): ReserveResult;
-  /** Nothing is debited from a lease, so the database counts the call by its row. */
+  /** Always returns null. No lease was debited, so the database counts the call when it stores the call's row. */
   settle(grant: QuotaGrant, spent: number): null;
 }
 
 interface Entry {
   readonly quota: UnmeteredQuota;
-  /** End of the window; null when it never ends. */
+  /** End of the window, or null if the window never ends. */
   readonly end: number | null;
 }
 
-/** Of a ceiling of calls or cost: so much may pass unmetered in one window and process. */
+/** The fraction of a ceiling of calls or cost that each process lets pass unmetered in one window. */
 const unmeteredShare = 0.1;
 
 export function createUnmeteredQuotas(logger: Pick<Logger, 'warn'>) {
@@ -50,7 +52,8 @@ function createQuota(logger: Pick<Logger, 'warn'>): UnmeteredQuota {
   return {
     reserve(bound, { key, limit }) {
       const left = shareOf(limit, key.window === 'minute') - used - reserved;
-      // As with the ceiling, a call larger than what is left gets all of it while no other call has a reservation.
+      // The ceiling itself works the same way: a call larger than the remainder gets all of it if no other call holds
+      // a reservation.
       const isOnly = reserved === 0 && left > 0;
       if (bound > left && !isOnly) {
         const ceiling = `${key.scope} ${key.ceiling} ${key.window}`;

@@ -124,7 +124,7 @@ function toCapabilities(fields: JsonObject, { serves }: TableProvider): JsonObje
   };
 }
 
-/** The price fields that rows use. Audio and tools are ignored. */
+/** Reports whether our rows use this price field. Prices of audio and tools are ignored. */
 function isPriceField(name: string): boolean {
   return /^(?:(?:in|out)put_cost_per_(?:token|image|character|second|query|search_unit|request|image_token|audio_token|video_per_second)|cache_(?:read|creation)_input_token_cost|cache_creation_input_token_cost_above_1hr|input_cost_per_token_cache_hit)(?:_above_\d+k_tokens|_priority|_flex)?$/.test(
     name,
@@ -216,8 +216,9 @@ function toLongInputPrices(fields: JsonObject, base: TokenAmounts): JsonObject |
 }
 
 /**
- * Factors of the service tiers. The table has their prices, or the factor itself for the faster mode and the regions of messages vendors. Where
- * the factors of input and output differ, the larger one counts.
+ * Returns the price factors of the service tiers. The table lists either the tier's prices or, for the fast mode and
+ * the regions of messages vendors, the factor itself. If the factors of input and output differ, we use the larger
+ * one.
  */
 function toServiceTiers(fields: JsonObject, base: TokenAmounts): JsonObject | undefined {
   const priced = ['priority', 'flex'].map((tier) => {
@@ -235,7 +236,7 @@ function divide(amount: string | undefined, base: string | undefined): number | 
   return isCharged(amount) && isCharged(base) ? Number(amount) / Number(base) : null;
 }
 
-/** As decimal text with at most six decimals. */
+/** Formats the factor as a decimal string with at most six decimals. */
 function toFactor(factor: number): string {
   return String(Number(factor.toFixed(6)));
 }

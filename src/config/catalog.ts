@@ -4,9 +4,9 @@
  * Omitted prices: `cached_input` and `cache_write` cost what input costs, which is never less than the vendor charges. With the messages
  * dialect, cache writes cost 1.25 times the input for five minutes and 2 times for an hour, as its vendor charges.
  *
- * Omitted traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`), limits (`max_output_tokens`,
- * `max_input_tokens`, `context_window`), factors of service tiers and prices of tools come from the starter catalog: a row with another price does not mean that
- * the model behaves differently.
+ * Traits (`supports_schema`, `thinking`, `reasons`, `takes_reasoning`, `serves`, `takes`), limits
+ * (`max_output_tokens`, `max_input_tokens`, `context_window`), service tier factors and tool prices that a row omits
+ * come from the starter catalog. A row with a different price doesn't mean that the model behaves differently.
  */
 import type { ModelTraits } from '../core/candidate.ts';
 import { nanosFromUsd } from '../core/cost.ts';
@@ -127,7 +127,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     maxInputTokens: row.max_input_tokens ?? starter?.max_input_tokens ?? null,
     contextWindow: row.context_window ?? starter?.context_window ?? null,
     imageTokens: row.image_tokens ?? (kind === 'chat' ? findImageTokens(model) : null),
-    // A factor has six decimals, an amount nine.
+    // Factors have six decimals, but amounts are parsed with nine.
     tierMillionths: Object.fromEntries(Object.entries(tiers).map(([tier, factor]) => [tier, factor / 1_000n])),
     perToolUseNanos: amounts('per_tool_use', { ...toolPrices, ...starter?.per_tool_use, ...row.per_tool_use }),
     traits: toTraits({ ...starter, ...row }),

@@ -58,11 +58,11 @@ export interface CatalogRow {
   readonly maxInputTokens: number | null;
   /** Tokens of input and requested output together, where the vendor checks their sum. */
   readonly contextWindow: number | null;
-  /** Most tokens of one image. */
+  /** The most tokens that one image can have. */
   readonly imageTokens: number | null;
-  /** Factors of the token prices in other service tiers, in millionths. */
+  /** Factors that multiply the token prices in other service tiers, in millionths, by tier. */
   readonly tierMillionths: Readonly<Record<string, bigint>>;
-  /** Nano-dollars per use of a tool that the vendor runs. */
+  /** Nano-dollars per use of each tool that the vendor runs. */
   readonly perToolUseNanos: Readonly<Record<string, bigint>>;
   readonly traits: ModelTraits;
   /** Routes of a chat model. Null: all that its provider serves. */

@@ -44,7 +44,7 @@ const tokenPrices = {
   cache_write: setting(amount, 'per million input tokens written to its cache', '`input`; 1.25 times `input` with the dialect `messages`'),
   cache_write_1h: setting(amount, 'the same, kept for an hour', '`cache_write`; 2 times `input` with the dialect `messages`'),
 };
-/** Of a service tier or a tool of the vendor. */
+/** Name of a service tier or of a tool that the vendor runs. */
 const extraName = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'is a name of letters, digits, ".", "_" and "-"');
 const tokenCount = z.int().min(1).max(100_000_000);
 const builtIn = "that of the vendor's built-in row";

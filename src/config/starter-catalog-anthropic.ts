@@ -4,7 +4,7 @@ import type { ModelValues } from './file-schema.ts';
 /** Models from 4.6 on think adaptively, and 4.7 rejects a thinking budget; 4.5 models accept only a budget. */
 const adaptive = { supports_schema: true, thinking: 'adaptive' } as const;
 const budgeted = { supports_schema: true, thinking: 'budget' } as const;
-/** From 4.6 on, inference in the United States costs more. */
+/** Since version 4.6, inference in the United States costs more. */
 const million = { max_input_tokens: 1_000_000, max_output_tokens: 128_000, service_tiers: { us: '1.1' }, ...adaptive };
 const small = { max_input_tokens: 200_000, max_output_tokens: 64_000, ...budgeted };
 
@@ -17,7 +17,7 @@ const opus55 = { input: '4', cached_input: '0.20', cache_write: '5', cache_write
 const sonnet5 = { input: '2', cached_input: '0.20', cache_write: '2.50', cache_write_1h: '4', output: '10', ...million };
 const sonnet46 = { input: '3', cached_input: '0.30', cache_write: '3.75', cache_write_1h: '6', output: '15', ...million };
 const sonnet45 = { ...sonnet46, service_tiers: {}, ...small };
-/** The beta of a faster mode, which is requested with `speed`. */
+/** Adds the beta of the fast mode, which callers request with `speed`. */
 const fast = { service_tiers: { us: '1.1', fast: '6' } };
 const haiku55 = {
   ...{ input: '0.10', cached_input: '0.01', cache_write: '0.125', cache_write_1h: '0.20', output: '0.50', ...million },
@@ -25,7 +25,10 @@ const haiku55 = {
 };
 const haiku45 = { input: '1', cached_input: '0.10', cache_write: '1.25', cache_write_1h: '2', output: '5', ...small };
 
-/** Code execution is charged by the hour of its container, which responses do not report. Of the others only the tokens are charged. */
+/**
+ * Anthropic charges code execution by container hour. Responses don't report the hours, so we list it as free. For
+ * `web_fetch` and `tool_search` Anthropic charges only the tokens.
+ */
 export const anthropicToolPrices = { web_search: '0.01', web_fetch: '0', code_execution: '0', tool_search: '0' };
 
 export const anthropicModels: Readonly<Record<string, ModelValues>> = {

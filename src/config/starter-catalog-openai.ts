@@ -8,7 +8,7 @@ import type { ModelValues } from './file-schema.ts';
 const tiers = { service_tiers: { priority: '2', flex: '0.5' } };
 const large = { max_input_tokens: 922_000, max_output_tokens: 128_000, ...tiers };
 const medium = { max_input_tokens: 272_000, max_output_tokens: 128_000, ...tiers };
-/** The preview of web search costs more with models that do not reason. */
+/** The `web_search_preview` tool costs more with models that don't reason. */
 const plain = { reasons: false, per_tool_use: { web_search_preview: '0.025' } };
 const million = {
   ...{ max_input_tokens: 1_047_576, context_window: 1_047_576, max_output_tokens: 32_768, ...plain },
@@ -21,12 +21,12 @@ const small = {
 const reasoning = { max_input_tokens: 200_000, max_output_tokens: 100_000, service_tiers: { priority: '1.75', flex: '0.5' } };
 
 /**
- * A container of the code interpreter is charged once per session. An image is charged by the tokens of an image model: this is the price of the
- * largest one in high quality.
+ * OpenAI charges for a code interpreter container once per session. It charges a generated image by the tokens of an
+ * image model, so we use the price of the largest image in high quality.
  */
 export const openaiToolPrices = {
   ...{ web_search: '0.01', web_search_preview: '0.01', file_search: '0.0025', code_interpreter: '0.03', image_generation: '0.25' },
-  // Only their tokens are charged.
+  // OpenAI charges only for the tokens of these tools.
   ...{ mcp: '0', tool_search: '0' },
 };
 

@@ -2,9 +2,11 @@
  * The starter catalog: common vendors by host, with their widely used models and list prices, so that a provider row with URL and key is
  * enough to call models and see their cost. Rows of gateway.yaml and imported rows (`gateway catalog import`) take precedence.
  *
- * Token prices are those of the vendors' standard service tier (`service_tiers` has the factors of the others), in USD per million tokens unless the name says otherwise, as published by
- * 2026-11-20 on the vendors' pages, else in the public price table of that day. Omitted are models that their vendor has shut down, models
- * with an announced price change, and models that are charged by more than tokens. For current prices, import the public price table.
+ * Token prices are for the vendor's standard service tier, in USD per million tokens unless the name says otherwise;
+ * `service_tiers` has the factors of the other tiers. They are the prices published by 2026-11-20 on the vendors'
+ * pages, or else in the public price table of that day. We omit models that their vendor has shut down, models with
+ * an announced price change, and models that are charged by more than tokens. For current prices, import the public
+ * price table.
  *
  * Hosts match exactly, because a vendor's regional hosts and resellers may charge more.
  */
@@ -19,7 +21,7 @@ export interface Vendor {
   /** The vendor's names in the public price table: in `litellm_provider` and as the prefix of its models. */
   readonly tableNames: readonly string[];
   readonly models: Readonly<Record<string, ModelValues>>;
-  /** USD per use of the tools that the vendor runs, for each of its chat models. */
+  /** USD per use of each tool that the vendor runs. Applies to all of the vendor's chat models. */
   readonly toolPrices?: Readonly<Record<string, string>>;
 }
 

@@ -52,9 +52,9 @@ export interface Caller {
   /** Models (ids or tier names) the key may use; null for all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: number | null;
-  /** Absent or null: as the project says. */
+  /** If this is absent or null, the project's policy applies. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** Limit of the output of calls that set none. Absent or null: none. */
+  /** Output limit for calls that don't set one. Absent or null if the key has no default. */
   readonly defaultMaxOutputTokens?: number | null;
 }
 
@@ -129,9 +129,9 @@ export interface Call extends CallIdentity {
   readonly hidesUsage?: true;
   readonly body: Buffer;
   readonly spans: BodySpans;
-  /** Maximum of output tokens set by the caller, or the default of its key; null when there is neither. */
+  /** The caller's limit of output tokens, or else the default of the caller's key. Null if neither is set. */
   readonly maxOutputTokens: number | null;
-  /** The caller set no limit, and its key has a default, which is added to the body that vendors get. */
+  /** Set if the caller sent no limit but the key has a default, which we then add to the vendor's body. */
   readonly addsOutputLimit?: true;
   readonly memory: MemoryOptions;
   readonly cache: CacheDirectives;

@@ -16,7 +16,7 @@ interface CandidateModel {
 /** The one model that serves a media call. */
 export interface MediaCandidate extends CandidateModel {
   readonly unitPrices: UnitPrices;
-  /** Most tokens of one image of 1024x1536 or smaller; null when unknown. */
+  /** The most tokens that an image of up to 1024x1536 can have. Null if we don't know. */
   readonly imageTokens?: number | null;
   /** Optional request fields that the model accepts; null when unknown. */
   readonly takes: readonly TakeableField[] | null;
@@ -53,7 +53,7 @@ export interface Candidate extends CandidateModel {
   readonly maxInputTokens?: number | null;
   /** Tokens of input and requested output together, where the vendor checks their sum; null when it does not, or unknown. */
   readonly contextWindow?: number | null;
-  /** Most input tokens that the vendor charges for one image; null when unknown. */
+  /** The most input tokens that the vendor charges for one image. Null if we don't know. */
   readonly imageTokens?: number | null;
   readonly traits?: ModelTraits;
 }

@@ -56,7 +56,10 @@ function charge(count: number, nanos: bigint): bigint {
 
 type ChargedUnits = Pick<CallUnits, 'searches' | 'imageTokens' | 'serviceTier' | 'toolUses'>;
 
-/** The rates of a call, and the length of input above which they apply; null for those that apply to every length. */
+/**
+ * Returns the rates that apply to a call. `aboveTokens` is the input length above which they apply, or null if they
+ * apply to any length.
+ */
 export function ratesFor(
   tokens: Tokens,
   price: Price,
@@ -68,7 +71,10 @@ export function ratesFor(
   return { rates: serviceTier === undefined ? rates : scaleRates(rates, serviceTier, price), aboveTokens: above?.tokens ?? null };
 }
 
-/** Several tiers, e.g. a faster one and one of a region, multiply. A tier without a known factor has the standard price. */
+/**
+ * A call can have several tiers, e.g. a faster one and a regional one, and their factors multiply. If we don't know a
+ * tier's factor, we charge the standard price.
+ */
 function scaleRates(rates: TokenPrice, serviceTier: string, { tierMillionths = {} }: Price): TokenPrice {
   const factors = serviceTier.split('+').flatMap((tier) => tierMillionths[tier] ?? []);
   const scale = (nanos: bigint): bigint => factors.reduce((scaled, factor) => (scaled * factor + 999_999n) / 1_000_000n, nanos);

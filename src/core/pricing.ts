@@ -20,15 +20,18 @@ export interface Units {
   readonly imageTokens?: number;
 }
 
-/** What decides the cost of a call in addition to its tokens. */
+/** Everything besides tokens that determines the cost of a call. */
 export interface CallUnits extends Units {
   /** Search units of a rerank call. */
   readonly searches?: number;
-  /** Tier in which the vendor processed the call, e.g. `priority`; several are joined by `+`. Absent for the standard tier. */
+  /**
+   * The tier in which the vendor processed the call, e.g. `priority`. Several tiers are joined with `+`. Absent for
+   * the standard tier.
+   */
   readonly serviceTier?: string;
-  /** Uses of tools that the vendor runs and bills by the use, by the tool's name. */
+  /** How often the call used each tool that the vendor runs and bills per use, by tool name. */
   readonly toolUses?: Readonly<Record<string, number>>;
-  /** The vendor's own cost of the call, which we show next to ours. Nothing is charged by it. */
+  /** The cost that the vendor reports. We only show it next to our own cost and never charge it. */
   readonly reportedCostNanos?: number;
 }
 
@@ -56,8 +59,8 @@ export interface Price extends TokenPrice {
   readonly imageInputNanos?: bigint;
   /** Prices of the whole call when its input has more than `tokens` tokens; in ascending order of `tokens`. */
   readonly above?: readonly { readonly tokens: number; readonly price: TokenPrice }[];
-  /** Factors of the token prices in other service tiers, in millionths, by the tier's name. */
+  /** Factors that multiply the token prices in other service tiers, in millionths, by tier name. */
   readonly tierMillionths?: Readonly<Record<string, bigint>>;
-  /** Nano-dollars per use of a tool that the vendor runs, by the tool's name. */
+  /** Nano-dollars per use of each tool that the vendor runs, by tool name. */
   readonly perToolUseNanos?: Readonly<Record<string, bigint>>;
 }

@@ -18,7 +18,7 @@ export interface Window {
   readonly end: number | null;
 }
 
-/** What happens to calls while the database is unavailable and their ceilings cannot be checked. */
+/** Whether we admit or refuse calls whose ceilings can't be checked because the database is unavailable. */
 export type StoreDownPolicy = 'allow' | 'refuse';
 
 /** The window that contains `epochMs`. */

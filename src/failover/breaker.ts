@@ -64,7 +64,7 @@ const maxOpenMs = 300_000;
 const successesToClose = 2;
 const probeTimeoutMs = 10_000;
 
-/** `onChange` is called when a breaker has changed its state. */
+/** Calls `onChange` whenever a breaker changes its state. */
 export function createBreakers(clock: Clock, onChange: (projectId: string, provider: string) => void = () => undefined): Breakers {
   // Bounded by the number of projects times the configured providers.
   const byProject = new Map<string, Map<string, Breaker>>();

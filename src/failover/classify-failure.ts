@@ -17,12 +17,16 @@ export function classifyFailure(error: VendorError): FailureKind {
   return 'failed';
 }
 
-/** Statuses of a vendor that rejects the gateway's account. Callers would take them for a fault of their virtual key. */
+/**
+ * With these statuses, the vendor rejects the gateway's account. If we passed them on, callers would think that
+ * something was wrong with their virtual key.
+ */
 const accountStatuses: ReadonlySet<number> = new Set([401, 402, 403]);
 
 /**
- * Reports whether the failure is a refusal when every other model has refused as well. 404, 405, 408 and 409 are included: another provider
- * may well serve the request, so the chain treats them as failures, but if none does the vendor's status tells the caller more than a 502.
+ * Reports whether the failure counts as a refusal once every other model has refused as well. That includes 404, 405,
+ * 408 and 409. The chain treats these as failures because another provider may well serve the request, but if none
+ * does, the vendor's status tells the caller more than a 502 would.
  */
 export function isFinalRefusal(error: VendorError): boolean {
   const { kind, status } = error;

@@ -1,24 +1,26 @@
 /**
- * Compiled expressions of content rules, bounded by their memory. RE2 builds the states of an expression's automaton while it reads texts, and by
- * default keeps up to 8 MiB of them (13 MB of heap, measured) for each expression.
+ * Caches the compiled expressions of content rules within a memory limit. RE2 adds states to an expression's
+ * automaton while it reads text. By default, it keeps up to 8 MiB of states for each expression, which took 13 MB of
+ * heap when we measured it.
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
 
-/** One expression may keep so many bytes of states. If a text needs more, RE2 continues without the automaton. */
+/** Limits the states of a single expression. If a text needs more of them, RE2 continues without the automaton. */
 const maxAutomatonBytes = 512 * 1024;
-/** Of an instruction, and of a bound of a character range in it (measured). */
+/** Measured heap size of an instruction. */
 const instructionBytes = 200;
+/** Measured heap size of a bound of a character range in an instruction. */
 const rangeBytes = 16;
 
 export interface ExpressionCache {
-  /** Whether the expression matches in the text. Throws what RE2 throws for an expression that it cannot compile. */
+  /** Throws RE2's own error if the expression can't be compiled. */
   test(expression: string, text: string): boolean;
-  /** Bytes of all compiled expressions and their automata, estimated. */
+  /** Estimates the total size of all compiled expressions and their automata. */
   bytes(): number;
 }
 
-/** `maxBytes` bounds the estimate; in the heap it is up to twice as much. */
+/** `maxBytes` limits the estimated size. The actual heap usage can be up to twice as high. */
 export function createExpressionCache(maxBytes: number): ExpressionCache {
   const cache = new LRUCache<string, CompiledExpression>({ maxSize: maxBytes });
   return {
@@ -38,9 +40,9 @@ export function createExpressionCache(maxBytes: number): ExpressionCache {
 
 interface CompiledExpression {
   readonly re2: RE2JS;
-  /** Without its automaton. */
+  /** Doesn't include the automaton, which grows while the expression reads text. */
   readonly bytes: number;
-  /** The size by which the cache knows it; 0 while it is not in the cache. */
+  /** The size that the cache has on record for this expression, or 0 if the expression isn't cached. */
   countedBytes: number;
 }
 
@@ -53,7 +55,7 @@ function compileExpression(expression: string): CompiledExpression {
   return { re2, bytes, countedBytes: 0 };
 }
 
-/** The heap that a compiled expression takes before it has read a text, estimated. */
+/** Estimates how much heap a compiled expression uses before it has read any text. */
 function programBytes(re2: RE2JS): number {
   return 4_096 + instructionBytes * re2.programSize() + rangeBytes * re2.re2().dfa.numClasses;
 }

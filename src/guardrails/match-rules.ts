@@ -1,8 +1,9 @@
 /**
- * Matches content rules with texts. Expressions of projects run in RE2, in time linear in the text.
+ * Matches content rules against texts. The expressions of projects run in RE2, which takes linear time in the length
+ * of the text.
  *
- * The work is done in steps, a rule on a piece of a text. The slower an expression may be, the shorter its pieces, so that no step takes long, and
- * the work can be interrupted after each of them.
+ * We split the work into steps, each of which applies one rule to one piece of text. Rules that can be slow get
+ * shorter pieces. This keeps every step short, so that the caller can interrupt the work after any of them.
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
@@ -13,23 +14,23 @@ import { createExpressionCache, type ExpressionCache } from './expression-cache.
 import { ignorable } from './injection-forms.ts';
 import { splitText, type TextChunk } from './text-chunks.ts';
 
-/** Rules and chunks to match, each rule with all chunks, from a position on. */
+/** Applies each rule to all chunks, beginning at the position `from`. */
 export interface MatchRequest {
   readonly rules: readonly ContentRule[];
   readonly chunks: readonly TextChunk[];
   readonly from: MatchPosition;
 }
 
-/** Indices of a rule, and of a piece of the texts as that rule reads them. */
+/** Both members are indices. The piece length depends on the rule, so `piece` only makes sense together with `rule`. */
 export interface MatchPosition {
   readonly rule: number;
   readonly piece: number;
 }
 
 export interface MatchResult {
-  /** Indices of the rules that match, in order. Ends with the first that blocks. */
+  /** Indices of the rules that match, in ascending order. The list ends with the first rule that blocks. */
   readonly matched: readonly number[];
-  /** Where to continue; null when all is done. */
+  /** Where to continue, or null if everything has been matched. */
   readonly next: MatchPosition | null;
 }
 
@@ -37,11 +38,11 @@ export type Matcher = (request: MatchRequest, limitMs?: number) => MatchResult;
 
 export const firstPosition: MatchPosition = { rule: 0, piece: 0 };
 
-/** Keeps at most `maxBytes` of compiled expressions. */
+/** The matcher caches up to `maxBytes` of compiled expressions. */
 export function createMatcher(maxBytes: number): Matcher {
   const expressions = createExpressionCache(maxBytes);
 
-  /** Stops after the first step that ends later than `limitMs`. */
+  /** We only check the time after a step, so a call can take a little longer than `limitMs`. */
   return ({ rules, chunks, from }, limitMs = Number.POSITIVE_INFINITY) => {
     const startedAt = performance.now();
     const forms = chunks.flatMap(normalizedForms);
@@ -71,11 +72,11 @@ function matchesRule(expressions: ExpressionCache, { class: ruleClass, expressio
 
 interface ProgramSize {
   readonly instructions: number;
-  /** Bounds of the character ranges of all instructions: `\p{L}` has 1,400. */
+  /** Counts the bounds of the character ranges in all instructions, e.g. 1,400 for `\p{L}`. */
   readonly bounds: number;
 }
 
-/** Sizes of programs, for estimates. */
+/** We cache only the sizes of programs, because the cost estimates don't need the programs themselves. */
 const programSizes = new LRUCache<string, ProgramSize>({ max: 5_000, memoMethod: measureProgram });
 
 function measureProgram(expression: string): ProgramSize {
@@ -84,19 +85,25 @@ function measureProgram(expression: string): ProgramSize {
   return { instructions: re2.programSize(), bounds: instructions.reduce((sum, { runes = [] }) => sum + runes.length, 0) };
 }
 
-/** Microseconds per character, at most: 20 ns per instruction of an expression, 0.4 µs for a class (measured). */
+/**
+ * Upper bound for the time per character, in microseconds. We measured 20 ns per instruction of an expression and 0.4
+ * µs for the other rule classes.
+ */
 export function matchingCost({ class: ruleClass, expression = '' }: ContentRule): number {
   return ruleClass === 'expression' ? 0.02 * programSizes.memo(expression).instructions : 0.4;
 }
 
-/** Microseconds to compile the expression of a rule with its automaton, before its first character (measured). */
+/** Time to compile a rule's expression and its automaton before it reads any text, in microseconds (measured). */
 export function compilingCost({ class: ruleClass, expression = '' }: ContentRule): number {
   if (ruleClass !== 'expression') return 0;
   const { instructions, bounds } = programSizes.memo(expression);
   return 3 * instructions + 0.1 * bounds;
 }
 
-/** The longest time of a step, unless the piece has the least length: with 1,000 instructions it then takes 60 ms. */
+/**
+ * We choose the piece length so that a step takes at most this long. Only pieces of the minimum length can take
+ * longer, e.g. 60 ms for an expression with 1,000 instructions.
+ */
 const maxStepMicros = 20_000;
 const pieceLengths = { min: 3 * 1024, max: 32 * 1024 };
 
@@ -105,14 +112,18 @@ function* piecesOf(forms: readonly TextChunk[], rule: ContentRule): Generator<Te
   for (const form of forms) yield* splitText(form, length);
 }
 
-/** An empty class of characters, which matches nothing. */
+/** This character class is empty, so it never matches. */
 const never = '[^\\x00-\\x{10FFFF}]';
-/** Quoted text, escapes, classes of characters, anchors. */
+/**
+ * Finds anchors. Also consumes quoted text, escapes and character classes, so that we don't mistake a `^` or `$` in
+ * them for an anchor.
+ */
 const tokens = /\\Q[\s\S]*?(?:\\E|$)|\\[pPx]\{[^}]*\}|\\[\s\S]|\[\^?\]?(?:\\[\s\S]|\[:\^?\w+:\]|[^\]\\])*\]|[\^$]/g;
 
 /**
- * The expression for a piece of a text: `^` does not match where a piece begins in the middle of the text, nor `$` where it ends there. In the mode
- * `(?m)`, where they match at lines, they may also match at the edges of the pieces of a line of more than 3,000 characters.
+ * Adapts an expression to a piece of text. If the piece starts in the middle of the text, `^` doesn't match there,
+ * and if it ends in the middle, neither does `$`. In `(?m)` mode, where both match at line breaks, we don't change
+ * the expression. In lines of more than 3,000 characters they can then also match at the edges of pieces.
  */
 function toPieceExpression(expression: string, { isStart, isEnd }: TextChunk): string {
   if ((isStart && isEnd) || /\(\?[a-zA-Z]*m/.test(expression)) return expression;
@@ -123,8 +134,9 @@ function toPieceExpression(expression: string, { isStart, isEnd }: TextChunk): s
 }
 
 /**
- * The text unchanged, and as a reader takes its letters: full-width letters and digits, dashes and spaces normalized, without zero-width
- * characters, and without control characters and lone surrogates, which some parsers drop.
+ * Returns the text unchanged and, if that differs, the text as a human would read it. For the second form we
+ * normalize full-width letters and digits, dashes and spaces, and remove zero-width characters. We also remove
+ * control characters and lone surrogates, because some parsers drop them.
  */
 function normalizedForms(chunk: TextChunk): readonly TextChunk[] {
   const { text } = chunk;

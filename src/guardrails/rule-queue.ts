@@ -1,8 +1,10 @@
 /**
- * Shares the thread that matches content rules between projects. A project gets its turn by the processor time that it has used, as in fair
- * queueing: one with little work does not wait for another with much, only for the turn that is running.
+ * Shares the rule-matching thread among projects. As in fair queueing, the project that has used the least processor
+ * time gets the next turn. A project with little work therefore never waits for all the work of a busy project, but
+ * only for the turn that is running.
  *
- * What a project may have waiting is bounded, and so is the processor time of a call. Only calls of the same project are refused for it.
+ * We limit how much work a project can have waiting and how much processor time a call can use. If a project exceeds
+ * these limits, we only refuse calls of that project.
  */
 import { gatewayError } from '../core/errors.ts';
 import type { ContentRule } from './content-rule.ts';
@@ -14,36 +16,36 @@ export interface RuleWork {
   readonly project: string;
   readonly rules: readonly ContentRule[];
   readonly texts: readonly string[];
-  /** Aborting it ends the work, and rejects with its reason. */
+  /** Aborting this signal ends the work and rejects with the signal's reason. */
   readonly signal: AbortSignal | undefined;
 }
 
 export interface RuleOutcome {
-  /** The rules that match, up to the first that blocks. */
+  /** The rules that match, up to and including the first rule that blocks. */
   readonly matched: ReadonlySet<ContentRule>;
-  /** Why not all rules were evaluated on all texts; null when they were. */
+  /** Why we stopped before every rule was evaluated on every text, or null if the evaluation wasn't cut short. */
   readonly stopped: string | null;
   /** The error that broke the thread, for the log. */
   readonly cause?: unknown;
 }
 
 export interface RuleQueue {
-  /** Rejects with `budget_unavailable` when too much of the project is waiting. */
+  /** Rejects with `budget_unavailable` if the project already has too much work waiting. */
   run(work: RuleWork): Promise<RuleOutcome>;
 }
 
 export interface RuleQueueOptions {
   readonly thread: RuleThread;
-  /** Of one call, in processor time. */
+  /** The processor time that a call may use. */
   readonly maxCallMs: number;
   readonly maxWaitingCalls: number;
   readonly maxWaitingCharacters: number;
 }
 
-/** Two bodies of the largest size may wait. */
+/** The limit on characters leaves room for two request bodies of the maximum size. */
 const defaults = { maxCallMs: 10_000, maxWaitingCalls: 1_000, maxWaitingCharacters: 64 * 1024 * 1024 };
 
-/** Characters that are sent to the thread at once. */
+/** The maximum number of characters that we send to the thread in one request. */
 const batchLength = 32 * 1024;
 
 interface Task extends Pick<RuleWork, 'rules'> {
@@ -51,7 +53,7 @@ interface Task extends Pick<RuleWork, 'rules'> {
   readonly batches: Iterator<readonly TextChunk[]>;
   readonly matched: Set<ContentRule>;
   readonly outcome: PromiseWithResolvers<RuleOutcome>;
-  /** The rest of a batch; null before the next one. */
+  /** The part of the current batch that hasn't been evaluated yet, or null if the next batch is due. */
   batch: Batch | null;
   usedMicros: number;
   isEnded: boolean;
@@ -59,21 +61,21 @@ interface Task extends Pick<RuleWork, 'rules'> {
 
 interface Batch {
   readonly chunks: readonly TextChunk[];
-  /** Without those that have matched before. */
+  /** Doesn't include rules that matched in an earlier batch. */
   readonly rules: readonly ContentRule[];
   readonly from: MatchPosition;
 }
 
 interface Share {
   readonly tasks: Task[];
-  /** Virtual time: of projects that have work, the one with the least is served next. */
+  /** Virtual time. Of all projects with work, the one with the lowest value is served next. */
   usedMicros: number;
 }
 
 export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQueue {
   const { thread = createRuleThread(), maxCallMs, maxWaitingCalls, maxWaitingCharacters } = { ...defaults, ...options };
   const shares = new Map<string, Share>();
-  /** Virtual time of the project that was served last, at which a project without work begins. */
+  /** Virtual time of the project that was served last. Idle projects resume from here, so they can't save up turns. */
   let virtualMicros = 0;
   let isRunning = false;
 
@@ -84,7 +86,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     isRunning = false;
   };
 
-  /** A project without work keeps what it has used while others have work. */
+  /** We remember how much time idle projects have used until no project has any work left. */
   const nextProject = (): [string, Share] | null => {
     let next: [string, Share] | null = null;
     for (const entry of shares) if (entry[1].tasks.length > 0 && (next === null || entry[1].usedMicros < next[1].usedMicros)) next = entry;
@@ -92,7 +94,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     return next;
   };
 
-  /** Gives the project a turn. Its calls take turns too. */
+  /** Gives the project one turn. The calls within a project take turns too. */
   const serveProject = async (share: Share): Promise<void> => {
     virtualMicros = share.usedMicros;
     const task = share.tasks.shift();
@@ -102,7 +104,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
     }
   };
 
-  /** Returns the used processor time in microseconds. */
+  /** Returns the processor time that was used, in microseconds. */
   const advance = async (task: Task): Promise<number> => {
     const batch = task.batch ?? nextBatch(task);
     if (batch === null) {
@@ -122,7 +124,7 @@ export function createRuleQueue(options: Partial<RuleQueueOptions> = {}): RuleQu
       else if (task.usedMicros > maxCallMs * 1_000) settle(task, `takes more than ${maxCallMs / 1_000} seconds of processor time`);
       return cpuMicros;
     } catch (cause) {
-      // The thread broke, and only this task can be the reason. The others continue in another thread.
+      // The thread runs one task at a time, so this task must have broken it. The others continue in a new thread.
       settle(task, 'needs too much memory or time', cause);
       return maxCallMs * 1_000;
     }

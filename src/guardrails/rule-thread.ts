@@ -1,28 +1,30 @@
 /**
- * Matches content rules in a worker thread, so that the event loop serves other requests meanwhile. The thread starts with its first request and
- * does not keep the process alive when it is idle. It works on one request at a time, so that the request which breaks it is known; the next one
- * starts another thread.
+ * Matches content rules in a worker thread, so that the event loop can serve other requests in the meantime. The
+ * thread starts with its first request and doesn't keep the process alive while it is idle. It works on one request at
+ * a time so that we know which request broke it. After that, the next request starts a new thread.
  */
 import { Worker } from 'node:worker_threads';
 import type { MatchRequest, MatchResult } from './match-rules.ts';
 
 export interface ThreadResult extends MatchResult {
-  /** Processor time that the request took. */
   readonly cpuMicros: number;
 }
 
 export interface RuleThreadOptions {
   readonly maxHeapMb: number;
-  /** A request normally takes less than a tenth of a second. */
+  /** The time limit for a request. Requests normally take less than a tenth of a second. */
   readonly maxMs: number;
 }
 
 export interface RuleThread {
-  /** Call again only when the last request has ended. Rejects when the thread runs out of memory or does not respond. */
+  /**
+   * Wait for the last request to end before you call this again. Rejects if the thread runs out of memory or doesn't
+   * respond.
+   */
   match(request: MatchRequest): Promise<ThreadResult>;
 }
 
-/** The heap holds three times the expressions that `rule-worker.ts` keeps. */
+/** The heap is large enough for three times the expressions that `rule-worker.ts` keeps. */
 const defaults: RuleThreadOptions = { maxHeapMb: 192, maxMs: 10_000 };
 
 export function createRuleThread({ maxHeapMb, maxMs } = defaults): RuleThread {

@@ -4,7 +4,7 @@ import { createMatcher, type MatchRequest } from './match-rules.ts';
 import type { ThreadResult } from './rule-thread.ts';
 
 const maxExpressionBytes = 48 * 1024 * 1024;
-/** Other projects wait so long for their turn, and for the step that exceeds it. */
+/** After this time, we finish the current step and then give other projects their turn. */
 const turnMs = 20;
 
 const match = createMatcher(maxExpressionBytes);

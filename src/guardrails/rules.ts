@@ -1,6 +1,6 @@
 /**
- * Groups the content rules of a project by place, and evaluates texts: short ones at once, others in a thread that all projects share
- * (`rule-queue.ts`).
+ * Groups a project's content rules by place and evaluates texts. We evaluate short texts immediately, and all others in
+ * a thread that all projects share (`rule-queue.ts`).
  */
 import type { ContentRule, RuleClass } from './content-rule.ts';
 import { compilingCost, createMatcher, firstPosition, matchingCost } from './match-rules.ts';
@@ -13,7 +13,10 @@ export interface PlaceRules {
   readonly blocks: boolean;
   /** Upper bound of the time to evaluate a character, in microseconds. */
   readonly cost: number;
-  /** Time to compile all expressions, in microseconds. Even the shortest text needs it when other projects have displaced them from the cache. */
+  /**
+   * Time to compile all expressions, in microseconds. If other projects have evicted these expressions from the
+   * cache, even the shortest text takes this long.
+   */
   readonly compilingCost: number;
 }
 
@@ -28,23 +31,25 @@ export interface RuleVerdict {
   readonly blockedBy: RuleClass | null;
   /** Classes of the observing rules that matched. */
   readonly observed: readonly RuleClass[];
-  /** The text could not be evaluated completely: the class of the rule that takes the longest, and the reason. Null when it was. */
+  /**
+   * If the texts couldn't be evaluated completely, this contains the reason, the class of the slowest rule, and the error that broke the
+   * thread if there was one. Otherwise it is null.
+   */
   readonly unfinished: { readonly class: RuleClass; readonly reason: string; readonly cause: unknown } | null;
 }
 
-/** Whose texts are evaluated. */
 export interface Evaluation {
-  /** Projects share the thread fairly. */
+  /** The project that the thread's time is charged to, because projects share the thread fairly. */
   readonly project: string;
-  /** Ends the evaluation in the thread, which then rejects with its reason. */
+  /** Aborting this signal ends an evaluation in the thread, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
 /** Time for which the event loop may be blocked; a turn of the thread costs 0.1 ms. */
 const maxInlineMicros = 2_000;
-/** Of expressions that are evaluated on the event loop. */
+/** Limits the memory for expressions that are evaluated on the event loop. */
 const maxInlineBytes = 16 * 1024 * 1024;
-/** Characters that become several when they are normalized, up to 18. */
+/** Each of these normalizes to several characters, up to 18, so we can't estimate the cost from the text's length. */
 const expanding = /[\u3200-\u33ff\ufb50-\ufdff\u{1f100}-\u{1f2ff}]/u;
 
 const matchInline = createMatcher(maxInlineBytes);
@@ -65,8 +70,8 @@ export function compileRules(rules: readonly ContentRule[]): CompiledRules {
 }
 
 /**
- * Evaluates all texts. Each rule is reported once, however often it matches. Rejects with `budget_unavailable` when too much of the project is
- * waiting for the thread.
+ * Evaluates all texts and reports each rule once, no matter how often it matches. Rejects with `budget_unavailable`
+ * if the project already has too much work waiting for the thread.
  */
 export async function evaluateTexts(
   { rules, cost, compilingCost: setup }: PlaceRules,

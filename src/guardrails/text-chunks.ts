@@ -1,20 +1,21 @@
 /**
- * Splits texts that are too long to be read at once. Chunks overlap by `overlap` characters, so that no shorter match is split.
+ * Splits texts that are too long to evaluate in one go. Neighbouring chunks overlap by at least `overlap` characters,
+ * so that matches shorter than that aren't split.
  */
 
-/** A part of a text, or all of it. */
+/** A part of a text, or the whole text. */
 export interface TextChunk {
   readonly text: string;
-  /** It begins where the text begins. */
+  /** True if the chunk starts at the beginning of the whole text. */
   readonly isStart: boolean;
   readonly isEnd: boolean;
 }
 
 const overlap = 1024;
-/** How far back white space is searched for. */
+/** How far back we search for white space. */
 const maxShift = 256;
 
-/** `length` must be more than 2,000. */
+/** `length` must be more than 2,000, because every chunk has to advance past the overlap. */
 export function* splitText(whole: TextChunk, length: number): Generator<TextChunk> {
   const { text } = whole;
   if (text.length <= length) return yield whole;
@@ -27,7 +28,10 @@ export function* splitText(whole: TextChunk, length: number): Generator<TextChun
   }
 }
 
-/** A position for the edge of a chunk: at a line end, else at white space, because half a number could be a different one. */
+/**
+ * Moves the edge of a chunk back to a line break or, if there is none nearby, to white space. Otherwise we might cut
+ * a number in half, and half a number could match as a different one.
+ */
 function breakBefore(text: string, position: number): number {
   let space = -1;
   for (let at = position; at > position - maxShift; at -= 1) {
@@ -38,7 +42,10 @@ function breakBefore(text: string, position: number): number {
   return space < 0 ? position : space;
 }
 
-/** Batches of chunks with `maxLength` characters at most: a turn of the thread for each string of a request would cost more than its evaluation. */
+/**
+ * Groups chunks into batches of up to `maxLength` characters. If each string of a request had its own turn in the
+ * thread, the turns would cost more than the evaluation.
+ */
 export function* batchTexts(texts: readonly string[], maxLength: number): Generator<readonly TextChunk[]> {
   let batch: TextChunk[] = [];
   let length = 0;

@@ -55,7 +55,6 @@ export function sendError(
   sendJson(response, status, body);
 }
 
-/** The error of a URL that cannot be parsed or decoded. */
 export function invalidUrl(): PlainTextError {
   return new PlainTextError(400, 'the URL is invalid');
 }

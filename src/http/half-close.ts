@@ -14,8 +14,9 @@ export function allowHalfOpen(server: Server): void {
 }
 
 /**
- * Handles a request with `Expect: 100-continue` when the responses before it on its connection are complete. Node would write the interim
- * response of a request that waits for them after the head of its final one, where clients read it as the body.
+ * Holds back a request with `Expect: 100-continue` until all earlier responses on its connection are complete.
+ * Otherwise Node would write the interim response after the head of the final response, where clients would read it
+ * as the body.
  */
 export function continueInOrder(server: Server): void {
   server.on('checkContinue', (request, response) => {
@@ -65,7 +66,7 @@ export function onClientDisconnect(response: ServerResponse, disconnected: () =>
   });
 }
 
-/** A signal that is aborted when the caller of a plain response disconnects. */
+/** Returns a signal that is aborted when the client of a non-streamed response disconnects. */
 export function whenDisconnected(response: ServerResponse): AbortSignal {
   const disconnected = new AbortController();
   onClientDisconnect(response, () => disconnected.abort());

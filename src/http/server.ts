@@ -131,9 +131,13 @@ function createExpress(): Express {
   return express().disable('x-powered-by').disable('etag');
 }
 
-/** Adds what all processes serve: health and metrics, and an error for everything else. `wrap` adds what runs before the routes. */
+/**
+ * Adds the routes that every process serves: health, metrics and an error response for unknown paths. `wrap` adds
+ * handlers that run before the routes.
+ */
 function serve(app: Express, deps: HealthServerDeps, wrap: (listener: RequestListener) => RequestListener): Server {
-  // Express calls the last function only for a target that it cannot parse, such as `http://[`, and would otherwise send a page of HTML.
+  // Express calls `next` only if it can't parse the request target, e.g. `http://[`. Without our own `next` it would
+  // send an HTML page.
   const route = app as (request: IncomingMessage, response: ServerResponse, next: (error?: unknown) => void) => void;
   const handle: RequestListener = (request, response) =>
     route(request, response, (error = invalidUrl()) => sendError(response, error, 'chat', deps));

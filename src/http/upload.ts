@@ -12,7 +12,7 @@ export interface Upload {
   /** Fields that have arrived, `model` included. */
   readonly fields: UploadFields;
   readonly model: string;
-  /** How many images and masks have arrived, at least in part. */
+  /** Number of images and masks so far, including those that have only arrived in part. */
   readonly countImages: () => number;
   /** Length of the body; the declared one while it is still arriving. */
   readonly bodyBytes: number;
@@ -38,7 +38,10 @@ export function parseBoundary({ headers }: IncomingMessage): string {
 export interface UploadOptions {
   readonly boundary: string;
   readonly fieldNames: ReadonlySet<string>;
-  /** For content rules: then the whole body is read before the vendor is called, because every field matters. Null without rules. */
+  /**
+   * Collects the texts that content rules check; null if there are no rules. With rules we read the whole body before
+   * we call the vendor, because a rule may match in any field.
+   */
   readonly collected: PartTexts | null;
   readonly memory: KeyBodies;
 }

@@ -1,9 +1,10 @@
 /**
  * Stores settled calls in batches, one transaction each. Used by the drain and by recovery.
  *
- * An error of the database (unavailable, full, a missing table, a damaged index, a deadlock) is thrown, and the caller retries. After a data
- * error the batch is halved until the bad record is isolated; its tokens and cost are then stored without its text, and the record itself goes
- * to the quarantine. So one bad record never blocks the others.
+ * Throws if the database itself fails (it is unavailable or full, a table is missing, an index is damaged, a
+ * deadlock), and the caller retries. After a data error, we split the batch in half until the bad record is isolated.
+ * Then we store its tokens and cost without its text and move the record to the quarantine, so one bad record never
+ * blocks the others.
  */
 import type { SettledCall } from '../core/call.ts';
 import { errorCode } from '../core/error-messages.ts';
@@ -175,10 +176,11 @@ function textBytes({ call }: BatchEntry): number {
 }
 
 /**
- * SQLSTATE classes of errors that a record can cause: cardinality (21), data exceptions (22), constraints (23), check options (44) and limits of the
- * program such as a value that is too large for an index (54). Every other class is about the database or the gateway, e.g. connections,
- * permissions, a missing table, internal errors and damaged indexes (XX), unsupported features (0A) and triggers that raise (P0). A retry
- * succeeds once somebody has repaired that, and until then no record may lose its text.
+ * SQLSTATE classes of errors that a record can cause: cardinality violations (21), data exceptions (22), constraint
+ * violations (23), check option violations (44) and program limits, e.g. a value that is too large for an index (54).
+ * All other classes point to the database or the gateway, e.g. connections, permissions, a missing table, internal
+ * errors and damaged indexes (XX), unsupported features (0A) and exceptions raised by triggers (P0). Retries succeed
+ * once somebody has fixed the cause, so until then no record may lose its text.
  */
 const dataErrors = /^(?:21|22|23|44|54)[0-9A-Z]{3}$/;
 const sqlState = /^[0-9A-Z]{5}$/;

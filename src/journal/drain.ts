@@ -124,7 +124,7 @@ export function createDrain(options: DrainOptions): Drain {
     intervalMs: null,
     backoff,
     onFirstFailure: (err) =>
-      // The database comes back by itself after an outage. Other errors stay until somebody repairs what they name, e.g. an index.
+      // Outages end without our help. Any other error, e.g. a damaged index, persists until somebody fixes it.
       logger[isConnectionError(err) ? 'warn' : 'error'](
         { err, backlogBytes: backlogBytes() },
         'journal drain failed; records are kept on disk',

@@ -79,7 +79,7 @@ export interface JournalOptions {
   readonly ballastBytes?: number;
   readonly parkedBytes?: number;
   readonly retryIntervalMs?: number;
-  /** Called with a settled call that was lost because neither the disk nor the memory for parked calls had space: nothing will store it. */
+  /** Called with a settled call that is lost, because both the disk and the memory for parked calls were full. */
   readonly onLost?: (call: SettledCall) => void;
   readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
@@ -101,7 +101,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     maxBytes: parkedBytes,
     logger,
     onLost(call) {
-      // Otherwise its `opened` record would keep its segment for ever, and an erasure would wait for that.
+      // Otherwise the call's `opened` record would keep a segment forever, and erasures would wait for that segment.
       inFlight.remove(call.metadata.id);
       onLost?.(call);
     },

@@ -18,13 +18,16 @@ interface ParkedCall {
 export interface ParkedCallsOptions {
   readonly maxBytes: number;
   readonly logger: Logger;
-  /** Called with a call that is lost because the memory was full. */
+  /** Called with each call that we lose because the memory for parked calls is full. */
   readonly onLost: (call: SettledCall) => void;
 }
 
 export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptions) {
   const parked = new Map<string, ParkedCall>();
-  /** The call that is being written: if it were lost meanwhile, it could end up stored and lost. */
+  /**
+   * Id of the call that is being written. We don't drop this one, because it would be reported as lost and might still
+   * get stored.
+   */
   let writing: string | null = null;
   let bytes = 0;
   let lost = 0;
@@ -68,7 +71,10 @@ export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptio
         onLost(oldest.call);
       }
     },
-    /** Calls `write` with the oldest call, which stays until it is removed. False when no call is parked. Rejects as `write` does. */
+    /**
+     * Calls `write` with the oldest call, which stays parked until `remove` is called. Returns false if no call is
+     * parked, and rejects if `write` does.
+     */
     async writeOldest(write: (call: SettledCall) => Promise<void>): Promise<boolean> {
       const call = parked.values().next().value?.call;
       if (!call) return false;

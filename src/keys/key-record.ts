@@ -16,9 +16,9 @@ export interface KeyRecord {
   readonly models: readonly string[] | null;
   readonly ceilings: Ceilings;
   readonly expiresAt: number | null;
-  /** What happens to calls whose ceilings cannot be checked. Null: as the project says. */
+  /** What happens to calls whose ceilings can't be checked. If this is null, the project's policy applies. */
   readonly onBudgetStoreDown: StoreDownPolicy | null;
-  /** Limit of the output of calls that set none, sent to the vendor. Null: none. */
+  /** Output limit that we send to the vendor for calls that don't set one. Null if the key has no default. */
   readonly defaultMaxOutputTokens: number | null;
   readonly revokedAt: number | null;
   readonly createdAt: number;

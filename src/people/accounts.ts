@@ -17,25 +17,29 @@ export interface PersonRecord extends Person {
   readonly hasOidc: boolean;
   readonly disabledAt: number | null;
   readonly createdAt: number;
-  /** Slug of the only project in which the account is valid, since nobody has confirmed its address; null for a confirmed one. */
+  /** Null if confirmed. An unconfirmed account is valid in a single project, and this is the slug of that project. */
   readonly onlyProject: string | null;
 }
 
 export interface Accounts {
-  /** Creates a person from a request body, who takes over the unconfirmed accounts of the address. Throws `conflict` when it is known. */
+  /**
+   * Creates a confirmed account from a request body. It takes over the roles of unconfirmed accounts with the same
+   * address. Throws `conflict` if the address has a confirmed account already.
+   */
   create(input: unknown): Promise<PersonRecord>;
   /** Throws `not_found`. */
   get(personId: string): Promise<PersonRecord>;
-  /** Confirmed accounts only. */
+  /** Finds confirmed accounts only. */
   findByEmail(email: string): Promise<PersonRecord | null>;
-  /** Confirmed accounts by email; `after` is the last address of the previous page. */
+  /** Confirmed accounts, sorted by email. `after` is the last address of the previous page. */
   list(page: { after?: string | undefined; limit: number }): Promise<PersonRecord[]>;
-  /** The newest unconfirmed accounts, at most 1,000. */
+  /** Newest first, at most 1,000. */
   listUnconfirmed(): Promise<PersonRecord[]>;
   /**
-   * Confirms the address of an unconfirmed account: the confirmed account of the address, which is created when there is none, takes over its role.
-   * Every way into the unconfirmed account ends, because the owner who created it may have used one. Throws `not_found`, and `conflict` for a
-   * confirmed one.
+   * Confirms the address of an unconfirmed account. Its role moves to the confirmed account with the same address,
+   * which we create if there is none. The sessions, links and tokens of the unconfirmed account end, because the owner
+   * who created the account may have signed in with them. Throws `not_found`, and `conflict` if the account is
+   * confirmed already.
    */
   confirm(personId: string): Promise<{ readonly person: PersonRecord; readonly isNew: boolean }>;
   isEmpty(): Promise<boolean>;
@@ -44,7 +48,7 @@ export interface Accounts {
   /** Deletes the person with sessions, links and memberships; the audit log keeps the id. */
   remove(personId: string): Promise<void>;
   rename(personId: string, name: string): Promise<void>;
-  /** Ends all sessions but this one, the sign-in links and, with `revokeTokens`, the personal tokens. */
+  /** Ends the sign-in links, all sessions except `sessionId` and, with `revokeTokens`, the personal tokens. */
   setPassword(personId: string, password: string, options: { sessionId: string; revokeTokens: boolean }): Promise<void>;
 }
 
@@ -121,7 +125,10 @@ export function createAccounts({ database, clock }: { readonly database: Databas
   };
 }
 
-/** A confirmed account, which takes over the unconfirmed ones of its address. Throws `conflict` when the e-mail address is known. */
+/**
+ * Creates a confirmed account, which takes over the roles of unconfirmed accounts with the same address. Throws
+ * `conflict` if the address has a confirmed account already.
+ */
 export async function insertPerson(
   tx: Queries,
   person: Pick<NewPerson, 'email' | 'name' | 'admin'> & { passwordHash: string | null },
@@ -129,7 +136,7 @@ export async function insertPerson(
 ): Promise<PersonRecord> {
   const { email, name = nameFromEmail(email), admin = false, passwordHash } = person;
   const id = newId(now);
-  // An unconfirmed account from before such accounts existed has the address itself here.
+  // `email` is unique, but unconfirmed accounts from before migration 0046 have the plain address there, so make room.
   await tx.query(`update people set email = id || ':' || email where email = $1::text and project_id is not null`, [email]);
   const rows = await tx.query(
     `insert into people (id, email, name, is_admin, password_hash, created_at)
@@ -154,14 +161,14 @@ async function readConfirmed(queries: Queries, email: string): Promise<PersonRec
 }
 
 /**
- * An unconfirmed account has none: several may have one address, and whether a password is right would tell an owner about other projects. Those
- * from before there were such accounts keep theirs.
+ * Unconfirmed accounts can't set a password. Several of them may share an address, so an owner who tries a password at
+ * sign-in could find out about other projects. Accounts that had a password before the distinction existed keep it.
  */
 export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRecord): boolean {
   return hasPassword || (onlyProject === null && !hasOidc);
 }
 
-/** Ends no access: the caller decides what the old password's sessions, links and tokens may still do. */
+/** Doesn't end any access. The caller decides which sessions, links and tokens from before the change stay valid. */
 export async function setPasswordHash(tx: Queries, personId: string, hash: string): Promise<void> {
   await tx.query('update people set password_hash = $2::text where id = $1::uuid', [personId, hash]);
 }

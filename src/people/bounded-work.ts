@@ -1,4 +1,7 @@
-/** Bounds work that is expensive: one at a time, for at most half of the time, and only so much of it waits. */
+/**
+ * Limits expensive work: tasks run one at a time and take up at most half of the time. `isBusy` returns true once
+ * `maxWaiting` tasks are waiting.
+ */
 
 export interface BoundedWork {
   /** Runs the work when its turn comes. */
@@ -7,13 +10,13 @@ export interface BoundedWork {
   isBusy(): boolean;
 }
 
-/** After each piece of work nothing runs for as long as it took, because calls may share a single core with it. */
+/** After each task we pause for as long as the task took, because inference calls may share a single core with it. */
 export function createBoundedWork({ maxWaiting }: { readonly maxWaiting: number }): BoundedWork {
   let isTaken = false;
   const waiting: (() => void)[] = [];
   const release = (): void => {
     const next = waiting.shift();
-    // The next one takes over the place.
+    // `isTaken` stays true, because the slot passes directly to the next task.
     if (next) next();
     else isTaken = false;
   };

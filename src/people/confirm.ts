@@ -1,13 +1,20 @@
 /**
- * Accounts that an owner created (`members.invite`) prove nothing about their e-mail address, since the owner received the sign-in link: they are
- * valid in that project only. When a deployment admin or the identity provider confirms the address, the confirmed account takes their place.
+ * An owner who creates an account (`members.invite`) also gets its sign-in link, so the account doesn't prove that
+ * anybody controls its e-mail address. We therefore keep it unconfirmed and valid in that project only. Once a
+ * deployment admin or the identity provider confirms the address, the confirmed account takes its place.
  */
 import type { Queries } from '../db/database.ts';
 
-/** SQL expression: the e-mail address of a row of `people`, for people to read. */
+/**
+ * SQL expression for the e-mail address to show for a row of `people`. In an unconfirmed account, `email` has a
+ * made-up unique value.
+ */
 export const shownEmailSql = 'coalesce(people.claimed_email, people.email)';
 
-/** Moves the roles of the unconfirmed accounts of an address to a confirmed account, and deletes them with their sessions, links and tokens. */
+/**
+ * Moves the roles of an address's unconfirmed accounts to a confirmed one, and deletes them with their sessions, links
+ * and tokens.
+ */
 export async function takeOverAccounts(tx: Queries, personId: string, email: string): Promise<void> {
   await tx.query(
     `insert into members (project_id, person_id, role, created_at)
@@ -20,7 +27,7 @@ export async function takeOverAccounts(tx: Queries, personId: string, email: str
   await tx.query('delete from people where claimed_email = $1::text and id <> $2::uuid', [email, personId]);
 }
 
-/** Whether a project has an unconfirmed account of the address. */
+/** Whether any project has an unconfirmed account with this address. */
 export async function isInvited(tx: Queries, email: string): Promise<boolean> {
   return (await tx.query('select 1 from people where claimed_email = $1::text limit 1', [email])).length > 0;
 }

@@ -1,8 +1,9 @@
 /**
  * Table `members`: roles of people in projects. Deployment admins are owners of every project without a row.
  *
- * An owner adds an address without learning whether it is known: each addition creates an account that is valid in the project only (`confirm.ts`),
- * and the confirmed account of the address, if there is one, has its role too.
+ * An owner who adds an address must not find out whether it already has an account. So we always create a new account
+ * that is valid in this project only (`confirm.ts`). If the address has a confirmed account, that account gets the
+ * role as well.
  */
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 import { newId } from '../core/ids.ts';
@@ -19,7 +20,7 @@ export interface Member {
   readonly name: string;
   readonly role: Role;
   readonly isDisabled: boolean;
-  /** Whether somebody has confirmed the address; else the account is valid in this project only. */
+  /** False if nobody has confirmed the address, in which case the account is valid in this project only. */
   readonly isConfirmed: boolean;
   readonly createdAt: number;
 }
@@ -39,13 +40,13 @@ export interface Members {
   projectsOf(person: Person): Promise<ProjectMembership[]>;
   /** Members of a project, by email. */
   list(projectId: string): Promise<Member[]>;
-  /** Adds an address, for an owner. Throws `bad_request`, and `conflict` when it is a member already. */
+  /** Adds an address on behalf of an owner. Throws `bad_request`, and `conflict` if the address is a member already. */
   invite(projectId: string, input: { email: string; name?: string | undefined }, role: Role): Promise<Member>;
   /** Adds a person or changes their role. Throws `conflict` when the project would lose its last owner. `previous`: null for a new member. */
   put(projectId: string, personId: string, role: Role): Promise<{ member: Member; previous: Role | null }>;
   /**
-   * Throws `not_found`, and `conflict` when the project would lose its last owner. Returns the member that was removed. An unconfirmed account is
-   * deleted.
+   * Removes the member and returns it. If its account is unconfirmed, the account is deleted too. Throws `not_found`,
+   * and `conflict` if the project would lose its last owner.
    */
   remove(projectId: string, personId: string): Promise<Member>;
 }
@@ -92,7 +93,7 @@ export function createMembers({ database, clock }: { readonly database: Database
     invite(projectId, input, role) {
       const { email, name = nameFromEmail(email) } = parseOrBadRequest(invitation, input);
       return database.transaction(async (tx) => {
-        // Concurrent additions of one address are one.
+        // Serialize concurrent invitations, so that they can't add the same address twice.
         await tx.query('select 1 from projects where id = $1::uuid for update', [projectId]);
         const members = await tx.query(`${selectMembers} where members.project_id = $1::uuid and ${shownEmailSql} = $2::text`, [
           projectId,

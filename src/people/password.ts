@@ -14,8 +14,9 @@ const maxLength = 256;
 
 const deriveHash = promisify(argon2);
 /**
- * Hashes run on the threads of Node.js, which DNS and files need too, and on a single core they take time from the calls of applications. A flood
- * of sign-ins must not stop these. The longest queue takes a few seconds.
+ * Hashes run on libuv's thread pool, which DNS lookups and file access need too, and on a single core they compete
+ * with inference calls for CPU time. The limit keeps a flood of sign-ins from starving all of these. A full queue
+ * takes a few seconds.
  */
 const hashes = createBoundedWork({ maxWaiting: 50 });
 

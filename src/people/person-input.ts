@@ -43,7 +43,7 @@ export const signInLinkInput = z.strictObject({
 /** The body of "add or change a member". */
 export const memberInput = z.strictObject({ role: z.enum(['owner', 'member']) });
 
-/** An address that an owner adds to a project. */
+/** What an owner enters to invite somebody to a project. */
 export const invitation = newPersonInput.pick({ email: true, name: true });
 
 /** A name and, for the first admin, an e-mail address, entered with a sign-in link. */

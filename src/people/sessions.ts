@@ -22,7 +22,10 @@ export interface SessionRecord extends Omit<Session, 'person'> {
 }
 
 export interface Sessions {
-  /** Starts a session. A confirmed person takes over the roles that owners have given to their address. Only this result has its secret. `replaces` is the secret of a session that ends with it. */
+  /**
+   * Starts a session. Its secret is in this result only. A confirmed person also takes over the roles that owners have
+   * given to their address. `replaces` is the secret of an earlier session, which ends.
+   */
   start(personId: string, options: { userAgent: string | null; replaces?: string | null }): Promise<StartedSession>;
   /** Null when the secret is unknown, or its session expired or was revoked, or its person is disabled. */
   find(secret: string): Promise<Session | null>;

@@ -29,7 +29,10 @@ export interface LinkInput {
   /** For a link that creates an account. */
   readonly email: string;
   readonly name: string;
-  /** Empty: the password stays, or there is none. A new one ends the sessions, the other links and the personal tokens of the person. */
+  /**
+   * If this is empty, an existing account keeps its password, or stays without one. A new password ends the person's
+   * sessions, other links and personal tokens.
+   */
   readonly password: string;
 }
 

@@ -43,9 +43,9 @@ export interface OidcIdentity {
 export interface SignIn {
   withPassword(attempt: { email: string; password: string; address: string }): Promise<SignInResult>;
   /**
-   * Finds the person by issuer and subject, else by verified e-mail address, which ends every other way into the account; an address of
-   * `allowedDomains`, or one that an owner has added to a project, gets a new account.
-   * Null for everybody else and for disabled people.
+   * Finds the person by issuer and subject, or else by verified e-mail address. A match by address ends every other
+   * way into the account. If there is no account, we create one for an address in `allowedDomains` or one that an
+   * owner has added to a project. Returns null for everybody else and for disabled people.
    */
   withOidc(identity: OidcIdentity, allowedDomains: readonly string[]): Promise<PersonRecord | null>;
 }

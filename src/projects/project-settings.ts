@@ -20,7 +20,7 @@ export interface ProjectSettings {
   readonly catalogFill: boolean | null;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
-  /** Null: as the configuration file says. */
+  /** If this is null, the value of the configuration file applies. */
   readonly onBudgetStoreDown: StoreDownPolicy | null;
   readonly cache: { readonly enabled: boolean; readonly ttlMs: number };
   /** IANA name of the zone in which reports split days. */

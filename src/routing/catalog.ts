@@ -16,7 +16,7 @@ export interface CatalogModel {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
   readonly contextWindow: number | null;
-  /** Most tokens of one image; null when unknown. */
+  /** Upper bound for the tokens of one image; null when unknown. */
   readonly imageTokens: number | null;
   readonly traits: ModelTraits;
   /** Routes that serve the model; null for all routes of its provider. */

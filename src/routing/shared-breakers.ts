@@ -1,8 +1,10 @@
 /**
- * The circuit breakers of all processes, for status and console: routing uses only those of its own process, which need no database.
+ * Shares the circuit breakers of all processes, so that the status API and the console can show them. Routing only
+ * uses the breakers of its own process and doesn't need the database.
  *
- * A process writes a breaker to `provider_breakers` when it changes its state, in the background and with all others that changed meanwhile,
- * and deletes it when it closes. While the database is unavailable, changes wait.
+ * When the state of a breaker changes, the process writes it to `provider_breakers`, and when the breaker closes, it
+ * deletes the row. This happens in the background, with one statement for everything that has changed since the last
+ * write. While the database is unavailable, changes wait in memory.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { formatTime } from '../core/time.ts';
@@ -10,11 +12,11 @@ import type { Database } from '../db/database.ts';
 import type { BreakerReport, BreakerState, Breakers } from '../failover/breaker.ts';
 
 interface SharedBreakersOptions {
-  /** For writes. */
+  /** Used for writes. */
   readonly database: Database;
-  /** For reads. */
+  /** Used for reads. */
   readonly statusDatabase: Database;
-  /** Id of this process in `processes`. */
+  /** Id of this process in the table `processes`. */
   readonly process: string;
   /** Processes whose last heartbeat is older than this have stopped. */
   readonly livenessTimeoutMs: number;
@@ -23,11 +25,11 @@ interface SharedBreakersOptions {
   readonly onWriteFailure: (error: unknown) => void;
 }
 
-/** Returns the breakers of these providers, each in the worst state that any running process has seen. */
+/** Returns one breaker per provider, in the worst state that it has in any running process. */
 export type ReadBreakers = (projectId: string, providers: readonly string[]) => Promise<BreakerReport[]>;
 
 export interface SharedBreakers {
-  /** Writes the breaker soon, or deletes it when it has closed. */
+  /** Schedules the write of a breaker whose state has changed. */
   changed(projectId: string, provider: string): void;
   readonly read: ReadBreakers;
   stop(): Promise<void>;
@@ -37,7 +39,7 @@ const backoff = { initialMs: 1_000, maxMs: 60_000 };
 
 export function createSharedBreakers(options: SharedBreakersOptions): SharedBreakers {
   const { database, process, breakers, onWriteFailure } = options;
-  /** Providers of each project whose breaker has changed. */
+  /** Providers whose breaker has changed since the last write, by project id. */
   let changes = new Map<string, Set<string>>();
   const add = (projectId: string, provider: string): void => {
     changes.set(projectId, (changes.get(projectId) ?? new Set()).add(provider));
@@ -66,7 +68,7 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
   return {
     changed(projectId, provider) {
       add(projectId, provider);
-      // During an outage the loop retries by itself.
+      // While writes are failing, we leave the timing to the loop's backoff.
       if (!loop.isFailing) loop.wake();
     },
     async read(projectId, providers) {
@@ -80,13 +82,13 @@ export function createSharedBreakers(options: SharedBreakersOptions): SharedBrea
 
 const severity: Readonly<Record<BreakerState, number>> = { closed: 0, half_open: 1, open: 2 };
 
-/** The breaker in the worse state; of two in the same state the one that is probed later. */
+/** Returns the breaker in the worse state or, if both are in the same state, the one that is probed later. */
 function worse(left: BreakerReport, right: BreakerReport): BreakerReport {
   if (right.state !== left.state) return severity[right.state] > severity[left.state] ? right : left;
   return Date.parse(right.retry_at ?? '') > Date.parse(left.retry_at ?? '') ? right : left;
 }
 
-/** Also deletes the rows of processes that have stopped. */
+/** Also deletes rows that stopped processes have left behind. */
 async function writeBreakers(database: Database, process: string, rows: readonly (BreakerReport & { projectId: string })[]): Promise<void> {
   await database.query(
     `with changes as (

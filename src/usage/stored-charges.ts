@@ -115,7 +115,10 @@ const selectCalls = `
    order by c.id
    limit $6::integer`;
 
-/** Tier and tools are those of the last attempt. Attempts that were cut off before are charged for their input in the standard tier. */
+/**
+ * The call's tier and tools belong to the last attempt. Earlier attempts that were cut off are charged for input in
+ * the standard tier.
+ */
 const unitsOfAttempt = `
   case when a.n = (select max(n) from attempts where call_id = c.id) then c.units else c.units - '{serviceTier,toolUses}'::text[] end`;
 

@@ -1,8 +1,11 @@
-/** Sends one call to a gateway, leaves in the middle of the response if asked to, and remembers what arrived. */
+/** Sends one call to a gateway, disconnects in the middle of the response if asked to, and records what arrived. */
 import { request } from 'node:http';
 import { createSseParser } from '../../src/core/sse.ts';
 
-/** When a caller leaves. `after finish` is when every choice has ended, and before the vendor's token counts. */
+/**
+ * When the caller disconnects. `finish` is the moment when every choice has ended, before the vendor's token counts
+ * arrive.
+ */
 export type Leaving = { readonly at: 'byte' | 'ms'; readonly count: number } | { readonly at: 'finish' } | null;
 
 export interface SentRequest {
@@ -12,19 +15,19 @@ export interface SentRequest {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly leaving: Leaving;
-  /** Choices that have to end until all of them have. */
+  /** How many choices have to end before the response counts as finished. */
   readonly choices: number;
 }
 
 export interface Received {
-  /** Null if no response began. */
+  /** Null if the response never started. */
   readonly status: number | null;
   readonly text: string;
   readonly isWhole: boolean;
   readonly hasLeft: boolean;
-  /** Characters of model output that arrived, in whatever member they were. */
+  /** How many characters of model output arrived, including reasoning and tool call arguments. */
   readonly deliveredCharacters: number;
-  /** Every choice of a stream has ended. */
+  /** True if every choice of a stream has ended. Always false for a response without a stream. */
   readonly isFinished: boolean;
 }
 
@@ -77,7 +80,10 @@ export function sendCall({ url, key, path, body, headers, leaving, choices }: Se
   });
 }
 
-/** Counts what streams of all dialects deliver, without the product's own readers. */
+/**
+ * Counts what a stream delivers in any dialect. It doesn't use the product's stream readers, so that it can check
+ * them.
+ */
 function createDeltaReader() {
   const parser = createSseParser();
   const finished = new Set<unknown>();
@@ -112,10 +118,9 @@ const deltaMembers: ReadonlySet<string> = new Set([
   'arguments',
 ]);
 
-/** Members that repeat reasoning in another form. */
+/** We skip these members because they repeat reasoning that another member already contains. */
 const repeated: ReadonlySet<string> = new Set(['thinking_blocks', 'reasoning_details']);
 
-/** Characters of the output in a JSON response. */
 function charactersOf(text: string): number {
   try {
     const response = JSON.parse(text) as Record<string, unknown>;
@@ -125,7 +130,7 @@ function charactersOf(text: string): number {
   }
 }
 
-/** Adds up the strings under these members, at any depth. */
+/** Adds up the lengths of all strings in members with these names, at any depth. */
 function lengthOf(value: unknown, members: ReadonlySet<string>): number {
   if (typeof value !== 'object' || value === null) return 0;
   return Object.entries(value).reduce((sum, [name, member]) => {

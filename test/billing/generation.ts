@@ -1,40 +1,47 @@
-/** Decides what a scripted model generates for a request, and what its vendor bills for it. */
+/** Decides what a scripted model generates for a request and what its vendor bills for that. */
 import type { Tokens } from '../../src/core/pricing.ts';
 import type { VendorModel } from './models.ts';
 
-/** How a vendor treats the requests of one call. The generator chooses it, and the vendor finds it by the call's name in the prompt. */
+/**
+ * How vendors respond to the requests of one call. The vendor looks the script up by the call's name, which is in the
+ * prompt.
+ */
 export interface VendorScript {
-  /** Tokens that the model wants to generate for each choice. Limits of the request and of the model cut them off. */
+  /** How many tokens the model would generate for each choice if neither the request nor the model had a limit. */
   readonly wanted: number;
-  /** How many of these tokens the caller can see as text. The model spends the rest on reasoning. */
+  /** How many of the wanted tokens are visible output. The model spends the rest on reasoning. */
   readonly visible: number;
-  /** How many tokens of the reasoning the vendor shows. */
+  /** How many reasoning tokens the vendor includes in the response. */
   readonly shownReasoning: number;
-  /** The second half of the visible tokens are arguments of a tool call. */
+  /** If true, the second half of the visible tokens is the arguments of a tool call. */
   readonly callsTool: boolean;
-  /** What the text begins with. */
+  /** The text starts with this string. */
   readonly opening: string;
-  /** Parts of the input that the vendor reads from its cache, and writes to it. */
+  /** The fraction of the input that the vendor reads from its cache. */
   readonly cachedShare: number;
+  /** The fraction of the remaining input that the vendor writes to its cache. */
   readonly writtenShare: number;
   readonly webSearches: number;
-  /** The vendor has no room in the service tier that the caller asked for, and uses the standard one. */
+  /** If true, the requested service tier has no capacity and the vendor falls back to the standard tier. */
   readonly isTierFull: boolean;
   readonly usage: UsageStyle;
   readonly firstByteMs: number;
-  /** Pause between the chunks of a stream. */
+  /** Delay between the chunks of a stream. */
   readonly pauseMs: number;
   readonly chunkTokens: number;
-  /** Which providers fail, and how. */
+  /** How providers fail, by name. A provider that isn't listed works normally. */
   readonly failures: Readonly<Record<string, VendorFailure>>;
 }
 
 export type UsageStyle = 'at the end' | 'with the finish' | 'in every chunk' | 'missing';
 
-/** The first three fail before the model generates, so the vendor bills nothing. After the last one it bills what it generated. */
+/**
+ * The first three happen before the model generates anything, so the vendor bills nothing. A broken response is
+ * billed.
+ */
 export type VendorFailure = 'status 500' | 'status 429' | 'closed connection' | 'broken response';
 
-/** Tokens of one choice, in the order in which the model generates them. */
+/** Token counts of one choice, in the order in which the model generates the tokens. */
 export interface Choice {
   readonly hidden: number;
   readonly reasoning: number;
@@ -54,7 +61,7 @@ export interface Generation {
   readonly isBackground: boolean;
 }
 
-/** The vendor's objection to a request, which it does not bill. */
+/** Thrown if the vendor rejects a request. Rejected requests aren't billed. */
 export class RejectedRequest extends Error {
   override readonly name = 'RejectedRequest';
 }
@@ -66,7 +73,7 @@ const limitFields = ['max_tokens', 'max_completion_tokens', 'max_output_tokens']
 export function generate(body: Body, model: VendorModel, script: VendorScript): Generation {
   const limits = limitFields.flatMap((field) => positiveInteger(body, field) ?? []);
   if (model.dialect === 'messages' && limits.length === 0) throw new RejectedRequest('max_tokens: Field required');
-  // A vendor that knows both fields honours the larger one, or one that we can't predict.
+  // We can't predict which field a vendor honours if it knows several, so we assume that it takes the larger one.
   const limit = Math.min(model.maxOutputTokens, limits.length === 0 ? Number.POSITIVE_INFINITY : Math.max(...limits));
   const count = model.dialect === 'messages' ? 1 : (positiveInteger(body, 'n') ?? 1);
   if (count > 16) throw new RejectedRequest('n: must be at most 16');
@@ -100,7 +107,10 @@ export function outputTokens({ hidden, reasoning, text, argument }: Choice): num
   return hidden + reasoning + text + argument;
 }
 
-/** Returns null for a missing member and for null, which mean the same to the vendors. */
+/**
+ * Returns null if the field is missing or null, because vendors treat both the same way. Throws for any other invalid
+ * value.
+ */
 function positiveInteger(body: Body, field: string): number | null {
   const value = body[field];
   if (value === undefined || value === null) return null;
@@ -108,7 +118,7 @@ function positiveInteger(body: Body, field: string): number | null {
   return value;
 }
 
-/** Four bytes of text are a token, and each image counts as many as the model's vendor says. */
+/** Counts one token per four bytes of text plus `tokensPerImage` for each image, and splits the sum by cache use. */
 function inputOf(body: Body, model: VendorModel, script: VendorScript, { textBytes, images }: PromptSize): Tokens {
   const whole = Math.ceil(textBytes / 4) + images * model.tokensPerImage;
   const cachedInput = Math.floor(whole * script.cachedShare);
@@ -130,7 +140,7 @@ interface PromptSize {
   readonly images: number;
 }
 
-/** Walks through the body without recursion, because a request may be nested deeper than the stack. */
+/** Traverses the body without recursion, because a deeply nested request would overflow the stack. */
 function measure(body: Body): PromptSize {
   let textBytes = 0;
   let images = 0;

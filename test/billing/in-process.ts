@@ -1,4 +1,4 @@
-/** A gateway in the process of the tests, for many short runs. */
+/** Runs the gateway inside the test process, which is fast enough for many short runs. */
 import type { Worker } from 'node:worker_threads';
 import type { TestGateway } from '../support/gateway.ts';
 import { withGateway } from '../support/gateway.ts';
@@ -6,7 +6,6 @@ import { billingYaml } from './models.ts';
 import type { BillingTarget } from './run.ts';
 import { type BillingVendor, createBillingVendor } from './vendor.ts';
 
-/** Runs `work` with a gateway and its vendors. */
 export async function withBillingGateway<Result>(work: (target: BillingTarget) => Promise<Result>, settleMs = 20_000): Promise<Result> {
   const vendor = await createBillingVendor();
   const threads = new Set<Worker>();
@@ -15,7 +14,7 @@ export async function withBillingGateway<Result>(work: (target: BillingTarget) =
     for (const thread of threads) void thread.terminate();
     threads.clear();
   };
-  // The gateway starts one kind of thread, which matches content rules.
+  // The only worker threads that the gateway starts are those that match content rules.
   process.on('worker', observe);
   try {
     return await withGateway({ database: 'any', yaml: () => billingYaml(vendor.url) }, (gateway) => {

@@ -1,6 +1,6 @@
 /**
- * The promises of docs/architecture/ceilings.md and docs/api/reference.md, each checked against what the vendors billed. They are the
- * sentences of the documentation, not weaker ones.
+ * Checks the promises in docs/architecture/ceilings.md and docs/api/reference.md against what the vendors billed.
+ * Don't weaken them here: each one has to say what the documentation says.
  */
 import type { Received } from './client.ts';
 import { type Bill, nanosOf, totalTokens } from './ledger.ts';
@@ -9,22 +9,22 @@ import type { RecordedCall, RecordedCounter } from './records.ts';
 
 export interface RunResult {
   readonly plan: BillingPlan;
-  /** What vendors billed for a call, in the order of the requests. */
+  /** Returns what the vendors billed for a call, in the order of its requests. */
   readonly bills: (name: string) => readonly Bill[];
   readonly billedCalls: readonly string[];
   readonly received: ReadonlyMap<string, Received>;
   readonly recorded: readonly RecordedCall[];
   readonly counters: readonly RecordedCounter[];
-  /** What is reserved although every call has ended. */
+  /** Describes reservations that are still held although every call has ended. */
   readonly reserved: readonly string[];
-  /** How many processes served the calls. */
+  /** The number of processes that served the calls. */
   readonly processes: number;
 }
 
 export interface Violation {
   readonly sentence: Sentence;
   readonly detail: string;
-  /** The calls that show it. */
+  /** Names of the calls that show the violation. */
   readonly calls: readonly string[];
 }
 
@@ -46,21 +46,21 @@ export const sentences = {
 
 export type Sentence = keyof typeof sentences;
 
-/** A call with everything that is known about it. */
+/** Everything we know about one recorded call. */
 interface Account {
   readonly row: RecordedCall;
   readonly call: PlannedCall | undefined;
-  /** The bill of the attempt that the row charges. */
+  /** The bill for the attempt that the row charges, if a vendor billed one. */
   readonly bill: Bill | undefined;
   readonly received: Received | undefined;
 }
 
-/** Rounding of one price, and of one estimate. */
+/** Allow for the rounding of a single price and of a single estimate. */
 const nanosTolerance = 1;
 const tokensTolerance = 2;
-/** Milliseconds. */
+/** In milliseconds. */
 const clockTolerance = 5;
-/** What the gateway's estimate counts for an image at most, by its documentation. */
+/** According to its documentation, the gateway estimates at most this many tokens per image. */
 const estimatedTokensPerImage = 1_600;
 
 export function findViolations(result: RunResult): readonly Violation[] {
@@ -82,7 +82,7 @@ export function findViolations(result: RunResult): readonly Violation[] {
   ];
 }
 
-/** Whether a request is part of the caller's own call, and not an embedding that a recall made for it. */
+/** Returns false for embeddings that the gateway requested for a recall rather than for the caller. */
 function isOwn(bill: Bill, call: PlannedCall): boolean {
   return bill.route !== 'embeddings' || call.route === 'embeddings';
 }
@@ -99,7 +99,8 @@ function checkRows({ recorded, billedCalls, bills }: RunResult, planned: Readonl
 function checkAccount({ row, call, bill, received }: Account): Violation[] {
   if (!call || !bill) return [];
   const calls = [call.name];
-  // The process was killed, and the one that read its journal knew only the request (docs/architecture/request-lifecycle.md).
+  // The process was killed, and whoever recovered its journal knew only the request
+  // (docs/architecture/request-lifecycle.md).
   if (row.outcome === 'unknown')
     return checkEstimate({ row, bill, received: undefined }).map(([sentence, detail]) => ({ sentence, detail, calls }));
   const violation = (sentence: Sentence, detail: string): Violation[] => [{ sentence, detail, calls }];
@@ -120,7 +121,7 @@ function checkEstimate({ row, bill, received }: Pick<Account, 'row' | 'received'
   const found: [Sentence, string][] = [];
   const billedInput = totalTokens({ ...bill.tokens, output: 0 });
   const unknownPerImage = Math.max(0, bill.model.tokensPerImage - estimatedTokensPerImage);
-  // The gateway doesn't see what a search of the vendor has found.
+  // The vendor adds its search results to the prompt, but the gateway never sees them.
   const foundTokens = bill.webSearches * bill.model.tokensPerWebSearch;
   const promptTokens = billedInput - bill.images * unknownPerImage - foundTokens;
   const input = totalTokens({ ...row.tokens, output: 0 });
@@ -129,13 +130,13 @@ function checkEstimate({ row, bill, received }: Pick<Account, 'row' | 'received'
   if (row.tokens.output + tokensTolerance < delivered)
     found.push(['delivered', `recorded ${row.tokens.output} tokens of output, delivered ${delivered}`]);
   const hasBrokenOff = row.outcome === 'client_left' || row.outcome === 'interrupted';
-  // A name of a tool is no token of the scripted vendors.
+  // We allow 16 more tokens because the gateway counts the tool's name, which the scripted vendors don't bill.
   if (hasBrokenOff && row.stream && row.tokens.output > bill.tokens.output + tokensTolerance + 16)
     found.push(['inflated', `recorded ${row.tokens.output} tokens of output, generated ${bill.tokens.output}`]);
   return found;
 }
 
-/** Embeddings of recalls. Their rows don't name the call, so only the sums can be compared. */
+/** Checks the embeddings that recalls requested. Their rows don't name the call, so we can only compare the sums. */
 function checkInternal({ recorded, billedCalls, bills }: RunResult, planned: ReadonlyMap<string, PlannedCall>): Violation[] {
   const internal = billedCalls.flatMap((name) => {
     const call = planned.get(name);
@@ -153,7 +154,10 @@ function checkInternal({ recorded, billedCalls, bills }: RunResult, planned: Rea
 interface Charge {
   readonly name: string;
   readonly amount: number;
-  /** When the vendor worked on a call that ended as usual. Its reservation was held for at least that long. */
+  /**
+   * When the vendor worked on the call. The gateway held the reservation for at least that long. Both times are equal
+   * if the call didn't end normally.
+   */
   readonly heldFrom: number;
   readonly heldUntil: number;
 }
@@ -184,7 +188,7 @@ function checkCeilings({ plan, processes }: RunResult, accounts: readonly Accoun
   return [...inScopes, ...inMinutes];
 }
 
-/** Costs more than the vendor billed where the row does, and what it billed where the row is no estimate. */
+/** Returns the recorded cost, or the vendor's bill if that is higher and the row isn't an estimate. */
 function costOf({ row, bill }: Account): number {
   return row.estimated || !bill ? row.costNanos : Math.max(row.costNanos, nanosOf(bill));
 }
@@ -196,8 +200,8 @@ function checkCost(scope: string, usd: number | null, accounts: readonly Account
 }
 
 /**
- * The sum may exceed the ceiling only by a call without which it would not, and which no other call ran beside. Calls that ran side by side have
- * been reserved together, so they fit into what was left when they started.
+ * The total may exceed the ceiling only because of a single call that ran alone: without that call, the total has to
+ * fit. Calls that ran concurrently were all reserved at the same time, so together they have to fit into the ceiling.
  */
 function checkOneExceeds(what: string, limit: number, charges: readonly Charge[]): Violation[] {
   const total = charges.reduce((sum, { amount }) => sum + amount, 0);
@@ -213,7 +217,7 @@ function checkOneExceeds(what: string, limit: number, charges: readonly Charge[]
   });
 }
 
-/** Returns calls that the vendors worked on at the same time and that used more than the ceiling together. At most one group. */
+/** Finds calls that ran concurrently and together used more than the ceiling. Returns at most one such group. */
 function findSideBySide(charges: readonly Charge[], limit: number): { readonly amount: number; readonly names: readonly string[] }[] {
   for (const { heldFrom: at } of charges) {
     const running = charges.filter(({ heldFrom, heldUntil }) => heldFrom <= at && at < heldUntil);
@@ -230,8 +234,9 @@ function ranAlone(charge: Charge, charges: readonly Charge[]): boolean {
 }
 
 /**
- * Estimates may be too low, so calls that run side by side may exceed the ceiling together. Those that start when it is used up are denied, except
- * for what a process has leased before: a tenth of the ceiling.
+ * Estimates may be too low, so concurrent calls may exceed the ceiling together. Once the ceiling is used up, the
+ * gateway denies new calls, except that each process may still use what it has leased before, which is at most a tenth
+ * of the ceiling.
  */
 function checkTokens(limit: number | null, accounts: readonly Account[], processes: number): Violation[] {
   if (limit === null) return [];
@@ -254,7 +259,10 @@ function checkTokens(limit: number | null, accounts: readonly Account[], process
   return violations.map((violation) => ({ sentence: 'tpm', ...violation }));
 }
 
-/** An estimate has at least 1,024 tokens for each choice, unless the caller's limit or the model's is lower (docs/architecture/ceilings.md). */
+/**
+ * An estimate is at least 1,024 tokens per choice, unless the caller or the model has a lower limit
+ * (docs/architecture/ceilings.md).
+ */
 function leastEstimate({ route, body, choices }: PlannedCall, bill: Bill | undefined): number {
   if (route !== 'chat' && route !== 'messages' && route !== 'responses') return 0;
   const limits = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'].flatMap((name) => {
@@ -295,7 +303,7 @@ function usageOf(row: RecordedCall, ceiling: RecordedCounter['ceiling'], holder:
   return ceiling === 'calls' && holder === 'key' && !row.takesSlot ? 0 : 1;
 }
 
-/** Splits the accounts by the windows in which their calls started. */
+/** Groups the accounts by the window in which their call started. */
 function inWindows(accounts: readonly Account[], window: 'minute' | 'day' | 'month' | 'total'): readonly Account[][] {
   const length = { minute: 16, day: 10, month: 7, total: 0 }[window];
   return [...Map.groupBy(accounts, ({ row }) => new Date(row.startedAt).toISOString().slice(0, length)).values()];

@@ -1,4 +1,4 @@
-/** What the scripted vendors bill, request by request. The gateway never reads it. */
+/** Records what the scripted vendors bill for each request. The gateway never reads this ledger. */
 import type { TextRoute } from '../../src/core/call.ts';
 import type { Tokens } from '../../src/core/pricing.ts';
 import { noTokens } from '../../src/core/pricing.ts';
@@ -6,44 +6,45 @@ import type { VendorModel } from './models.ts';
 
 export type BilledRoute = TextRoute | 'images';
 
-/** One request to a vendor. It is mutable, because a bill grows while the vendor generates. */
+/** The bill for one vendor request. It is mutable because it grows while the vendor generates. */
 export interface Bill {
-  /** The name of the call that the request belongs to. */
+  /** Name of the call that the request belongs to. */
   readonly call: string;
   readonly route: BilledRoute;
   readonly model: VendorModel;
   tokens: Tokens;
-  /** Units of a rerank request. */
+  /** Search units of a rerank request. */
   searches: number;
-  /** Web searches that the vendor ran by itself. */
+  /** How many web searches the vendor ran on its own. */
   webSearches: number;
   /** The `service_tier` that the vendor used. */
   tier: string;
-  /** The vendor goes on generating after its response, as OpenAI does for `background: true`. */
+  /** True if the vendor keeps generating after it has responded, as OpenAI does for `background: true`. */
   isBackground: boolean;
-  /** Whether the vendor has sent its token counts, so that a careful reader can know the bill exactly. */
+  /** True once the vendor has sent its token counts, which let the gateway charge the exact amount. */
   usageSent: boolean;
-  /** Tokens of the text that was sent so far, which is less than what was generated if the model reasons in secret. */
+  /** How many output tokens were sent so far. Hidden reasoning is generated and billed but never sent. */
   sentTokens: number;
-  /** Images in the prompt. */
+  /** Number of images in the prompt. */
   images: number;
   /**
-   * When the vendor received the request, and when it sent the last content of a response that was sent to its end, by `performance.now()`. The
-   * gateway has reserved the call's budget for at least that long.
+   * When the vendor received the request, by `performance.now()`. The gateway holds the call's reservation at least
+   * from here to `closedAt`.
    */
   readonly openedAt: number;
+  /** When the vendor sent the last content, by `performance.now()`. Null until the whole response has been sent. */
   closedAt: number | null;
-  /** The vendor failed after it had generated, so the gateway has to try another one. */
+  /** Set if the vendor failed after it had generated output, so that the gateway has to try another vendor. */
   failure: string | null;
 }
 
 export interface Ledger {
   open(request: Pick<Bill, 'call' | 'route' | 'model'>): Bill;
-  /** Returns all bills of a call in the order of the requests. */
+  /** Returns all bills for a call, in the order of its requests. */
   of(call: string): readonly Bill[];
-  /** Returns the calls of which a vendor has seen a request, if their names start like this. */
+  /** Returns the names of all billed calls that start with `prefix`. */
   calls(prefix: string): readonly string[];
-  /** Forgets the bills of calls whose names start like this. */
+  /** Deletes the bills of all calls whose names start with `prefix`. */
   forget(prefix: string): void;
 }
 
@@ -78,10 +79,10 @@ export function createLedger(): Ledger {
   };
 }
 
-/** Returns the price of a bill in nano-dollars. It is computed independently of the product's own arithmetic. */
+/** Computes the amount of a bill in nano-dollars. It doesn't use the product's arithmetic, so that it can check it. */
 export function nanosOf({ model, tokens, searches, webSearches, tier }: Bill): number {
   const { prices, tierFactors } = model;
-  // A USD price per million tokens, times a thousand, is nano-dollars per token.
+  // Multiplying USD per million tokens by 1,000 gives nano-dollars per token.
   const perTokens =
     tokens.input * prices.input +
     tokens.cachedInput * prices.cachedInput +

@@ -1,15 +1,15 @@
-/** The models that the scripted vendors serve, with what those vendors charge, and the configuration of a gateway that calls them. */
+/** Defines the models and prices of the scripted vendors, and the configuration of a gateway that calls them. */
 
+/** Token prices are in USD per million tokens. The catalog and the ledger both use these numbers. */
 export interface ModelPrices {
-  /** USD per million tokens, as decimal text so that the catalog and the ledger read the same number. */
   readonly input: number;
   readonly output: number;
   readonly cachedInput: number;
   readonly cacheWrite: number;
   readonly cacheWrite1h: number;
-  /** USD per unit of a rerank request. */
+  /** USD per search unit of a rerank request. */
   readonly perSearch: number;
-  /** USD per web search that the vendor runs by itself. */
+  /** USD per web search that the vendor runs on its own. */
   readonly perWebSearch: number;
 }
 
@@ -18,17 +18,17 @@ export interface VendorModel {
   readonly dialect: 'chat' | 'messages';
   readonly kind: 'chat' | 'embeddings' | 'rerank' | 'images';
   readonly prices: ModelPrices;
-  /** The vendor stops a choice here if the caller sets no limit. */
+  /** The vendor cuts every choice off after this many tokens. */
   readonly maxOutputTokens: number;
-  /** Tokens that the vendor counts for an image in the prompt. */
+  /** How many input tokens the vendor bills for an image in the prompt. */
   readonly tokensPerImage: number;
-  /** xAI and Google leave reasoning out of the completion tokens and add it to the total. */
+  /** xAI and Google don't include reasoning in the completion tokens, only in the total. */
   readonly reasoning: 'inside completion' | 'beside completion';
-  /** The vendor writes every long prompt to its cache, whether the caller asks for it or not. */
+  /** If true, the vendor writes prompts to its cache even if the caller doesn't ask for it. */
   readonly writesCache: boolean;
-  /** Tokens of the results of a web search, which become input of the model. */
+  /** How many input tokens the results of one web search add. */
   readonly tokensPerWebSearch: number;
-  /** Factors on token prices by `service_tier`. */
+  /** Factors by which a `service_tier` multiplies the token prices. */
   readonly tierFactors: Readonly<Record<string, number>>;
 }
 
@@ -55,7 +55,7 @@ const models: readonly VendorModel[] = [
     tierFactors: { priority: 2, flex: 0.5 },
   },
   {
-    // OpenAI's small models count many times the tokens of the large ones for an image.
+    // OpenAI's small models bill many times more tokens per image than the large ones.
     ...common,
     id: 'alpha/mini',
     prices: { ...free, input: 0.6, output: 2.4, cachedInput: 0.3, cacheWrite: 0.6, cacheWrite1h: 0.6, perWebSearch: 0.01 },
@@ -95,7 +95,7 @@ export function findModel(id: string): VendorModel {
   return model;
 }
 
-/** Three vendors of different habits on one server, which tells them apart by the first segment of the path. */
+/** Configures three vendors on a single server, which tells them apart by the first path segment. */
 export function billingYaml(vendorUrl: string): string {
   return `
 providers:

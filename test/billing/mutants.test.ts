@@ -1,4 +1,4 @@
-/** Shows that the oracle finds what it was built for, by breaking the product. */
+/** Breaks the product on purpose to prove that the oracle detects the defects it was built for. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import { importWithMutant } from '../simulation/mutants.ts';
@@ -9,15 +9,15 @@ import { BillingError, runBilling } from './run.ts';
 
 const mostSeeds = 300;
 
-test.each(billingMutants)('the passage that a mutant replaces is there: $name', ({ file, passage }) => {
+test.each(billingMutants)('the source contains the passage to replace exactly once: $name', ({ file, passage }) => {
   const source = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
   expect(source.split(passage)).toHaveLength(2);
 });
 
-// Each one loads the whole gateway again, so a quick run leaves them out.
+// Each mutant has to load the whole gateway again, so we only run these tests in exhaustive mode.
 const findsMutants = isExhaustive ? test.each(billingMutants) : null;
 findsMutants?.(
-  'the oracle finds: $name',
+  'the oracle detects this defect: $name',
   async (mutant) => {
     const module = await importWithMutant(new URL('in-process.ts', import.meta.url), mutant);
     const withMutant = module['withBillingGateway'] as typeof withBillingGateway;

@@ -1,11 +1,17 @@
-/** Ways to lose money, each of which the billing oracle must find. The first ones are what the gateway did before the oracle existed. */
+/**
+ * Defects that lose money. The billing oracle has to detect each of them. The gateway really had the first ones before
+ * the oracle existed.
+ */
 import type { Mutant } from '../simulation/mutants.ts';
 import type { Sentence } from './invariants.ts';
 
 export interface BillingMutant extends Mutant {
-  /** The promise that it breaks. */
+  /** The promise that the mutant breaks. */
   readonly breaks: Sentence;
-  /** A seed that found it, which is tried first. The order of calls depends on the machine, so others may find it, too. */
+  /**
+   * We try this seed first because it found the mutant before. Call order depends on the machine, so it may take
+   * another seed.
+   */
   readonly seeds: number;
 }
 

@@ -1,8 +1,9 @@
 /**
- * Chooses what happens in a run by its seed: ceilings, rules of the project, the calls and what the vendors make of them.
+ * Derives everything that happens in a run from its seed: the ceilings, the project's rules, the calls and the
+ * vendors' responses.
  *
- * A run does not use all habits of callers at once. It first chooses a few of them, so that one kind of call can fill a ceiling before other
- * kinds hide what it does, and so that a failing run is easy to read.
+ * Each run uses only a few of the possible caller habits. That way a single kind of call can fill up a ceiling before
+ * other kinds mask its effect, and failing runs are easier to read.
  */
 import type { WindowKind } from '../../src/core/windows.ts';
 import { createRandom, type Random } from '../support/random.ts';
@@ -10,8 +11,8 @@ import type { Leaving } from './client.ts';
 import type { UsageStyle, VendorFailure, VendorScript } from './generation.ts';
 import { type CallRoute, createBody, pathOf } from './requests.ts';
 
+/** A null member means that there is no such ceiling. `cost` is in USD. */
 export interface Ceilings {
-  /** Null means no ceiling. USD for `cost`. */
   readonly calls: number | null;
   readonly cost: number | null;
   readonly rpm: number | null;
@@ -19,7 +20,7 @@ export interface Ceilings {
 }
 
 export interface PlannedCall {
-  /** Unique in the test process. The vendor and the row of the call carry it too. */
+  /** Unique in the test process. Both the prompt and the recorded row contain the name, so we can match them. */
   readonly name: string;
   readonly atMs: number;
   readonly route: CallRoute;
@@ -29,7 +30,7 @@ export interface PlannedCall {
   readonly headers: Readonly<Record<string, string>>;
   readonly script: VendorScript;
   readonly leaving: Leaving;
-  /** Choices that the caller asked for. */
+  /** How many choices the caller asks for. */
   readonly choices: number;
 }
 
@@ -37,18 +38,18 @@ export interface BillingPlan {
   readonly seed: number;
   readonly key: Ceilings;
   readonly windows: { readonly calls: WindowKind; readonly cost: WindowKind };
-  /** Of the application `app`. */
+  /** The ceilings of the application `app`. */
   readonly application: Pick<Ceilings, 'calls' | 'cost'>;
   readonly monthlyCap: number | null;
   readonly outputRule: 'none' | 'blocks' | 'observes';
-  /** The thread that matches rules is ended again and again while the calls run. */
+  /** If true, we keep terminating the thread that matches content rules while the calls run. */
   readonly endsRuleThread: boolean;
   readonly calls: readonly PlannedCall[];
 }
 
 type LimitStyle = 'none' | 'one' | 'both' | 'odd';
 
-/** Habits of the callers of one run. */
+/** What callers tend to do in one run. */
 interface Habits {
   readonly routes: readonly CallRoute[];
   readonly limits: readonly LimitStyle[];
@@ -198,7 +199,7 @@ function planLeaving(random: Random): Leaving {
   ]);
 }
 
-/** Values of the two limit fields. */
+/** Chooses the value of `RequestOptions.limits`. */
 function planLimits(random: Random, { limits }: Habits): readonly [unknown, unknown] {
   const amount = (): number => random.pick([1, 16, 200, 1_000, 10_000, 100_000]);
   switch (random.pick(limits as [LimitStyle, ...LimitStyle[]])) {

@@ -1,4 +1,6 @@
-/** A gateway of several real processes over one PostgreSQL, which die in the middle of calls and come back. */
+/**
+ * Runs several real gateway processes on one PostgreSQL database, and kills and restarts them in the middle of calls.
+ */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +12,7 @@ import { billingYaml } from './models.ts';
 import type { BillingTarget } from './run.ts';
 import { createBillingVendor } from './vendor.ts';
 
-/** Longer than it takes to recover the journal of a process that was killed. */
+/** This is long enough to recover the journal of a killed process. */
 const settleMs = 120_000;
 
 export async function withBillingProcesses<Result>(count: number, work: (target: BillingTarget) => Promise<Result>): Promise<Result> {
@@ -29,12 +31,12 @@ export async function withBillingProcesses<Result>(count: number, work: (target:
     await Promise.all(homes.map((_, index) => start(index)));
     return await work({
       urls: () => running.map(({ url }) => url),
-      // The first process is never killed.
+      // We send admin requests to the first process because it is never killed.
       admin: (method, path, body) => (running[0] as GatewayProcess).admin(method, path, body),
       database,
       vendor,
       settleMs,
-      /** Kills a process in every second run. It starts again with its journal, as an orchestrator would restart it. */
+      /** Kills a process in about every second run, then restarts it with its journal like an orchestrator would. */
       async incident({ seed }) {
         const random = createRandom(seed);
         if (count === 1 || random.chance(0.5)) return;

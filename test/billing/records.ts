@@ -1,10 +1,10 @@
-/** Reads what the gateway recorded of a run: rows of calls, counters, and what is still reserved. */
+/** Reads what the gateway recorded during a run: the rows of the calls, and the counters with their leases. */
 import type { Tokens } from '../../src/core/pricing.ts';
 import type { Database } from '../../src/db/database.ts';
 
 export interface RecordedCall {
   readonly id: string;
-  /** `x-gateway-task-id`, which is the name of the call. Null for calls that the gateway makes by itself. */
+  /** The call's name, which we send as `x-gateway-task-id`. Null for calls that the gateway makes on its own. */
   readonly name: string | null;
   readonly route: string;
   readonly source: string;
@@ -31,7 +31,7 @@ export interface RecordedCounter {
   readonly end: number | null;
   readonly settled: number;
   readonly leased: number;
-  /** The sum of the amounts of its leases. */
+  /** Sum of the amounts of the counter's leases. */
   readonly leases: number;
 }
 

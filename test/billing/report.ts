@@ -1,4 +1,4 @@
-/** Describes the violations of a run so that a person can see which request was billed, recorded and reserved how. */
+/** Describes a run's violations in enough detail to see how each request was billed and recorded. */
 
 import { format, type RunResult, type Sentence, sentences, type Violation } from './invariants.ts';
 import { nanosOf, totalTokens } from './ledger.ts';

@@ -1,17 +1,20 @@
-/** Builds the bodies that the callers of a run send. */
+/** Builds the request bodies that callers send in a run. */
 import { markOf } from './vendor.ts';
 
 export type CallRoute = 'chat' | 'messages' | 'responses' | 'embeddings' | 'rerank' | 'images';
 
 export interface RequestOptions {
   readonly route: CallRoute;
-  /** Model of the text routes. */
+  /** The model for chat, messages and responses. The other routes always use the same model. */
   readonly model: string;
   readonly mark: string;
   readonly stream: boolean;
   readonly promptBytes: number;
   readonly images: number;
-  /** `max_completion_tokens` and `max_tokens` on chat. The other routes have one limit, and take the first that is set. */
+  /**
+   * `max_completion_tokens` and `max_tokens` on chat. Messages and responses have only one limit and use the first
+   * that is set.
+   */
   readonly limits: readonly [unknown, unknown];
   readonly choices: number;
   readonly isBackground: boolean;
@@ -19,7 +22,7 @@ export interface RequestOptions {
   readonly serviceTier: string | null;
   readonly asksForCache: '5m' | '1h' | null;
   readonly usageInStream: boolean;
-  /** Which unusual members the body has. */
+  /** Index of the unusual members to add to the body. Null adds nothing. */
   readonly unusual: number | null;
 }
 
@@ -34,14 +37,14 @@ const paths: Readonly<Record<CallRoute, string>> = {
   images: '/v1/images/generations',
 };
 
-/** A picture of one pixel. Vendors count images by their kind, not by their bytes. */
+/** A one-pixel PNG is enough, because vendors don't bill images by their size in bytes. */
 const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 export function pathOf(route: CallRoute): string {
   return paths[route];
 }
 
-/** Members that are undefined are not sent. */
+/** Undefined members are left out when the body is serialized. */
 export function createBody(options: RequestOptions): Body {
   const body = bodies[options.route](options);
   return options.unusual === null ? body : { ...body, ...unusualMembers(options.unusual) };
@@ -124,7 +127,7 @@ function responsesImage(): Body {
   return { type: 'input_image', image_url: `data:image/png;base64,${pixel}` };
 }
 
-/** Members that vendors ignore and gateways may stumble over. */
+/** Returns members that vendors ignore but that might trip up a gateway. */
 function unusualMembers(index: number): Body {
   const deep = JSON.parse(`${'{"a":'.repeat(2_000)}1${'}'.repeat(2_000)}`) as object;
   const members: Body[] = [

@@ -1,4 +1,7 @@
-/** Runs the calls of a seed against a gateway of one or several processes, and compares what was billed with what was recorded. */
+/**
+ * Runs the calls of a seed against one or more gateway processes, then compares what was billed with what was
+ * recorded.
+ */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '../../src/db/database.ts';
@@ -9,18 +12,17 @@ import { type RecordedCall, readCalls, readCounters } from './records.ts';
 import { describeViolations } from './report.ts';
 import type { BillingVendor } from './vendor.ts';
 
-/** The gateway under test. */
 export interface BillingTarget {
-  /** Addresses of the processes that serve calls now. */
+  /** Returns the URLs of the processes that currently serve calls. */
   readonly urls: () => readonly string[];
   readonly admin: (method: string, path: string, body?: unknown) => Promise<Response>;
   readonly database: Database;
   readonly vendor: BillingVendor;
-  /** Ends the thread that matches content rules, where the gateway runs in this process. */
+  /** Terminates the thread that matches content rules. Only available if the gateway runs in the test process. */
   readonly endRuleThread?: () => void;
-  /** Happens while the calls run, such as the death of a process. Returns when all processes are back. */
+  /** Disrupts the gateway while the calls run, e.g. kills a process. Resolves when all processes are back. */
   readonly incident?: (plan: BillingPlan) => Promise<void>;
-  /** How long recorded calls and released reservations may take to appear. */
+  /** How long the vendors may take to finish and the gateway to release all reservations. */
   readonly settleMs: number;
 }
 
@@ -90,7 +92,7 @@ async function provision({ admin }: BillingTarget, project: string, plan: Billin
   const { cost, calls } = plan.application;
   if (cost !== null || calls !== null) await put(`${path}/applications/app`, { ceilings: { cost, calls }, windows: plan.windows });
   if (plan.outputRule !== 'none') {
-    // It costs so many instructions that only the thread may match it with a text of more than 150 characters.
+    // The expression is so expensive that the gateway matches texts of more than 150 characters in the worker thread.
     const rule = { class: 'expression', place: 'output', action: plan.outputRule === 'blocks' ? 'block' : 'observe' };
     await put(`${path}/rules`, { rules: [{ ...rule, expression: 'forbidden[0-9]{0,240}[a-f]{0,240}!' }] });
   }
@@ -113,7 +115,7 @@ function send({ urls }: BillingTarget, key: string, call: PlannedCall, index: nu
   });
 }
 
-/** Waits until no vendor works any more and nothing is reserved. Returns what is still reserved when the time is over. */
+/** Waits until the vendors are idle and nothing is reserved. Returns what is still reserved after `settleMs`. */
 async function untilQuiet({ urls, vendor, settleMs }: BillingTarget, key: string): Promise<string[]> {
   for (const deadline = performance.now() + settleMs; ; await sleep(20)) {
     const reserved = vendor.running() > 0 ? [`${vendor.running()} requests to vendors`] : await readReserved(urls(), key);
@@ -133,7 +135,9 @@ async function readReserved(urls: readonly string[], key: string): Promise<strin
   return all.flat();
 }
 
-/** Waits until the rows of all calls are in the database, and returns them. `/usage/me` waits for the journal of the process that responds. */
+/**
+ * Reads the rows of all calls. We request `/usage/me` first because it waits until the process has stored its journal.
+ */
 async function untilStored({ urls, database }: BillingTarget, project: string, key: string): Promise<readonly RecordedCall[]> {
   for (const url of urls()) {
     const response = await fetch(`${url}/usage/me`, { headers: { authorization: `Bearer ${key}` } });

@@ -1,4 +1,4 @@
-/** A server that plays three model vendors, and bills every request in a ledger as the real ones do. */
+/** A server that plays three model vendors. It bills every request in a ledger the way real vendors would. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -22,14 +22,17 @@ import { type DialectWriter, outputOf, type Piece } from './writing.ts';
 export interface BillingVendor {
   readonly url: string;
   readonly ledger: Ledger;
-  /** Registers how the vendors treat the requests of a call. */
+  /** Registers the script that the vendors follow for all requests of a call. */
   expect(call: string, script: VendorScript): void;
-  /** The number of requests that have not ended. */
+  /** Returns the number of requests in progress. */
   running(): number;
   close(): Promise<void>;
 }
 
-/** Put into the prompt, so that the vendor recognizes the call behind any translation. */
+/**
+ * The prompt contains this mark, so that the vendor can identify the call even after the gateway has translated the
+ * request.
+ */
 export function markOf(call: string): string {
   return `[call ${call}]`;
 }
@@ -53,7 +56,7 @@ export async function createBillingVendor(): Promise<BillingVendor> {
 
   const server = await startLocalServer((request, response) => {
     running += 1;
-    // A gateway that cancels a request closes the connection in the middle of a response.
+    // If the gateway cancels a request, it closes the connection in the middle of the response.
     response.on('error', () => undefined);
     serve(request, response)
       .catch((error: unknown) => {
@@ -104,7 +107,7 @@ export async function createBillingVendor(): Promise<BillingVendor> {
   };
 }
 
-/** A response without a stream is generated as a whole, also when the caller doesn't wait for it. */
+/** Vendors generate a non-streaming response in full even if the caller disconnects, so we bill all of it up front. */
 async function json(response: ServerResponse, bill: Bill, generation: Generation, body: object): Promise<void> {
   const { script, isBackground } = generation;
   bill.isBackground = isBackground;
@@ -123,7 +126,7 @@ async function json(response: ServerResponse, bill: Bill, generation: Generation
   respond(response, 200, body, text);
 }
 
-/** Bills each chunk when it is written, so a caller that leaves pays for what was generated until the vendor noticed. */
+/** Bills each chunk as we write it. A caller that disconnects pays for what was generated before the vendor noticed. */
 async function stream(response: ServerResponse, bill: Bill, generation: Generation, pieces: Iterable<Piece>): Promise<void> {
   const { script, choices } = generation;
   const hidden = choices.reduce((sum, choice) => sum + choice.hidden, 0);
@@ -147,7 +150,7 @@ async function stream(response: ServerResponse, bill: Bill, generation: Generati
     if (!response.write(text)) await drained(response);
     if (script.pauseMs > 0) await sleep(script.pauseMs);
   }
-  // OpenAI finishes a background response whether somebody reads it or not.
+  // OpenAI finishes a background response even if nobody reads it.
   if (generation.isBackground) billAll(bill, generation);
   if (response.destroyed) return;
   bill.isBackground = false;
@@ -160,7 +163,7 @@ function billAll(bill: Bill, generation: Generation): void {
   bill.tokens = { ...bill.tokens, output: generation.choices.reduce((sum, choice) => sum + outputTokens(choice), 0) };
 }
 
-/** Embeddings, rerank and images, which have no output that could be cut off. */
+/** Responds to embeddings, rerank and image requests, whose output can't be cut off. */
 async function respondOther(response: ServerResponse, body: Body, bill: Bill, { script, model, input }: Generation): Promise<void> {
   await sleep(script.firstByteMs);
   const whole = input.input + input.cachedInput + input.cacheWrite + input.cacheWrite1h;

@@ -104,7 +104,7 @@ function finishOf({ isCutOff, argument }: Choice): string {
   return argument > 0 ? 'tool_calls' : 'stop';
 }
 
-/** The counts after `output` tokens, which a vendor with cumulative usage repeats in every chunk. */
+/** Returns the usage after `output` tokens. Some vendors send this cumulative usage in every chunk. */
 function usageOf(generation: Generation, output: number): object {
   const { model, input, choices } = generation;
   const reasoning = Math.min(output, reasoningOf(generation));

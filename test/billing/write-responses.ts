@@ -14,7 +14,7 @@ import {
 } from './writing.ts';
 
 export const responsesWriter: DialectWriter = {
-  // A background response is returned at once, before the model has generated anything.
+  // A background request returns immediately, before the model has generated anything.
   json: (generation, id) => responseOf(generation, id, generation.isBackground ? 'queued' : 'completed'),
   *stream(generation, id) {
     const { script } = generation;

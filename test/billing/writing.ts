@@ -1,13 +1,13 @@
-/** What the writers of all dialects share: the pieces of a stream, and the text of tokens. */
+/** Helpers that the writers of all dialects share. */
 import type { Choice, Generation } from './generation.ts';
 import { outputTokens } from './generation.ts';
 
-/** A part of a response that is sent at once. */
+/** A part of a stream that the vendor sends in a single write. */
 export interface Piece {
   readonly text: string;
-  /** Output tokens in its text. */
+  /** How many output tokens the text contains. */
   readonly tokens: number;
-  /** Contains the final token counts. */
+  /** Set if the piece contains the final token counts. */
   readonly hasUsage?: true;
 }
 
@@ -16,12 +16,14 @@ export interface DialectWriter {
   readonly json: (generation: Generation, id: string) => object;
 }
 
-/** Returns text of so many tokens: each has four characters, which is what the gateway's estimates assume. */
+/**
+ * Returns text with four characters per token, because the gateway's estimates assume that ratio. The text starts with
+ * `opening`.
+ */
 export function textOf(tokens: number, opening = ''): string {
   return opening + ' abc'.repeat(Math.max(0, tokens - Math.ceil(opening.length / 4)));
 }
 
-/** Splits tokens into chunks. */
 export function* chunksOf(tokens: number, size: number, opening = ''): Iterable<{ text: string; tokens: number }> {
   for (let rest = tokens; rest > 0; rest -= size) {
     const chunk = Math.min(size, rest);
@@ -41,7 +43,7 @@ export function inputOf({ input: { input, cachedInput, cacheWrite, cacheWrite1h 
   return input + cachedInput + cacheWrite + cacheWrite1h;
 }
 
-/** The tool that a script calls, with the argument as JSON text, which has the tokens of a choice. */
+/** Returns a tool call's arguments as JSON text. Its length matches the number of argument tokens. */
 export function argumentText({ argument }: Choice): string {
   return JSON.stringify({ a: textOf(argument).slice('{"a":""}'.length) });
 }

@@ -1,4 +1,6 @@
-/** What passes unmetered while PostgreSQL cannot be reached, and who chooses that anything passes. */
+/**
+ * Tests how many calls pass unmetered while PostgreSQL is unreachable, and which setting decides whether any may pass.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Limits } from '../../src/ceilings/counters.ts';
 import type { StoreDownPolicy } from '../../src/core/windows.ts';
@@ -38,7 +40,7 @@ describePostgres('while the database is unavailable', () => {
     return process;
   };
 
-  /** Null for a call that is refused because its ceilings cannot be checked. */
+  /** Resolves to null if the call is refused because its ceilings can't be checked. */
   const admit = (process: TestProcess, limits: Limits, bounds?: Bounds, startedAt?: number): Promise<RunningCall | null> =>
     process.admit(limits, bounds, startedAt).catch((error: unknown) => {
       expect(error).toMatchObject({ code: 'budget_unavailable' });
@@ -48,7 +50,7 @@ describePostgres('while the database is unavailable', () => {
     (await Promise.all(Array.from({ length: count }, () => admit(process, limits, bounds)))).flatMap((call) => call ?? []);
 
   describe('and the policy is to allow calls', () => {
-    test('a tenth of a ceiling of calls passes, however many calls run at once, and all of them count afterwards', async () => {
+    test('admits a tenth of a calls ceiling, however many calls run at once, and counts all of them afterwards', async () => {
       const process = start();
       const limits = limitsOf({ calls: 600 });
       await network.sever();
@@ -64,7 +66,7 @@ describePostgres('while the database is unavailable', () => {
       expect(counter).toMatchObject({ settled: 60, rows: 60 });
     });
 
-    test('a tenth of a ceiling of cost passes: running calls count by their bounds, ended ones by their cost', async () => {
+    test('admits a tenth of a cost ceiling, counting running calls by their bounds and ended calls by their cost', async () => {
       const process = start();
       const limits = limitsOf({ cost: 1_000_000 });
       await network.sever();
@@ -77,7 +79,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admitMany(process, limits, { costNanos: 30_000 }, 20)).toHaveLength(1);
     });
 
-    test('a call larger than what may pass is admitted alone, so that the share is exceeded by one call at most', async () => {
+    test('admits a call that is larger than the share on its own, so that only one call exceeds the share', async () => {
       const process = start();
       const limits = limitsOf({ cost: 1_000_000 });
       await network.sever();
@@ -88,7 +90,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admitMany(process, limits, { costNanos: 1 }, 20)).toEqual([]);
     });
 
-    test('a text that recall adds does not pass the share either', async () => {
+    test('does not let recalled text exceed the share either', async () => {
       const process = start();
       const limits = limitsOf({ cost: 1_000_000 });
       await network.sever();
@@ -99,7 +101,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admit(process, limits, { costNanos: 10_000 })).not.toBeNull();
     });
 
-    test('each minute as many calls pass as the ceiling per minute allows', async () => {
+    test('admits as many calls per minute as the rpm ceiling allows', async () => {
       const clock = clockAt(noon);
       const process = start('allow', clock);
       const limits = limitsOf({ rpm: 7 });
@@ -109,7 +111,7 @@ describePostgres('while the database is unavailable', () => {
       expect(await admitMany(process, limits, {}, 50)).toHaveLength(7);
     });
 
-    test('a second outage in the same window lets only the rest of the share pass', async () => {
+    test('admits only the rest of the share during a second outage in the same window', async () => {
       const process = start();
       const limits = limitsOf({ calls: 100 }, { window: 'total' });
       await network.sever();
@@ -121,7 +123,7 @@ describePostgres('while the database is unavailable', () => {
       expect(unmetered).toHaveLength(4);
     });
 
-    test.each([0, 1])('with a ceiling of %d calls, at most so many pass', async (calls) => {
+    test.each([0, 1])('admits exactly as many calls as a ceiling of %d allows', async (calls) => {
       const process = start();
       await network.sever();
       expect(await admitMany(process, limitsOf({ calls }), {}, 20)).toHaveLength(calls);
@@ -135,7 +137,7 @@ describePostgres('while the database is unavailable', () => {
     ['refuse', 'allow', null, 'allow'],
     ['allow', 'allow', 'refuse', 'refuse'],
     ['refuse', 'refuse', 'allow', 'allow'],
-  ])('deployment %s, project %s, key %s: %s', async (deployment, ofProject, ofKey, expected) => {
+  ])('with deployment %s, project %s and key %s the policy is %s', async (deployment, ofProject, ofKey, expected) => {
     const process = start(deployment);
     const limits = { ...limitsOf({ calls: 1_000 }, { project: { onBudgetStoreDown: ofProject } }), onBudgetStoreDown: ofKey };
     await network.sever();
@@ -143,7 +145,7 @@ describePostgres('while the database is unavailable', () => {
     expect(process.admission.uncheckedRefusals()).toEqual({ policy: expected === 'refuse' ? 1 : 0, exhausted: 0 });
   });
 
-  test('a key that chooses to be refused does not make the process unready for others', async () => {
+  test('a key with the policy to refuse does not make the process unready for other keys', async () => {
     const process = start('allow');
     const limits = { ...limitsOf({ calls: 1_000 }), onBudgetStoreDown: 'refuse' as const };
     await network.sever();
@@ -152,7 +154,7 @@ describePostgres('while the database is unavailable', () => {
   });
 });
 
-/** Whether the ceilings of a call are checked again. */
+/** Admits a call and tells whether its ceilings were checked in the database again. */
 async function isMetered(process: TestProcess, limits: Limits): Promise<boolean> {
   const call = await process.admit(limits).catch(() => null);
   call?.reservation.release();

@@ -104,7 +104,7 @@ test('a running batch: a replay leaves it running, and it is learned once', asyn
   expect((await gateway(`batches show ${id} --project cli-running`)).written).toMatch(/^0 +[0-9a-f]{12} +done +2 +\d+ +\S+ +1 +0 /m);
 }, 300_000);
 
-test('a failing batch: show prints the whole error, stop gives it up, and a replay learns it', async () => {
+test('show prints the full error of a failing batch, stop gives up on it, and replay learns it', async () => {
   const lent = await lend('cli-failed');
   // A request that the vendor rejects is not retried indefinitely.
   const refusing = vendor.fail('memories', 'Bodø', () => ({ status: 422, message: 'this model will not read that' }));

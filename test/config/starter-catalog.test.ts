@@ -123,7 +123,7 @@ models:
     expect(models['openai/gpt-4o-mini']?.source).toBe('starter');
   });
 
-  test('tiers and tools that a row omits cost what they cost at the vendor, also for models that the gateway does not know', () => {
+  test("tiers and tools that a row omits get the vendor's list prices, even for models that the gateway does not know", () => {
     const { models } = load(`providers:
   openai: { base_url: https://api.openai.com/v1, dialect: chat }
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
@@ -159,7 +159,7 @@ models:
     ['gemini/gemini-2.5-pro', 4_128],
     ['gemini/gemini-3.8-flash', 2_240],
     ['gemini/gemini-embedding-001', null],
-  ])('an image costs %s at most %p tokens', (id, tokens) => {
+  ])('an image for %s costs at most %p tokens', (id, tokens) => {
     const { models } = load(`providers:
   openai: { base_url: https://api.openai.com/v1, dialect: chat }
   claude: { base_url: https://api.anthropic.com/v1, dialect: messages }
@@ -168,7 +168,7 @@ models:
     expect([id, models[id]?.imageTokens]).toEqual([id, tokens]);
   });
 
-  test('a factor and a price of a tool must be amounts', () => {
+  test('rejects tier factors and tool prices that are not amounts', () => {
     const { errors } = parseImportedRows(
       { 'p/m': { input: '1', output: '1', service_tiers: { priority: '2x' }, per_tool_use: { web_search: '-1' } } },
       () => ({ dialect: 'chat', baseUrl: 'http://vendor.test/v1' }),
@@ -186,7 +186,7 @@ models:
   proxy/claude-opus-4-7: { input: 9, output: 9 }
 `);
     expect(models['claude/claude-opus-4-7']?.traits).toEqual({ supportsSchema: true, thinking: 'adaptive' });
-    // Otherwise a call without a limit would reserve more than the model can produce.
+    // Without the default, a call that sets no limit would reserve more than the model can produce.
     expect([models['claude/claude-opus-4-7'], models['proxy/claude-opus-4-7']].map((row) => row?.maxOutputTokens)).toEqual([128_000, null]);
     expect(models['claude/claude-sonnet-4-6']).toMatchObject({ traits: { supportsSchema: false, thinking: 'none' }, serves: ['messages'] });
     expect(models['claude/claude-sonnet-4-5']?.traits).toEqual({ supportsSchema: true, thinking: 'budget' });

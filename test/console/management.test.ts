@@ -86,7 +86,7 @@ describe('keys', () => {
     expect((await callWith(secret)).status).toBe(401);
   });
 
-  test('a key shows what an outage of the database does to its calls, and its default output limit', async () => {
+  test("a key's page shows what happens to its calls during a database outage, and its default output limit", async () => {
     const pageOf = async (settings: Record<string, string>): Promise<string> => {
       const issued = await (await owner.post(`${path}/keys`, { name: 'outage', ...settings })).text();
       return textOf(member.get(`${path}/keys/${/sk-gw-([a-z0-9]{8})-/.exec(issued)?.[1]}`));
@@ -306,7 +306,7 @@ describe('members', () => {
     expect(await auditOf('member.change')).toMatchObject({ outcome: 'ok', detail: { role: { from: 'owner', to: 'member' } } });
   });
 
-  test('adding a known and an unknown address looks the same to an owner, and neither link opens another project', async () => {
+  test('adding an address looks the same to an owner whether or not it is known, and its link opens no other project', async () => {
     const { withProject, url } = gateway();
     const [here, there] = [await withProject('invites'), await withProject('invites-of-others')];
     const [attacker, other] = [await signIn(here, 'owner', 'Mallory'), await signIn(there, 'owner', 'Olga')];

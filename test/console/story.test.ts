@@ -192,7 +192,7 @@ describe('the first hour with the console', () => {
     expect(await inRecall()).toBe(true);
   });
 
-  test('a failing batch says why, and learns when it is replayed', async () => {
+  test('shows why a batch is failing, and learns it after a replay', async () => {
     const failure = memoryVendor.fail('memories', 'Larvik', () => ({ status: 422, message: 'the vendor will not read this' }));
     expect((await say('I live in Larvik.')).status).toBe(200);
     await open('Conversations');

@@ -1,4 +1,7 @@
-/** What responses without final usage are charged by: the characters that the vendor has generated, in every form. */
+/**
+ * If a response has no final usage, we charge it by the characters that the vendor has generated, whatever form they
+ * have.
+ */
 import { describe, expect, test } from '@jest/globals';
 import { createSseParser } from '../../src/core/sse.ts';
 import { chat } from '../../src/dialects/chat/codec.ts';
@@ -8,7 +11,7 @@ import { messages } from '../../src/dialects/messages/codec.ts';
 import { responses } from '../../src/dialects/passthrough/responses.ts';
 import { streamOf } from './events.ts';
 
-/** Reads a stream as the relay does, which skips events that only continue a text. */
+/** Reads a stream like the relay, which doesn't parse events that only continue a text. */
 function readAsRelayed(codec: RouteCodec, ...events: readonly object[]): StreamReader {
   const reader = codec.createStreamReader();
   const parser = createSseParser();
@@ -66,7 +69,8 @@ describe('chat streams', () => {
   test('count events that are read without being parsed', () => {
     const texts = ['Hello', ' world', ' grüße 😀', ' world', ' world'];
     expect(countOf(chat, ...texts.map((content) => chunk({ content })))).toBe(texts.join('').length);
-    // An event whose only difference is none: the reasoning isn't the text that such events are recognized by.
+    // These three events are identical, and their text is in `reasoning_content` instead of `content`. All three have
+    // to count.
     const thought = chunk({ content: '', reasoning_content: ' the' });
     expect(countOf(chat, chunk({ content: 'a' }), thought, thought, thought)).toBe(13);
     const both = (content: string) => chunk({ content, reasoning: ' the' });
@@ -179,7 +183,7 @@ describe('responses streams', () => {
     expect([1, 2, 3].map((count) => readAsRelayed(responses, ...events.slice(0, count)).hasAllOutput(1))).toEqual([false, false, true]);
   });
 
-  test('of a background response are pending until their last event', () => {
+  test('are pending until the last event of a background response', () => {
     const created = { type: 'response.created', response: { status: 'queued', background: true } };
     const completed = {
       type: 'response.completed',
@@ -233,7 +237,7 @@ test('a queued or running response is pending', () => {
   ]);
 });
 
-test('arguments that are an object count as their JSON', () => {
+test('arguments that are an object count with the length of their JSON', () => {
   const input = { a: [1, 'two', null, { b: {} }, []], c: true };
   expect(countGeneratedText({ input })).toBe(JSON.stringify(input).length);
   expect(countGeneratedText({ input: {} })).toBe(0);

@@ -1,4 +1,4 @@
-/** Projects share the thread that matches content rules. */
+/** All projects share one thread for matching content rules, so the queue has to divide its time fairly. */
 import { Worker } from 'node:worker_threads';
 import { expect, jest, test } from '@jest/globals';
 import type { ContentRule } from '../../src/guardrails/content-rule.ts';
@@ -8,7 +8,7 @@ import { createRuleThread } from '../../src/guardrails/rule-thread.ts';
 import { createRandom } from '../support/random.ts';
 
 const random = createRandom(34);
-/** With this text RE2 needs a new state of the automaton for every character. */
+/** When RE2 matches `slowRule`, it adds an automaton state for every character of this text. */
 const slowText = Array.from({ length: 8_000 }, () => random.pick(['a', 'b'])).join('');
 const slowRule: ContentRule = { class: 'expression', place: 'input', action: 'block', expression: '[ab]*a[ab]{300}[^ab]' };
 const emailRule: ContentRule = { class: 'email', place: 'input', action: 'block' };
@@ -16,7 +16,7 @@ const emailRule: ContentRule = { class: 'email', place: 'input', action: 'block'
 const passed: RuleOutcome = { matched: new Set(), stopped: null };
 const work = { rules: [slowRule], texts: [slowText], signal: undefined };
 
-test('a project with much work delays another by one turn, not by its queue', async () => {
+test('a project with a long queue delays other projects by only one turn', async () => {
   const queue = createRuleQueue();
   let ended = 0;
   const slow = Array.from({ length: 5 }, () =>
@@ -35,7 +35,7 @@ test('a project with much work delays another by one turn, not by its queue', as
   expect(await Promise.all(slow)).toEqual(slow.map(() => passed));
 });
 
-test('a project that breaks the thread again and again waits as long as others work', async () => {
+test('a project that keeps breaking the thread waits while other projects have work', async () => {
   const turns: string[] = [];
   const queue = createRuleQueue({
     thread: {
@@ -53,7 +53,7 @@ test('a project that breaks the thread again and again waits as long as others w
   expect(turns.slice(0, 10).filter((turn) => turn === 'b')).toHaveLength(1);
 });
 
-test('work of a call that has ended is dropped', async () => {
+test('drops the work of a call that has ended', async () => {
   const requests = jest.spyOn(Worker.prototype, 'postMessage');
   const queue = createRuleQueue();
   const controller = new AbortController();
@@ -63,12 +63,12 @@ test('work of a call that has ended is dropped', async () => {
   expect(await settled).toEqual(abandoned.map(() => ({ status: 'rejected', reason: new Error('the caller has left') })));
   await expect(queue.run({ ...work, project: 'one', signal: controller.signal })).rejects.toThrow('the caller has left');
   await queue.run({ project: 'two', rules: [emailRule], texts: ['hi'], signal: undefined });
-  // That of the running turn, and that of the other project.
+  // The thread gets one message for the turn that was already running and one for the other project.
   expect(requests.mock.calls.length).toBeLessThanOrEqual(2);
   requests.mockRestore();
 });
 
-test('a call that takes too much processor time is stopped, and others go on', async () => {
+test('stops a call that uses too much processor time, while others continue', async () => {
   const queue = createRuleQueue({ maxCallMs: 50 });
   const [stopped, other] = await Promise.all([
     queue.run({ ...work, project: 'one' }),
@@ -78,24 +78,24 @@ test('a call that takes too much processor time is stopped, and others go on', a
   expect(other).toEqual({ matched: new Set([emailRule]), stopped: null });
 });
 
-test('what a project has waiting is bounded, in calls and characters', async () => {
+test("limits a project's waiting work by calls and by characters", async () => {
   const byCalls = createRuleQueue({ maxWaitingCalls: 2 });
   const byCharacters = createRuleQueue({ maxWaitingCharacters: 10 });
   const run = (queue: typeof byCalls, project: string, text: string) =>
     queue.run({ project, rules: [emailRule], texts: [text], signal: undefined });
   const full = { code: 'budget_unavailable', message: "too many texts wait for the project's content rules" };
-  // The first one is running, so two can wait.
+  // The first call is already running, so two more can wait.
   const calls = [1, 2, 3].map(() => run(byCalls, 'one', 'x'));
   await expect(run(byCalls, 'one', 'x')).rejects.toMatchObject(full);
   expect(await run(byCalls, 'two', 'x')).toEqual(passed);
-  // A text that is longer than the bound is evaluated when nothing else of the project waits.
+  // A text that exceeds the limit is still evaluated if the project has nothing else waiting.
   const long = [run(byCharacters, 'one', 'x'.repeat(20)), run(byCharacters, 'one', 'x'.repeat(20))];
   await expect(run(byCharacters, 'one', 'x')).rejects.toMatchObject(full);
   expect(await run(byCharacters, 'two', 'x')).toEqual(passed);
   expect(await Promise.all([...calls, ...long])).toEqual([...calls, ...long].map(() => passed));
 });
 
-test('when the thread runs out of memory, only the call that it worked on fails', async () => {
+test('if the thread runs out of memory, only the call that it was working on fails', async () => {
   const thread = createRuleThread({ maxHeapMb: 16, maxMs: 60_000 });
   const chunks = Array.from({ length: 150_000 }, (_, index) => ({ text: `text ${index}`, isStart: true, isEnd: true }));
   const tooLarge = () => thread.match({ rules: [emailRule], chunks, from: firstPosition });
@@ -112,9 +112,9 @@ test('when the thread runs out of memory, only the call that it worked on fails'
   expect(other).toEqual({ matched: new Set([emailRule]), stopped: null });
 });
 
-test('a thread that does not respond is replaced', async () => {
+test('replaces a thread that does not respond', async () => {
   const thread = createRuleThread({ maxHeapMb: 64, maxMs: 1 });
-  // It takes longer to start.
+  // Starting the thread already takes longer than 1 ms.
   await expect(thread.match({ rules: [], chunks: [], from: firstPosition })).rejects.toThrow('no response within 1 ms');
   await expect(thread.match({ rules: [], chunks: [], from: firstPosition })).rejects.toThrow('no response within 1 ms');
 });

@@ -67,7 +67,7 @@ test('matches are found anywhere in a long text, also across chunks', async () =
   expect(await evaluateTexts(rules, [around])).toEqual({ blockedBy: null, observed: [], unfinished: null });
 });
 
-test('expressions that take long to compile are not compiled on the event loop, however short the text is', async () => {
+test('does not compile slow expressions on the event loop, however short the text is', async () => {
   const requests = jest.spyOn(Worker.prototype, 'postMessage');
   const blocks = (expression: string) => inputRules({ class: 'expression', action: 'block', expression });
   expect(await evaluateTexts(blocks('ACME-\\d{4}'), ['see ACME-1234'])).toMatchObject({ blockedBy: 'expression' });
@@ -77,7 +77,7 @@ test('expressions that take long to compile are not compiled on the event loop, 
   requests.mockRestore();
 });
 
-test('texts of combining marks, which are normalized in quadratic time, are evaluated', async () => {
+test('evaluates long runs of combining marks, whose normalization takes quadratic time', async () => {
   const marks = '\u0315\u0300\uff9e'.repeat(100_000);
   const rules = inputRules({ class: 'phone', action: 'block' }, { class: 'expression', action: 'block', expression: 'needle' });
   expect(await evaluateTexts(rules, [`e${marks}`])).toMatchObject({ blockedBy: null, unfinished: null });
@@ -188,21 +188,18 @@ test.each([
   ['^start', true],
   ['(?m)^the line$', true],
   ['(?m)^plan', false],
-])(
-  'anchors of an expression match at the ends of a text that is read in pieces, and not at those of a piece: %s',
-  async (expression, isMatch) => {
-    const rules = inputRules(
-      { class: 'expression', action: 'block', expression },
-      { class: 'expression', action: 'block', expression: 'x{900}nothing' },
-    );
-    const text = `start ${'of the plan '.repeat(8_000)}\nthe line\n${'of the plan '.repeat(3_000)}[$end x end`;
-    expect((await evaluateTexts(rules, [text])).blockedBy).toBe(isMatch ? 'expression' : null);
-  },
-);
+])('anchors match at the ends of a text that is read in pieces, but not at the ends of each piece: %s', async (expression, isMatch) => {
+  const rules = inputRules(
+    { class: 'expression', action: 'block', expression },
+    { class: 'expression', action: 'block', expression: 'x{900}nothing' },
+  );
+  const text = `start ${'of the plan '.repeat(8_000)}\nthe line\n${'of the plan '.repeat(3_000)}[$end x end`;
+  expect((await evaluateTexts(rules, [text])).blockedBy).toBe(isMatch ? 'expression' : null);
+});
 
 test.each([
   ['control characters', 'ada\u0000@exam\u0007ple.com'],
   ['lone surrogates', 'ada\ud800@example.com'],
-])('%s, which some parsers drop, hide nothing', async (_what, text) => {
+])('%s, which some parsers drop, do not hide a match', async (_what, text) => {
   expect(await evaluateTexts(inputRules({ class: 'email', action: 'block' }), [text])).toMatchObject({ blockedBy: 'email' });
 });

@@ -1,4 +1,7 @@
-/** A database that works and cannot store calls: an index is damaged, or a statement ends with an internal error. */
+/**
+ * Tests a database that is up but can't store calls, because an index is damaged or statements fail with an internal
+ * error.
+ */
 import { mkdtemp, open, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -15,8 +18,8 @@ import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 import { clockAt, keepingLogger, noon, settledCall, until, withFolder, withText } from './calls.ts';
 
 /**
- * Settles calls while the database is damaged, repairs it, and expects that all of them are stored with their text and that nothing is in the
- * quarantine.
+ * Settles calls while the database is damaged, then repairs it. Expects that all calls are stored with their text and
+ * that nothing was quarantined.
  */
 async function expectAllStoredAfterRepair(database: Database, expectedCode: string, repair: () => Promise<unknown>): Promise<void> {
   const texts: string[] = [];
@@ -51,9 +54,9 @@ async function expectAllStoredAfterRepair(database: Database, expectedCode: stri
   });
 }
 
-describeDatabases('a statement that fails whatever it stores', (database) => {
+describeDatabases('a statement that fails for every record', (database) => {
   test.each(['XX000', 'XX001', 'XX002', '0A000', 'P0001', '58030'])(
-    '%s: the calls wait in the journal until it is repaired',
+    'keeps the calls in the journal after %s until the database is repaired',
     async (code) => {
       await database().query(`create or replace function fail_calls() returns trigger language plpgsql as
       $$ begin raise exception 'planted' using errcode = '${code}'; end $$`);

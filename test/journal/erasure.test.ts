@@ -53,7 +53,7 @@ test('drainAndDelete() is true when everything is stored and deleted, including 
     expect(await drain.drainAndDelete()).toBe(true);
   }));
 
-test('drainAndDelete() ends after calls were lost on a full disk, and each of them is reported once', () => {
+test('drainAndDelete() completes after calls were lost on a full disk, and each lost call is reported once', () => {
   const disk = createBrokenDisk();
   const lost: SettledCall[] = [];
   return withDrain(

@@ -1,4 +1,7 @@
-/** Settled calls that wait in memory while the journal cannot be written, and what happens when the memory is full. */
+/**
+ * Settled calls wait in memory while the journal can't be written. These tests cover what happens when that memory is
+ * full.
+ */
 import { expect, test } from '@jest/globals';
 import type { SettledCall } from '../../src/core/call.ts';
 import { createJournal } from '../../src/journal/journal.ts';
@@ -8,7 +11,7 @@ import { describeDatabases } from '../db/databases.ts';
 import { createBrokenDisk } from './broken-disk.ts';
 import { clockAt, keepingLogger, noon, settledCall, withFolder } from './calls.ts';
 
-test('a call that is being written is not given up for lack of memory', async () => {
+test('a call that is being written is not dropped when memory runs out', async () => {
   const lost: string[] = [];
   const parked = createParkedCalls({ maxBytes: 3_000, logger: keepingLogger(), onLost: ({ metadata }) => void lost.push(metadata.id) });
   const [first, second, ...others] = Array.from({ length: 8 }, () => settledCall());
@@ -27,8 +30,8 @@ test('a call that is being written is not given up for lack of memory', async ()
   expect(await writing).toBe(true);
 });
 
-describeDatabases('the ceilings of a call that is lost', (database) => {
-  test('have its quota again, because no record of it will ever be counted', () =>
+describeDatabases('the quota of a lost call', (database) => {
+  test('is given back, because no record of the call will ever be counted', () =>
     withFolder(async (dataDir) => {
       const [clock, disk] = [clockAt(noon), createBrokenDisk()];
       const process = createTestProcess({ database: database(), clock });

@@ -101,7 +101,7 @@ describe('a record that the database rejects', () => {
       });
     }));
 
-  /** The first two characters of all SQLSTATEs that PostgreSQL 18 has. */
+  /** Together, these two lists contain all SQLSTATE classes of PostgreSQL 18 (the first two characters of a code). */
   const classesOfTheDatabase =
     '00 01 02 03 08 09 0A 0B 0F 0L 0P 0Z 10 20 24 25 26 27 28 2B 2D 2F 34 38 39 3B 3D 3F 40 42 53 55 57 58 F0 HV P0 XX 72'.split(' ');
   const classesOfTheData = '21 22 23 44 54'.split(' ');
@@ -128,7 +128,7 @@ describe('a record that the database rejects', () => {
     [undefined, true],
   ])('%s is a data error: %s', (code, expected) => {
     expect(isDataError(Object.assign(new Error('database error'), code === undefined ? {} : { code }))).toBe(expected);
-    // PGlite throws objects that are no errors.
+    // PGlite throws plain objects instead of `Error` instances.
     expect(isDataError({ message: 'database error', code })).toBe(expected);
   });
 });

@@ -104,7 +104,7 @@ test('names the first affected date when a deletion period is turned on or short
     const inTwoDays = new Date(lastTurn.getTime() + 7 * 86_400_000).toISOString().slice(0, 10);
     expect(await set(7)).toMatchObject({ deletion: { first_affected_date: inTwoDays } });
     expect(await set(14)).toMatchObject({ deletion: null });
-    // It would delete a conversation, so it waits for a day.
+    // A period of one day would delete a conversation, so the change takes effect a day later.
     const waiting = await set(1);
     const pending = (waiting.settings as { pending_deletion: { effective_at: string } }).pending_deletion;
     expect(waiting).toMatchObject({

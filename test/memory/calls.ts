@@ -95,7 +95,7 @@ export async function record(database: Database, calls: readonly SettledCall[]):
 
 /** Changes memory settings as `PUT /provision/teams/{project}/memory` does. */
 export async function putMemorySettings(database: Database, projectId: string, input: unknown): Promise<void> {
-  // Nothing is stored before this time, so a deletion period takes effect at once.
+  // No conversation is older than time 0, so a new deletion period has nothing to delete and takes effect immediately.
   await createMemorySettings({ database, clock: { now: () => 0 } }).update(projectId, input);
 }
 

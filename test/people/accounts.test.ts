@@ -125,7 +125,7 @@ describeDatabases('people', (database) => {
     expect(await people.sessions.list(id)).toEqual([]);
   });
 
-  test('a password that is set through a link ends the personal tokens too; on the account page the person decides', async () => {
+  test('setting a password through a link also revokes personal tokens; on the account page the person decides', async () => {
     const { id } = await people.accounts.create({ email, password });
     const session = await people.sessions.start(id, { userAgent: null });
     const sessionId = (await people.sessions.find(session.secret))?.id ?? '';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from '@jest/globals';
 import { createBoundedWork } from '../../src/people/bounded-work.ts';
 
-test('work runs one at a time, and not at all for as long as the work before it took', async () => {
+test('runs one task at a time, and pauses after each for as long as it took', async () => {
   const bounded = createBoundedWork({ maxWaiting: 2 });
   const times: { startedAt: number; endedAt: number }[] = [];
   const work = () =>
@@ -22,7 +22,7 @@ test('work runs one at a time, and not at all for as long as the work before it 
   expect(bounded.isBusy()).toBe(false);
 });
 
-test('work that fails leaves its place to the next one', async () => {
+test('runs the next task after one has failed', async () => {
   const bounded = createBoundedWork({ maxWaiting: 1 });
   const failing = bounded.run(async () => {
     throw new Error('failed');

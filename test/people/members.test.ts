@@ -42,7 +42,7 @@ describeDatabases('members', (database) => {
     expect((await members.list(project)).map(({ personId }) => personId).sort()).toEqual([ann.id, bob.id].sort());
   });
 
-  test('an address that an owner adds gets an account of that project, whether the deployment knows the address or not', async () => {
+  test('an address that an owner adds gets an account limited to the project, whether or not the deployment knows it', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());
     const [known, unknown] = [(await insertPerson(database())).email, uniqueEmail()];
@@ -50,7 +50,7 @@ describeDatabases('members', (database) => {
     const shape = { personId: expect.any(String), role: 'member', name: 'Ann', isConfirmed: false, isDisabled: false, createdAt: 0 };
     expect(added).toEqual([known, unknown].map((email) => ({ ...shape, email })));
     await expect(members.invite(project, { email: known.toUpperCase() }, 'owner')).rejects.toMatchObject({ code: 'conflict' });
-    // The owner of another project adds the address that somebody else has created an account for.
+    // The owner of another project adds an address for which somebody else has already created an account.
     const victim = await members.invite(other, { email: unknown }, 'owner');
     for (const { personId } of added) {
       const link = await people.links.issue(personId);
@@ -66,7 +66,7 @@ describeDatabases('members', (database) => {
     expect(victim.personId).not.toBe(added[1]?.personId);
   });
 
-  test('a confirmed person has the roles that owners gave to the address, and takes the accounts over at the next sign-in', async () => {
+  test('a confirmed person has the roles that owners gave to the address, and takes over its accounts at the next sign-in', async () => {
     const people = createPeople({ database: database(), clock });
     const ann = await insertPerson(database());
     const { personId } = await members.invite(project, { email: ann.email, name: 'Somebody' }, 'owner');
@@ -78,7 +78,7 @@ describeDatabases('members', (database) => {
     expect(await people.sessions.find(squatter.secret)).toBeNull();
   });
 
-  test('a deployment admin or the identity provider confirms an address, which ends every way into the accounts from before', async () => {
+  test('when a deployment admin or the identity provider confirms an address, all existing access to its accounts ends', async () => {
     const people = createPeople({ database: database(), clock });
     const other = await insertProject(database());
     for (const confirm of [
@@ -106,7 +106,7 @@ describeDatabases('members', (database) => {
     }
   });
 
-  test('removing an unconfirmed member deletes the account, and an addition afterwards is a new one', async () => {
+  test('removing an unconfirmed member deletes the account, and adding the address again creates a new one', async () => {
     const people = createPeople({ database: database(), clock });
     const email = uniqueEmail();
     const { personId } = await members.invite(project, { email }, 'member');

@@ -1,4 +1,4 @@
-/** Migration 0046: accounts that owners created before it are valid in one project only. */
+/** Migration 0046 limits the accounts that owners had already created to a single project. */
 import { cp, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,8 +12,8 @@ import { insertPerson, insertProject } from './rows.ts';
 
 const migrations = new URL('../../src/db/migrations/', import.meta.url);
 
-describePostgres('accounts from before', () => {
-  test('stay confirmed when an admin or the identity provider made them; an owner’s is cut off from other projects', () =>
+describePostgres('accounts from before the migration', () => {
+  test('stay confirmed if an admin or the identity provider made them; an owner’s account loses other projects', () =>
     withPostgres(async (connectionString) => {
       const database = openServerDatabase({ connectionString, maxConnections: 2 });
       const folder = await mkdtemp(join(tmpdir(), 'gateway-migrations-'));
@@ -50,7 +50,7 @@ describePostgres('accounts from before', () => {
         const listed = (await people.members.list(other)).filter(({ email }) => email === byOwner.email);
         expect(listed).toMatchObject([{ isConfirmed: false }]);
         expect(listed[0]?.personId).not.toBe(byOwner.id);
-        // A process of an older version still finds the address, and the password of its account.
+        // Processes of an older version can still find the account and its password by the address.
         expect(await database.query('select id from people where email = $1::text', [byOwner.email])).toEqual([{ id: byOwner.id }]);
         const confirmed = await people.accounts.create({ email: byOwner.email });
         expect(await rolesOf(confirmed)).toEqual(['member', 'member']);

@@ -1,4 +1,4 @@
-/** The circuit breakers of several processes, as each of them reports them. */
+/** Every process reports the state of all processes' circuit breakers. */
 import { afterEach, expect, test } from '@jest/globals';
 import { newId } from '../../src/core/ids.ts';
 import { createBreakers } from '../../src/failover/breaker.ts';
@@ -38,7 +38,7 @@ describeDatabases('breakers of two processes', (database) => {
   const untilStored = (rows: readonly object[]) =>
     until(async () => JSON.stringify(await stored()) === JSON.stringify(rows), `${JSON.stringify(rows)} are stored`);
 
-  test('each process reports what any of them knows, per project, until the breaker closes', async () => {
+  test('each process reports the open breakers of all processes, per project, until they close', async () => {
     const [one, two] = [await startProcess(), await startProcess()];
     const [acme, other] = [newId(noon), newId(noon)];
     const closed = { state: 'closed', failures: 0, opened_at: null, retry_at: null };
@@ -49,7 +49,7 @@ describeDatabases('breakers of two processes', (database) => {
     expect(await one.read(acme, ['openai', 'azure'])).toEqual([open, { provider: 'azure', ...closed }]);
     expect(await two.read(acme, ['openai', 'azure'])).toEqual([open, { provider: 'azure', ...closed, failures: 3 }]);
     expect(await two.read(other, ['openai'])).toEqual([{ provider: 'openai', ...closed }]);
-    // Routing is not affected: only its own breakers decide.
+    // Reports don't affect routing, because each process routes only by its own breakers.
     expect(two.breakers.tryAcquire(acme, 'openai')).toBe(true);
 
     one.clock.move(31 * second);
@@ -68,7 +68,7 @@ describeDatabases('breakers of two processes', (database) => {
     await untilStored([{ provider: 'openai', state: 'open' }]);
   });
 
-  test('the breakers of a process that died are not reported, and are deleted with the next change', async () => {
+  test('the breakers of a dead process are not reported, and the next change deletes them', async () => {
     const [dead, alive] = [await startProcess(), await startProcess()];
     const acme = newId(noon);
     dead.fail(acme, 'openai');

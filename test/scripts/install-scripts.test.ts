@@ -1,4 +1,7 @@
-/** Packages don't run scripts when they are installed: some of them report the installation, and a stolen release would run its code. */
+/**
+ * We don't run the install scripts of packages, because some of them report the installation to their vendor, and a
+ * compromised release could run its own code.
+ */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -7,7 +10,7 @@ import { promisify } from 'node:util';
 import { expect, test } from '@jest/globals';
 import { findNpm } from '../../scripts/npm.js';
 
-/** Why the package works without its script. */
+/** For each package with an install script, the reason why it works without the script. */
 const knownScripts: Readonly<Record<string, string>> = {
   '@parcel/watcher': 'compiles itself where no prebuilt binary exists; Jest uses it with --watch only',
   '@scarf/scarf': 'reports the installation to its vendor; Spectral depends on it and never calls it',
@@ -18,7 +21,7 @@ const knownScripts: Readonly<Record<string, string>> = {
 const root = new URL('../../', import.meta.url);
 const pathOf = (name: string): string => new URL(name, root).pathname;
 
-test('every package with an install script is known, and works without it', async () => {
+test('every package with an install script is listed with the reason why it works without it', async () => {
   const { packages } = JSON.parse(await readFile(pathOf('package-lock.json'), 'utf8')) as {
     packages: Record<string, { hasInstallScript?: boolean }>;
   };
@@ -28,7 +31,7 @@ test('every package with an install script is known, and works without it', asyn
   expect([...new Set(found)].sort()).toEqual(Object.keys(knownScripts).sort());
 });
 
-test('npm runs no script of a package in a clone', async () => {
+test('npm runs no package scripts in a clone', async () => {
   const clone = await mkdtemp(join(tmpdir(), 'gateway-clone-'));
   try {
     await mkdir(join(clone, 'dependency'));

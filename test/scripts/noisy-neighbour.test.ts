@@ -1,4 +1,7 @@
-/** `npm run noisy-neighbour` for a moment: every kind of abuse reaches the gateway, while the other project's calls are answered and timed. */
+/**
+ * Runs `npm run noisy-neighbour` briefly. Every kind of abuse has to reach the gateway while it answers the other
+ * project's calls and the script times them.
+ */
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +13,7 @@ import { run } from '../support/run.ts';
 
 const limitMs = 600_000;
 
-/** The status with which the gateway answers the neighbour; null when it answers nothing within the measurement. */
+/** The status that the gateway returns to the neighbour, or null if it sends no response during the measurement. */
 const statuses: Readonly<Record<string, string | null>> = {
   'large-bodies': '200',
   'slow-bodies': null,
@@ -26,7 +29,7 @@ const statuses: Readonly<Record<string, string | null>> = {
 
 describePostgres('the noisy neighbour', () => {
   it(
-    'abuses the gateway in every way, and the calls of the other project are timed without and with it',
+    "abuses the gateway in every way, and times the other project's calls with and without the abuse",
     async () => {
       const folder = await mkdtemp(join(tmpdir(), 'gateway-neighbour-test-'));
       try {
@@ -60,6 +63,6 @@ it.each([
   [80, 160, true],
   [80, 161, false],
   [1, 51, true],
-])('usually %d ms, with the neighbour %d ms: tolerable is %p', (usualMs, ms, expected) => {
+])('a latency of %d ms alone and %d ms with the neighbour is tolerable: %p', (usualMs, ms, expected) => {
   expect(isTolerable(usualMs, ms)).toBe(expected);
 });

@@ -1,4 +1,7 @@
-/** Streams whose reader leaves early: everything that the vendor generated is charged, however little of it was delivered. */
+/**
+ * If the reader of a stream leaves early, we charge for everything that the vendor generated, however little of it was
+ * delivered.
+ */
 import { once } from 'node:events';
 import { Agent, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
@@ -9,7 +12,7 @@ import { isExhaustive } from '../support/exhaustive.ts';
 import { eventually, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 
-/** What the vendor does with a request, by the name of the model. */
+/** Sends the vendor's response to a request. The vendor picks the script by the name of the requested model. */
 type Script = (response: ServerResponse) => void;
 const scripts = new Map<string, Script>();
 let vendor: LocalServer;
@@ -40,9 +43,9 @@ function vendorUrl(): string {
 
 const agent = new Agent({ keepAlive: false });
 
-/** An open stream of the gateway, of which the test reads as much as it wants. */
+/** A stream from the gateway. The test can wait until enough of it has arrived and leave at any time. */
 interface Reader {
-  /** Resolves when `bytes` have arrived. Probes of the gateway don't count. */
+  /** Resolves when `bytes` bytes have arrived, not counting the gateway's probes. */
   received(bytes: number): Promise<void>;
   leave(): void;
 }
@@ -59,7 +62,7 @@ function openStream({ url, key }: TestGateway, path: string, body: object): Read
         arrived.dispatchEvent(new Event('bytes'));
       }
     } catch {
-      // The test has left.
+      // The test has closed the connection.
     }
   };
   request.on('error', () => undefined);
@@ -80,7 +83,7 @@ interface StoredCall {
   readonly output: number;
 }
 
-/** The stored calls, once all of them have ended. */
+/** Waits until the calls to all models have ended, and returns them by model. */
 async function storedCalls({ database }: TestGateway, models: readonly string[]): Promise<ReadonlyMap<string, StoredCall>> {
   const rows = await eventually(async () => {
     const found = await database.query<StoredCall>(
@@ -95,7 +98,7 @@ async function storedCalls({ database }: TestGateway, models: readonly string[])
 
 interface ScriptedEvent {
   readonly text: string;
-  /** Characters that the model generated in it. */
+  /** The number of characters in this event that the model generated. */
   readonly characters: number;
 }
 
@@ -109,7 +112,7 @@ const named = (type: string, members: object, characters = 0): ScriptedEvent => 
   characters,
 });
 
-/** Tokens of the last event, which reports usage. */
+/** The final usage that each script reports, in tokens. */
 const reported = { input: 70, output: 900 };
 
 const streams: Readonly<Record<string, { readonly path: string; readonly body: object; readonly events: readonly ScriptedEvent[] }>> = {
@@ -158,11 +161,11 @@ const streams: Readonly<Record<string, { readonly path: string; readonly body: o
   },
 };
 
-describe.each(Object.keys(streams))('a reader that leaves a stream of %s', (name) => {
+describe.each(Object.keys(streams))('a reader that leaves a %s stream', (name) => {
   const { path, body, events } = streams[name] ?? { path: '', body: {}, events: [] };
   const provider = name === 'messages' ? 'messages' : 'chat';
   const bytes = Buffer.from(events.map(({ text }) => text).join(''));
-  /** Where each event ends. */
+  /** The byte offset at which each event ends. */
   const ends = events.map((_, index) =>
     Buffer.byteLength(
       events
@@ -172,7 +175,7 @@ describe.each(Object.keys(streams))('a reader that leaves a stream of %s', (name
     ),
   );
 
-  it('at any byte is charged what it received, and the final usage once that has arrived', async () => {
+  it('at any byte is charged for what it received, and for the final usage once that has arrived', async () => {
     const all = Array.from({ length: bytes.length }, (_, cut) => cut);
     const cuts = all.filter((cut) => isExhaustive || cut % 4 === 0 || ends.includes(cut) || ends.includes(cut + 1));
     const models = cuts.map((cut) => `${provider}/${name}-${cut}`);
@@ -200,7 +203,8 @@ describe.each(Object.keys(streams))('a reader that leaves a stream of %s', (name
       else {
         const characters = arrived.reduce((sum, event) => sum + event.characters, 0);
         const least = name === 'messages' && arrived.length > 0 ? 1 : 0;
-        // Before the first event arrives, the output is estimated from the time that the vendor had.
+        // If no event has arrived, the gateway estimates the output from the elapsed time, so we can't expect a fixed
+        // number.
         if (arrived.length > 0) expect([cut, call?.output]).toEqual([cut, Math.max(least, estimateTokens(characters))]);
         expect(call).toMatchObject({ outcome: 'client_left', estimated: true });
       }
@@ -218,7 +222,10 @@ describe('a reader that leaves after the last choice has finished', () => {
   const usage = `data: ${JSON.stringify({ choices: [], usage: { prompt_tokens: 9, completion_tokens: 12_800 } })}\n\n`;
   const textOf = (events: readonly ScriptedEvent[]): string => events.map(({ text }) => text).join('');
 
-  /** Lets the reader leave after `events`, and the vendor go on with `rest` after that. Returns the call, and whether the vendor could write it. */
+  /**
+   * Makes the reader leave after `events`, and then makes the vendor send `rest`. Returns the stored call, and whether
+   * the vendor was still connected.
+   */
   async function leaveAfter(model: string, events: readonly ScriptedEvent[], rest: string, body: object) {
     const text = textOf(events);
     const begun = Promise.withResolvers<ServerResponse>();
@@ -230,7 +237,7 @@ describe('a reader that leaves after the last choice has finished', () => {
     const response = await begun.promise;
     await reader.received(Buffer.byteLength(text));
     reader.leave();
-    // The gateway must have noticed that its caller is gone before the vendor sends the rest.
+    // Give the gateway time to notice that its caller is gone before the vendor sends the rest.
     const closed = once(response, 'close');
     await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 300))]);
     const isConnected = !response.destroyed;
@@ -239,13 +246,13 @@ describe('a reader that leaves after the last choice has finished', () => {
     return { call, isConnected };
   }
 
-  it('is charged the usage that the vendor reports after that', async () => {
+  it('is charged the usage that the vendor reports afterwards', async () => {
     const { call, isConnected } = await leaveAfter('all', [...spoken, ...finished], `${usage}data: [DONE]\n\n`, { n: 8 });
     expect(isConnected).toBe(true);
     expect(call).toMatchObject({ outcome: 'client_left', estimated: false, input: 9, output: 12_800 });
   });
 
-  it('is charged an estimate of all choices when the vendor reports nothing', async () => {
+  it('is charged an estimate of all choices if the vendor reports nothing', async () => {
     const { call } = await leaveAfter('silent', [...spoken, ...finished], '', { n: 8 });
     expect(call).toMatchObject({ outcome: 'client_left', estimated: true, output: estimateTokens(8 * 205) });
   });
@@ -253,13 +260,13 @@ describe('a reader that leaves after the last choice has finished', () => {
   it.each([
     ['one choice has not finished', [...spoken, ...finished.slice(0, 7)], 8 * 205],
     ['one choice has not begun', [...spoken.slice(0, 14), ...finished.slice(0, 7)], 7 * 205],
-  ])('but cancels the vendor when %s, and is charged an estimate', async (what, events, characters) => {
+  ])('is charged an estimate, and the gateway cancels the vendor, if %s', async (what, events, characters) => {
     const { call, isConnected } = await leaveAfter(what.replaceAll(' ', '-'), events, usage, { n: 8 });
     expect(isConnected).toBe(false);
     expect(call).toMatchObject({ outcome: 'client_left', estimated: true, output: estimateTokens(characters) });
   });
 
-  it('is not waited for without end', async () => {
+  it('does not make the gateway wait forever', async () => {
     scripts.set('endless', (response) => void response.write(textOf([...spoken, ...finished])));
     const reader = openStream(gateway(), '/v1/chat/completions', { model: 'chat/endless', n: 8, messages: [], stream: true });
     await reader.received(Buffer.byteLength(textOf([...spoken, ...finished])));

@@ -82,7 +82,7 @@ const requestWork: Readonly<Record<Work, (service: CrashService, project: Projec
       [id],
     );
     await database.query(`update conversations set last_turn_at = now() - interval '3 days' where project_id = $1::uuid`, [id]);
-    // A period that is set now would wait for a day.
+    // We write the period to the database, because a change through the API would take effect only after a day.
     await database.query(
       `update memory_settings set settings = settings || '{"delete_conversations_after_days": 1}' where project_id = $1::uuid`,
       [id],

@@ -1,4 +1,4 @@
-/** Background responses: the vendor goes on generating after its answer, so the call is charged what was reserved for it. */
+/** A vendor keeps generating a background response after it has answered, so we charge what the call had reserved. */
 import { request as httpRequest, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it, test } from '@jest/globals';
@@ -46,7 +46,7 @@ function storedCall({ database, project }: TestGateway) {
   });
 }
 
-/** At least the output limit of the call, at its price. */
+/** The output limit of each call, and so the least that we reserve for its output. */
 const maxOutput = 5_000;
 const body = (input: string) => ({ model: 'one/model', input, background: true, max_output_tokens: maxOutput });
 

@@ -142,7 +142,7 @@ on_budget_store_down: ${onDown}
       await Promise.all([load.stop(), tightLoad.stop()]);
       const known = (answers: readonly string[]) => answers.filter((answer) => answer !== '200' && answer !== '429 tenant_capped 60');
       expect(known([...load.counts.allowing.keys()])).toEqual([]);
-      // When the tenth of the ceiling that may pass is used up, the policy is as if it were to refuse.
+      // Once unmetered calls have used a tenth of the ceiling, the allowing process refuses calls like the other one.
       expect(known([...tightLoad.counts.allowing.keys()])).toEqual([unavailable]);
       await expectAllCounted(key);
       await expectAllCounted(tight);
@@ -176,7 +176,8 @@ on_budget_store_down: ${onDown}
     }, 300_000);
     expect((await refusing.call(key, '/readyz')).status).toBe(200);
     await expectAllCounted(key);
-    // A tenth of the ceiling passed in the one process that allows it. The other one served at most what it had leased.
+    // The process that allows unmetered calls let a tenth of the ceiling pass. The other process served at most what it
+    // had leased.
     expect((await rowsOf(key)).filter((row) => row.unmetered)).toHaveLength(1);
     const { calls } = await ceilingsOf(key);
     expect(calls?.used).toBeGreaterThanOrEqual(10);

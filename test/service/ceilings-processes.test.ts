@@ -115,7 +115,7 @@ on_budget_store_down: ${onDown}
       work,
     );
 
-  test('200 for calls without local quota, if configured, and 503 after a tenth of the ceiling: they are unmetered, and counted afterwards', async () => {
+  test('200 for unmetered calls, if configured, and 503 after a tenth of the ceiling; all are counted afterwards', async () => {
     await run('allow', async ({ admin, call, database, project }) => {
       const { key } = await jsonOf<{ key: string }>(
         admin('POST', `/provision/teams/${project}/keys`, { name: 'limited', ceilings: { calls: 40 } }),

@@ -1,16 +1,22 @@
-/** Ceilings against callers who set no limit, contradictory limits or dear options, at a vendor that bills all that it may. */
+/**
+ * Ceilings have to hold even if callers set no output limit, contradictory limits or expensive options, and the vendor
+ * bills as much as it may.
+ */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
 import { type LocalServer, startLocalServer } from '../support/local-server.ts';
 
-/** USD of a million output tokens. */
+/** USD per million output tokens. */
 const usdPerMillion = 10;
 const mostOutput = 128_000;
 
 let vendor: LocalServer;
 let billedTokens = 0;
 
-/** Bills the larger limit of the request, else all that the model can produce, for each choice. */
+/**
+ * The vendor bills each choice at the larger of the request's output limits. If the request sets none, it bills the
+ * maximum that the model can produce.
+ */
 beforeAll(async () => {
   vendor = await startLocalServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -49,7 +55,10 @@ tiers: { standard: [one/m] }
 `,
 });
 
-/** Sends the calls at the same time with a new key; returns what the vendor billed, what we recorded, and how many calls passed. */
+/**
+ * Sends the calls concurrently with a new key. Returns how much the vendor billed and how much we recorded, both in
+ * USD, and how many calls passed.
+ */
 async function spend(slug: string, { ceilings, calls, path = '/v1/chat/completions', members }: Spending) {
   const { call, admin }: TestGateway = await gateway().withProject(slug);
   const { key } = await jsonOf<{ key: string }>(admin('POST', `/provision/teams/${slug}/keys`, { name: 'limited', ceilings }));
@@ -78,12 +87,12 @@ interface Spending {
   readonly members?: object;
 }
 
-test('a cost ceiling below the cost of one call without a limit admits one call at a time', async () => {
+test('a cost ceiling lower than the cost of one call without a limit admits one call at a time', async () => {
   const { billed, recorded, passed } = await spend('one-at-a-time', { ceilings: { cost: 1 }, calls: 100 });
   expect([billed, recorded, passed]).toEqual([1.28, 1.28, 1]);
 });
 
-test('calls without a limit exceed a cost ceiling by no more than one call costs beyond its reservation', async () => {
+test('calls without a limit exceed a cost ceiling by less than the cost of one call', async () => {
   const { billed, recorded } = await spend('no-limit', { ceilings: { cost: 10 }, calls: 100 });
   expect(billed).toBeGreaterThan(1);
   expect(billed).toBeLessThan(10 + 1.28);
@@ -94,17 +103,17 @@ test.each([
   ['max_tokens', { max_completion_tokens: 1, max_tokens: 100_000 }],
   ['max_completion_tokens', { max_completion_tokens: 100_000, max_tokens: 1 }],
   ['a limit as a string', { max_completion_tokens: 1, max_tokens: '100000' }],
-])('the larger of two limits is reserved: %s', async (name, members) => {
+])('reserves the larger of two limits: %s', async (name, members) => {
   const { billed } = await spend(`two-limits-${name.replaceAll(/[_ ]/g, '-')}`, { ceilings: { cost: 1 }, calls: 200, members });
   expect(billed).toBeLessThanOrEqual(1.28);
 });
 
-test('each choice of a call is reserved', async () => {
+test('reserves every choice of a call', async () => {
   const { billed } = await spend('choices', { ceilings: { cost: 1 }, calls: 100, members: { n: 8, max_tokens: 10_000 } });
   expect(billed).toBeLessThanOrEqual(1 + 0.8);
 });
 
-test('a dearer tier of the vendor is reserved, recorded and stored', async () => {
+test("reserves and records the price of the vendor's more expensive tier", async () => {
   const members = { model: 'three/m', max_tokens: 10_000, speed: 'fast' };
   const { billed, recorded } = await spend('fast', { ceilings: { cost: 1 }, calls: 100, path: '/v1/messages', members });
   expect(billed).toBeGreaterThanOrEqual(0.6);
@@ -112,7 +121,7 @@ test('a dearer tier of the vendor is reserved, recorded and stored', async () =>
   expect(recorded).toBeCloseTo(billed, 9);
 });
 
-test('a token ceiling is exceeded by no more than the running calls use beyond their estimates', async () => {
+test('a token ceiling is exceeded only by what running calls use beyond their estimates', async () => {
   const slug = 'tokens-per-minute';
   const { call, admin } = await gateway().withProject(slug);
   const { key } = await jsonOf<{ key: string }>(
@@ -123,10 +132,10 @@ test('a token ceiling is exceeded by no more than the running calls use beyond t
   const statuses = await Promise.all(
     Array.from({ length: 100 }, () => call('/v1/chat/completions', body, { authorization: `Bearer ${key}` }).then(({ status }) => status)),
   );
-  // Without recent calls, 4,096 tokens of output are estimated, so that several calls run at the same time, and not all of them.
+  // Without recent calls the gateway estimates 4,096 output tokens, so several calls run at the same time, but not all.
   const passed = statuses.filter((status) => status === 200).length;
   expect(passed).toBeGreaterThan(1);
-  // Twice, because the calls may be spread over two minutes.
+  // Twice as many can pass, because the calls may be spread over two minutes.
   expect(passed).toBeLessThanOrEqual(2 * Math.ceil(50_000 / 4_096));
   expect(billedTokens).toBe(passed * mostOutput);
 });
@@ -134,21 +143,16 @@ test('a token ceiling is exceeded by no more than the running calls use beyond t
 test.each([
   ['models', { models: ['one/dear'] }],
   ['plugins', { plugins: [{ id: 'web' }] }],
-])(
-  'refuses %s, with which a vendor could bill another model, for keys with a cost ceiling or a list of models',
-  async (member, members) => {
-    const { call, admin }: TestGateway = await gateway().withProject(`other-${member}`);
-    const body = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }], ...members };
-    expect((await call('/v1/chat/completions', body)).status).toBe(200);
-    for (const settings of [{ ceilings: { cost: 5 } }, { models: ['one/m'] }]) {
-      const { key } = await jsonOf<{ key: string }>(
-        admin('POST', `/provision/teams/other-${member}/keys`, { name: 'limited', ...settings }),
-      );
-      const answer = await call('/v1/chat/completions', body, { authorization: `Bearer ${key}` });
-      expect([answer.status, await answer.json()]).toEqual([
-        400,
-        { error: expect.objectContaining({ code: 'bad_json', message: expect.stringContaining(`${member}: not accepted`) }) },
-      ]);
-    }
-  },
-);
+])('refuses %s for keys with a cost ceiling or a list of models, because the vendor could bill another model', async (member, members) => {
+  const { call, admin }: TestGateway = await gateway().withProject(`other-${member}`);
+  const body = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }], ...members };
+  expect((await call('/v1/chat/completions', body)).status).toBe(200);
+  for (const settings of [{ ceilings: { cost: 5 } }, { models: ['one/m'] }]) {
+    const { key } = await jsonOf<{ key: string }>(admin('POST', `/provision/teams/other-${member}/keys`, { name: 'limited', ...settings }));
+    const answer = await call('/v1/chat/completions', body, { authorization: `Bearer ${key}` });
+    expect([answer.status, await answer.json()]).toEqual([
+      400,
+      { error: expect.objectContaining({ code: 'bad_json', message: expect.stringContaining(`${member}: not accepted`) }) },
+    ]);
+  }
+});

@@ -158,12 +158,12 @@ tiers:
     expect((await fetch(`${gateway.url}/metrics`)).status).toBe(401);
   });
 
-  it('GET /status/peek of any process shows the breaker that one of them has opened', async () => {
+  it('GET /status/peek shows on every process the breaker that one process has opened', async () => {
     await writeFile(join(home, 'gateway.yaml'), yamlOf('fail-500'));
     gateway.child.kill('SIGHUP');
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-    /** Over one connection, so by one process. */
+    /** Sends every call over the same connection, so that a single process handles them all. */
     const fail = async (): Promise<number | undefined> => {
       const asking = request(gateway.url + chatPath, { method: 'POST', agent, headers });
       asking.end(JSON.stringify(bodyOf('standard')));

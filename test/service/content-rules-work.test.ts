@@ -1,4 +1,4 @@
-/** When content rules are evaluated, for whom, and which bodies they refuse to read. */
+/** When content rules are evaluated and for which calls, and which ambiguous bodies are refused because of them. */
 import { describe, expect, test } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, jsonOf, shareGateway } from '../support/gateway.ts';
@@ -8,7 +8,7 @@ import { expectRouteError, projectLender, routeOf, routes } from './inference-ro
 const lend = projectLender(shareGateway({ database: 'any', cache: true }), 'rules-work');
 
 const emailRule = { class: 'email', place: 'input', action: 'block' };
-/** On the text below, RE2 takes a good part of a second. */
+/** RE2 needs a good part of a second to match this rule against a `slowText`. */
 const slowRule = { class: 'expression', place: 'input', action: 'block', expression: '[ab]*a[ab]{300}[^ab]' };
 const random = createRandom(34);
 const slowText = (): string => Array.from({ length: 40_000 }, () => random.pick(['a', 'b'])).join('');
@@ -20,7 +20,7 @@ async function setRules(gateway: TestGateway, ...rules: object[]): Promise<void>
   expect((await gateway.admin('PUT', `/provision/teams/${gateway.project}/rules`, { rules })).status).toBe(200);
 }
 
-/** A header with a key of the project that may make so many calls. */
+/** Creates a key of the project with a ceiling of `calls` calls, and returns the header for it. */
 async function keyWith(gateway: TestGateway, calls: number): Promise<{ authorization: string }> {
   const { key } = await jsonOf<{ key: string }>(
     gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'limited', ceilings: { calls } }),
@@ -34,7 +34,7 @@ const statusOf = async (answer: Promise<Response>): Promise<number> => {
   return response.status;
 };
 
-describe('the rules of the input', () => {
+describe('input rules', () => {
   test.each(['chat', 'responses', 'embeddings'] as const)('429 on %s before the rules are evaluated', async (name) => {
     const gateway = await lend();
     await setRules(gateway, emailRule);
@@ -66,7 +66,7 @@ describe('the rules of the input', () => {
     expect(gateway.vendor.requests().length).toBe(before);
   });
 
-  test('502 when the deadline of the call passes first; no vendor is called, and nothing is recorded', async () => {
+  test("502 if the call's deadline passes first, without calling a vendor or recording the call", async () => {
     const gateway = await lend();
     await setRules(gateway, slowRule);
     const before = gateway.vendor.requests().length;
@@ -76,7 +76,7 @@ describe('the rules of the input', () => {
     expect(await callsOf(gateway)).toEqual([]);
   });
 
-  test.each([false, true])('calls whose callers have left are not evaluated any more, and not sent (streamed: %s)', async (stream) => {
+  test.each([false, true])('calls whose callers have left are neither evaluated nor sent (streamed: %s)', async (stream) => {
     const gateway = await lend();
     await setRules(gateway, slowRule);
     const before = gateway.vendor.requests().length;
@@ -90,7 +90,7 @@ describe('the rules of the input', () => {
       });
       return { controller, request };
     });
-    // It is evaluated after the others, if these are.
+    // This call comes last in the queue, so it would have to wait for any abandoned calls that are still evaluated.
     const last = gateway.call(path, prompt(slowText()));
     await gateway.call(path, prompt('hi'));
     for (const { controller, request } of abandoned) {
@@ -101,7 +101,7 @@ describe('the rules of the input', () => {
     expect(gateway.vendor.requests().length).toBe(before + 2);
   });
 
-  test('another project does not wait for the texts of one', async () => {
+  test("a project does not wait for another project's texts", async () => {
     const [slow, other] = [await lend(), await lend()];
     await setRules(slow, slowRule);
     await setRules(other, emailRule);
@@ -112,7 +112,7 @@ describe('the rules of the input', () => {
         return status;
       }),
     );
-    // Long enough for the thread.
+    // This text is long enough to be evaluated on the thread instead of the event loop.
     expect(await statusOf(other.call(path, prompt(`hello ${'there '.repeat(5_000)}`)))).toBe(200);
     expect(ended).toBeLessThan(calls.length - 1);
     expect(await Promise.all(calls)).toEqual(calls.map(() => 200));
@@ -126,7 +126,7 @@ const ambiguous = [
 ] as const;
 
 test.each(routes.flatMap((route) => ambiguous.map(([what, change]) => [route.name, what, change] as const)))(
-  '400 on %s for a body that repeats %s, where a project has rules',
+  '400 on %s for a body that repeats %s, if the project has rules',
   async (name, _what, change) => {
     const route = routeOf(name);
     const gateway = await lend();

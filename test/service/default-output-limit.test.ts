@@ -1,4 +1,7 @@
-/** `default_max_output_tokens` of a key: the limit that vendors get with calls that set none, and that the gateway reserves. */
+/**
+ * If a call sets no output limit, the gateway sends the key's `default_max_output_tokens` to the vendor, and reserves
+ * as many tokens.
+ */
 import { expect, it } from '@jest/globals';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 import { lastRequest } from './dialects-gateway.ts';
@@ -54,13 +57,13 @@ it.each([
   [chat, `{"model":"one/echo","max_completion_tokens":9000,${messages}}`],
   ['/v1/responses', '{"model":"one/echo","max_output_tokens":9000,"input":"hi"}'],
   ['/v1/messages', `{"model":"three/echo","max_tokens":9000,${messages}}`],
-])('leaves a limit of the caller as it is: %s %s', async (path, body) => {
+])("leaves the caller's own limit unchanged: %s %s", async (path, body) => {
   const key = await issue({ default_max_output_tokens: 500 });
   expect((await post(key, path, body)).status).toBe(200);
   expect(lastRequest(lent()).text).toBe(body.replace(/"(?:one|three)\//, '"'));
 });
 
-it('is off by default, and inserts one member into the bytes of the caller where it is on', async () => {
+it("is off by default, and otherwise only inserts one member into the caller's bytes", async () => {
   const body = `{"model":"one/echo","x":1.0,${messages}}`;
   await post(await issue({}), chat, body);
   const sent = lastRequest(lent()).text;
@@ -69,7 +72,7 @@ it('is off by default, and inserts one member into the bytes of the caller where
   expect(lastRequest(lent()).text).toBe(sent.replace('{', '{"max_tokens":500,'));
 });
 
-it('is what a call reserves of a cost ceiling, instead of the limit of the model', async () => {
+it("is reserved from a cost ceiling instead of the model's limit", async () => {
   const reservedFor = async (settings: object): Promise<number> => {
     const key = await issue({ ceilings: { cost: 5 }, ...settings });
     const hanging = new AbortController();

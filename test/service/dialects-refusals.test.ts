@@ -189,7 +189,7 @@ describe.each(translatedWays)('an error of a $vendor vendor to a $caller caller'
     ['fail-405', 405, /./],
     ['fail-408', 408, /./],
     ['fail-409', 409, /./],
-  ])("%s: a status after which another model is tried is the caller's when no model is left", async (model, status, message) => {
+  ])('%s: the caller gets a status that starts a failover if no model is left', async (model, status, message) => {
     for (const stream of [false, true]) {
       const { gateway, answer } = await ask(model, stream);
       await expectRouteError(answer, route, { status, code: 'upstream_refused', message });

@@ -106,7 +106,7 @@ describe('a plan without a model that serves the request', () => {
   it.each([
     ['missing-everywhere', 404, ['failed', 'failed', 'failed', 'refused']],
     ['refused-then-missing', 422, ['refused', 'failed']],
-  ])("%s: the first vendor's status after all have been tried", async (model, status, outcomes) => {
+  ])("%s: returns the first vendor's status after all have been tried", async (model, status, outcomes) => {
     const { gateway, answer } = await ask(model);
     expect([answer.status, await answer.json()]).toMatchObject([status, { error: { code: 'upstream_refused' } }]);
     expect((await lastCall(gateway)).attempts).toMatchObject(outcomes.map((outcome) => ({ outcome })));

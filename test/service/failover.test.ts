@@ -236,13 +236,13 @@ it('a call whose deadline passes before there is a connection is free: the vendo
     expect(await lastCall(gateway)).toMatchObject({ outcome: 'deadline', estimated: false, tokens: { input: 0 }, attempts });
   }));
 
-it('a plain call whose vendor takes too long is charged an estimate, because the vendor may finish and bill it', () =>
+it('charges an estimate if the vendor of a plain call takes too long, because it may still finish and bill the call', () =>
   withProject(async (gateway) => {
     expect((await gateway.call('/v1/chat/completions', bodyOf('hasty/hang', false))).status).toBe(502);
     const call = await lastCall(gateway);
     expect(call).toMatchObject({ outcome: 'failed', estimated: true, attempts: [{ outcome: 'failed', status: null }] });
     expect(call.tokens.input).toBeGreaterThan(0);
-    // A hundred tokens in each of the half second.
+    // The gateway estimates a hundred tokens per second, and the call ends after half a second.
     expect(call.tokens.output).toBeGreaterThanOrEqual(40);
   }));
 

@@ -1,9 +1,11 @@
 /**
- * No change in one project reaches another. Every route, form, command and tool that changes something is run in project `acme`, next to a
- * project `beta` with the same subjects, names, addresses and texts. After each of them, the rows of `beta` have to be byte-identical. The
- * same is done next to an empty `beta`, and every response has to be the same: none depends on what another project contains.
+ * Checks that no change in one project reaches another. We run every route, form, command and tool that changes
+ * something in project `acme`, next to a project `beta` with the same subjects, names, addresses and strings. After
+ * each change, the rows of `beta` have to be byte-identical. Then we repeat all changes next to an empty `beta`. Every
+ * response has to be the same as before, because no response may depend on what another project contains.
  *
- * The lists come from the code, so that a new route, form, command or tool fails here until it has an input.
+ * The lists of changes come from the code, so this test fails for a new route, form, command or tool until we add an
+ * input.
  */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
@@ -27,7 +29,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** What the inputs name: everything is of `acme`. */
+/** What the inputs work with. All records belong to project `acme`. */
 interface Acme {
   readonly gateway: TestGateway;
   readonly people: People;
@@ -37,7 +39,9 @@ interface Acme {
   readonly admin: SignedIn;
   readonly key: (method: string, path: string, body?: unknown) => Promise<Response>;
   readonly provision: (method: string, path: string, body?: unknown) => Promise<Response>;
-  /** Ids of new things, for changes that can be made once. */
+  /**
+   * `item`, `prefix`, `person` and `token` create a new record each time, because some changes can be made only once.
+   */
   readonly item: () => Promise<string>;
   readonly prefix: () => Promise<string>;
   readonly person: () => Promise<{ readonly id: string; readonly email: string }>;
@@ -57,7 +61,10 @@ const unique = (): string => {
   return `number-${count}`;
 };
 
-/** Media and other routes that the scripted vendor does not serve may refuse; so may what needs a state that no test here makes. */
+/**
+ * These changes may be refused, because the scripted vendor doesn't serve the route or because they need a state that
+ * no test here creates.
+ */
 const mayRefuse = new Set([
   ...['/v1/images/generations', '/v1/images/edits', '/v1/audio/transcriptions', '/v1/audio/translations', '/v1/audio/speech'].map(
     (path) => `POST ${path}`,
@@ -67,7 +74,7 @@ const mayRefuse = new Set([
   ...['leases release', 'catalog import', 'catalog remove', '/admin/prices/preview', '/admin/prices/import', '/admin/prices/remove'],
 ]);
 
-/** By method and path of the OpenAPI document. */
+/** Requests for all operations of the OpenAPI document, keyed by method and path. */
 const requests: Readonly<Record<string, Input>> = {
   'POST /v1/chat/completions': ({ key }) => key('POST', '/v1/chat/completions', chat),
   'POST /v1/messages': ({ key }) => key('POST', '/v1/messages', { ...chat, user: undefined, model: 'three/echo', max_tokens: 9 }),
@@ -151,7 +158,7 @@ const requests: Readonly<Record<string, Input>> = {
 };
 
 const settingsForm = { shown: '', enabled: 'on', only_senders: '', batch_of: '5', at_least_every_minutes: '60' };
-/** The hidden field with what a form showed. */
+/** Returns the hidden field in which a page keeps the values that its form showed. */
 const readOf = async (response: Promise<Response>): Promise<string> =>
   (/name="read" value="([^"]*)"/.exec(await (await response).text())?.[1] ?? '').replaceAll('&quot;', '"');
 const personPath = async ({ person }: Acme): Promise<string> => `/console/admin/people/${(await person()).id}`;
@@ -162,7 +169,7 @@ const unconfirmed = async ({ gateway, owner }: Acme): Promise<string> => {
   const [row] = await gateway.database.query<{ id: string }>('select id from people where claimed_email = $1::text', [email]);
   return row?.id ?? '';
 };
-/** A visitor without a session, who opens the page of a form first. */
+/** Submits a form without a session. Opens the form's page first to get the cookie and the CSRF token. */
 const visit = async ({ gateway }: Acme, page: string, path: string, fields: Record<string, string>): Promise<Response> => {
   const opened = await fetch(gateway.url + page);
   const cookie = opened.headers.getSetCookie()[0]?.split(';')[0] ?? '';
@@ -175,7 +182,7 @@ const visit = async ({ gateway }: Acme, page: string, path: string, fields: Reco
   });
 };
 
-/** By path of the console's routes. */
+/** Submissions of all console forms, keyed by the path of the route. */
 const forms: Readonly<Record<string, Input>> = {
   '/keys': ({ owner }) => owner.post(`${base}/keys`, { name: 'the key' }),
   '/keys/:prefix/rotate': async ({ owner, prefix }) => owner.post(`${base}/keys/${await prefix()}/rotate`, { grace: '0' }),
@@ -260,7 +267,7 @@ const forms: Readonly<Record<string, Input>> = {
   '/my-key/close': (acme) => visit(acme, '/my-key', '/my-key/close', {}),
 };
 
-/** By name of the command; what the shell would pass. */
+/** The command lines that a shell would pass to the CLI, keyed by command. */
 const lines: Readonly<Record<string, (acme: Acme) => Promise<string>>> = {
   'projects create': async () => `projects create ${unique()}`,
   'projects set': async () => 'projects set acme --name Tearoom',
@@ -292,7 +299,7 @@ const lines: Readonly<Record<string, (acme: Acme) => Promise<string>>> = {
   'usage reprice': async () => 'usage reprice --from 2026-01-01T00:00:00Z --to 2099-01-01T00:00:00Z --prices dated --project acme',
 };
 
-/** By name of the tool. */
+/** The arguments for each MCP tool, keyed by tool name. */
 const tools: Readonly<Record<string, Record<string, unknown>>> = {
   gateway_read_memory_settings: {},
   gateway_set_memory_settings: { batch_of: 11, delete_conversations_after_days: 1 },
@@ -310,22 +317,22 @@ const changingCommands = Object.entries(commands)
   .filter(([, { operations = [] }]) => operations.some((operation) => !operation.startsWith('get ')))
   .map(([name]) => name);
 
-/** Pages of the project, which show what the changes have left. */
+/** Project pages. We request them after the changes, because they show the results. */
 const pages = registeredRoutes
   .filter(({ method, access, path }) => method === 'get' && (access === 'member' || access === 'owner') && !/:|live/.test(path))
   .map(({ path }) => path);
 
-describe('every change has an input', () => {
+describe('the inputs', () => {
   test.each([
     ['route', changingOperations, requests],
     ['form', changingForms, forms],
     ['command', changingCommands, lines],
-  ] as const)('of each %s', (_kind, known, inputs) => {
+  ] as const)('cover every %s', (_kind, known, inputs) => {
     expect(Object.keys(inputs).toSorted()).toEqual([...new Set<string>(known)].toSorted());
   });
 });
 
-/** A profile page of the subject: a correction of a memory deletes it. */
+/** Stores a profile page of the subject, which has to exist because correcting a memory deletes it. */
 async function storeProfile({ database, project }: TestGateway): Promise<void> {
   await database.query(
     `insert into memory_pages (project_id, kind, subject, text) select id, 'profile', $2::text, 'Likes tea.' from projects where slug = $1::text
@@ -334,7 +341,7 @@ async function storeProfile({ database, project }: TestGateway): Promise<void> {
   );
 }
 
-/** The same in both projects. */
+/** Fills a project. Both projects get the same data, except that only `beta` has Ben as a member. */
 async function fill(gateway: TestGateway): Promise<MemorySamples> {
   const { project, database, call } = gateway;
   const path = `/provision/teams/${project}`;
@@ -351,7 +358,7 @@ async function fill(gateway: TestGateway): Promise<MemorySamples> {
   await (await gateway.admin('GET', `${path}/calls`)).arrayBuffer(); // Waits until the calls are stored.
   await storeProfile(gateway);
   const owner = await signIn(gateway, 'owner');
-  // Only `beta` has added Ben when somebody adds him to `acme`.
+  // Ben is a member of `beta` only, so that an input can add him to `acme`.
   for (const email of project === 'beta' ? [invited, ben] : [invited])
     await owner.post(`/console/p/${project}/members`, { email, name: 'Ann', role: 'member' });
   await signIn(gateway, 'member');
@@ -385,13 +392,17 @@ async function createAcme(gateway: TestGateway): Promise<Acme> {
 }
 
 /**
- * What no project owns, and what changes with time: sums that the background loop makes of the calls, hour by hour, and leases of ceilings, which
- * are granted and returned (`leased` of a counter).
+ * We skip tables that no project owns and tables that change over time. The latter are the hourly aggregates, which the
+ * background loop computes from the calls, and the ceiling leases, which processes take and return. `rowsQuery` ignores
+ * the `leased` column of `limit_counters` for the same reason.
  */
 const notOfProjects =
   /^(?:usage_\w+|limit_leases|catalog_models|model_prices|processes|schema_migrations|sign_in_failures|abandoned_leases|parked_\w+|quarantine\w*)$/;
 
-/** One query for the rows of a project in all tables: those with its id, those that refer to such rows, and the people who are members. */
+/**
+ * Builds one query that hashes a project's rows in each table. These are the rows with the project's id, the rows that
+ * refer to them, and the people who are members.
+ */
 async function rowsQuery({ database }: TestGateway): Promise<string> {
   const columns = await database.query<{ table: string; column: string }>(
     `select relname as "table", attname as "column" from pg_class join pg_attribute on attrelid = pg_class.oid and attnum > 0
@@ -429,7 +440,7 @@ async function rowsQuery({ database }: TestGateway): Promise<string> {
     .join('\nunion all ');
 }
 
-/** Without the columns of durations. */
+/** Drops the duration columns of a CSV file, because they differ between runs. */
 function normalizeCsv(text: string): string {
   const [header = '', ...rows] = text.split('\n');
   const isKept = header.split(',').map((name) => !name.trim().endsWith('_ms'));
@@ -445,7 +456,10 @@ function normalizeCsv(text: string): string {
     : text;
 }
 
-/** Ids, secrets, addresses of the machine and times are different in every run; audit entries of all projects are numbered together. Other numbers stay: a count could tell about other projects. */
+/**
+ * Replaces ids, secrets, local addresses and times, which differ between runs, and the numbers of audit entries, which
+ * all projects share. Keeps other numbers, because a count could reveal something about other projects.
+ */
 function normalize(text: string): string {
   return text
     .replaceAll(/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g, '<id>')
@@ -462,10 +476,10 @@ function normalize(text: string): string {
 }
 
 interface Run {
-  /** By the name of the change: the rows of `beta` that it changed. */
+  /** The tables in which a change modified rows of `beta`, keyed by change. */
   readonly changed: Record<string, string[]>;
   readonly answers: Record<string, string>;
-  /** Changes that were refused, so that nothing was tested. */
+  /** The responses to changes that were refused, which means that the change wasn't tested. */
   readonly refused: Record<string, string>;
 }
 
@@ -494,7 +508,7 @@ async function runAll(gateway: TestGateway, isBetaFull: boolean): Promise<Run> {
     status: response.status,
     text: `${response.headers.get('location') ?? ''} ${normalizeCsv(await response.text())}`,
   });
-  // An erasure deletes what the other inputs name.
+  // Erasures come last, because they delete the records that the other inputs name.
   const isErasure = (title: string): boolean => /subjects|^\/erase$/.test(title);
   const inputs = [...Object.entries(requests), ...Object.entries(forms)];
   for (const [title, input] of inputs.toSorted(([one], [other]) => Number(isErasure(one)) - Number(isErasure(other))))
@@ -530,13 +544,13 @@ describe('a change in one project', () => {
   const lent = shareGateway({ database: 'any' });
   let nextToFull: Run | null = null;
 
-  test('leaves the rows of another one byte-identical', async () => {
+  test('leaves the rows of the other project byte-identical', async () => {
     nextToFull = await runAll(lent(), true);
     expect(nextToFull.refused).toEqual({});
     expect(nextToFull.changed).toEqual({});
   }, 120_000);
 
-  test('gets the same response whatever another one contains', async () => {
+  test('gets the same response whatever the other project contains', async () => {
     const nextToEmpty = await withGateway({ database: 'any' }, (gateway) => runAll(gateway, false));
     expect(nextToFull?.answers).toEqual(nextToEmpty.answers);
   }, 120_000);

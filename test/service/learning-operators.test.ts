@@ -148,7 +148,7 @@ describe('with operator actions in Temporal', () => {
     expect(await memoriesOf(gateway)).toEqual(['I live in Narvik.']);
   }, 180_000);
 
-  /** Learns each sentence in a separate batch whose requests the vendor rejects, until all batches are failing. */
+  /** Starts one batch per sentence, and makes the vendor reject the requests of all batches until they are failing. */
   async function failBatches(
     gateway: TestGateway,
     sentences: readonly string[],
@@ -176,7 +176,7 @@ describe('with operator actions in Temporal', () => {
     return { failing, accept };
   }
 
-  /** The same, with groups that an older version has parked after five unusable responses. */
+  /** Like `failBatches`, but parks the groups as an older version did after five unusable responses. */
   async function park(gateway: TestGateway, sentences: readonly string[]): Promise<readonly Batch[]> {
     const { failing: parked, accept } = await failBatches(gateway, sentences);
     await gateway.database.query(
@@ -193,8 +193,8 @@ describe('with operator actions in Temporal', () => {
   }
 
   /**
-   * Five rejected requests and one usable response, one consolidation, and each of these calls recorded. On a busy machine a batch is rejected
-   * once more before the last of them is failing.
+   * Expects five rejected requests, one usable response and one consolidation, and a record of each of these calls. On
+   * a busy machine, the vendor may reject a batch once more before the last batch is failing.
    */
   async function expectLearnedOnce(gateway: TestGateway, { id }: Batch, text: string): Promise<void> {
     await eventually(async () => {
@@ -213,7 +213,7 @@ describe('with operator actions in Temporal', () => {
     expect((await memoriesOf(gateway)).filter((memory) => memory === text)).toEqual([text]);
   }
 
-  it('a batch that an older version has parked is a failed run; a reset to any of its steps replays it', async () => {
+  it('a batch parked by an older version is a failed run, and a reset to any of its steps replays it', async () => {
     const gateway = await lend('reset-parked');
     const towns = (isExhaustive ? 'ABCDEFGHIJKLMNOP' : 'ABCD').split('').map((letter) => `I live in ${letter}ville.`);
     const parked = await park(gateway, towns);
@@ -246,7 +246,7 @@ describe('with operator actions in Temporal', () => {
     expect(parked[0]?.run_url).toBe(`${shared().app.startDurable().uiUrl()}/${encodeURIComponent(parked[0]?.workflow_id ?? '')}`);
   }, 300_000);
 
-  it('a failing batch is retried until an operator stops it, which ends its run; a replay learns it', async () => {
+  it('a failing batch is retried until an operator stops it, which ends its run, and a replay learns it', async () => {
     const gateway = await lend('stop-failing');
     const text = 'I live in Stopville.';
     const { failing, accept } = await failBatches(gateway, [text]);

@@ -138,7 +138,7 @@ describe('with Temporal, a project', () => {
     expect(await memoriesOf(gateway)).toMatchObject([{ text: 'I am called Cid.' }]);
   });
 
-  it('keeps trying after unusable responses and shows the batch as failing; 202: replay learns it, also with a model of the other dialect', async () => {
+  it('shows a batch as failing after unusable responses; a replay (202) learns it, even with another dialect', async () => {
     const gateway = await lend('parked', { tiers: { 'memory-extract': ['one/long-5'] } });
     await say(gateway, 'I am called Dot.', 'dot');
     // Skips the retry delays, which are those of an unavailable vendor.

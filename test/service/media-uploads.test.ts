@@ -111,8 +111,8 @@ describe('audio.transcriptions.create', () => {
     });
   });
 
-  it('reserves the seconds of a recording with a low bit rate, so that a cost ceiling is exceeded by one call at most', async () => {
-    // 75 kB at 6 kbit/s are 100 seconds, which cost $0.01.
+  it('reserves the full duration of a low-bit-rate recording, so that a cost ceiling is exceeded by at most one call', async () => {
+    // At 6 kbit/s, 75 kB hold 100 seconds of audio, which cost $0.01.
     answer = json({ text: 'Hello.', usage: { type: 'duration', seconds: 100 } });
     const { key } = await issueKey(gateway, { ceilings: { cost: 0.025 } });
     const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: key, maxRetries: 0 });

@@ -82,7 +82,7 @@ describe('fields that only some models accept', () => {
       },
     ));
 
-  it('200 in base64 for any response_format, with a warning unless it is b64_json or null', () =>
+  it('returns base64 for any response_format, with a warning unless it is b64_json or null', () =>
     withVendor(
       (response) => json(response, { created: 5, data: [{ b64_json: 'eA==' }] }),
       async (gateway, vendor) => {

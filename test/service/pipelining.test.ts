@@ -1,8 +1,8 @@
 /**
- * Requests on one connection with odd targets, `Expect` headers, pipelining and half-closes: each gets its own response, in order and in one
- * piece, and no error is HTML.
+ * Sends requests with odd targets, `Expect` headers, pipelining and half-closes over one connection. Each request has
+ * to get its own response, in order and in one piece, and no error may be HTML.
  *
- * A failure prints the seed and path with which `fc.assert` repeats it.
+ * A failure prints the seed and path. Pass them to `fc.assert` to reproduce it.
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -79,7 +79,7 @@ function toBytes({ key }: TestGateway, { kind, target, method, isStream, isSlow,
   return [...head, '', body].join('\r\n');
 }
 
-/** Sends the bytes in a number of pieces, and returns what was received until the service closed the connection. */
+/** Sends the bytes in `pieces` writes, and returns everything received until the service closes the connection. */
 async function converse(
   { url }: TestGateway,
   bytes: string,
@@ -108,7 +108,7 @@ interface Said {
   readonly body: string;
 }
 
-/** Parses the final responses. Throws for bytes that belong to none, and for a response that is incomplete. */
+/** Parses all responses except 1xx. Throws if a response is incomplete or if some bytes don't belong to a response. */
 function parseResponses(bytes: string): Said[] {
   const responses: Said[] = [];
   for (let rest = bytes; rest !== ''; ) {
@@ -144,7 +144,10 @@ function parseResponses(bytes: string): Said[] {
   return responses;
 }
 
-/** Reports whether Node refused the bytes as no HTTP and closed the connection, possibly before earlier responses. */
+/**
+ * Reports whether Node rejected the bytes as invalid HTTP and closed the connection, possibly before earlier responses
+ * were sent.
+ */
 const isParserRefusal = ({ status, headers, body }: Said): boolean =>
   status === 400 && headers.get('connection') === 'close' && body === '' && !headers.has('content-type');
 
@@ -168,7 +171,7 @@ async function check(
 ) {
   const marks = requests.map((_, index) => `mark${index}mark`);
   const sent = requests.map((request, index) => toBytes(gateway, request, marks[index] ?? ''));
-  // Otherwise the service would keep the connection open.
+  // Without a half-close, the service would keep the connection open, so we add a request that closes it.
   const last = halfCloses ? '' : 'GET /healthz HTTP/1.1\r\nhost: gateway.test\r\nconnection: close\r\n\r\n';
   const responses = parseResponses(await converse(gateway, sent.join('') + last, { halfCloses, pieces }));
   const hasOdd = requests.some(({ kind }) => kind === 'odd');
@@ -181,7 +184,7 @@ async function check(
 }
 
 it.each(['http://[', 'http://[/healthz', 'http://', '//[#', '/%', '//', '//\u00e2\u0080\u00a6', '*'])(
-  'an error that is not HTML, for the target %s',
+  'an error for the target %s is not HTML',
   async (target) => {
     const gateway = lent();
     for (const method of ['GET', 'POST', 'OPTIONS'])
@@ -192,7 +195,7 @@ it.each(['http://[', 'http://[/healthz', 'http://', '//[#', '/%', '//', '//\u00e
   },
 );
 
-it('the answer to Expect is not in the body of a response that waits for another one', async () => {
+it('the answer to Expect does not end up in the body of a response that is still waiting', async () => {
   const slow: Asked = { kind: 'echo', target: '', method: 'POST', isStream: false, isSlow: true, expects: false };
   for (const halfCloses of [true, false])
     for (const isStream of [true, false]) {

@@ -69,7 +69,7 @@ test('members are added, changed and removed; the last owner stays', async () =>
   ]);
 });
 
-test('an address that an owner added is listed until it is confirmed by creating the person', async () => {
+test('an address that an owner added is listed as unconfirmed until the person is created', async () => {
   const { app, database, project } = gateway();
   const email = uniqueEmail();
   const projectId = (await app.projects.findBySlug(project))?.id ?? '';

@@ -1,4 +1,4 @@
-/** The cost that a vendor reports is stored next to ours, and charges nothing. */
+/** We store the cost that a vendor reports next to our own cost, but charge only our own. */
 import { json } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { asObject } from '../../src/core/json/narrow.ts';
@@ -42,14 +42,14 @@ test.each([
   ['chat', true],
   ['messages', false],
   ['messages', true],
-])('on %s, streamed %p, with tokens written to the cache at their price', async (route, stream) => {
+])('stores the reported cost on %s, streamed %p, and prices tokens written to the cache', async (route, stream) => {
   const lent = await gateway().withProject(`cost-${route}-${stream}`);
   const path = route === 'chat' ? '/v1/chat/completions' : '/v1/messages';
   const body = { model: 'one/model', max_tokens: 50, stream, messages: [{ role: 'user', content: 'Hi' }] };
   const response = await lent.call(path, body);
   expect(response.status).toBe(200);
   const text = await response.text();
-  // Messages callers are told of tokens that were written to the cache.
+  // In the Messages dialect, the response also reports how many tokens were written to the cache.
   if (route === 'messages') expect(text).toContain('"cache_creation_input_tokens":60');
   const calls = await eventually(async () => {
     const rows = await lent.database.query<object>(

@@ -51,12 +51,12 @@ describe('error codes', () => {
 
   const namesOfNoModel = ['one/black-forest/flux', 'one//x', '/x', 'one/', '/', 'one/..', 'path/.', '..'];
 
-  it('400 bad_model on images: a second slash, or a dot segment', async () => {
+  it('400 bad_model on images for a second slash or a dot segment', async () => {
     for (const model of namesOfNoModel)
       await expectRouteError(await askMedia(lent(), images, model), images, { status: 400, code: 'bad_model' });
   });
 
-  it('400 no_route on speech: a second slash, or a dot segment', async () => {
+  it('400 no_route on speech for a second slash or a dot segment', async () => {
     const gateway = await lendProject();
     gateway.vendor.clear();
     for (const model of namesOfNoModel)

@@ -133,7 +133,7 @@ it('a caller that disconnects before the first audio ends the vendor’s request
   );
 });
 
-it('audio whose head cannot be written is charged, because the vendor has responded', () =>
+it('audio is charged even if the response head cannot be written, because the vendor has responded', () =>
   withVendor(
     (response) => {
       response.writeHead(200, { 'content-type': 'audio/mpeg' });

@@ -1,6 +1,7 @@
 /**
- * Unexpected failures after the vendor has responded, as a bug would cause them: the call is settled with the usage that the vendor reported, and
- * its reservation ends. Each test makes a function that the gateway uses at that point throw.
+ * Simulates bugs that strike after the vendor has responded. Each test makes a function throw that the gateway uses at
+ * that point. The gateway still has to settle the call with the usage that the vendor reported, and end its
+ * reservation.
  */
 import { ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
@@ -21,7 +22,7 @@ afterEach(() => {
 
 let projects = 0;
 
-/** A project of its own, whose calls have a ceiling of tokens. */
+/** Creates a separate project with the given content rules. */
 async function lend(rules: readonly object[] = []): Promise<TestGateway> {
   projects += 1;
   const lent = await gateway().withProject(`unexpected-${projects}`);
@@ -40,7 +41,7 @@ interface StoredCall {
   readonly estimated: boolean;
 }
 
-/** The only call of the project, once it has ended. */
+/** Waits until the project's only call has ended, and returns it. */
 function storedCall({ database, project }: TestGateway): Promise<StoredCall> {
   return eventually(async () => {
     const rows = await database.query<StoredCall>(
@@ -85,7 +86,7 @@ describe.each([
       return allocate(size);
     });
     const { path, body } = routes.chat;
-    // A stream that has begun breaks off.
+    // A stream that has already started breaks off, so reading it may fail.
     await lent.call(path, { ...body, ...form }).then(
       (response) => response.text(),
       () => '',

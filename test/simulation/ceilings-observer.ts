@@ -19,11 +19,11 @@ interface ObservedCounter {
   readonly key: CounterKey;
   readonly name: string;
   settled: number;
-  /** Sum of what calls have used beyond their reservations. */
+  /** How much all calls together have used beyond their reservations. */
   excess: number;
-  /** The most that one call has used beyond its reservation. */
+  /** The most that a single call has used beyond its reservation. */
   largestExcess: number;
-  /** Usage of calls that ran without a reservation, because the store was unavailable. */
+  /** How much was used by calls that ran without a reservation because the store was unavailable. */
   unreserved: number;
   /** By process: of running calls. Of a dead one, until its journal is recovered. */
   readonly reserved: Map<SimulatedProcess, number>;
@@ -238,7 +238,7 @@ export function createUseObserver(store: CeilingsStore, processes: readonly Simu
   };
 }
 
-/** By how much the documentation allows the ceiling to be exceeded (docs/architecture/ceilings.md#promises). */
+/** Returns by how much the ceiling may be exceeded according to docs/architecture/ceilings.md#promises. */
 function promisedExcess({ key, excess, largestExcess, unreserved }: ObservedCounter): number {
   if (key.ceiling === 'tpm') return unreserved + excess;
   return key.ceiling === 'cost' ? unreserved + largestExcess : unreserved;

@@ -258,7 +258,7 @@ function createRun(plan: CeilingsPlan, world: World, trace: ((line: string) => v
     process.running.delete(running);
     note(`${process.name} ends ${running.bound} with ${spent}`);
     const { limits, startedAt, reservation } = running;
-    // Tokens are reserved by an estimate, which a call may exceed, and cost by an upper bound.
+    // The token reservation is an estimate that a call may exceed, but the cost reservation is an upper bound.
     const ended = endedCall(limits, startedAt, spent, running.bound);
     const before = observer.reservedBy(process, limits, startedAt);
     const result = reservation.settle(ended.result);

@@ -24,7 +24,7 @@ export interface CeilingUse {
   readonly settled: number;
   /** Of running calls. */
   readonly reserved: number;
-  /** By how much the documentation allows the ceiling to be exceeded, besides usage of calls that ran without a reservation. */
+  /** By how much the ceiling may be exceeded. This includes the usage of calls that ran without a reservation. */
   readonly excess: number;
 }
 
@@ -32,7 +32,7 @@ export class InvariantError extends Error {
   override readonly name = 'InvariantError';
 }
 
-/** What was granted is within the ceiling, apart from what the documentation allows. */
+/** Settled and granted usage may exceed the ceiling only by what the documentation allows. */
 export function grantedIsWithinLimit({ name, settled, leased }: StoredCounter, limit: number, excess = 0): void {
   require(settled + leased <= limit + excess, `${name}: ${settled} settled + ${leased} granted > ${limit} + ${excess}`);
 }
@@ -49,7 +49,7 @@ export function outstandingIsGrantedMinusReturned({ name, leased, leases }: Stor
   require(leases.every((amount) => amount >= 0), `${name}: more was returned than granted: ${leases.join(', ')}`);
 }
 
-/** Settled and reserved usage does not exceed the ceiling by more than the documentation allows. */
+/** Settled and reserved usage may exceed the ceiling only by what the documentation allows. */
 export function useIsWithinCeiling({ name, limit, settled, reserved, excess }: CeilingUse): void {
   require(settled + reserved <= limit + excess, `${name}: ${settled} settled + ${reserved} reserved > ${limit} + ${excess}`);
 }

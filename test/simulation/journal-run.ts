@@ -85,7 +85,7 @@ interface RunOptions {
   readonly trace: Trace;
 }
 
-/** In every third run there is memory for only a few parked calls, so that calls are lost. */
+/** In every third run we only leave room for a few parked calls, so that some calls are lost. */
 const parkedBytesOf = (seed: number): number => (seed % 3 === 0 ? 3_000 : 1_000_000);
 
 function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedBytes, trace }: RunOptions) {
@@ -303,7 +303,7 @@ function createRun({ random, world, disk, dataDir, failPower, onDeath, parkedByt
     if (confirmed.filter(isChanged).length > parkedAtDeath) settledCallsAreUnchanged(confirmed, stored);
     for (const host of processes) {
       eachCallIsReportedOnce(host.reported);
-      // The quota of a lost call was given back, and would be counted as well.
+      // A lost call has already given its quota back, so storing it as well would count it twice.
       if (host.reported.some((id) => lost.has(id))) throw new InvariantError('a lost call was reported as stored');
       if (!hasDiskFaults)
         orderIsKept(

@@ -1,11 +1,14 @@
-/** What happens to calls while the database cannot be reached and ceilings cannot be checked: how it is chosen and shown, for keys and projects. */
+/**
+ * Lets keys and projects choose what happens to calls while the database is unreachable and ceilings can't be
+ * checked. Also describes the current choice.
+ */
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import { selectField } from './form.ts';
 import type { Html } from './html.ts';
 
 interface ChosenPolicy {
   readonly policy: StoreDownPolicy;
-  /** Who chose it. */
+  /** The level at which the policy was set. */
   readonly from: 'key' | 'project' | 'deployment';
 }
 
@@ -27,7 +30,7 @@ export function describeOutage({ policy, from }: ChosenPolicy): string {
 interface OutageFieldOptions {
   readonly value: string | null;
   readonly error: string | undefined;
-  /** What applies without a choice. */
+  /** The policy that applies if none is chosen in this field. */
   readonly inherited: ChosenPolicy & { readonly from: 'project' | 'deployment' };
   readonly hint: string;
 }

@@ -22,7 +22,7 @@ import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { prefixOf, stateBadge, stateOf, type UsedKey } from './key-list.ts';
 
 interface KeyPageOptions {
-  /** What the configuration file says for keys and projects that do not choose. */
+  /** The configuration file's default for keys and projects that don't choose a policy. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly form?: URLSearchParams;
   readonly message?: string;
@@ -61,7 +61,7 @@ ${context.role === 'owner' && isActive ? ownerActions(context, record, form, mes
   };
 }
 
-/** What happens to the key's calls while its ceilings cannot be checked. */
+/** Explains what happens to the key's calls while its ceilings can't be checked. */
 function outage({ project }: ConsoleContext, { onBudgetStoreDown, ceilings }: KeyRecord, ofDeployment: StoreDownPolicy): Html {
   const ofProject = project.settings.onBudgetStoreDown;
   const policy = onBudgetStoreDown ?? ofProject ?? ofDeployment;

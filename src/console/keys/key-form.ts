@@ -14,7 +14,7 @@ import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 
 interface NewKeyOptions {
-  /** What the configuration file says for keys and projects that do not choose. */
+  /** The configuration file's default for keys and projects that don't choose a policy. */
   readonly onBudgetStoreDown: StoreDownPolicy;
   readonly message?: string;
 }

@@ -11,7 +11,7 @@ import { exportKeys, type KeyListDeps, showKeys, withUse } from './key-list.ts';
 
 export interface KeyRoutesDeps extends KeyListDeps {
   readonly keyring: Pick<Keyring, 'issue' | 'list' | 'read' | 'revoke' | 'rotate'>;
-  /** What the configuration file says for keys and projects that do not choose. */
+  /** The configuration file's default for keys and projects that don't choose a policy. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Members of a project: list, add, change of role, removal. An owner who adds an address sees the same page whether the deployment knows the
- * address or not; a deployment admin, who sees all people anyway, adds the person.
+ * Lists the members of a project, adds and removes them, and changes their roles. If an owner adds an address, the
+ * page looks the same whether or not the deployment knows that address. Deployment admins can see everyone anyway, so
+ * if they add an unknown address, we create the person.
  */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';

@@ -36,7 +36,7 @@ import {
 export interface ProjectSettingsDeps {
   readonly projects: Pick<Projects, 'put'>;
   readonly readCounters: ReadCounters;
-  /** What the configuration file says for projects that do not choose. */
+  /** The configuration file's default for projects that don't choose a policy. */
   readonly onBudgetStoreDown: () => StoreDownPolicy;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Memory settings of the project. A change that deletes more than before needs a second step, which names what it deletes. It then waits for a day,
- * in which every member can cancel it.
+ * The project's memory settings. If a change would delete more than before, people have to confirm it in a second
+ * step that says what will be deleted. The change then takes effect after a day, and any member can cancel it until
+ * then.
  */
 import { changedMembers } from '../../core/changed-members.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -34,11 +35,11 @@ import { formatSenders, parseSenders } from './sender-list.ts';
 
 export interface SettingsPageDeps {
   readonly settings: Pick<MemorySettingsStore, 'read' | 'change'>;
-  /** What a rule would delete that takes effect at this time. */
+  /** Previews what the rule would delete if it took effect at the time `at`. */
   readonly previewRetention: (projectId: string, rule: StricterRule, at: number) => Promise<RetentionPreview>;
-  /** Conversations that are kept after the deletion period, because memory has not learned from them. */
+  /** Counts conversations that we keep past the deletion period because memory hasn't learned from them. */
   readonly countKeptUnlearned: (projectId: string) => Promise<number>;
-  /** Whether a tier for memory has a model. */
+  /** Reports whether any of the project's memory tiers has a model. */
   readonly hasMemoryModel: (projectId: string) => Promise<boolean>;
 }
 
@@ -160,7 +161,10 @@ function readShown(fields: URLSearchParams): object | null {
   }
 }
 
-/** The rule of a change that deletes more than before; null for other changes, and when it is pending already. Throws `bad_request`. */
+/**
+ * Returns the new rule if the change deletes more than before. Returns null for other changes, and if the same rule
+ * is already pending. Throws `bad_request`.
+ */
 function newRule(before: ShownMemorySettings, change: Partial<MemorySettings>): StricterRule | null {
   const { stricter } = parseMemorySettingsChange(change)(before);
   return stricter && !(before.pending_deletion && isSameRule(before.pending_deletion, stricter)) ? stricter : null;
@@ -184,7 +188,7 @@ function describeSaved({ zone }: ConsoleContext, changed: object, { pending_dele
   return `The settings are saved. The new deletion period takes effect at ${formatTimeIn(Date.parse(pending.effective_at), zone, 'minute')} (${zone}), unless a member cancels it.`;
 }
 
-/** Every member sees what is planned, and can cancel it. */
+/** We show this to every member, because any of them can cancel the deletion. */
 function describePending(context: ConsoleContext, { pending_deletion: pending }: ShownMemorySettings): Html | string {
   if (pending === null) return '';
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, conversations, effective_at: at } = pending;
@@ -203,7 +207,7 @@ interface Unlearned {
   readonly hasModel: boolean;
 }
 
-/** Conversations that memory has not learned from stay after the deletion period, which people do not expect. */
+/** People don't expect that conversations outlive the deletion period until memory has learned from them. */
 function describeUnlearned(context: ConsoleContext, { current, kept, hasModel }: Unlearned): Html | string {
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, enabled } = current;
   if (days === null || unlearned || !enabled || (hasModel && kept === 0)) return '';

@@ -89,14 +89,17 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   return { tokens, isFinal: tokens !== null, turn: { text, toolCalls }, generatedCharacters, finished, ...readBillingReport(response) };
 }
 
-/** Characters that a response or a chunk has in all its choices. */
+/** Counts the generated characters of all choices in a response or chunk. */
 function countChoices(choices: readonly unknown[]): number {
   let count = 0;
   for (const choice of choices) count += countChoice(asObject(choice));
   return count;
 }
 
-/** Some vendors send reasoning under several names. Only tool calls may legitimately repeat a text. */
+/**
+ * Some vendors send the same reasoning under several names, so we count equal strings once. Tool calls are counted
+ * separately, because they may legitimately repeat a string.
+ */
 function countChoice({ delta, message = delta, text }: JsonObject): number {
   const said = asObject(message);
   if (text === undefined && isOnlyContent(said)) return said.content.length;
@@ -104,7 +107,7 @@ function countChoice({ delta, message = delta, text }: JsonObject): number {
   return countGeneratedText([text, texts], new Set()) + countGeneratedText([calls, legacyCall]);
 }
 
-/** Most deltas have nothing else. */
+/** Fast path for deltas that only contain text, as most do. */
 function isOnlyContent(message: JsonObject): message is { readonly content: string } {
   for (const name in message) if (name !== 'content' && name !== 'role') return false;
   return typeof message.content === 'string';
@@ -114,7 +117,10 @@ function isFinished(choice: unknown): boolean {
   return typeof asObject(choice).finish_reason === 'string';
 }
 
-/** The text of a chunk that only continues the text of the first choice; null for every other chunk, also for one with text in other members. */
+/**
+ * Returns the chunk's text if all it does is continue the text of the first choice. Returns null for any other chunk,
+ * including one that has text in other members.
+ */
 function readTextDelta(chunk: JsonObject, characters: number): string | null {
   const { choices, usage, x_groq: groq, error } = chunk;
   if (!Array.isArray(choices) || choices.length !== 1) return null;
@@ -152,7 +158,7 @@ function createStreamReader(): StreamReader {
   let tokens: ResponseSummary['tokens'] = null;
   let report: BillingReport = {};
   let generatedCharacters = 0;
-  /** An event that only reports usage, or the end of the stream, has arrived: no later count replaces the last one. */
+  /** Set by an event that only reports usage, or by the end of the stream. The last count is final from then on. */
   let isCounted = false;
   let text = '';
   /** Whether a choice has a finish reason, by its index. */
@@ -216,7 +222,7 @@ function createStreamReader(): StreamReader {
       // Calls of other kinds have neither; they are no part of a turn.
       const turn = { text, toolCalls: toolCalls.filter((call) => call.name !== '' || call.arguments !== '') };
       const finished = allFinished();
-      // Some vendors report usage with every chunk.
+      // Some vendors report usage with every chunk, so usage alone doesn't mean that the count is final.
       return { tokens, isFinal: tokens !== null && (isCounted || finished), turn, generatedCharacters, finished, ...report };
     },
     hasAllOutput: (choices) => ends.size >= choices && allFinished(),

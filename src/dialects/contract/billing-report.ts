@@ -1,18 +1,20 @@
-/** Reads what vendors report about the price of a response in addition to its tokens (docs/vendors.md#extra-charges). */
+/** Reads what vendors report about a response's price besides its tokens (docs/vendors.md#extra-charges). */
 import { asArray, asCount, asObject, asString, type JsonObject } from '../../core/json/narrow.ts';
 
 export interface BillingReport {
   /** The processing tier that the vendor used, e.g. `priority`, `flex` or `default`. */
   readonly serviceTier?: string;
-  /** Uses of tools that the vendor runs and bills separately, by the tool's name, e.g. `web_search`. */
+  /**
+   * How often the response used each tool that the vendor runs and bills separately, by tool name, e.g. `web_search`.
+   */
   readonly toolUses?: Readonly<Record<string, number>>;
-  /** The vendor's own cost of the response. */
+  /** The cost of the response as the vendor reports it. */
   readonly reportedCostNanos?: number;
 }
 
 const noReport: BillingReport = {};
 
-/** `response` is a response, or an event of a stream that has the members `usage` and `service_tier` of one. */
+/** Accepts a whole response, or a stream event that has the same `usage` and `service_tier` members. */
 export function readBillingReport(response: JsonObject): BillingReport {
   const { usage, service_tier: tier, output } = response;
   if (typeof usage !== 'object' && typeof tier !== 'string' && output === undefined) return noReport;
@@ -28,10 +30,13 @@ export function readBillingReport(response: JsonObject): BillingReport {
   };
 }
 
-/** Vendors' names are short; a longer one is no name of a tier. */
+/** Tier names are short, so we ignore anything longer. */
 const maxTierLength = 64;
 
-/** Anthropic reports its fast mode and the region separately: `fast`, `us` and `fast+us` are tiers, too. */
+/**
+ * Anthropic reports its fast mode and its region in separate members. We treat both as tiers, so the result can be
+ * `fast`, `us` or `fast+us`.
+ */
 function readServiceTier(tier: string | null, { speed, inference_geo: geo }: JsonObject): string | null {
   if (speed === undefined && geo === undefined) return tier !== null && tier.length <= maxTierLength ? tier : null;
   const surcharged = [
@@ -43,7 +48,10 @@ function readServiceTier(tier: string | null, { speed, inference_geo: geo }: Jso
   return name !== null && name.length <= maxTierLength ? name : null;
 }
 
-/** Anthropic and OpenRouter count requests in `server_tool_use`, xAI counts calls; OpenAI's responses have an item for each call. */
+/**
+ * Anthropic and OpenRouter count requests in `server_tool_use`, and xAI counts calls in
+ * `server_side_tool_usage_details`. OpenAI's responses don't have counts, but they contain an item for each call.
+ */
 function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<string, number>> | null {
   const { server_tool_use: requests, server_side_tool_usage_details: details } = usage;
   // Most responses report no tools, and every response is read.
@@ -59,7 +67,7 @@ function readToolUses(usage: JsonObject, output: unknown): Readonly<Record<strin
   return Object.keys(uses).length > 0 ? uses : null;
 }
 
-/** The calls of the caller's own tools, and items that vendors bill by their tokens only. */
+/** Calls of the caller's own tools, and items for which vendors bill only the tokens. */
 const unbilledItems: ReadonlySet<string> = new Set([
   'function_call',
   'custom_tool_call',
@@ -74,7 +82,8 @@ function countItems(items: readonly unknown[], uses: Record<string, number>): vo
     const { type, action, container_id: container } = asObject(item);
     const [, tool] = typeof type === 'string' && !unbilledItems.has(type) ? (/^(\w{1,64})_call$/.exec(type) ?? []) : [];
     if (tool === undefined) continue;
-    // OpenAI bills a search, but not the pages that it opens, and a container once, however often code runs in it.
+    // OpenAI bills searches, but not the pages that a search opens. It bills a container once, no matter how often
+    // code runs in it.
     const { type: actionType = 'search' } = asObject(action);
     if (tool === 'web_search' && actionType !== 'search') continue;
     if (tool === 'code_interpreter' && typeof container === 'string') {
@@ -85,7 +94,10 @@ function countItems(items: readonly unknown[], uses: Record<string, number>): vo
   }
 }
 
-/** OpenRouter reports USD, and with the caller's own key at the upstream vendor that vendor's cost separately; xAI reports ticks of 1e-10 USD. */
+/**
+ * OpenRouter reports USD. If the caller uses their own key for the upstream vendor, OpenRouter reports that vendor's
+ * cost separately. xAI reports ticks of 1e-10 USD.
+ */
 function readCost(usage: JsonObject): number | null {
   const { cost, is_byok: isOwnKey, cost_details: details, cost_in_usd_ticks: ticks } = usage;
   if (isAmount(ticks)) return toNanos(ticks / 1e10);

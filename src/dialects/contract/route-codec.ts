@@ -29,11 +29,11 @@ export interface ResponseSummary extends BillingReport {
   readonly isFinal: boolean;
   readonly turn: AssistantTurn;
   /**
-   * Characters that the model generated, in all choices and with its reasoning, as far as they have arrived. Plain responses with final counts
-   * report 0, because nothing has to be estimated.
+   * Number of characters that the model has generated so far, including its reasoning, in all choices. Plain responses with final
+   * counts report 0, because we don't have to estimate anything.
    */
   readonly generatedCharacters: number;
-  /** The vendor goes on generating in the background (`background: true` on responses). */
+  /** Set while the vendor keeps generating in the background (`background: true` on responses). */
   readonly isPending?: true;
   /** Every choice has a finish reason; set for chat and messages only. */
   readonly finished?: boolean;
@@ -56,7 +56,10 @@ export interface StreamReader {
   readonly skip?: (latin1: string, at: number) => number;
   /** Summary of the events read so far. */
   summary(): ResponseSummary;
-  /** The vendor has sent all output of this number of choices, so that only the end of the stream and its usage can be missing. */
+  /**
+   * Whether the vendor has sent all output of `choices` choices, so that only the usage and the end of the stream can
+   * be missing.
+   */
   hasAllOutput(choices: number): boolean;
   /** The response is complete although its closing event is missing, which some vendors omit. */
   finished(): boolean;

@@ -25,7 +25,7 @@ export function parseResponsesUsage(usage: unknown): Tokens | null {
   return toTokens({ whole: usage.input_tokens, output: usage.output_tokens, total: usage.total_tokens, cached, written });
 }
 
-/** OpenAI and OpenRouter report `cache_write_tokens`, LiteLLM `cache_creation_tokens`. */
+/** OpenAI and OpenRouter report `cache_write_tokens`, while LiteLLM reports `cache_creation_tokens`. */
 function readWritten({ cache_write_tokens: written, cache_creation_tokens: created }: JsonObject): number {
   return asCount(written) ?? asCount(created) ?? 0;
 }
@@ -39,8 +39,9 @@ interface OpenAiCounts {
 }
 
 /**
- * OpenAI's counts: `whole` is all input, `cached` and `written` are parts of it. Of input, output and total, two give the third. A total above the sum contains
- * reasoning, which xAI and Google do not count as completion tokens, and bill as output.
+ * Converts OpenAI's counts. `whole` is all of the input and includes `cached` and `written`. If one of input, output
+ * and total is missing, we derive it from the other two. If the total exceeds the sum of input and output, the rest
+ * is reasoning, which xAI and Google bill as output but don't count as completion tokens.
  */
 function toTokens(usage: OpenAiCounts): Tokens | null {
   const total = asCount(usage.total);

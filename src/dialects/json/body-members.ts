@@ -3,7 +3,7 @@ import { gatewayError } from '../../core/errors.ts';
 import type { BodySpans, Member } from '../../core/json/spans.ts';
 import { decodeString } from '../../core/json/spans.ts';
 
-/** Members with which OpenRouter lets a caller choose other models, and tools that it bills. */
+/** OpenRouter members that let a caller choose other models, or tools that OpenRouter bills. */
 const otherModelKeys = ['models', 'plugins'] as const;
 
 /** All members of a body that the gateway reads on text routes. */
@@ -34,7 +34,10 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   ...otherModelKeys,
 ]);
 
-/** Members that change what a vendor bills, so that the gateway and the vendor have to read the same value. */
+/**
+ * Members that change what a vendor bills. The gateway and the vendor have to read the same value, so they can't be
+ * repeated.
+ */
 export const billedKeys: readonly string[] = [
   ...['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n', 'prediction', 'service_tier', 'speed', 'inference_geo'],
   ...['tools', 'max_tool_calls', 'web_search_options', 'previous_response_id', 'conversation', 'prompt', 'background'],
@@ -46,7 +49,9 @@ export function rejectDuplicateKeys({ repeated }: BodySpans, keys: readonly stri
   if (key !== undefined) throw gatewayError('bad_json', { message: `${key}: duplicate key` });
 }
 
-/** Throws `bad_json` when the body lets the vendor choose another model than the one that was planned, or use tools that we can't price. */
+/**
+ * Throws `bad_json` if the body lets the vendor use a model other than the planned one, or tools that we can't price.
+ */
 export function rejectOtherModels({ members }: BodySpans): void {
   const key = otherModelKeys.find((name) => members.has(name));
   if (key === undefined) return;
@@ -58,9 +63,10 @@ export function parseStringMember(body: Buffer, member: Member | undefined): str
 }
 
 /**
- * The output limit of a request: the largest of the members that set it. Vendors differ in which one they obey when there are several, so
- * those of `others`, which the route does not document, can only raise it. Null when none of `names` is there, or when one of them all is not a
- * positive integer: a vendor may read `"100"` or `-1` in its own way.
+ * Returns the output limit of a request. Several members may set it, and vendors differ in which one they obey, so we
+ * take the largest value. `others` are members that the route doesn't document; they can only raise the limit.
+ * Returns null if none of `names` is present, or if any of these members isn't a positive integer, because a vendor
+ * may interpret `"100"` or `-1` in its own way.
  */
 export function parseOutputLimit(
   body: Buffer,
@@ -85,7 +91,10 @@ export function parsePositiveInteger(body: Buffer, member: Member | undefined): 
   return Number.isSafeInteger(value) && value > 0 ? value : null;
 }
 
-/** A number that is written as a text, as lenient vendors read it: `08`, `+8` and `1_0` count too. Null when it is not a positive integer. */
+/**
+ * Parses a number in a string as leniently as some vendors do, so `08`, `+8` and `1_0` are valid. Returns null if the
+ * result isn't a positive integer.
+ */
 export function parseLenientCount(text: string): number | null {
   const value = Number(text.replaceAll('_', ''));
   return Number.isSafeInteger(value) && value > 0 ? value : null;
@@ -97,13 +106,15 @@ const letterU = 0x75;
 const zero = 0x30;
 
 /**
- * Whether letters or underscores may be written as escapes (`\u0061`), so that a search for a name would not find it. No JSON encoder does that
- * by itself; characters that they do escape, such as `<` and `é`, have other codes.
+ * Reports whether letters or underscores may be written as escapes (`\u0061`), in which case searching the bytes for
+ * a name could miss it. JSON encoders never do this on their own. The characters that they do escape, such as `<` and
+ * `é`, have other codes.
  */
 export function hidesAscii(body: Buffer): boolean {
   const first = body.indexOf(escapedAscii);
   if (first < 0) return false;
-  // Byte by byte, because texts of many languages have thousands of escapes, and a native search for each takes ten times as long (measured).
+  // We go byte by byte because text in many languages has thousands of escapes. A native search for each of them
+  // takes ten times as long (measured).
   for (let at = first; at < body.length; at += 1) {
     if (body[at] !== backslash) continue;
     at += 1;

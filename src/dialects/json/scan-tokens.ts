@@ -1,4 +1,7 @@
-/** Reads from the bytes of a JSON text what is lost when it is parsed: repeated members, and the digits of long numbers. */
+/**
+ * Scans the bytes of a JSON text for information that parsing loses: repeated members, and the exact digits of long
+ * numbers.
+ */
 import { characters } from '../../core/json/characters.ts';
 import type { Span } from '../../core/json/spans.ts';
 import { skipString } from '../../core/json/syntax.ts';
@@ -6,15 +9,20 @@ import { skipString } from '../../core/json/syntax.ts';
 const { backslash, colon, quote } = characters;
 
 export interface JsonTokens {
-  /** Members of all objects. The parsed value has fewer when an object repeats a key. */
+  /** Number of members in all objects. The parsed value has fewer if an object repeats a key. */
   readonly memberCount: number;
-  /** Numbers of at least `longNumberLength` characters: as they are written, because parsers may round them, and their value. */
+  /**
+   * Numbers with at least `longNumberLength` characters. Each is listed as written, because parsers may round it, and
+   * also as its parsed value.
+   */
   readonly longNumbers: readonly string[];
 }
 
 const longNumberLength = 12;
 
-/** Calls `onString` with the positions of each string, keys included. The syntax has been checked before. */
+/**
+ * Calls `onString` with the position of each string, including keys. The caller must have checked the syntax already.
+ */
 export function scanTokens(json: Buffer, onString?: (string: Span) => void): JsonTokens {
   const longNumbers: string[] = [];
   let memberCount = 0;
@@ -41,5 +49,8 @@ export function scanTokens(json: Buffer, onString?: (string: Span) => void): Jso
   return { memberCount, longNumbers };
 }
 
-/** By byte: whether a number may contain it. The letter of an exponent is also in `true`, where it is short. */
+/**
+ * Whether a byte may be part of a number. The exponent's `e` also occurs in `true` and `false`, but those are shorter
+ * than a long number.
+ */
 const isNumeric = Uint8Array.from({ length: 256 }, (_, byte) => (/[0-9.eE+-]/.test(String.fromCharCode(byte)) ? 1 : 0));

@@ -23,7 +23,7 @@ export interface MediaRequestSummary {
   readonly fields: MediaFields;
 }
 
-/** Throws `missing_model`, `bad_model`, and `bad_json` for duplicate keys. */
+/** Throws `missing_model`, `bad_model`, or `bad_json` if a key is repeated. */
 export function parseImageRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   const facts = parseFields(body, spans, imageFields);
   assertImageModel(facts.model);
@@ -37,12 +37,15 @@ export function assertImageModel(model: string): void {
   if (!hasModelForm(model)) throw gatewayError('bad_model', { message: 'model must be <provider>/<model>, or a name without a slash' });
 }
 
-/** The text of `x-gateway-warning` when the caller asks for images in another format than base64; null otherwise. */
+/** Returns the text of `x-gateway-warning` if the caller asks for an image format other than base64, or else null. */
 export function warnOfImageFormat(format: unknown): string | null {
   return format === null || format === 'b64_json' ? null : 'response_format was ignored: images are returned as b64_json';
 }
 
-/** A voice may have any name, so the planner decides whether a vendor has it. Throws `missing_model`, and `bad_json` for duplicate keys. */
+/**
+ * Voices can have any name, so the planner checks whether a vendor has the requested one. Throws `missing_model`, or
+ * `bad_json` if a key is repeated.
+ */
 export function parseSpeechRequest(body: Buffer, spans: BodySpans): MediaRequestSummary {
   return parseFields(body, spans, speechFields);
 }
@@ -58,7 +61,10 @@ function parseFields(body: Buffer, spans: BodySpans, names: readonly (keyof Medi
   return { model, fields: Object.fromEntries(fields) };
 }
 
-/** Reports whether it is `<provider>/<model>` or a name without a slash. The publisher of a model belongs into the provider's base URL. */
+/**
+ * Reports whether `model` is `<provider>/<model>`, or a name without a slash. The publisher of a model belongs in the
+ * provider's base URL.
+ */
 export function hasModelForm(model: string): boolean {
   const parts = model.split('/');
   return parts.length <= 2 && !parts.some((part) => part === '' || part === '.' || part === '..');
@@ -77,7 +83,7 @@ export function formatFields(members: Readonly<Record<string, string | undefined
 
 /** Number of requested images; 1 for an invalid `n`, which the vendor rejects. */
 export function getImageCount({ n = '1' }: MediaFields): number {
-  // Fields of a form are text, and a vendor may read `010` as ten although it isn't valid JSON.
+  // Form fields are text, and a vendor may read `010` as ten although it isn't valid JSON.
   return parseLenientCount(String(parseJson(n) ?? n)) ?? 1;
 }
 
@@ -96,8 +102,9 @@ export function getFieldTexts(fields: MediaFields): string[] {
 }
 
 /**
- * The texts of a field for content rules: all strings in it, keys included and also those of repeated keys, and long numbers. Read from the JSON
- * text, because that is what the vendor receives.
+ * Returns the strings of a field that content rules check: all of its strings, including keys and the values of
+ * repeated keys, and its long numbers. We read the JSON text rather than the parsed value, because the vendor
+ * receives the text.
  */
 export function toRuleText(json: string): string[] {
   const bytes = Buffer.from(json);

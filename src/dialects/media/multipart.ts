@@ -17,7 +17,7 @@ export interface PartScanner {
   push(chunk: Buffer): Piece[];
   /** Throws when the body ends before its last boundary. */
   end(): void;
-  /** How many images and masks have begun. */
+  /** Number of image and mask parts that have begun. */
   countImages(): number;
 }
 
@@ -27,15 +27,15 @@ const carriageReturn = 0x0d;
 
 /** What a scanner collects for content rules. */
 export interface PartTexts {
-  /** Parts that may be files, whose content is not read. */
+  /** Names of parts that may be files. We don't read the content of a file. */
   readonly fileNames: ReadonlySet<string>;
-  /** Gets the names and other texts in the headers of all parts, and the content of those that are no files. */
+  /** Receives the names and other header texts of all parts, and the content of the parts that aren't files. */
   readonly texts: string[];
 }
 
 /**
- * Parts named in `fieldNames` become fields: they must not be files, nor repeated. All other parts pass as bytes, but with `collected` they become
- * fields too, unless they are files.
+ * Parts named in `fieldNames` become fields. They can't be files and can't be repeated. All other parts pass through
+ * as bytes. If `collected` is set, they become fields too, except for files in `collected.fileNames`.
  */
 export function createPartScanner(boundary: string, fieldNames: ReadonlySet<string>, collected: PartTexts | null = null): PartScanner {
   const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
@@ -118,7 +118,7 @@ export function createPartScanner(boundary: string, fieldNames: ReadonlySet<stri
       state = 'head';
       const value = take(end);
       const text = collected ? decodeText(name, value) : '';
-      // The vendor gets its own name of the model.
+      // We replace the model name before we send the form, so the rules don't check it.
       if (name !== 'model') collected?.texts.push(text);
       return [{ kind: 'field', name, head, value }];
     }
@@ -167,7 +167,7 @@ function countStart(bytes: Buffer, text: Buffer): number {
 interface PartHead {
   readonly name: string;
   readonly isFile: boolean;
-  /** The other texts: the name of the file, and headers that say more than an ordinary content type. */
+  /** Other texts in the headers: the file name, and any header that contains more than an ordinary content type. */
   readonly texts: readonly string[];
 }
 
@@ -178,7 +178,8 @@ function parseHead(head: string): PartHead {
   // Encodings other than these change the meaning of the bytes, and vendors ignore or apply them.
   if (valuesOf('content-transfer-encoding').some((encoding) => !/^(?:7bit|8bit|binary)$/i.test(encoding.trim())))
     throw malformed('content-transfer-encoding is not supported');
-  // Parsers of e-mail read the parts of a part, and others the charset of a text.
+  // E-mail parsers read nested parts, and other parsers honor the charset of a text part, so they could see content
+  // that we don't.
   if (valuesOf('content-type').some((type) => /^\s*(?:multipart|message)\//i.test(type))) throw malformed('a part consists of parts');
   if (valuesOf('content-type').some((type) => /;\s*charset(?!\s*=\s*"?(?:utf-8|us-ascii)"?\s*(?:;|$))/i.test(type)))
     throw malformed('the charset of a part must be utf-8');
@@ -191,7 +192,10 @@ function parseHead(head: string): PartHead {
   return { name, isFile: parameters.has('filename') || parameters.has('filename*'), texts };
 }
 
-/** Whether a header has no text: its disposition, whose parameters are read, and a content type without unusual parameters. */
+/**
+ * Reports whether a header has no text to check. We read the parameters of the disposition separately, and a content
+ * type is fine if it has no unusual parameters.
+ */
 function isOrdinary(name: string, value: string): boolean {
   if (/^content-type$/i.test(name)) return /^[a-z]+\/[\w.+-]{1,64}(?:;\s*charset="?[\w-]+"?)?\s*$/i.test(value);
   return /^content-(?:disposition|transfer-encoding|length)$/i.test(name);
@@ -215,9 +219,13 @@ function parseParameters(disposition: string): ReadonlyMap<string, string> | nul
   return parameters;
 }
 
-/** A text of a header as parsers read it: as it is, without escapes, and with percent-encoding decoded. */
+/**
+ * Returns a header text in the ways that different parsers may read it: unchanged, without backslash escapes, and
+ * percent-decoded.
+ */
 function readingsOfHeader(text: string): string[] {
-  // E-mail parsers decode these words (RFC 2047). Some parsers end a name at a control character, and what is no UTF-8 they read differently.
+  // E-mail parsers decode encoded words (RFC 2047). Some parsers end a name at a control character, and parsers
+  // disagree about invalid UTF-8.
   if (text.includes('=?') || /[^\P{Cc}\t]|\ufffd/u.test(text)) throw malformed('a header of a part cannot be checked');
   const decoded = text.replace(/(?:%[0-9a-f]{2})+/gi, (bytes) => Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'));
   return [...new Set([text, text.replace(/\\(.)/g, '$1'), decoded])];

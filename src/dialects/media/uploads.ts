@@ -10,7 +10,7 @@ export interface UploadKind {
   readonly path: '/images/edits' | '/audio/transcriptions' | '/audio/translations';
   /** Fields that are read. All parts are forwarded, whatever the model takes. */
   readonly fieldNames: ReadonlySet<string>;
-  /** Files, whose content no rule checks. */
+  /** Names of the parts that may be files. Content rules don't check what's in a file. */
   readonly fileNames: ReadonlySet<string>;
 }
 
@@ -43,7 +43,7 @@ export interface UploadBody {
 /** Values of the fields that have arrived. */
 export type UploadFields = ReadonlyMap<string, string>;
 
-/** Checks a field when it arrives. Throws `missing_model`. */
+/** Checks a field as soon as it arrives. Throws `missing_model`. */
 export function checkUploadField(name: string, value: string): void {
   if (name === 'model' && value === '') throw gatewayError('missing_model');
 }

@@ -29,7 +29,7 @@ export interface VideoRequestSummary {
   /** Charged length of one video. */
   readonly durationMs: number;
   readonly samples: number;
-  /** Texts of all members but the model, for content rules; of the image those that are no base64. */
+  /** The strings of all members except the model, for content rules. Base64 in the image is left out. */
   readonly texts: readonly string[];
   /** The vendor's body. Throws `bad_request` for an invalid prompt, number or image, so call it after the authorization checks. */
   readonly writeBody: () => Buffer;

@@ -81,7 +81,10 @@ function parseResponse(bytes: Buffer): ResponseSummary | null {
   };
 }
 
-/** The text of an event that only continues a text block; null for every other event, also for one with text in other members. */
+/**
+ * Returns the event's text if all it does is continue a text block. Returns null for any other event, including one
+ * that has text in other members.
+ */
 function readTextDelta(event: unknown): string | null {
   const { type, delta } = asObject(event);
   const { type: deltaType, text } = asObject(delta);
@@ -178,7 +181,8 @@ function createStreamReader(): StreamReader {
       const calls = [...toolCalls].map(([index, call]) => ({ ...call, arguments: call.arguments || (wholeInputs.get(index) ?? '{}') }));
       return { tokens, isFinal: isEnded && knowsInput, turn: { text, toolCalls: calls }, generatedCharacters, finished, ...report };
     },
-    // The reason to stop arrives together with the usage, so a response between two blocks may have ended, too.
+    // The stop reason only arrives together with the usage, so whenever no block is open the response may be
+    // complete.
     hasAllOutput: () => finished || (generatedCharacters > 0 && openBlocks === 0),
     finished: () => false,
     problem: () => problem,

@@ -75,7 +75,7 @@ export function readAssistantTurn(response: Readonly<Record<string, unknown>>): 
   return { text, toolCalls };
 }
 
-/** Events of a part that has no content yet. */
+/** Events that open a part without any content. */
 const openings = /^response\.(?:content_part|reasoning_summary_part)\.added$/;
 
 function createStreamReader(): StreamReader {
@@ -85,11 +85,10 @@ function createStreamReader(): StreamReader {
   let tokens: Tokens | null = null;
   let report: BillingReport = {};
   let isBackground = false;
-  /** Items that have begun and not ended. */
   let openItems = 0;
-  /** Characters of each item, by its index. */
+  /** Number of generated characters of each item, by output index. */
   const characters = new Map<unknown, number>();
-  /** Items that have ended, for the uses of tools. */
+  /** The items that have ended, in which we count tool uses. */
   const output: unknown[] = [];
 
   const countCharacters = (): number => {
@@ -134,7 +133,7 @@ function createStreamReader(): StreamReader {
         case 'response.output_item.done':
           openItems -= 1;
           output.push(data.item);
-          // Some vendors send no deltas for some kinds of items.
+          // Some vendors don't send deltas for every kind of item.
           characters.set(data.output_index, Math.max(characters.get(data.output_index) ?? 0, countGeneratedText(data.item)));
           return 'delta';
         case 'response.output_text.delta':
@@ -147,7 +146,7 @@ function createStreamReader(): StreamReader {
           return openings.test(data.type) ? 'opening' : 'delta';
       }
     },
-    // The last event contains the complete response; an interrupted stream has only its deltas.
+    // The last event contains the complete response. If the stream was interrupted, we only have its deltas.
     summary() {
       const generatedCharacters = countCharacters();
       if (complete) return { ...complete, generatedCharacters: Math.max(complete.generatedCharacters, generatedCharacters) };
@@ -161,7 +160,7 @@ function createStreamReader(): StreamReader {
         ...report,
       };
     },
-    // A response between two items may have ended, too.
+    // Whenever no item is open, the response may be complete.
     hasAllOutput: () => complete !== null || (output.length > 0 && openItems === 0),
     finished: () => false,
     problem: () => problem,

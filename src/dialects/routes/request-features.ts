@@ -68,7 +68,9 @@ function countKeys(bytes: Buffer, quoted: string): number {
   return countMatches(bytes, quoted, (at) => bytes[skipSpace(bytes, at + quoted.length)] === colon);
 }
 
-/** How many occurrences of `text` match. All of 1,000, if there are more. */
+/**
+ * Counts how many occurrences of `text` match. Stops at 1,000 occurrences, and then treats all of them as matches.
+ */
 function countMatches(bytes: Buffer, text: string, matches: (at: number) => boolean): number {
   let count = 0;
   let at = bytes.indexOf(text);

@@ -1,9 +1,10 @@
 /**
- * Extracts all text of a request or response that content rules evaluate. A request is evaluated as a whole, because vendors receive it as a
- * whole: messages, tools, schemas with the names of their properties, metadata, and members that the gateway does not know.
+ * Extracts all text of a request or response that content rules evaluate. Vendors receive the whole request, so we
+ * evaluate all of it: messages, tools, schemas with their property names, metadata, and members that the gateway
+ * doesn't know.
  *
- * Left out are identifiers, the names by which the API tells blocks apart, base64 and encrypted thinking, but only where the API has them, and only
- * if the value looks like one. Anything could be written there otherwise.
+ * We leave out identifiers, the API's own type names, base64 and encrypted thinking, but only where the API defines
+ * them and only if the value looks like one. Otherwise a caller could hide any text there.
  */
 import type { TextRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -22,8 +23,9 @@ const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
 };
 
 /**
- * The texts of a body, whose syntax has been checked before. Throws `bad_json` when any object in it repeats a key: of two members with one name
- * parsers read different ones, so the vendor might read one that was not evaluated.
+ * Returns the strings of a body whose syntax has already been checked. Throws `bad_json` if any object in the body
+ * repeats a key. Parsers differ in which of the two members they read, so the vendor might read the one that we
+ * didn't evaluate.
  */
 export function readRequestTexts(body: Buffer): readonly string[] {
   const { memberCount, longNumbers } = scanTokens(body);
@@ -39,7 +41,10 @@ export function extractResponseTexts(route: TextRoute, response: unknown): strin
   return extractTexts(values, { isRequest: false }).texts;
 }
 
-/** Members whose objects and arrays the API defines. What is in others, such as arguments, schemas and metadata, is the caller's choice. */
+/**
+ * Members whose objects and arrays are defined by the API. Inside other members, such as arguments, schemas and
+ * metadata, the caller can choose any names.
+ */
 const apiMembers: ReadonlySet<string> = new Set(
   [
     ['messages', 'message', 'content', 'system', 'choices', 'delta', 'input', 'output', 'summary', 'source', 'documents'],
@@ -60,9 +65,9 @@ const apiMembers: ReadonlySet<string> = new Set(
   ].flat(),
 );
 
-/** Names of the API's own members, which are not evaluated; others are not plain. */
+/** Matches the form of the API's own member names, which we don't evaluate. Any other name is checked as text. */
 const plainName = /^[a-z_$][\w$-]{0,63}$/i;
-/** The same in schemas of tools and outputs. */
+/** The standard names in tool schemas and output schemas, which we don't evaluate either. */
 const schemaWords: ReadonlySet<string> = new Set(
   [
     ['type', 'properties', 'required', 'description', 'items', 'enum', 'const', 'title', 'default', 'examples', 'format', 'pattern'],
@@ -73,10 +78,13 @@ const schemaWords: ReadonlySet<string> = new Set(
 const schemaTypes: ReadonlySet<unknown> = new Set(['object', 'string', 'number', 'integer', 'boolean', 'array', 'null']);
 
 const idMembers: ReadonlySet<string> = new Set(['id', 'tool_call_id', 'tool_use_id', 'call_id', 'previous_response_id']);
-/** An id of a vendor with its prefix, a UUID, or a short one. Digits alone may be a number of somebody. */
+/**
+ * Matches a vendor's id with its prefix, a UUID, or a short id. Digits alone don't match, because they may be
+ * somebody's number.
+ */
 const identifier =
   /^(?:[a-z]{2,9}_[\w-]{1,128}|(?:chatcmpl|call|gen|file|msg|tool)-[\w-]{1,128}|functions\.[\w-]{1,64}:\d{1,4}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\d*[A-Za-z])[A-Za-z0-9]{1,12})$/;
-/** Prefixes of keys, which look like those of ids. */
+/** Prefixes of API keys, which look like the prefixes of ids. */
 const keyPrefix = /^(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z]|glpat|hf|npm|pypi|whsec|shp[a-z]{2})[_-]/;
 
 const nameMembers: ReadonlySet<string> = new Set(['type', 'role', 'object', 'status', 'finish_reason', 'stop_reason', 'media_type']);
@@ -87,9 +95,9 @@ const urlMembers: ReadonlySet<string> = new Set(['url', 'image_url', 'video_url'
 
 interface Visit {
   readonly value: unknown;
-  /** It is in what the API defines. */
+  /** Whether the API defines the structure around this value. */
   readonly isApi: boolean;
-  /** Was encoded in a string of the body. */
+  /** Whether the value was decoded from a string in the body. */
   readonly isDecoded: boolean;
 }
 
@@ -121,11 +129,12 @@ function extractTexts(values: readonly unknown[], { isRequest }: { isRequest: bo
         else if (typeof member === 'string') {
           const isText = isApi ? !isApiString(name, member, value, value === root) : !(name === 'type' && schemaTypes.has(member));
           if (isText) stack.push({ value: member, isApi, isDecoded });
-          // Other dialects have the arguments of a tool call as an object, in which an escaped text is plain.
+          // Other dialects send the arguments of a tool call as an object, so text that is escaped here reaches the
+          // vendor unescaped.
           if (isApi && name === 'arguments' && member.includes('\\'))
             stack.push({ value: parseJson(member), isApi: false, isDecoded: true });
         } else if (isRequest || name !== 'logprobs') {
-          // The `input` of a tool call has its arguments, that of a body its messages.
+          // In a tool call `input` holds the arguments, but in a body it holds the messages.
           const isChosen = typeof member === 'object' && (!apiMembers.has(name) || (name === 'input' && 'name' in value));
           stack.push({ value: member, isApi: isApi && !isChosen, isDecoded });
         }
@@ -141,11 +150,11 @@ function joinBlocks(values: readonly unknown[]): string | null {
   return texts.length < 2 ? null : texts.join('');
 }
 
-/** Whether the string is no text: an identifier, a name of the API, base64, or encrypted. */
+/** Reports whether the string is an identifier, an API name, base64 or encrypted, and so isn't text. */
 function isApiString(name: string, text: string, owner: JsonObject, isRoot: boolean): boolean {
-  // It is replaced by the vendor's model.
+  // We replace the caller's model with the vendor's, so the vendor never sees it.
   if (name === 'model') return isRoot;
-  // Requests have no other identifier or name of the API there.
+  // At the top level, requests have no other identifiers or API names.
   if (isRoot && name !== 'previous_response_id') return false;
   if (idMembers.has(name)) return identifier.test(text) && !keyPrefix.test(text);
   if (nameMembers.has(name)) return apiName.test(text);
@@ -161,12 +170,14 @@ function isBinary(name: string, owner: JsonObject): boolean {
   if (name === 'file_data' || name === 'b64_json') return true;
   if (name === 'result') return owner.type === 'image_generation_call';
   if (name !== 'data') return false;
-  // Some parsers ignore case, and would read another type.
+  // Parsers that ignore case might read a different type.
   const isAmbiguous = Object.keys(owner).some((key) => key !== 'type' && key.toLowerCase() === 'type');
   return !isAmbiguous && (encodedTypes.has(owner.type) || (owner.type === undefined && typeof owner.format === 'string'));
 }
 
-/** Base64 in either alphabet, or the dotted and marked forms of encrypted reasoning. */
+/**
+ * Matches base64 in either alphabet, as well as the encodings of encrypted reasoning, which contain dots and colons.
+ */
 function isEncoded(text: string): boolean {
   return !/[^A-Za-z0-9+/=_.:-]/.test(text);
 }

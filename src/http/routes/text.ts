@@ -85,7 +85,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const call = parseCall({ id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body });
       const isChecked = project.settings.rules.input !== null;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock, isChecked });
-      // Once it is sent, a plain call is read to its end, because the vendor bills it.
+      // The vendor bills a plain call once it is sent, so from then on we read it to its end even if the client
+      // disconnects. A disconnect only cancels a plain call while content rules are still checking it.
       if (call.stream || isChecked) {
         onClientDisconnect(response, cancellation.clientDisconnected);
         detectAbandonedStream(response, call.stream ? keepAliveComment : null);
@@ -109,7 +110,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
   };
 }
 
-/** Ends a response whose head couldn't be sent. */
+/** Abandons a stream whose response head couldn't be sent, so that its call is settled. No effect after a delivery. */
 const refuseChunk = (): boolean => false;
 
 /** They are in memory but for the first call of a project. A database that fails or hangs prevents no call. */
@@ -177,7 +178,7 @@ export function parseCall(received: CallSource): Call {
   return withOutputLimit(summary.hidesUsage ? { ...call, hidesUsage: true } : call);
 }
 
-/** Limits the output of a call that sets no limit, if its key has a default. */
+/** Applies the key's default output limit, if there is one, to a call that doesn't set a limit itself. */
 function withOutputLimit(call: Call): Call {
   const { defaultMaxOutputTokens = null } = call.caller;
   if (defaultMaxOutputTokens === null || !isPromptRoute(call.route) || hasOutputLimit(call.spans)) return call;

@@ -25,7 +25,7 @@ export interface MemorySettingsToolDeps {
   readonly readLastChange: (projectId: string) => Promise<LastChange | null>;
   /** Writes the audit row. Throws `bad_request`. */
   readonly changeSettings: (access: Access, projectId: string, change: Readonly<Record<string, unknown>>) => Promise<MemorySettingsChange>;
-  /** What the cleanup deletes by a rule that takes effect at this time. */
+  /** Counts what the cleanup would delete if `rule` took effect at time `at`. */
   readonly previewRetention: (projectId: string, rule: DeletionStart['rule'], at: number) => Promise<RetentionPreview>;
   readonly clock: Clock;
 }
@@ -104,11 +104,11 @@ export function createMemorySettingsTools(deps: MemorySettingsToolDeps): readonl
 
 interface DeletionStart {
   readonly rule: Pick<PendingDeletion, 'delete_conversations_after_days' | 'delete_unlearned'>;
-  /** Absent when the rule is in effect. */
+  /** Absent if the rule is in effect already. */
   readonly effectiveAt?: string;
 }
 
-/** The rule when the change deletes more than before, now or later; else null. */
+/** Returns the new rule if the change makes the cleanup delete more, now or after the notice; otherwise null. */
 function findStart({ previous, settings: current }: MemorySettingsChange): DeletionStart | null {
   const { pending_deletion: pending, delete_conversations_after_days: days } = current;
   if (pending) {

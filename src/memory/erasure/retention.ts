@@ -1,11 +1,12 @@
 /**
- * Deletes data older than the retention period of its project (docs/api/reference.md#memory-rules): read conversations by their last turn,
- * with the prompts of their calls; prompts of calls without a conversation (failed, or sent with `off`); closed memories; and finished
- * batches, with the focus and vendor error texts in their groups. It applies whether memory is on or off.
+ * Deletes data older than the retention period of its project (docs/api/reference.md#memory-rules): read conversations
+ * by their last turn, with the prompts of their calls; prompts of calls without a conversation (failed, or sent with
+ * `off`); closed memories; and finished batches, with the focus and vendor error texts in their groups. It applies
+ * whether memory is on or off.
  *
- * Live memories and unread conversations stay. So do, while memory is on, conversations with messages that a batch is still to learn; messages
- * whose group was given up, or whose batch ended without it, delay nothing. A failed batch stays until it is replayed. A project may choose to
- * delete conversations that are still to be learned too.
+ * Live memories and open conversations stay. While memory is on, so do conversations with messages that a batch has
+ * yet to learn, unless the project sets `delete_unlearned`. Messages don't hold up the deletion if their group was
+ * given up, or if their batch ended without learning them. A failed batch stays until it is replayed.
  *
  * Each call deletes one batch in a short transaction, so writers of the project wait for one of them at most.
  */
@@ -38,7 +39,7 @@ export function createRetention({ database, clock }: { readonly database: Databa
     return 0;
   };
   return {
-    /** Puts the deletion periods into effect that were asked for more than a day ago. */
+    /** Puts requested deletion periods into effect once their day of notice is over. */
     periods: () => applyPendingDeletions(database, clock.now()),
     conversations: inFirstDueProject(deleteConversations),
     /** Prompts without a conversation. */

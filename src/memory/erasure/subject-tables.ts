@@ -11,7 +11,10 @@ export type ErasedCount = 'memories' | 'profile_pages' | 'episodes' | 'calls' | 
 
 export interface SubjectTable {
   readonly table: string;
-  /** Identifies a row in the whole table, so that batches of rows can be deleted by it. It names the project where ids alone don't. */
+  /**
+   * Columns that identify a row in the whole table, so that we can delete rows in batches. Has `project_id` if the
+   * rest isn't unique.
+   */
   readonly key: string;
   /** Parameters: $1 project (uuid), $2 as in `bySubject` or, with `bySha256`, the subject's SHA-256 (bytea). Every condition names both. */
   readonly where: (condition: string) => string;

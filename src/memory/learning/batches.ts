@@ -6,9 +6,11 @@ import { batchWorkflowId, signalBatch, triggerLearning } from '../triggers/learn
 import { type EndedState, isFailingSql, type LockedBatch, replayBatch, replayProject } from './replay.ts';
 
 /**
- * `waiting`: for a route, or for memory to be enabled; `retrying`: failed, next attempt at `next_try_at`; `failing`: the same after several
- * unusable responses, with longer waits; `failed`: its run failed, or an older version gave it up; `stopped`: an operator ended its run in
- * Temporal, or gave up the batch.
+ * - `waiting`: a group needs a route, or memory has to be turned on.
+ * - `retrying`: an attempt failed, and the next one starts at `next_try_at`.
+ * - `failing`: like `retrying`, but after several unusable responses and with longer delays.
+ * - `failed`: the batch's Temporal run failed, or an older version gave up the batch.
+ * - `stopped`: an operator ended the run in Temporal, or gave up the batch.
  */
 export const batchStates = ['running', 'waiting', 'retrying', 'failing', 'done', 'failed', 'stopped'] as const;
 export type BatchState = (typeof batchStates)[number];
@@ -103,7 +105,10 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
     list: (projectId: string | null, state: BatchState | null) => findBatches(projectId, { state }),
     /** A page of the same list; `before` is the id of the last batch shown. */
     listPage: (projectId: string, page: BatchPage) => findBatches(projectId, page),
-    /** How many of a project are open, failing, failed and stopped; `running` includes waiting and retrying ones. */
+    /**
+     * Counts the project's running, failing, failed and stopped batches. `running` includes those that are waiting or
+     * retrying.
+     */
     count: (projectId: string) => countOpenBatches(database, projectId),
     show: findWithGroups,
     /** Retries failed and waiting groups immediately; finished groups stay. Throws `not_found`. */
@@ -119,10 +124,14 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
       });
       return findWithGroups(projectId, id);
     },
-    /** Gives up a batch that failed or waits for its next attempt: it is `stopped` until a replay. Throws `not_found`, and `conflict` for others. */
+    /**
+     * Gives up a batch that has failed or is waiting for its next attempt. It stays `stopped` until a replay. Throws
+     * `not_found`, and `conflict` if the batch is in any other state.
+     */
     async stop(id: string): Promise<BatchWithGroups> {
       await database.transaction(async (tx) => {
-        // Without a run id, its run does not take the stop for something that happened before it was reset.
+        // If the batch still has a run, we clear the run id. Otherwise the run could conclude that it was reset after
+        // the stop, and would reopen the batch.
         const [stopped] = await tx.query<LockedBatch & { hasRun: boolean }>(
           `update memory_batches batch
               set state = 'stopped', run_id = case state when 'running' then null else run_id end, finished_at = now()
@@ -192,7 +201,7 @@ export function createBatches({ database, uiUrl }: BatchesOptions) {
   }
 }
 
-/** Batches of a project, or with null of all projects, by state, without those that are done. */
+/** Counts the batches that aren't done, by state. If `projectId` is null, this covers all projects. */
 export async function countOpenBatches(
   queries: Queries,
   projectId: string | null,

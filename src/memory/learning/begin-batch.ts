@@ -17,7 +17,10 @@ import { ensureBatchStarted, signalBatch } from '../triggers/learning-triggers.t
 import { type MessageSize, type PlannedGroup, planGroups } from './plan-groups.ts';
 import { isFailingSql } from './replay.ts';
 
-/** Each failing batch costs calls every day, so messages wait while this many of a project are failing. */
+/**
+ * A project with this many failing batches gets no new one and its messages wait, because each failing batch makes
+ * paid calls every day.
+ */
 export const maxFailingBatches = 3;
 
 export interface RememberReceipt {
@@ -69,8 +72,9 @@ export function createBatchStarter({ database, clock }: { readonly database: Dat
   };
 
   /**
-   * The normal batch for which the next one waits. A run terminated in Temporal would block the project forever, so batches that are not waiting for a retry are
-   * enqueued again; that has no effect on a run that exists.
+   * Returns the id of the normal batch that the next one has to wait for, or null. Also enqueues batches again that
+   * aren't waiting for a retry, because a run that was terminated in Temporal would block the project forever. This
+   * has no effect if the run still exists.
    */
   async function restartIdleBatches(tx: Queries, projectId: string): Promise<string | null> {
     const running = await tx.query<{ id: string; kind: 'normal' | 'remember' | 'page'; waits: boolean; failing: boolean }>(
@@ -159,7 +163,7 @@ interface BatchCounts {
   readonly blocked: number;
 }
 
-/** Batches that won't make progress until an operator replays them or changes a model or a setting. */
+/** Counts the batches that won't make progress until an operator replays them or changes a model or a setting. */
 async function countBatches(tx: Queries, projectId: string): Promise<BatchCounts> {
   const [row] = await tx.query<BatchCounts>(
     `select count(*) filter (where state = 'failed')::integer as failed, count(*) filter (where state = 'stopped')::integer as stopped,

@@ -37,9 +37,10 @@ export interface Group extends GroupKey {
 }
 
 /**
- * Why an attempt failed. `unusable`: the response was unusable or the request rejected; a group that keeps failing like this is retried at most
- * daily and does not hold up the next batch.
- * `blocked`: not attempted, because the project's settings do not allow it.
+ * Why an attempt failed.
+ * - `unusable`: the response was unusable or the request was rejected. If this keeps happening to a group, its retries
+ *   slow down to once a day and it no longer holds up the next batch.
+ * - `blocked`: no attempt was made, because the project's settings don't allow it.
  */
 export interface GroupFailure {
   readonly kind: 'vendor' | 'unusable' | 'blocked';
@@ -90,7 +91,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
           [run.batchId, new Date(clock.now())],
         );
         const [running] = await tx.query(`select 1 from memory_batches where id = $1::uuid and state = 'running'`, [run.batchId]);
-        // Nothing is left to do in a batch that an operator has stopped.
+        // The batch is closed, e.g. because an operator stopped it, so the run has nothing left to do.
         if (!running) return { groups: [], total: groups.length };
         return { groups: groups.filter(({ isPending }) => isPending), total: groups.length };
       }),
@@ -186,7 +187,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         );
         if (kind === 'unusable' && unusable === maxUnusableResponses) {
           logger.error({ batch: batchId, project: row.project, code }, 'learning batch failing');
-          // The next batch no longer waits for this one.
+          // A failing batch doesn't hold up the next one, which may be able to start now.
           await triggerLearning(tx, projectId);
         }
         const wait = { waitMs, attempts: row.attempts, code, blocked: kind === 'blocked' };
@@ -238,7 +239,7 @@ export function createGroups({ database, clock, retry, logger }: GroupsOptions) 
         const isReopened = await reopenAfterReset(tx, run);
         const { pending, ...summary } = await summarize(tx, batchId);
         if (batch.state === 'stopped' && !isReopened && pending > 0) {
-          // By this run id, a later reset of this run is known to come after the stop.
+          // Record which run saw the stop. If it is reset later, the new run has a different id and reopens the batch.
           await tx.query(`update memory_batches set run_id = $2::text where id = $1::uuid`, [batchId, runId]);
           return { finished: true, stopped: true, batch: { ...summary, parked: summary.parked + pending } };
         }

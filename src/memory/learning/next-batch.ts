@@ -9,7 +9,7 @@ export type NextBatch =
   | { readonly kind: 'none' }
   /** Memory is off: messages wait until it is turned on. */
   | { readonly kind: 'off'; readonly messages: number }
-  /** Starts when the running batch has ended, or fewer are failing. */
+  /** Starts once the running batch has ended or, if too many batches are failing, once fewer of them are. */
   | { readonly kind: 'after_running'; readonly messages: number }
   /** Starts after `waitMs`, or as soon as `batchOf` messages wait. 0: it is due. */
   | { readonly kind: 'due'; readonly messages: number; readonly batchOf: number; readonly waitMs: number };

@@ -39,9 +39,9 @@ export async function replayBatch(tx: Queries, batch: LockedBatch): Promise<void
 }
 
 /**
- * Reopens a failed or stopped batch when another run than this one closed it: this one was reset. Without a run id, a worker of an older version
- * closed it, possibly for this run, or an operator
- * stopped it and its run has yet to end. Returns whether it reopened the batch.
+ * Reopens a failed or stopped batch if a different run closed it, because then this run is a reset of that one. A
+ * batch without a run id stays closed: either a worker of an older version closed it, possibly for this run, or an
+ * operator stopped it and its run hasn't ended yet. Returns whether the batch was reopened.
  */
 export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun): Promise<boolean> {
   const [closed] = await tx.query(
@@ -56,12 +56,15 @@ export async function reopenAfterReset(tx: Queries, { batchId, runId }: BatchRun
 export const endedStates = ['failed', 'stopped'] as const;
 export type EndedState = (typeof endedStates)[number];
 
-/** SQL condition on a row `batch`: it runs, and a group of it keeps getting unusable responses. */
+/** SQL condition on a row `batch`: the batch is running, and one of its groups keeps getting unusable responses. */
 export const isFailingSql = `(batch.state = 'running' and exists (
   select 1 from memory_batch_groups part
    where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.unusable >= ${maxUnusableResponses}))`;
 
-/** Replays the batches of a project in this state, with `failed` also those that are failing; returns their ids. */
+/**
+ * Replays the project's batches in this state and returns their ids. `failed` includes batches that are still running
+ * but failing.
+ */
 export function replayProject(database: Database, projectId: string, state: EndedState): Promise<string[]> {
   return database.transaction(async (tx) => {
     const batches = await tx.query<{ id: string }>(

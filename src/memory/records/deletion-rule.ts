@@ -1,10 +1,9 @@
-/** What a project's deletion period deletes: the condition that the daily cleanup and its previews share. */
+/** Decides what a project's deletion period deletes. The daily cleanup and its previews use the same condition. */
 import { type Clock, dayMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 
-/** The part of the memory settings that deletes. */
 export interface DeletionRule {
-  /** Null keeps everything. */
+  /** If this is null, nothing is deleted. */
   readonly delete_conversations_after_days: number | null;
   /** Also delete conversations that memory has not learned from yet. */
   readonly delete_unlearned: boolean;
@@ -17,8 +16,9 @@ export function deletesMore(next: DeletionRule, rule: DeletionRule): boolean {
 }
 
 /**
- * SQL condition on a row `conversation`: memory is off, or no message of it waits for a batch or for the end of a running one. `unlearned` is
- * an expression; when it is true, all conversations match.
+ * SQL condition on a row `conversation`. It holds if memory is off, or if none of the conversation's messages is
+ * waiting for a batch or part of one that is still running. `unlearned` is a boolean SQL expression; if it is true,
+ * every conversation matches.
  */
 export function isDueSql(unlearned: string): string {
   return `(
@@ -35,15 +35,15 @@ export function isDueSql(unlearned: string): string {
 export interface RetentionPreview {
   /** Conversations that the next daily cleanup would delete, up to `maxPreviewed`. */
   readonly conversations: number;
-  /** Closed memories that it would delete, up to `maxPreviewed`. */
+  /** Closed memories that the same cleanup would delete, up to `maxPreviewed`. */
   readonly closedItems: number;
-  /** Last turn of the oldest conversation; null without conversations. It is deleted `days` after it. */
+  /** Last turn of the oldest conversation, which is deleted `days` later. Null if there are no conversations. */
   readonly oldestTurn: Date | null;
 }
 
 export const maxPreviewed = 10_000;
 
-/** What a deletion period of `days` deletes when it is in effect at the time of `clock`. */
+/** Counts what a deletion period of `days` would delete at the current time of `clock`. */
 export async function previewRetention(
   { database, clock }: { readonly database: Queries; readonly clock: Clock },
   projectId: string,
@@ -64,7 +64,10 @@ export async function previewRetention(
   return row ?? { conversations: 0, closedItems: 0, oldestTurn: null };
 }
 
-/** Whether the project has stored anything before this time that a deletion period deletes, now or when it is learned. */
+/**
+ * Whether the project has data from before `before` that a deletion period would delete, either now or once memory has
+ * learned it.
+ */
 export async function holdsDataBefore(queries: Queries, projectId: string, before: Date): Promise<boolean> {
   const [row] = await queries.query<{ holds: boolean }>(
     `select exists (select 1 from conversations where project_id = $1::uuid and last_turn_at < $2::timestamptz)
@@ -76,12 +79,12 @@ export async function holdsDataBefore(queries: Queries, projectId: string, befor
   return row?.holds ?? false;
 }
 
-/** A daily cleanup comes after the period has ended, so a conversation is late when that was more than a day ago. */
+/** The daily cleanup may run up to a day after the period has ended, so a conversation is overdue only after that. */
 const graceDays = 1;
 
 /**
- * Counts conversations that are kept after their deletion period only because memory has not learned from them, at most `maxPreviewed`. Of all
- * projects when `projectId` is null.
+ * Counts the conversations that outlive their deletion period only because memory has not learned from them yet, up to
+ * `maxPreviewed`. If `projectId` is null, this covers all projects.
  */
 export async function countKeptUnlearned(
   { database, clock }: { readonly database: Queries; readonly clock: Clock },

@@ -1,10 +1,12 @@
 /**
  * Memory settings of a project: one schema and one way to change them for every interface.
  *
- * A change that makes the cleanup delete more than before takes effect a day later, so that every member has time to cancel it. Until the first
- * daily cleanup after that it is in the column `pending_deletion`, and `settings` keep the old rule.
+ * A change that makes the cleanup delete more than before takes effect a day later, so that every member has time to
+ * cancel it. Until then the new rule is in the column `pending_deletion` and `settings` still has the old one. The
+ * first daily cleanup after that day applies it.
  *
- * Write decisions read the settings in their own transaction (`readMemorySettings`). `get` serves readers on the request path from a cache.
+ * Write decisions read the settings in their own transaction (`readMemorySettings`). `get` serves readers on the
+ * request path from a cache.
  */
 
 import { z } from 'zod';
@@ -45,7 +47,8 @@ export const memorySettingsFields = {
 const changeSchema = z
   .strictObject({
     ...memorySettingsFields,
-    // Null cancels it. Anything else is ignored, so that clients can send back what they have read.
+    // Null cancels the pending change. We ignore any other value, so that clients can send back the settings they have
+    // read.
     pending_deletion: z.looseObject({}).nullable(),
   })
   .partial();
@@ -64,18 +67,18 @@ export type MemorySettings = Readonly<z.output<typeof storedSchema>>;
 const pendingSchema = z.object({
   delete_conversations_after_days: z.int(),
   delete_unlearned: z.boolean(),
-  /** RFC 3339. The first daily cleanup after it uses the rule. */
+  /** RFC 3339. The first daily cleanup after this time uses the rule. */
   effective_at: z.string(),
-  /** How many conversations that will delete, as far as was known when the change was asked for; up to `maxPreviewed`. */
+  /** Estimate from the time of the request: how many conversations that cleanup will delete, up to `maxPreviewed`. */
   conversations: z.int(),
 });
 
 export type PendingDeletion = Readonly<z.output<typeof pendingSchema>>;
 
-/** As people and the provisioning API see them. */
+/** The settings as the console and the provisioning API show them. */
 export type ShownMemorySettings = MemorySettings & { readonly pending_deletion: PendingDeletion | null };
 
-/** How long a change that deletes more than before waits. */
+/** How long members can cancel a change that deletes more than before. */
 export const deletionNoticeMs = dayMs;
 
 export const defaultMemorySettings: MemorySettings = Object.freeze(storedSchema.parse({}));
@@ -132,7 +135,10 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
     return changed;
   };
 
-  /** Null when the rule can take effect at once, because nothing is stored that it deletes within the notice. */
+  /**
+   * Returns null if the rule can take effect immediately, because it would delete nothing before the notice period is
+   * over.
+   */
   const toPending = async (
     tx: Queries,
     projectId: string,
@@ -140,7 +146,7 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
     current: PendingDeletion | null,
   ): Promise<PendingDeletion | null> => {
     const { delete_conversations_after_days: days, delete_unlearned: unlearned } = rule;
-    // Asking for the same again does not restart the wait.
+    // Requesting the same rule again doesn't restart the notice period.
     if (current && isSameRule(current, rule)) return current;
     const effectiveAt = clock.now() + deletionNoticeMs;
     if (!(await holdsDataBefore(tx, projectId, new Date(effectiveAt - days * dayMs)))) return null;
@@ -187,9 +193,9 @@ async function readShownSettings(queries: Queries, projectId: string): Promise<S
 }
 
 export interface ParsedSettingsChange {
-  /** What takes effect at once. */
+  /** The settings that take effect immediately. */
   readonly settings: MemorySettings;
-  /** A rule that deletes more than the current one; null without such a change. */
+  /** The requested rule if it deletes more than the current one; otherwise null. */
   readonly stricter: (DeletionRule & { readonly delete_conversations_after_days: number }) | null;
 }
 
@@ -199,7 +205,8 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
   return (current) => {
     const next = storedSchema.parse({ ...current, ...change });
     const isRead = pendingGiven !== undefined && pendingGiven !== null && isSameRule(next, current);
-    // A setting that the change doesn't name stays as it is, or as it was asked for.
+    // Omitted members keep their pending value. If nothing is pending, or the change cancels it, they keep their
+    // current value.
     const base = toRule(pendingGiven === null ? current : (current.pending_deletion ?? current));
     const { delete_conversations_after_days: daysGiven = base.delete_conversations_after_days, delete_unlearned: unlearnedGiven } = change;
     const days = isRead ? base.delete_conversations_after_days : daysGiven;
@@ -224,8 +231,9 @@ export function isSameRule(one: DeletionRule, other: DeletionRule): boolean {
 }
 
 /**
- * Puts the pending deletion rules into effect whose notice has ended; returns how many. One whose period was changed meanwhile by a process of
- * an older version, which doesn't know of it, is dropped.
+ * Puts pending deletion rules into effect once their notice period is over, and returns how many were due. We drop a
+ * rule if a process of an older version, which doesn't know about pending rules, has changed the deletion period in
+ * the meantime.
  */
 export async function applyPendingDeletions(database: Database, now: number): Promise<number> {
   const due = await database.query<{ projectId: string }>(

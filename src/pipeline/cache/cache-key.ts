@@ -34,7 +34,7 @@ const maxJoinedBytes = 16 * 1_024;
 
 interface KeyParameters extends Pick<Call, 'route' | 'forwardedHeaders'>, Pick<CacheKeyInput, 'candidates' | 'revision'> {
   readonly projectId: string;
-  /** Added to the body that vendors get; null when nothing is. */
+  /** The output limit that we add to the vendor's body, or null if we don't add one. */
   readonly addedLimit: number | null;
 }
 

@@ -55,7 +55,7 @@ export interface AttemptChain extends Chain<Responded> {
   attempts: number;
   /** Whether the call is in the journal, and so must be settled. */
   isJournaled: boolean;
-  /** The vendor's response whose conversion failed unexpectedly, which ended the chain. */
+  /** The vendor's response if it couldn't be converted because of an unexpected error, which ends the chain. */
   unsent: Responded | null;
 }
 
@@ -114,7 +114,8 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       }
       const outcome = vendorError ? attemptOutcome(vendorError, cancellation) : 'failed';
       const durationMs = clock.now() - startedAt;
-      // A vendor that is slow with a plain response is still generating, and bills it although nobody waits for it.
+      // If a vendor times out on a plain response, it keeps generating and bills the result even though nobody waits
+      // for it.
       const isLate = vendorError?.kind === 'timeout' && !call.stream;
       const isBilled = vendorError ? (isCutOff(outcome) || isLate) && !vendorError.isUnsent : isSent;
       chain.failed.push({
@@ -155,7 +156,10 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
   };
 }
 
-/** Charges an attempt whose response can't be translated what the vendor reported, and one without a response that the vendor may bill an estimate. */
+/**
+ * Computes the charge of a failed attempt. If the response can't be translated, we charge what the vendor reported.
+ * If there is no response but the vendor may bill the attempt, we charge an estimate.
+ */
 function chargeFailed(
   call: Call,
   candidate: Candidate,
@@ -185,8 +189,8 @@ function attemptOutcome(error: VendorError, cancellation: CallCancellation): Out
 }
 
 /**
- * A background response (`background: true` on responses): the vendor goes on generating after the gateway has seen the last byte, and bills all
- * of it.
+ * Reports whether the call asks for a background response (`background: true` on responses). The vendor keeps
+ * generating after the gateway has seen the last byte, and bills all of it.
  */
 function isBackground({ route, spans }: Call): boolean {
   return route === 'responses' && spans.members.get('background')?.kind === 'true';

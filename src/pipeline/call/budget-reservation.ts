@@ -17,7 +17,7 @@ export interface BudgetReservation {
   release(): void;
 }
 
-/** `admit` reserves the whole budget of a call, which is what `boundsOf` returns. */
+/** `admit` reserves the call's whole budget, which is the result of `boundsOf`. */
 export function createBudgetReservation(
   admit: BudgetReservation['admit'],
   boundsOf: (call: Call, candidates: readonly Candidate[]) => UsageBounds,

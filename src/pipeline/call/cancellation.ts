@@ -6,25 +6,33 @@ import type { Clock } from '../../core/time.ts';
 export interface CallCancellation {
   /** Absent when nothing can cancel the call: a plain call without a deadline is always read to its end, because the vendor bills it. */
   readonly signal: AbortSignal | undefined;
-  /** Until the request is sent to a vendor: also aborted when the caller of a plain call disconnects. Absent where `isChecked` was not set. */
+  /**
+   * Use this signal until the request is sent to a vendor, because it also aborts when the caller of a plain call
+   * disconnects. Absent for calls that nothing can cancel if `isChecked` isn't set.
+   */
   readonly unsentSignal: AbortSignal | undefined;
   cancelledBy(): 'deadline' | 'client' | null;
   /** Time until the deadline; null without one. */
   remainingMs(): number | null;
   /** Call when the chain has ended: the deadline limits the attempts, not the delivery of the response. */
   clearDeadline(): void;
-  /** Call when the caller's connection closes. Cancels streaming calls, and plain calls that have not been sent. */
+  /**
+   * Call when the caller's connection closes. Cancels streaming calls, as well as plain calls that haven't been sent
+   * yet.
+   */
   clientDisconnected(): void;
   /**
-   * Delays the cancellation by a caller that disconnects while `hasAllOutput` returns true, so that the usage which the vendor reports at the end
-   * can still be read.
+   * If `hasAllOutput` returns true when the caller disconnects, we delay the cancellation so that we can still read
+   * the usage that the vendor reports at the end.
    */
   lingerWhile(hasAllOutput: () => boolean): void;
   /** Waits; throws VendorError `aborted` when the call is cancelled meanwhile. */
   pause(waitMs: number): Promise<void>;
 }
 
-/** How long the end of a stream is read for a caller that has left. Vendors send the usage right after the last output. */
+/**
+ * How long we read the end of a stream after the caller has left. Vendors send the usage right after the last output.
+ */
 export const lingerMs = 2_000;
 
 /** Of a plain call without a deadline. */
@@ -48,7 +56,7 @@ export function startCancellation({
   stream: boolean;
   deadlineAt: number | null;
   clock: Clock;
-  /** Content rules may delay the call before it is sent. */
+  /** Set if content rules apply, because their evaluation may delay the call before it is sent. */
   isChecked?: boolean;
 }): CallCancellation {
   const isCancellable = stream || deadlineAt !== null;

@@ -40,8 +40,9 @@ function exhausted(failures: readonly AttemptFailure[]): ChainFailure {
 }
 
 /**
- * Returns the error with the first vendor's status and message when every model that was tried rejected the request; null otherwise. Only the
- * last failure of each model counts, so a model that refuses after it was retried for a 429 has refused.
+ * Returns an error with the first vendor's status and message if every model that we tried rejected the request, or
+ * else null. Only the last failure of each model counts, so a model that first returned a 429 and then refused has
+ * refused.
  */
 export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | null {
   const errors = [...new Map(failures.map(({ candidate, error }) => [candidate.id, error])).values()];
@@ -49,12 +50,16 @@ export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | n
   if (!error || !errors.every(isFinalRefusal)) return null;
   const message = error.vendorMessage ?? error.message;
   const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
-  // For `isContentRejected`: with a 404 among the refusals, another attempt may succeed once that model exists.
+  // Keeps a 404 as the cause if there is one, so that `isContentRejected` returns false: another attempt may succeed
+  // once that model exists.
   const cause = errors.find((other) => classifyFailure(other) !== 'refused') ?? error;
   return gatewayError('upstream_refused', { message, status: error.status ?? 400, cause, members });
 }
 
-/** Reports whether every model or a content rule rejects what an internal call sends, so that a retry would fail again. */
+/**
+ * Reports whether every model or a content rule rejected the content of an internal call, in which case a retry would
+ * fail again.
+ */
 export function isContentRejected({ code, cause }: GatewayError): boolean {
   if (code === 'guardrail_blocked') return true;
   return code === 'upstream_refused' && cause instanceof VendorError && classifyFailure(cause) === 'refused';

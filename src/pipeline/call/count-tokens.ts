@@ -59,7 +59,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
     if (!project.mayCall) throw gatewayError('subscription_required');
     if (project.rules.input)
       await checkInput(call, project.rules.input, signal).catch((error: unknown) => {
-        // Then no vendor is asked.
+        // If the signal has aborted, the loop below skips all vendors and we return an estimate.
         if (!signal.aborted) throw error;
       });
 
@@ -75,7 +75,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
         failures.push({ candidate, error });
       }
     }
-    // A 404 or 405 means that the vendor doesn't have this route, so the tokens are estimated.
+    // A 404 or 405 means that the vendor doesn't have this route, so we estimate the tokens instead.
     const refusal = failures.every(({ error }) => classifyFailure(error) === 'refused') ? refusalOf(failures) : null;
     if (refusal) throw refusal;
     return { bytes: Buffer.from(JSON.stringify({ input_tokens: estimateInputTokens(body, spans) })), countedBy: null };

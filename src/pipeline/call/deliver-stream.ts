@@ -13,11 +13,14 @@ interface StreamDelivery {
   readonly onEnd: (summary: ResponseSummary, outcome: Outcome) => Promise<void>;
   /** Called with the bytes of each chunk before it is written, with usage also where the caller does not get it. */
   readonly onChunk?: ((bytes: Buffer) => void) | undefined;
-  /** The vendor has generated everything, so that only its usage can be missing. */
+  /** Whether the vendor has generated everything, so that only its usage can be missing. */
   readonly hasAllOutput?: () => boolean;
 }
 
-/** Read for a caller that has left. The last event of `/v1/responses` repeats the whole response. */
+/**
+ * The most that we read after the caller has left. It has to be large because the last event of `/v1/responses`
+ * repeats the whole response.
+ */
 const maxUnreadBytes = 4 * 1024 * 1024;
 
 /** Takes the bytes of a stream. A promise when the reader is slow; false when it has left. */
@@ -27,8 +30,9 @@ export type WriteChunk = (bytes: Buffer) => boolean | Promise<boolean>;
 export type DeliverStream = (write: WriteChunk) => Promise<void>;
 
 /**
- * Writes the chunks of a stream, without usage that the caller did not ask for, and calls `onEnd` however it ends: complete, broken by the vendor,
- * or abandoned by the caller. Throws an unexpected error without having called it.
+ * Writes the chunks of a stream, without usage that the caller didn't ask for. Calls `onEnd` when the stream is
+ * complete, the vendor breaks it off, or the caller leaves. If an unexpected error occurs, it throws without calling
+ * `onEnd`.
  */
 export async function deliverStream(
   { call, response, onEnd, onChunk, hasAllOutput = () => false }: StreamDelivery,
@@ -57,8 +61,8 @@ export async function deliverStream(
     }
   };
   /**
-   * Reads what has arrived but can't be delivered any more, because the vendor bills it. When nothing is left to generate, this also waits for the
-   * usage, for a moment.
+   * Reads the chunks that have arrived but can't be delivered any more, because the vendor bills them. If the vendor
+   * has sent all output, this also waits for the usage for up to `lingerMs`.
    */
   const readUndelivered = async (): Promise<void> => {
     const timer = setTimeout(() => chunks.close(), lingerMs);
@@ -97,7 +101,7 @@ export async function deliverStream(
       isSettled = true;
       throw error;
     }
-    // The caller disconnected, so `finally` settles what the vendor has sent.
+    // The caller disconnected, so `finally` settles with what the vendor has sent so far.
   } finally {
     chunks.close();
     await settleAs('client_left');

@@ -33,7 +33,7 @@ export interface DialectAdapter {
   toCallerResponse(response: VendorResponse): VendorResponse;
 }
 
-/** Sent when neither caller nor catalog sets a limit, because messages vendors require one. */
+/** Sent if neither the caller nor the catalog sets a limit, because messages vendors require one. */
 const defaultMaxTokens = 4_096;
 
 /** Creates the adapter. Throws a VendorError like that of a vendor's 400 when the vendor's dialect cannot express the request. */
@@ -93,7 +93,10 @@ function parseBody({ body }: Call): JsonObject {
   );
 }
 
-/** The default of the caller's key, or the model's own limit where that is lower, because vendors refuse more. Null when nothing is added. */
+/**
+ * Returns the default limit of the caller's key, or the model's own limit if that is lower, because vendors refuse
+ * larger values. Returns null if we don't add a limit.
+ */
 function addedLimitFor({ addsOutputLimit, maxOutputTokens }: Call, candidate: Candidate): number | null {
   if (!addsOutputLimit || maxOutputTokens === null) return null;
   return Math.min(maxOutputTokens, candidate.maxOutputTokens ?? maxOutputTokens);
@@ -102,7 +105,7 @@ function addedLimitFor({ addsOutputLimit, maxOutputTokens }: Call, candidate: Ca
 interface TranslationTarget {
   readonly candidate: Candidate;
   readonly provider: Provider;
-  /** Used for a messages vendor when the caller set no limit. A call of messages always has one. */
+  /** Used for a messages vendor if the caller set no limit. Calls on the messages route always set one. */
   readonly maxTokens: number;
 }
 

@@ -24,7 +24,10 @@ type CheckedCall = Pick<Call, 'id' | 'projectSlug' | 'caller'> & { readonly rout
 const maxBufferedBytes = 64 * 1024 * 1024;
 
 export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
-  /** Returns the error of blocked texts; null when they pass. Rejects with the reason of `signal`. */
+  /**
+   * Returns an error if a rule blocks the texts, or null if they pass. Rejects with the reason of `signal` when it
+   * aborts.
+   */
   async function evaluate(
     call: CheckedCall,
     rules: PlaceRules,
@@ -60,8 +63,8 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
   }
 
   /**
-   * Checks the texts of a call before they are sent to a vendor. Throws `guardrail_blocked`, `budget_unavailable` when too many calls of the
-   * project wait for the check, and VendorError `aborted` when `signal` ends it.
+   * Checks the texts of a call before they are sent to a vendor. Throws `guardrail_blocked`, `budget_unavailable` if
+   * too many calls of the project are waiting for the check, or VendorError `aborted` if `signal` aborts it.
    */
   async function checkTexts(call: CheckedCall, rules: PlaceRules, texts: readonly string[], signal?: AbortSignal): Promise<void> {
     const error = await evaluate(call, rules, 'input', texts, signal).catch((cause: unknown) => {
@@ -71,7 +74,9 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
   }
 
   return {
-    /** Checks the body of a call. Throws as `checkTexts`, and `bad_json` for a body that repeats a key. */
+    /**
+     * Checks the body of a call. Throws the same errors as `checkTexts`, and `bad_json` if the body repeats a key.
+     */
     checkInput: async (call: Call, rules: PlaceRules, signal?: AbortSignal): Promise<void> =>
       checkTexts(call, rules, readRequestTexts(call.body), signal),
     checkTexts,
@@ -80,7 +85,8 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
       evaluate(call, rules, 'output', texts),
     /**
      * Returns the response to send, and the error when it is blocked. Under blocking rules a stream is buffered to its end and replayed; under
-     * rules that only observe, it is relayed while it is read. When `signal` ends the check, the stream ends as for a caller that disconnected.
+     * rules that only observe, it is relayed while it is read. If `signal` aborts the check, the
+     * stream ends as if the caller had left.
      */
     async checkResponse(
       call: Call,

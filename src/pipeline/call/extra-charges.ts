@@ -1,6 +1,6 @@
 /**
- * What vendors bill besides tokens at their standard price: other service tiers, and the tools that they run themselves. See
- * docs/vendors.md#extra-charges.
+ * Handles what vendors bill in addition to tokens at the standard price: other service tiers, and the tools that
+ * vendors run themselves. See docs/vendors.md#extra-charges.
  */
 import type { Call } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
@@ -9,31 +9,39 @@ import type { CallUnits, Price } from '../../core/pricing.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { hidesAscii, parsePositiveInteger, parseStringMember } from '../../dialects/json/body-members.ts';
 
-/** Assumed uses of a tool when the request limits neither this tool (`max_uses`) nor all tools (`max_tool_calls`). */
+/**
+ * How many uses of a tool we assume if the request limits neither this tool (`max_uses`) nor all tools
+ * (`max_tool_calls`).
+ */
 const defaultToolUses = 10;
-/** Names under which vendors report or accept the standard price. `scale` is paid for in advance. */
+/**
+ * Tier names that vendors report or accept for the standard price. `scale` is here because it is paid for in advance.
+ */
 const standardTiers: ReadonlySet<string> = new Set([
   ...['auto', 'default', 'standard', 'standard_only', 'on_demand', 'scale', 'global', 'not_available'],
 ]);
 const toolKeys: ReadonlySet<string> = new Set(['type', 'max_uses']);
 
-/** The tiers that a request asks for by name, other than the standard one. */
+/** Returns the non-standard tiers that a request asks for by name. */
 export function requestedTiers({ body, spans: { members } }: Call): readonly string[] {
   const names = ['service_tier', 'speed', 'inference_geo'].flatMap((key) => parseStringMember(body, members.get(key)) ?? []);
   return names.filter(isOtherTier);
 }
 
-/** The name of a tier is stored with the call, so it must be a name and not just any text. */
+/** We store the tier's name with the call, so we only accept something that looks like a name. */
 function isOtherTier(name: string): boolean {
   return !standardTiers.has(name) && /^[\w.-]{1,63}$/.test(name);
 }
 
-/** The most uses of each tool with a price that the request allows. Most calls have no tools, so nothing is parsed for them. */
+/**
+ * Returns the most uses that the request allows of each priced tool. Most calls have no tools, so we avoid parsing
+ * where we can.
+ */
 export function requestedTools({ route, body, spans: { members } }: Call, price: Price): Readonly<Record<string, number>> {
   const { perToolUseNanos } = price;
   const uses: Record<string, number> = {};
   if (perToolUseNanos === undefined) return uses;
-  // The search models of chat search once per call.
+  // The search models on the chat route search once per call.
   if (route === 'chat' && members.get('web_search_options')?.kind === 'object' && Object.hasOwn(perToolUseNanos, 'web_search')) {
     uses.web_search = 1;
   }
@@ -52,12 +60,15 @@ export function requestedTools({ route, body, spans: { members } }: Call, price:
   return uses;
 }
 
-/** The name without its version: `web_search_20250305` and `web_search_preview_2025_03_11`. */
+/** Removes the version from names such as `web_search_20250305` and `web_search_preview_2025_03_11`. */
 function toToolName(type: string): string {
   return type.replace(/(?:_\d+)+$/, '');
 }
 
-/** What a response was billed by besides tokens; `isPriced` says whether the catalog knows the prices. Null for most calls. */
+/**
+ * Returns what a response is billed for besides tokens, or null, as for most calls. `isPriced` says whether the
+ * catalog has all of the prices.
+ */
 export function extraUnits(
   call: Call,
   candidate: Candidate,
@@ -87,8 +98,9 @@ export function extraUnits(
 }
 
 /**
- * The tiers of a response. The vendor's word on `service_tier` counts, since it may have used the standard tier instead. Speed and region are
- * those of the request, which vendors either serve or refuse. Translated requests have none of the three.
+ * Returns the tiers of a response. For `service_tier` we trust the vendor, because it may have used the standard tier
+ * instead. Speed and region come from the request, because vendors either serve them or refuse the call. Translated
+ * requests contain none of the three.
  */
 function usedTiers(call: Call, { dialect, responses }: Candidate, reported: string | undefined): readonly string[] {
   const { route, body, spans } = call;
@@ -100,7 +112,7 @@ function usedTiers(call: Call, { dialect, responses }: Candidate, reported: stri
   return [...names].filter(isOtherTier);
 }
 
-/** OpenAI reports uses of the preview, which has its own price, as `web_search`. */
+/** OpenAI also reports uses of `web_search_preview` as `web_search`, although the preview has its own price. */
 function namedAsRequested(call: Call, price: Price | null, tools: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
   const { web_search: searches, ...others } = tools;
   if (searches === undefined || price === null) return tools;

@@ -36,8 +36,9 @@ import { countChoices, usageBounds } from './usage-bounds.ts';
 import type { UsageEstimates } from './usage-estimates.ts';
 
 /**
- * The response to the caller. `deliver` must be called, because only it settles the call. A response that can't be sent is abandoned with a writer
- * that returns false; after a delivery this has no effect.
+ * The response to the caller. You must call `deliver`, because only `deliver` settles the call. To abandon a response
+ * that can't be sent, pass a writer that returns false. That has no effect if the response has already been
+ * delivered.
  */
 export type CallResponse = {
   readonly model: string;
@@ -60,7 +61,7 @@ export interface HandleCallDeps extends AttemptDeps {
   /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
-  /** Of the whole process. */
+  /** Shared by all calls of the process. */
   readonly usageEstimates: UsageEstimates;
   readonly logger: Logger;
 }
@@ -94,11 +95,13 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       if (!project.mayCall) throw gatewayError('subscription_required');
       if (received.requiresPrice || call.caller.models !== null) rejectOtherModels(call.spans);
       const { candidates } = plan;
-      // The rules are evaluated after the budget is reserved, because that takes processor time which a key that may not call must not get.
+      // We evaluate the rules after we reserve the budget. They take CPU time, which a key that isn't allowed to call
+      // must not get.
       let isUnchecked = project.rules.input !== null;
       let withRecall: RecalledCall | null = null;
       if (budget && call.memory.mode === 'recall') {
-        // Recall may send the prompt to a model, so it is checked first. Recall calls no model when nothing can be reserved.
+        // Recall may send the prompt to a model, so we check the prompt first. If nothing can be reserved, recall
+        // calls no model.
         if (isUnchecked && (await budget.reserveEarly(call, candidates))) {
           await checkPrompt(received);
           isUnchecked = false;
@@ -119,7 +122,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     }
   }
 
-  /** Checks the prompt with the content rules of the input. When it does not pass, `reservation` is released: the call leaves no record. */
+  /**
+   * Checks the prompt with the project's input rules. If the prompt doesn't pass, this releases `reservation`, and
+   * the call leaves no record.
+   */
   async function checkPrompt({ call, project, cancellation }: ReceivedCall, reservation?: Reservation): Promise<void> {
     if (!project.rules.input) return;
     try {
@@ -172,8 +178,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /**
-   * Tries the candidates in order until one responds, and returns its response. Settles the call and throws when none does. Whatever fails from
-   * here on, the reservation ends with the call.
+   * Tries the candidates in order and returns the first response. If no candidate responds, it settles the call and
+   * throws. Whatever fails from here on, the reservation ends with the call.
    */
   async function attemptCall(planned: PlannedCall, reservation: Reservation): Promise<CallResponse> {
     let admitted: AdmittedCall;
@@ -206,7 +212,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     }
   }
 
-  /** Settles the call and throws when no candidate responds. */
+  /** Settles the call and throws if no candidate responds. */
   async function runAttempts(admitted: AdmittedCall, chain: AttemptChain): Promise<Responded> {
     const { call, cancellation } = admitted;
     let result: ChainResult<Responded>;
@@ -225,7 +231,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return result.response;
   }
 
-  /** Settles a call that an unexpected error ended. Returns the error for the caller. */
+  /** Settles a call that failed with an unexpected error, and returns the error for the caller. */
   async function settleUnexpected(
     admitted: AdmittedCall,
     failed: readonly Attempt[],
@@ -349,7 +355,7 @@ function storeInCache(writer: CacheWriter | null, response: VendorResponse, mode
   writer?.commit({ model, contentType: response.kind === 'plain' ? response.contentType : streamType });
 }
 
-/** A second delivery waits for the first one. */
+/** Makes `deliver` idempotent. A second delivery waits for the first one. */
 function once(deliver: DeliverStream): DeliverStream {
   let delivered: Promise<void> | null = null;
   return (write) => {

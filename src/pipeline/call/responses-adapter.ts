@@ -24,7 +24,7 @@ export interface ResponsesTarget {
   readonly takesReasoning: NonNullable<ModelTraits['takesReasoning']>;
   /** Used for a messages vendor when the caller set no limit. */
   readonly maxTokens: number;
-  /** Used for a chat vendor when the caller set no limit; null to send none. */
+  /** Used for a chat vendor if the caller set no limit. If this is null, we don't send a limit. */
   readonly addedLimit: number | null;
 }
 

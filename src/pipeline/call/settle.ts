@@ -33,7 +33,7 @@ import { reservedUsage } from './usage-bounds.ts';
 const maxNameLength = 256;
 const noUnits: CallUnits = {};
 
-/** The attempt that got a response; it ends with the response. */
+/** The attempt that got a response. It lasts until the response ends. */
 export interface WinningAttempt {
   readonly n: number;
   readonly candidate: Candidate;
@@ -46,7 +46,7 @@ export interface WinningAttempt {
 export interface CallEnd {
   /** With the body that the caller sent, before recall. */
   readonly call: Call;
-  /** With the body that the vendor got, by which usage is estimated. */
+  /** With the body that the vendor received, from which we estimate usage. */
   readonly sent: Call;
   /** Ids of the memory items that were inserted into the prompt. */
   readonly recalled: readonly string[];
@@ -132,12 +132,11 @@ interface Charge {
   readonly tokens: Tokens;
   /** Null when the price is unknown. */
   readonly costNanos: number | null;
-  /** Null when the call is charged by tokens alone. */
+  /** Null if the call is charged only by tokens. */
   readonly units: CallUnits | null;
   readonly isEstimated: boolean;
 }
 
-/** Computes the charge for a response. */
 export function computeCharge(call: Call, candidate: Candidate, summary: ResponseSummary, outcome: Outcome): Charge {
   const { price } = candidate;
   const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
@@ -148,7 +147,7 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
     searches === undefined && reportedCostNanos === undefined && extra === null
       ? null
       : { ...extra?.units, ...(searches !== undefined && { searches }), ...(reportedCostNanos !== undefined && { reportedCostNanos }) };
-  // The vendor goes on generating, and bills it after we have seen the last byte.
+  // The vendor keeps generating after we have seen the last byte, and bills that too.
   if (summary.isPending) return { ...reservedUsage(call, candidate), isEstimated: true };
   const { tokens, isEstimated } = resolveTokens(call, summary, outcome);
   const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
@@ -156,8 +155,8 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
 }
 
 /**
- * Settles a call whose response isn't sent, because a content rule blocked it (`refused`) or the gateway failed (`failed`). It's charged, because
- * the vendor bills it, and its record has no text of the response.
+ * Settles a call whose response isn't sent, because a content rule blocked it (`refused`) or the gateway failed
+ * (`failed`). We charge the call because the vendor bills it, but its record contains no text of the response.
  */
 export function settleUnsent(
   callEnd: CallEnd,
@@ -200,8 +199,8 @@ export function settleCacheHit(
 }
 
 /**
- * Settles a call without a response. An attempt that was cut off or took too long is charged by estimate, unless nothing of it was sent; an attempt
- * whose response couldn't be translated is charged what the vendor reported.
+ * Settles a call that got no response. An attempt that was cut off or took too long is charged by estimate, unless
+ * none of the request was sent. An attempt whose response couldn't be translated is charged what the vendor reported.
  */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;
@@ -217,7 +216,7 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
       cache: cacheStatusFor(call),
       tokens: charged?.tokens ?? noTokens,
       costNanos: charged ? charged.costNanos : 0,
-      // Without a status there was no response that could have reported it.
+      // Without a status there was no response, so the tokens can't come from the vendor.
       estimated: charged !== undefined && (charged.status === null || isCutOff(charged.outcome)),
       durationMs: endedAt - call.startedAt,
       firstByteMs: null,
@@ -242,7 +241,10 @@ function toCallContent({ call: { route, body, isInternal }, recalled }: CallEnd,
   return recalled.length === 0 ? { request: body, response: turn } : { request: body, response: turn, recalled };
 }
 
-/** Returns the vendor's final token counts. Without them it estimates what was sent, and what the vendor has generated, whether the caller received it or not. */
+/**
+ * Returns the vendor's final token counts. If there are none, it estimates the tokens that we sent and those that the
+ * vendor generated, whether or not the caller received them.
+ */
 function resolveTokens(
   call: Call,
   { tokens, isFinal, generatedCharacters }: ResponseSummary,

@@ -23,8 +23,8 @@ export function withBody(response: JsonResponse, body: JsonObject): JsonResponse
 }
 
 /**
- * Returns the summary with the turn as the caller gets it, because the caller's next call repeats that turn. The vendor's turn is kept if the
- * conversion fails, so that the call is still charged what the vendor reported.
+ * Returns the summary with the turn as the caller sees it, because the caller's next call will repeat that turn. If
+ * the conversion fails we keep the vendor's turn, so that the call is still charged what the vendor reported.
  */
 export function withTurn(summary: ResponseSummary, convert: (turn: AssistantTurn) => AssistantTurn): ResponseSummary {
   try {

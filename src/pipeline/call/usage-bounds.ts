@@ -1,6 +1,6 @@
 /**
- * What a call reserves before it is sent: an upper bound of its cost, and an estimate of its tokens. The recorded usage is always the actual one.
- * See docs/architecture/ceilings.md#upper-bounds.
+ * Computes what a call reserves before it is sent: an upper bound of its cost, and an estimate of its tokens. We
+ * always record the actual usage. See docs/architecture/ceilings.md#upper-bounds.
  */
 import type { UsageBounds } from '../../ceilings/reservation.ts';
 import { type Call, isPromptRoute } from '../../core/call.ts';
@@ -14,30 +14,39 @@ import { estimateSearches } from './estimate.ts';
 import { requestedTiers, requestedTools } from './extra-charges.ts';
 import { defaultEstimate, type UsageEstimate, type UsageEstimates } from './usage-estimates.ts';
 
-/** More than most families of models charge; the catalog has those that charge more (`image_tokens`). */
+/** Most model families charge less than this. The catalog sets `image_tokens` for those that charge more. */
 const defaultTokensPerImage = 5_000;
 /** Characters of base64 per token of audio, at least: speech at 6 kbit/s, of which Google counts 32 tokens per second. */
 const minCharactersPerAudioToken = 30;
-/** Where the catalog has no `max_output_tokens`: as much as most large models can produce, because a smaller one would be exceeded. */
+/**
+ * Used if the catalog has no `max_output_tokens`. It's as much as most large models can produce, because calls would
+ * exceed a smaller bound.
+ */
 const defaultMaxOutputTokens = 131_072;
-/** Where the catalog has no window, for input that is not in the body: the window of most models. */
+/** Used for input that isn't in the body if the catalog has no window. Most models have a window of this size. */
 const defaultInputWindow = 200_000;
-/** Input that a use of a hosted tool adds. Vendors don't limit it; results of searches are smaller. */
+/**
+ * Input tokens that we assume for each use of a hosted tool. Vendors don't limit them, but search results are smaller
+ * than this.
+ */
 const inputTokensPerToolUse = 20_000;
 /** As bytes, because they are found faster than a text. */
 const cacheMark = Buffer.from('"cache_control"');
 const typeMark = Buffer.from('"type"');
-/** Members and types of parts that name input which is not in the body, and files, whose pages may be compressed. */
+/**
+ * Matches members and part types that refer to input outside the body. Files match too, because their pages may be
+ * compressed.
+ */
 const references = /"(?:file_id|file_url|file_data|video_url|audio_url|document_url|item_reference)"|"(?:input_audio|data)"\s*:\s*"https?:/;
-/** An item of `/v1/responses` with nothing but an id: its type is optional. */
+/** Matches an item of `/v1/responses` that has only an id, because its type is optional. */
 const itemById = /\{\s*"id"\s*:\s*"[^"]*"\s*\}/;
 const documentType = /"type"\s*:\s*"document"/;
-/** Sources of a document other than plain text. */
+/** Matches the document sources other than plain text. */
 const documentSource = /"type"\s*:\s*"(?:url|file|base64)"/;
 /** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;
 
-/** Without `estimates`, tokens are estimated as for a key without recent calls. */
+/** If `estimates` is null, tokens are estimated as for a key that has no recent calls. */
 export function usageBounds(call: Call, candidates: readonly Candidate[], estimates: UsageEstimates | null = null): UsageBounds {
   const input = scanInput(call);
   const { size } = input;
@@ -54,14 +63,17 @@ export function usageBounds(call: Call, candidates: readonly Candidate[], estima
   return { costNanos: clampToSafeInteger(costNanos), tokens: clampToSafeInteger(tokens) };
 }
 
-/** What the cost of a call's reservation at this candidate consists of. Cost null when the price is unknown. */
+/**
+ * Returns the usage from which we compute the call's cost reservation at this candidate. The cost is null if the
+ * price is unknown.
+ */
 export function reservedUsage(call: Call, candidate: Candidate): LargestUsage & { readonly costNanos: number | null } {
   const { price } = candidate;
   const { tokens, units } = largestUsage(call, { candidate, price, input: scanInput(call) });
   return { tokens, units, costNanos: price === null ? null : clampToSafeInteger(tokenCost(tokens, price, units)) };
 }
 
-/** Scans the body at most once for all candidates of a plan. */
+/** Scans the body lazily, and only once for all candidates of a plan. */
 function scanInput(call: Call): ScannedInput {
   let hides: boolean | null = null;
   let isElsewhere: boolean | null = null;
@@ -89,7 +101,7 @@ function estimateTokens(
   return input + countChoices(call) * Math.min(Math.ceil(estimate.outputTokens), maxOutputPerChoice(call, candidate));
 }
 
-/** How many tokens a document has is unknown, but a vendor refuses more than the model's window. */
+/** We can't tell how many tokens a document has, but the vendor refuses more than fit into the model's window. */
 function mediaTokens({ images, audioBytes, documentBytes }: InputSize, candidate: Candidate): number {
   const audio = Math.ceil(audioBytes / minCharactersPerAudioToken);
   const documents = Math.min(documentBytes, windowOf(candidate) ?? documentBytes);
@@ -100,14 +112,17 @@ function windowOf({ maxInputTokens, contextWindow }: Candidate): number | null {
   return maxInputTokens ?? contextWindow ?? null;
 }
 
-/** How many responses the request asks for. Some vendors also accept a number as a string. */
+/** Counts the responses that the request asks for. Some vendors also accept `n` as a string. */
 export function countChoices({ body, spans: { members } }: Pick<Call, 'body' | 'spans'>): number {
   const member = members.get('n');
   const text = parseStringMember(body, member);
   return (text === null ? parsePositiveInteger(body, member) : parseLenientCount(text)) ?? 1;
 }
 
-/** The caller's limit, which a vendor may refuse or lower when it is above the model's. */
+/**
+ * Returns the caller's limit if there is one, capped at the model's limit, because a vendor refuses or lowers a
+ * higher one.
+ */
 function maxOutputPerChoice({ maxOutputTokens }: Call, candidate: Candidate): number {
   const most = candidate.maxOutputTokens ?? Math.min(candidate.contextWindow ?? defaultMaxOutputTokens, defaultMaxOutputTokens);
   return Math.min(maxOutputTokens ?? most, candidate.maxOutputTokens ?? Number.MAX_SAFE_INTEGER);
@@ -121,7 +136,7 @@ interface PricedCandidate {
 
 interface ScannedInput {
   readonly size: InputSize;
-  /** Whether a search for a name in the body may miss it. */
+  /** Whether searching the body for a name may miss it because of escapes. */
   readonly mayHide: () => boolean;
   /** See `hasInputElsewhere`. */
   readonly isElsewhere: () => boolean;
@@ -132,10 +147,13 @@ interface LargestUsage {
   readonly units: CallUnits;
 }
 
-/** The most that a vendor may bill for the call, with all of the input at the dearest price that may apply to it. */
+/**
+ * Returns the most that a vendor may bill for the call. All of the input counts at the highest price that may apply
+ * to it.
+ */
 function largestUsage(call: Call, { candidate, price, input: { size, mayHide, isElsewhere } }: PricedCandidate): LargestUsage {
   const { route, body } = call;
-  // A token has at least one byte.
+  // A token has at least one byte, so the number of bytes is an upper bound.
   let input = size.textBytes + mediaTokens(size, candidate);
   if (!isPromptRoute(route)) {
     const isSearched = route === 'rerank' && price?.perSearchNanos !== undefined;
@@ -155,20 +173,26 @@ function largestUsage(call: Call, { candidate, price, input: { size, mayHide, is
   return { tokens: { ...noTokens, [kind]: input, output }, units };
 }
 
-/** Vendors that charge for cache writes may write without being asked to, but for an hour only on request. */
+/**
+ * Vendors that charge for cache writes may write to the cache without being asked. They only keep an entry for an
+ * hour on request.
+ */
 function dearestInput({ inputNanos, cacheWriteNanos, cacheWrite1hNanos }: Price, mayAskForHour: () => boolean): keyof Tokens {
   if (cacheWrite1hNanos > cacheWriteNanos && cacheWrite1hNanos > inputNanos && mayAskForHour()) return 'cacheWrite1h';
   return cacheWriteNanos > inputNanos ? 'cacheWrite' : 'input';
 }
 
-/** Rejected tokens of a prediction are billed as output. */
+/** Includes the size of the prediction, because vendors bill its rejected tokens as output. */
 function maxOutputTokens(call: Call, candidate: Candidate): number {
   const prediction = call.spans.members.get('prediction');
   const predicted = prediction?.kind === 'object' ? prediction.value.end - prediction.value.start : 0;
   return clampToSafeInteger(countChoices(call) * (maxOutputPerChoice(call, candidate) + predicted));
 }
 
-/** A cheaper tier reserves the standard price, because the vendor may use the standard tier instead. */
+/**
+ * Returns only the tiers that cost more. For a cheaper tier we reserve the standard price, because the vendor may use
+ * the standard tier instead.
+ */
 function surchargedTiers(call: Call, { tierMillionths }: Price): string {
   if (tierMillionths === undefined) return '';
   return requestedTiers(call)
@@ -177,15 +201,16 @@ function surchargedTiers(call: Call, { tierMillionths }: Price): string {
 }
 
 /**
- * Whether the vendor reads input that the body only names: an earlier response or an item of it, a stored prompt, a file, or media by its address.
- * Also true for a document in the body, because a small one may have many pages.
+ * Reports whether the vendor reads input that the body only refers to, such as an earlier response or one of its
+ * items, a stored prompt, a file, or media at a URL. It's also true for a document in the body, because even a small
+ * one may have many pages.
  */
 function hasInputElsewhere({ route, body, spans: { members } }: Call): boolean {
   const isNamed = (key: string): boolean => members.has(key) && members.get(key)?.kind !== 'null';
   if (route === 'responses' && (isNamed('previous_response_id') || isNamed('conversation') || isNamed('prompt'))) return true;
-  // Messages whose content is a plain string have no types.
+  // Messages whose content is a plain string have no `type` members.
   if (route !== 'responses' && !body.includes(typeMark)) return false;
-  // One pass over a text is faster than a search of the bytes for each name (measured).
+  // One regex pass over a string is faster than searching the bytes for each name (measured).
   const text = body.toString('latin1');
   if (references.test(text) || (route === 'responses' && itemById.test(text))) return true;
   return documentType.test(text) && documentSource.test(text);

@@ -1,21 +1,22 @@
 /**
- * Estimates how many tokens the next call of a key and a model will use, from its recent calls. Ceilings of tokens per minute reserve this
- * estimate, because the most that a model may produce would let a key run one call at a time. See docs/architecture/ceilings.md#estimates.
+ * Estimates how many tokens the next call of a key to a model will use, based on recent calls. Ceilings of tokens per
+ * minute reserve this estimate. If they reserved the model's maximum, a key could only run one call at a time. See
+ * docs/architecture/ceilings.md#estimates.
  *
- * In memory, for each process: an unknown key or model is estimated by the defaults.
+ * Each process keeps its estimates in memory, and uses defaults for keys and models that it hasn't seen.
  */
 import type { CallResult } from '../../core/call.ts';
 
-/** Without recent calls. */
+/** Used for a key and model without recent calls. */
 const defaultOutputTokens = 4_096;
-/** Small calls must not make the estimate so small that thousands of large ones are admitted at once. */
+/** Keeps small calls from shrinking the estimate so far that thousands of large calls are admitted at once. */
 const minOutputTokens = 1_024;
 const minTokensPerByte = 0.2;
-/** Bodies that are mostly encoded media say nothing about text. */
+/** We ignore bodies below this ratio. They are mostly encoded media and tell us nothing about text. */
 const minSampleTokensPerByte = 0.02;
-/** A larger sample counts at once, a smaller one with this weight. */
+/** The weight of a sample below the current estimate. A larger sample replaces the estimate immediately. */
 const decay = 1 / 32;
-/** About 2 MB. The least recently used entries go first, whatever key made them. */
+/** About 2 MB. We evict the least recently used entry, no matter which key it belongs to. */
 const maxEntries = 10_000;
 
 interface Entry {
@@ -24,14 +25,17 @@ interface Entry {
 }
 
 export interface UsageEstimate {
-  /** Of one choice. */
+  /** Output tokens of one choice. */
   readonly outputTokens: number;
   readonly tokensPerByte: number;
 }
 
 export interface UsageEstimates {
   estimate(keyId: string, model: string): UsageEstimate;
-  /** Learns from a finished call with `choices` choices. Keys and models for which nothing was estimated are ignored. */
+  /**
+   * Learns from a finished call that had `choices` choices. Ignores keys and models that have not been estimated
+   * before.
+   */
   observe(keyId: string, call: { readonly bodyBytes: number; readonly choices: number }, result: CallResult): void;
 }
 
@@ -44,7 +48,7 @@ export function createUsageEstimates(): UsageEstimates {
     estimate(keyId, model) {
       const name = `${keyId} ${model}`;
       const entry = entries.get(name) ?? { ...defaultEstimate };
-      // Inserted again, so that the map's order is the order of use.
+      // Delete and insert again, so that the map is ordered by last use.
       entries.delete(name);
       entries.set(name, entry);
       if (entries.size > maxEntries) for (const oldest of entries.keys().take(1)) entries.delete(oldest);
@@ -62,7 +66,7 @@ export function createUsageEstimates(): UsageEstimates {
   };
 }
 
-/** A decaying maximum: a few small calls after a large one hardly change it. */
+/** Decaying maximum, so that a few small calls after a large one hardly change the estimate. */
 function decayTo(sample: number, current: number): number {
   return sample >= current ? sample : current + (sample - current) * decay;
 }

@@ -95,7 +95,8 @@ export function createMemoryModel({ handleCall, planner, catalog, findProject, c
 function toFailure(error: unknown): MemoryResponse {
   if (!(error instanceof GatewayError)) throw error;
   const { code, message } = error;
-  // The request does not change, so a rejection is like an unusable response: it is not retried forever.
+  // A retry would send the same request, so we treat a rejection like an unusable response instead of retrying
+  // forever.
   const kind: GroupFailure['kind'] = code === 'no_route' ? 'blocked' : isContentRejected(error) ? 'unusable' : 'vendor';
   return { kind: 'failure', failure: { kind, code, message } };
 }

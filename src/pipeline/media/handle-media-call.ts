@@ -60,7 +60,7 @@ interface VendorStream {
   readonly texts?: () => readonly string[];
 }
 
-/** Why the caller doesn't get the response of the vendor: a content rule blocked it, or the gateway failed. */
+/** Why the caller doesn't get the vendor's response: a content rule blocked it, or the gateway failed. */
 interface UnsentResponse {
   readonly error: GatewayError;
   readonly outcome: 'refused' | 'failed';
@@ -102,14 +102,18 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
           throw error;
         }
         const delivered = deliver(respondingCall, { ...stream, chunks });
-        // A generator that hasn't started ignores `return`, which must settle a call whose caller has left before the first chunk.
+        // `return` has no effect on a generator that hasn't started, and then a call whose caller left before the
+        // first chunk would never be settled. So we start it here.
         await delivered.next();
         return { model: request.candidate.id, contentType, chunks: delivered };
       });
     },
   };
 
-  /** Settles the call also when `work` fails unexpectedly after the vendor's response. The vendor bills it, so it's charged. */
+  /**
+   * Also settles the call if `work` fails unexpectedly after the vendor's response. We charge the call because the
+   * vendor bills it.
+   */
   async function settleOnFailure<Result>(running: RunningMediaCall, work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();
@@ -155,9 +159,9 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
   }
 
   /**
-   * Settles a call without a response and throws the caller's error. A call whose caller disconnected, or which was cut off by a shutdown, is
-   * charged, because the vendor may finish and bill it, unless the vendor has received nothing. So is one that failed unexpectedly, because the
-   * vendor may have responded.
+   * Settles a call without a response and throws the caller's error. If the caller disconnected or a shutdown cut the
+   * call off, we charge it unless the vendor has received nothing, because the vendor may finish and bill it. We also
+   * charge a call that failed unexpectedly, because the vendor may have responded.
    */
   async function fail(running: RunningMediaCall, cause: unknown, cancellation: CallCancellation | null): Promise<never> {
     const request = { ...running.request, ...running.request.usageWhenCut?.() };
@@ -222,7 +226,10 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     reportAttempt(breakers, { projectId: call.caller.projectId, provider: candidate.provider, error, now: clock.now() });
   }
 
-  /** Converts the reservation to usage and records the call. A response that isn't sent is charged, because the vendor bills it. */
+  /**
+   * Converts the reservation to usage and records the call. We charge a response even if it isn't sent, because the
+   * vendor bills it.
+   */
   async function settle(running: RunningMediaCall, end: MediaEnd, unsent?: UnsentResponse): Promise<void> {
     const { result, ...call } = settleMediaCall(running, end);
     const failure = unsent && { outcome: unsent.outcome, status: unsent.error.status, code: unsent.error.code };

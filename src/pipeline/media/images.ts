@@ -33,7 +33,7 @@ export interface MediaRouteDeps {
   readonly clock: Clock;
 }
 
-/** `unsentSignal` ends the check of the content rules. */
+/** `unsentSignal` aborts the check of the content rules. */
 export type GenerateImages = (
   call: MediaCall,
   project: ProjectContext,
@@ -43,11 +43,14 @@ export type GenerateImages = (
 
 /** OpenAI's tokens of a 1024x1024 image in medium quality. Charged when a vendor prices by tokens and reports none. */
 export const tokensPerImage = 1_056;
-/** OpenAI's image of 1024x1536 in high quality. */
+/** OpenAI's tokens of a 1024x1536 image in high quality. */
 const maxTokensPerImage = 6_240;
 const pixelsPerImage = 1_024 * 1_536;
 
-/** The most tokens of an image of the requested size. `auto` and unreadable sizes are at most 1024x1536. */
+/**
+ * Returns the most tokens that an image of the requested size can have. Images with size `auto`, or a size that we
+ * can't parse, are at most 1024x1536.
+ */
 export function maxImageTokens({ imageTokens }: MediaCandidate, size: string | undefined): number {
   const [, width = '0', height = '0'] = /(\d{1,5})x(\d{1,5})/.exec(size ?? '') ?? [];
   const scale = Math.max(1, (Number(width) * Number(height)) / pixelsPerImage);

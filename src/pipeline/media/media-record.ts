@@ -16,7 +16,7 @@ export interface MediaCallRequest {
   readonly project: ProjectContext;
   /** Prompts and spoken text, which content rules check. */
   readonly texts: readonly string[];
-  /** Ends this check. */
+  /** Aborts the check of the content rules. */
   readonly unsentSignal?: AbortSignal | undefined;
   readonly candidate: MediaCandidate;
   /** The requested units, which are charged when the vendor reports none. */
@@ -27,13 +27,13 @@ export interface MediaCallRequest {
   readonly estimatedTokens: Tokens;
   /** What replaces `units` and `estimatedTokens` when the call is cut off before its vendor responds. */
   readonly usageWhenCut?: () => Partial<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
-  /** The most units that the vendor may charge; absent: `units`. */
+  /** The most units that the vendor may charge. Defaults to `units`. */
   readonly maxUnits?: Units;
   /** Upper bound for the reservation while the call runs. */
   readonly maxOutputTokens: number;
   /** The same of the input; absent: one token for each byte of the body. */
   readonly maxInputTokens?: number;
-  /** What is reserved on ceilings of tokens per minute; absent: both upper bounds. */
+  /** What we reserve on ceilings of tokens per minute. Defaults to the sum of both upper bounds. */
   readonly likelyTokens?: number;
 }
 
@@ -46,7 +46,7 @@ export interface RunningMediaCall {
   /** The vendor's status; null before its response. */
   readonly status: number | null;
   readonly firstByteMs: number | null;
-  /** Shared by all copies of the call. */
+  /** Shared by all copies of the call, so that it's settled only once. */
   readonly progress: { isSettled: boolean };
 }
 

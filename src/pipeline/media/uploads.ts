@@ -15,9 +15,8 @@ export interface UploadCall {
   readonly kind: UploadKind;
   /** The fields that have arrived. All of them, if the project has content rules. */
   readonly fields: UploadFields;
-  /** How many images and masks have arrived. */
   readonly countImages: () => number;
-  /** What content rules check. Empty if the project has none. */
+  /** The strings that content rules check. Empty if the project has no rules. */
   readonly texts: readonly string[];
   /** Reads the rest of the fields. */
   readonly readAll: () => Promise<void>;
@@ -28,9 +27,9 @@ export interface UploadCall {
 
 export type RelayUpload = (call: MediaCall, project: ProjectContext, upload: UploadCall) => Promise<MediaStream>;
 
-/** Bytes of a second of audio at 64 kbit/s, as speech is usually recorded. Charged when a call is cut off. */
+/** Bytes per second of audio at 64 kbit/s, the usual rate for speech. We charge by it when a call is cut off. */
 const bytesPerSecond = 8_000;
-/** The same at 6 kbit/s, the lowest rate at which speech is recorded. Reserved on cost. */
+/** Bytes per second at 6 kbit/s, the lowest rate at which speech is recorded. We use it to reserve cost. */
 const minBytesPerSecond = 750;
 /** OpenAI's audio tokens of a second, and an upper bound of the tokens of a second's text. */
 const audioTokensPerSecond = 10;
@@ -43,7 +42,7 @@ export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpCli
     const candidate = planMedia(call, project, hasCostCeiling);
     const provider = requireProvider(candidate, findProvider);
     assertTakesUploads(provider, kind);
-    // The number and size of the images, which decide what is reserved, may follow the file.
+    // The reservation depends on the number and size of the images, and the form may send both after the file.
     if (hasCostCeiling && kind.route === 'images') await readAll();
     const { body, sentBytes } = countSent(bodyFor(candidate.model));
     const usageWhenCut = () => (sentBytes() < body.lengthBytes ? estimatePart(kind, sentBytes()) : {});

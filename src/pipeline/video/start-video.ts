@@ -41,7 +41,7 @@ export type StartVideo = (
   call: MediaCall,
   project: ProjectContext,
   request: VideoRequest,
-  /** Ends the check of the content rules. */
+  /** Aborts the check of the content rules. */
   unsentSignal: AbortSignal | undefined,
 ) => Promise<VideoStart>;
 

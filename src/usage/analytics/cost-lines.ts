@@ -49,7 +49,7 @@ export interface CostBreakdown {
   readonly comparison: CostComparison;
   /** The input is longer than this number of tokens, above which other prices apply. Null otherwise. */
   readonly aboveTokens: number | null;
-  /** Tier of the vendor, whose factor is part of the prices. Null for the standard tier. */
+  /** The vendor's service tier. Its factor is already included in the prices. Null for the standard tier. */
   readonly serviceTier: string | null;
 }
 

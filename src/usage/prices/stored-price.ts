@@ -74,7 +74,7 @@ function parseTokens(stored: JsonObject): TokenPrice {
   };
 }
 
-/** Factors of service tiers are whole millionths, prices of tools whole nano-dollars. */
+/** Stores service tier factors as whole millionths and tool prices as whole nano-dollars. */
 function formatAmounts(amounts: Readonly<Record<string, bigint>>): Record<string, string> {
   return Object.fromEntries(Object.entries(amounts).map(([name, amount]) => [name, String(amount)]));
 }

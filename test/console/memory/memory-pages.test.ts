@@ -253,7 +253,7 @@ describe('settings', () => {
     expect(await settings()).toMatchObject({ delete_conversations_after_days: null, pending_deletion: planned });
     expect((await lastAudit())?.['detail']).toEqual({ changed: { pending_deletion: { from: null, to: planned } } });
     expect(await textOf('/settings')).toContain('A deletion is planned');
-    // Another form of the page leaves it as it is.
+    // Submitting another form of the page doesn't change the planned deletion.
     expect((await member.post(`${base}/settings`, { ...fields, shown: '', delete_conversations_after_days: '30' })).status).toBe(303);
     expect(await settings()).toMatchObject({ pending_deletion: planned });
     const other = await signIn(gateway(), 'member');
@@ -262,7 +262,7 @@ describe('settings', () => {
     expect(await lastAudit()).toMatchObject({ action: 'memory.cancel_deletion', outcome: 'ok', detail: { cancelled: planned } });
   });
 
-  test('warns that conversations stay after the deletion period while memory does not learn from them', async () => {
+  test('warns that conversations outlive the deletion period while memory does not learn from them', async () => {
     const team = await gateway().withProject('unlearned');
     const { database } = team;
     await team.admin('PUT', '/provision/teams/unlearned', { tiers: { 'memory-extract': [], trivial: [] } });

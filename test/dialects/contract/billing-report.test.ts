@@ -11,19 +11,19 @@ test.each<[string, object, object]>([
   ["Anthropic's tier", { usage: { service_tier: 'standard', inference_geo: 'not_available' } }, { serviceTier: 'standard' }],
   ["Anthropic's fast mode", { usage: { service_tier: 'standard', speed: 'fast' } }, { serviceTier: 'fast' }],
   ["Anthropic's region", { usage: { service_tier: 'priority', speed: 'fast', inference_geo: 'us' } }, { serviceTier: 'priority+fast+us' }],
-  ['a tier that is no name', { service_tier: 'x'.repeat(65) }, {}],
+  ['nothing from a tier that is not a name', { service_tier: 'x'.repeat(65) }, {}],
   [
     "Anthropic's server tools",
     { usage: { server_tool_use: { web_search_requests: 3, web_fetch_requests: 0 } } },
     { toolUses: { web_search: 3 } },
   ],
   [
-    "xAI's server tools, of which items are not counted again",
+    "xAI's server tools without counting their output items again",
     { usage: { server_side_tool_usage_details: { x_search_calls: 2, mcp_calls: 0 } }, output: [{ type: 'web_search_call' }] },
     { toolUses: { x_search: 2 } },
   ],
   [
-    'items of hosted tools',
+    'output items of hosted tools',
     {
       output: [
         { type: 'web_search_call', action: { type: 'search', query: 'a' } },
@@ -48,18 +48,18 @@ test.each<[string, object, object]>([
     { reportedCostNanos: 21_000_000 },
   ],
   [
-    "OpenRouter's cost, of which the upstream cost is a part",
+    "OpenRouter's cost, which includes the upstream cost",
     { usage: { cost: 0.02, is_byok: false, cost_details: { upstream_inference_cost: 0.019 } } },
     { reportedCostNanos: 20_000_000 },
   ],
   ["xAI's cost in ticks", { usage: { cost_in_usd_ticks: 318_319_000 } }, { reportedCostNanos: 31_831_900 }],
-  ['a cost that is no amount', { usage: { cost: -1 } }, {}],
-  ['a cost that is an object', { usage: { cost: { total: 1 } } }, {}],
+  ['nothing from a negative cost', { usage: { cost: -1 } }, {}],
+  ['nothing from a cost that is an object', { usage: { cost: { total: 1 } } }, {}],
 ])('reads %s', (_what, response, report) => {
   expect(readBillingReport({ ...response })).toEqual(report);
 });
 
-test('streams report it, too', () => {
+test('reads the report from streams, too', () => {
   const chatReader = chat.createStreamReader();
   const delta = (content: string) => ({ service_tier: 'flex', choices: [{ index: 0, delta: { content }, finish_reason: null }] });
   readStream(chatReader, streamOf(delta('a'), delta('b')));

@@ -32,12 +32,12 @@ describe('parseChatUsage', () => {
       { input: 70, cachedInput: 30, output: 5 },
     ],
     [
-      'tokens written to the cache are part of the prompt, next to those read from it',
+      'tokens written to the cache and read from it, which are both part of the prompt',
       { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cached_tokens: 30, cache_write_tokens: 60 } },
       { input: 10, cachedInput: 30, cacheWrite: 60, output: 5 },
     ],
     [
-      "LiteLLM's name of tokens written to the cache",
+      "LiteLLM's name for tokens written to the cache",
       { prompt_tokens: 100, completion_tokens: 5, prompt_tokens_details: { cache_creation_tokens: 60 } },
       { input: 40, cacheWrite: 60, output: 5 },
     ],

@@ -1,15 +1,15 @@
-/** Writes JSON bodies in which a secret is planted, and which parsers read differently. */
+/** Writes JSON bodies that contain a secret and that different parsers read differently. */
 import type { TextRoute } from '../../../src/core/call.ts';
 import type { Random } from '../../support/random.ts';
 
 export interface JsonBody {
   readonly route: TextRoute;
   readonly bytes: Buffer;
-  /** How it was made, for messages of tests. */
+  /** Describes the body in failure messages. */
   readonly how: string;
 }
 
-/** Rules of the classes `email` and `card_number` find these. */
+/** The planted secrets. Rules of the classes `email` and `card_number` detect them. */
 export const secretText = 'ada@example.com';
 export const secretNumber = '4111111111111111';
 
@@ -17,7 +17,7 @@ type Writer = (random: Random) => string;
 
 const string = (text: string): string => JSON.stringify(text);
 
-/** The text, some characters written as escapes. */
+/** Returns the text as a JSON string with some of its characters escaped. */
 const escaped = (random: Random, text: string): string =>
   `"${[...text]
     .map((character) =>
@@ -25,7 +25,6 @@ const escaped = (random: Random, text: string): string =>
     )
     .join('')}"`;
 
-/** Ways to write the secret as a string. */
 const secretString: Writer = (random) =>
   random.pick<Writer>([
     () => string(secretText),
@@ -54,7 +53,7 @@ const secretValue: Writer = (random) =>
 
 const keyNames = ['id', 'status', 'type', 'role', 'name', 'content', 'text', 'object', 'signature', 'data', 'logprobs', 'model'] as const;
 
-/** Members in which a message may hide the secret; `null` ones are without it. */
+/** Message members that may hide the secret. */
 const members: readonly Writer[] = [
   (random) => `"content":${secretValue(random)}`,
   (random) => `"content":[{"type":"text","text":${secretValue(random)}}]`,
@@ -109,7 +108,7 @@ const pickOf = <Item>(random: Random, items: readonly Item[]): Item => {
 
 const routes: readonly TextRoute[] = ['chat', 'messages', 'responses', 'embeddings', 'moderations', 'rerank'];
 
-/** Changes of the whole text or its bytes, with which some parsers read another value. */
+/** Changes to the whole body that make some parsers read a different value. */
 const mutations: readonly ((random: Random, json: string) => Buffer | string)[] = [
   (_random, json) => `\ufeff${json}`,
   (_random, json) => Buffer.from(`\ufeff${json}`, 'utf16le'),

@@ -1,6 +1,6 @@
 /**
- * Whatever a parser reads out of a body has been checked by the content rules and counted in the bounds. The gateway forwards bytes, and the
- * vendor's parser may read them differently than the gateway's.
+ * The gateway forwards bodies byte by byte, and the vendor's parser may read them differently than the gateway's own
+ * parser. So the content rules have to check everything that any parser might read, and the bounds have to count it.
  */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { TextRoute } from '../../../src/core/call.ts';
@@ -30,7 +30,7 @@ const { input: rules } = compileRules(
 );
 if (!rules) throw new Error('no rules');
 
-/** Only output costs, so that the bound of the cost says how many tokens are counted. */
+/** Only output has a price, so the cost bound tells us how many output tokens the gateway counted. */
 const price: Price = { inputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n, outputNanos: 1_000_000n };
 const candidate: Candidate = { id: 'one/echo', provider: 'one', model: 'echo', price, dialect: 'chat', maxOutputTokens: 1_000_000 };
 
@@ -38,7 +38,7 @@ const template = buildInternalCall({
   ...{ id: newId(0), route: 'chat', caller: backgroundCaller('one'), slug: 'one', model: 'one/echo', members: {}, timeoutMs: 1, now: 0 },
 });
 
-/** What the gateway does with a body: refuses it, or evaluates its rules and reserves its cost. */
+/** The gateway either refuses a body, or evaluates its rules and reserves its cost. */
 type Handling = { readonly isRefused: true } | { readonly isRefused: false; readonly isBlocked: boolean; readonly costNanos: number };
 
 async function handle({ route, bytes }: JsonBody): Promise<Handling> {
@@ -59,7 +59,7 @@ async function handle({ route, bytes }: JsonBody): Promise<Handling> {
   return { isRefused: false, isBlocked: blockedBy !== null, costNanos };
 }
 
-/** What a parser read: all texts, and the limits of tokens and answers. */
+/** What one parser read from a body. `limits` contains all top-level numbers, by name. */
 interface Reading {
   readonly parser: string;
   readonly texts: readonly string[];
@@ -76,7 +76,7 @@ function isNumber(value: LenientValue): value is { readonly number: string } {
   return typeof value === 'object' && value !== null && 'number' in value;
 }
 
-/** The texts of a body in the encodings that parsers guess. */
+/** Decodes the body with each of the encodings that parsers guess. */
 function decodings(bytes: Buffer): string[] {
   return [bytes.toString('utf8'), bytes.toString('latin1'), bytes.toString('utf16le')];
 }
@@ -100,20 +100,20 @@ function readAll({ bytes }: JsonBody): Reading[] {
   );
 }
 
-/** Whether a vendor that read this text has received the secret. Some parsers drop characters that are not visible. */
+/** Tells whether the text contains the secret. We ignore invisible characters because some parsers drop them. */
 function hasSecret(text: string): boolean {
   const visible = text.replace(/[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\ufffd]/gu, '');
   return visible.includes(secretText) || visible.replace('.', '').includes(secretNumber);
 }
 
-/** What the members mean on a route: a vendor ignores the others. */
+/** The members that limit output on each route. Vendors ignore all others. */
 const limitNames: Readonly<Record<string, readonly string[]>> = {
   chat: ['max_tokens', 'max_completion_tokens', 'n'],
   messages: ['max_tokens'],
   responses: ['max_output_tokens'],
 };
 
-/** The cost of the output tokens to which this reading of the body limits the vendor. */
+/** Returns the cost of the largest output that the vendor may generate if it reads these limits. */
 function costOfLimit({ limits }: Reading, route: TextRoute): number {
   const numberOf = (name: string): number => {
     const value = limitNames[route]?.includes(name) ? Number(limits.get(name)) : 0;
@@ -123,7 +123,7 @@ function costOfLimit({ limits }: Reading, route: TextRoute): number {
   return tokenCost({ ...noTokens, output: Math.min(max, 1_000_000) * Math.max(1, numberOf('n')) }, price);
 }
 
-describe('of bodies that parsers read differently', () => {
+describe('bodies that parsers read differently', () => {
   const unchecked: string[] = [];
   const uncounted: string[] = [];
   let blocked = 0;
@@ -149,20 +149,20 @@ describe('of bodies that parsers read differently', () => {
     }
   }, 120_000);
 
-  test('every text that a parser reads is checked', () => {
+  test('have every string checked that a parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('every limit of tokens that a parser reads is in the bounds', () => {
+  test('have a bound that covers every token limit that a parser might read', () => {
     expect(uncounted).toEqual([]);
   });
 
-  test('many are blocked: to refuse all of them would be no success', () => {
+  test('are often blocked by a rule instead of being refused', () => {
     expect(blocked).toBeGreaterThan(bodies / 5);
   });
 });
 
-test('bodies without anything unusual are neither refused nor blocked', async () => {
+test('ordinary bodies are neither refused nor blocked', async () => {
   const random = createRandom(7);
   for (let count = 0; count < 300; count += 1) {
     const body = writeJsonBody(random, false);

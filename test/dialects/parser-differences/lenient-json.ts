@@ -1,18 +1,19 @@
 /**
- * A JSON parser that accepts what real parsers accept beyond RFC 8259: comments, trailing commas, single quotes, bare keys, `NaN`, control
- * characters and unknown escapes in strings, numbers of other forms, and text after the value.
+ * A JSON parser that accepts everything that some real parser accepts beyond RFC 8259: comments, trailing commas,
+ * single quotes, unquoted keys, `NaN`, control characters and unknown escapes in strings, nonstandard numbers, and
+ * text after the value.
  */
 export interface LenientOptions {
-  /** Which member of a repeated key is read. */
+  /** Which value wins if a key is repeated. */
   readonly duplicates: 'first' | 'last';
-  /** Keys that differ in case only are one key, as in Go. */
+  /** Treats keys that differ only in case as the same key, like Go does. */
   readonly ignoreCase: boolean;
 }
 
-/** Numbers are read as their text, so that no digit is lost. */
+/** Numbers are kept as text so that no digits are lost. */
 export type LenientValue = string | null | { readonly number: string } | readonly LenientValue[] | ReadonlyMap<string, LenientValue>;
 
-/** Throws for a text that not even this parser reads. */
+/** Throws a `SyntaxError` if not even this parser can read the text. */
 export function parseLenient(text: string, { duplicates, ignoreCase }: LenientOptions): LenientValue {
   let at = 0;
 
@@ -91,7 +92,7 @@ export function parseLenient(text: string, { duplicates, ignoreCase }: LenientOp
   return readValue();
 }
 
-/** All strings and numbers in a value, keys included. */
+/** Returns all strings and numbers in a value, including keys. */
 export function textsOf(value: LenientValue): string[] {
   if (value === null) return [];
   if (typeof value === 'string') return [value];

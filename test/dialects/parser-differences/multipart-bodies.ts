@@ -1,4 +1,4 @@
-/** Writes multipart bodies in which a secret is planted, and which parsers read differently. */
+/** Writes multipart bodies that contain a secret and that different parsers read differently. */
 import type { Random } from '../../support/random.ts';
 import { secretText } from './json-bodies.ts';
 
@@ -10,7 +10,7 @@ export interface MultipartBody {
 }
 
 interface Part {
-  /** With line ends. */
+  /** The header lines, each with its line break. */
   readonly head: string;
   readonly content: Buffer | string;
 }

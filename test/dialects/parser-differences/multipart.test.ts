@@ -1,4 +1,4 @@
-/** Whatever a parser reads out of the fields of an upload has been checked by the content rules. */
+/** The content rules have to check everything that any parser might read from the fields of an upload. */
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { GatewayError } from '../../../src/core/errors.ts';
 import { createPartScanner } from '../../../src/dialects/media/multipart.ts';
@@ -16,7 +16,7 @@ const contentType = `multipart/form-data; boundary=${boundary}`;
 
 const { input: rules } = compileRules([{ class: 'email', place: 'input', action: 'block' }]);
 
-/** Null when the gateway refuses the body; otherwise whether a rule blocks it. */
+/** Tells whether a rule blocks the body, or returns null if the gateway refuses it. */
 async function isBlocked({ bytes }: MultipartBody, chunkBytes: number): Promise<boolean | null> {
   const texts: string[] = [];
   try {
@@ -31,7 +31,7 @@ async function isBlocked({ bytes }: MultipartBody, chunkBytes: number): Promise<
   return (await evaluateTexts(rules, texts, { project: 'one' })).blockedBy !== null;
 }
 
-/** As Node's own `fetch` reads it. */
+/** Reads the body with the parser of Node's own `fetch`. */
 async function readWithNode({ bytes }: MultipartBody): Promise<string[]> {
   const form = await new Response(new Uint8Array(bytes), { headers: { 'content-type': contentType } }).formData().catch(() => null);
   return [...(form ?? [])].flatMap(([name, value]) => {
@@ -40,7 +40,9 @@ async function readWithNode({ bytes }: MultipartBody): Promise<string[]> {
   });
 }
 
-/** As a careless parser reads it: boundaries after any line end, any order of headers, percent-encoding and escapes decoded. */
+/**
+ * Accepts boundaries after any line break and headers in any order, and undoes percent-encoding and backslash escapes.
+ */
 function readCarelessly({ bytes }: MultipartBody): string[] {
   const texts: string[] = [];
   for (const part of bytes.toString('utf8').split(new RegExp(`(?:^|\\r\\n|\\n|\\r)--${boundary}[ \\t]*`))) {
@@ -55,7 +57,7 @@ function readCarelessly({ bytes }: MultipartBody): string[] {
 
 const hasSecret = (text: string): boolean => text.replace(/[\p{Cc}\ufffd]/gu, '').includes(secretText);
 
-describe('of uploads that parsers read differently', () => {
+describe('uploads that parsers read differently', () => {
   const unchecked: string[] = [];
   const counts = { refused: 0, blocked: 0 };
 
@@ -77,16 +79,16 @@ describe('of uploads that parsers read differently', () => {
     }
   }, 120_000);
 
-  test('every text that a parser reads is checked', () => {
+  test('have every string checked that a parser might read', () => {
     expect(unchecked).toEqual([]);
   });
 
-  test('many are blocked: to refuse all of them would be no success', () => {
+  test('are often blocked by a rule instead of being refused', () => {
     expect(counts.blocked).toBeGreaterThan(bodies / 5);
   });
 });
 
-test('uploads without anything unusual are neither refused nor blocked', async () => {
+test('ordinary uploads are neither refused nor blocked', async () => {
   const random = createRandom(7);
   for (let count = 0; count < 200; count += 1) {
     const body = writeMultipartBody(random, false);

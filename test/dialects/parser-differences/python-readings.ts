@@ -1,4 +1,4 @@
-/** What Python's parsers read out of bodies. */
+/** Reads bodies with Python's parsers. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,9 +12,9 @@ export type PythonCase =
 
 export interface PythonReading {
   readonly texts: readonly string[];
-  /** Of JSON: the top-level members that are texts or numbers, as each way of reading gives them. */
+  /** For JSON only: the top-level strings and numbers, once for each way in which Python reads the body. */
   readonly limits?: readonly Readonly<Record<string, string>>[];
-  /** Of multipart: names and values. */
+  /** For multipart only: the names and values of the fields. */
   readonly fields?: readonly (readonly [string, string])[];
 }
 

@@ -17,7 +17,7 @@ test('blocks of one message are evaluated one by one and joined', () => {
   expect(of([{ type: 'text', text: 'one' }])).toEqual(['one']);
 });
 
-test('data URLs are text, except where the API has them', () => {
+test('data URLs are text, except where the API expects one', () => {
   const url = 'data:image/png;base64,iVBORw0KGgo=';
   expect(of([{ type: 'image_url', image_url: { url } }])).toEqual([]);
   expect(of(url)).toEqual([url]);
@@ -54,7 +54,7 @@ test.each<[string, object]>([
   expect(texts).toContain('hi');
 });
 
-test('escaped texts in the arguments of a tool call are text, as where a dialect has the arguments as an object', () => {
+test('escapes in the JSON arguments of a tool call are decoded, as if the arguments were an object', () => {
   const call = { id: 'call_1', type: 'function', function: { name: 'pay', arguments: '{"note":"4111\\u00201111 1111 1111"}' } };
   expect(extractRequestTexts({ messages: [{ role: 'assistant', tool_calls: [call] }] })).toContain(card);
   const item = { type: 'function_call', call_id: 'call_1', name: 'pay', arguments: call.function.arguments };
@@ -62,7 +62,7 @@ test('escaped texts in the arguments of a tool call are text, as where a dialect
   expect(extractRequestTexts({ input: [{ ...item, arguments: 'not JSON \\u0020' }] })).toEqual(['pay', 'not JSON \\u0020']);
 });
 
-test('members of a body that have no place in a request are text, whatever their names are', () => {
+test('members that do not belong in a request are text, whatever their names are', () => {
   const names = { id: 'falcon', status: 'falcon-1', object: 'falcon-2', role: 'falcon-3' };
   expect(extractRequestTexts({ ...names, previous_response_id: 'resp_1' })).toEqual(Object.values(names));
 });

@@ -1,4 +1,4 @@
-/** A deletion period that deletes more than before waits for a day, in which every member can cancel it. */
+/** A change that makes the deletion period delete more waits for a day, during which any member can cancel it. */
 import { expect, test } from '@jest/globals';
 import { dayMs, formatTime } from '../../../src/core/time.ts';
 import type { Database } from '../../../src/db/database.ts';
@@ -8,19 +8,19 @@ import { createMemorySettings } from '../../../src/memory/records/settings.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, listConversations, markAllRead, record, settledCall } from '../calls.ts';
 
-/** Thirty days after the calls of `calls.ts` begin. */
+/** Thirty days after the first call of `calls.ts`. */
 const start = Date.UTC(2026, 11, 20, 10);
 
 describeDatabases('a shorter deletion period', (database) => {
   let now = start;
   const clock = { now: () => now };
   const settingsOf = (queries: Database) => createMemorySettings({ database: queries, clock });
-  /** Runs the steps of the daily cleanup that concern conversations. */
+  /** Runs the steps of the daily cleanup that apply deletion periods and delete conversations. */
   const cleanUp = async (): Promise<void> => {
     const { periods, conversations } = createRetention({ database: database(), clock });
     for (const step of [periods, conversations]) while ((await step()) > 0);
   };
-  /** A project with one conversation, which memory has learned from unless it is `unlearned`. */
+  /** Creates a project with one conversation, from which memory has learned unless `isLearned` is false. */
   const createTalk = async (isLearned = true): Promise<string> => {
     now = start;
     const projectId = await createProject(database());
@@ -33,7 +33,7 @@ describeDatabases('a shorter deletion period', (database) => {
   const week = { delete_conversations_after_days: 7 };
   const planned = { ...week, delete_unlearned: false, effective_at: formatTime(start + dayMs), conversations: 1 };
 
-  test('takes effect with the first cleanup after a day; another change does not restart the wait', async () => {
+  test('takes effect in the first cleanup after a day, and later changes do not restart the wait', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     expect(await settings.change(projectId, week)).toMatchObject({
@@ -46,7 +46,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await countOf(projectId)).toBe(1);
     for (const change of [week, { batch_of: 3 }])
       expect(await settings.update(projectId, change)).toMatchObject({ pending_deletion: planned });
-    // A client that sends back what it has read.
+    // Some clients send back all the settings that they have read.
     expect(await settings.update(projectId, await settings.read(projectId))).toMatchObject({ pending_deletion: planned });
     now += 1;
     await cleanUp();
@@ -67,20 +67,20 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await countOf(projectId)).toBe(1);
   });
 
-  test('takes effect at once when nothing is stored that it could delete within the day; so does a longer one', async () => {
+  test('takes effect immediately if it would delete nothing within the day, and so does a longer period', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     const set = async (days: number | null) =>
       (await settings.update(projectId, { delete_conversations_after_days: days })).pending_deletion;
     expect(await set(60)).toBeNull();
     expect(await set(31)).toBeNull();
-    // The conversation is thirty days old, and will be deleted within the day.
+    // The conversation is thirty days old, so a period of thirty days would delete it within the day.
     expect(await set(30)).toMatchObject({ delete_conversations_after_days: 30, conversations: 1 });
     expect(await set(90)).toBeNull();
     expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 90 });
   });
 
-  test('is dropped when a process of an older version, which does not know of it, changes the period meanwhile', async () => {
+  test('is dropped if a process of an older version changes the period in the meantime', async () => {
     const projectId = await createTalk();
     const settings = settingsOf(database());
     await settings.update(projectId, week);
@@ -94,7 +94,7 @@ describeDatabases('a shorter deletion period', (database) => {
     expect(await settings.read(projectId)).toMatchObject({ delete_conversations_after_days: 365, pending_deletion: null });
   });
 
-  test('keeps what memory has not learned from, counts it when it is late, and deletes it only by the setting for that, a day later', async () => {
+  test('keeps unlearned conversations, counts overdue ones, and deletes them only a day after delete_unlearned is set', async () => {
     const projectId = await createTalk(false);
     const settings = settingsOf(database());
     await settings.update(projectId, week);

@@ -185,7 +185,7 @@ describeDatabases('learning', (database) => {
     expect(await learner.batches.list(projectId, 'failing')).toEqual([]);
   });
 
-  test('a failing batch is retried until it is stopped, a replay begins anew, and a third one makes further messages wait', async () => {
+  test('retries a failing batch until it is stopped, learns it after a reset, and opens no batch while three are failing', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();
@@ -213,7 +213,7 @@ describeDatabases('learning', (database) => {
     await expect(learner.batches.stop(id)).resolves.toMatchObject({ state: 'stopped' });
     expect(await check(projectId)).toMatchObject({ kind: 'running', failing: 2, stopped: 1 });
 
-    // The operator resets the run that the stop has ended.
+    // The operator resets the run that ended when the batch was stopped.
     learner.respond = learnEveryMessage;
     expect((await learner.activities.openBatch({ batchId: id, runId: 'run-2' })).groups).toHaveLength(1);
     expect(await learner.batches.show(projectId, id)).toMatchObject({ state: 'running' });
@@ -398,7 +398,7 @@ describeDatabases('learning', (database) => {
     expect(seen).toMatchObject({ new: [{ text: 'I like tea.' }], known: [{ text: 'Tea for ann' }] });
   });
 
-  test('a batch whose consolidation is unusable is failing, learned memories stay, and a replay retries only the consolidation', async () => {
+  test('a batch with an unusable consolidation is failing; its memories stay, and a replay retries only the consolidation', async () => {
     const projectId = await createProject(database());
     await putMemorySettings(database(), projectId, { batch_of: 1 });
     const learner = learning();

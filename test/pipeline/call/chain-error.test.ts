@@ -16,17 +16,17 @@ test.each([
   [[404, 400], 404, false],
   [[400, 404], 400, false],
   [[408], 408, false],
-])('of the refusals %p the caller receives %d; memory gives up on the text: %p', (statuses, status, isRejected) => {
+])('after the refusals %p the caller receives a %d and isContentRejected() is %p', (statuses, status, isRejected) => {
   const error = refusalOf(failuresOf(statuses));
   expect(error).toMatchObject({ code: 'upstream_refused', status });
   expect(error && isContentRejected(error)).toBe(isRejected);
 });
 
-test.each([[[401]], [[402]], [[403]], [[429]], [[500]], [[400, 500]], [[404, 429]]])('%p are no refusal', (statuses) => {
+test.each([[[401]], [[402]], [[403]], [[429]], [[500]], [[400, 500]], [[404, 429]]])('%p do not count as a refusal', (statuses) => {
   expect(refusalOf(failuresOf(statuses))).toBeNull();
 });
 
-test('a model that refuses after it was retried for a 429 has refused', () => {
+test('a refusal counts even if the same model returned a 429 before', () => {
   const [limited, refused] = failuresOf([429, 400]);
   if (!limited || !refused) throw new Error('there are two failures');
   expect(refusalOf([limited, { ...refused, candidate: limited.candidate }])).toMatchObject({ status: 400 });

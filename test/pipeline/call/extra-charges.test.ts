@@ -1,4 +1,4 @@
-/** What a response costs besides its tokens at the standard price. */
+/** Tests what we charge for a response beyond its tokens at the standard price. */
 import { expect, test } from '@jest/globals';
 import type { Call, CallMetadata, TextRoute } from '../../../src/core/call.ts';
 import type { Candidate, ResponsesSupport } from '../../../src/core/candidate.ts';
@@ -16,7 +16,7 @@ const price: Price = {
   perToolUseNanos: { web_search: 10_000_000n, web_search_preview: 25_000_000n },
 };
 
-/** Settles a response of 1,000 output tokens, which cost $0.001 in the standard tier. */
+/** Settles a response with 1,000 output tokens, which cost $0.001 in the standard tier. */
 function settle(
   members: object,
   summary: Partial<ResponseSummary>,
@@ -40,7 +40,7 @@ function settle(
     'ok',
   );
   const { costNanos, units, estimated } = result;
-  // What repricing would make of the stored call.
+  // Repricing the stored call has to result in the same cost.
   const stored = { price: prices, perImageNanos: null, perMillionCharactersNanos: null, perSecondNanos: null };
   if (prices) expect(recalculateCost(route, tokens, units ?? null, stored)).toEqual({ kind: 'cost', nanos: costNanos });
   return { usd: costNanos === null ? null : costNanos / 1e9, units, estimated };
@@ -55,7 +55,7 @@ test.each<[string, object, Partial<ResponseSummary>, number, string | undefined]
   ['priority of a vendor that does not report it', { service_tier: 'priority' }, {}, 0.002, 'priority'],
   ['flex', { service_tier: 'flex' }, { serviceTier: 'flex' }, 0.0005, 'flex'],
   ['a faster mode in a region', { speed: 'fast', inference_geo: 'us' }, { serviceTier: 'standard' }, 0.0066, 'fast+us'],
-])('%s has its own price', (_what, members, summary, usd, serviceTier) => {
+])('prices a response with %s', (_what, members, summary, usd, serviceTier) => {
   const settled = settle(members, summary);
   expect(settled.usd).toBeCloseTo(usd, 9);
   expect([settled.units?.serviceTier, settled.estimated]).toEqual([serviceTier, false]);
@@ -66,7 +66,7 @@ test('a translated request has no tier, whatever the caller asked for', () => {
   expect(settle({ service_tier: 'flex' }, {}, { responses: 'translated' })).toMatchObject({ usd: 0.001, estimated: false });
 });
 
-test('uses of tools cost what the catalog says', () => {
+test('charges tool uses at the prices in the catalog', () => {
   expect(settle({}, { toolUses: { web_search: 3 } })).toMatchObject({
     usd: 0.031,
     units: { toolUses: { web_search: 3 } },
@@ -77,18 +77,18 @@ test('uses of tools cost what the catalog says', () => {
   expect(settle({ web_search_options: {} }, {}, { route: 'chat' })).toMatchObject({ usd: 0.011, units: { toolUses: { web_search: 1 } } });
 });
 
-test('a tier or a tool without a price is kept, and the cost of the call is an estimate', () => {
+test('records a tier or a tool without a price, and marks the cost as an estimate', () => {
   expect(settle({}, { serviceTier: 'turbo' })).toMatchObject({ usd: 0.001, units: { serviceTier: 'turbo' }, estimated: true });
   expect(settle({}, { toolUses: { file_search: 2 } })).toMatchObject({
     usd: 0.001,
     units: { toolUses: { file_search: 2 } },
     estimated: true,
   });
-  // Without any price the cost is unknown, and nothing is estimated.
+  // If the model has no price at all, the cost is unknown, so it isn't marked as an estimate.
   expect(settle({}, { serviceTier: 'turbo' }, { prices: null })).toMatchObject({ usd: null, estimated: false });
 });
 
-test('a tier that is not a name is not stored', () => {
+test('does not store a tier that is not a name', () => {
   expect(settle({ service_tier: 'my secret text' }, {}).units).toBeUndefined();
   expect(settle({}, { serviceTier: '\u0000' }).units).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-/** The bounds of a call's cost cover whatever its vendor may bill; those of its tokens are estimates. */
+/** The cost bound of a call covers whatever the vendor may bill, while its token bound is only an estimate. */
 import { describe, expect, test } from '@jest/globals';
 import { parseImportedRows } from '../../../src/config/catalog.ts';
 import type { Call, CallResult, TextRoute } from '../../../src/core/call.ts';
@@ -140,7 +140,7 @@ describe('media in the body', () => {
   });
 });
 
-/** A call as the route parses it from the caller's body. */
+/** Creates a call by parsing the body the way its route does. */
 function callOf(route: TextRoute, members: object | string): Call {
   const body = Buffer.from(typeof members === 'string' ? members : JSON.stringify(members));
   const spans = scanObject(body, bodyKeys);
@@ -150,7 +150,7 @@ function callOf(route: TextRoute, members: object | string): Call {
 
 const hello = { model: 'one/m', messages: [{ role: 'user', content: 'hi' }] };
 const dollar = 1_000_000_000;
-/** $10 per million tokens of output; input is free unless `changes` say otherwise. */
+/** Output costs $10 per million tokens. Input is free unless `changes` says otherwise. */
 const priceOf = (changes: Partial<Price> = {}): Price => ({
   ...{ inputNanos: 0n, outputNanos: 10_000_000_000n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n },
   ...changes,
@@ -164,7 +164,7 @@ const outputOf = (route: TextRoute, members: object | string, model = modelOf())
 
 describe('the output whose cost is reserved', () => {
   test.each<[string, object, number]>([
-    ['of a call without a limit is what the model may produce', {}, 128_000],
+    ['is the maximum of the model if the call has no limit', {}, 128_000],
     ['is the limit of the caller', { max_tokens: 500 }, 500],
     ['counts each choice', { n: 8 }, 1_024_000],
     ['counts each choice when n is a string, which some vendors accept', { n: '8', max_tokens: 10 }, 80],
@@ -172,15 +172,15 @@ describe('the output whose cost is reserved', () => {
     ['is the larger of two limits', { max_completion_tokens: 1, max_tokens: 100_000 }, 100_000],
     ['is the larger of two limits in the other order', { max_tokens: 1, max_completion_tokens: 100_000 }, 100_000],
     ['is the larger one when the other comes from another route', { max_tokens: 1, max_output_tokens: 100_000 }, 100_000],
-    ['of a limit in exponent form is its value', { max_tokens: 1e5 }, 100_000],
+    ['is the value of a limit in exponent form', { max_tokens: 1e5 }, 100_000],
     ['ignores a null', { max_completion_tokens: null, max_tokens: 7 }, 7],
-    ['of a limit above the one of the model is that of the model', { max_tokens: 1e15 }, 128_000],
+    ['is the maximum of the model if the limit is higher', { max_tokens: 1e15 }, 128_000],
     ...[0, -1, 0.5, 1e300, '100', true, [5], { value: 5 }].map((limit): [string, object, number] => [
-      `of the unreadable limit ${JSON.stringify(limit)} is what the model may produce`,
+      `is the maximum of the model for the unreadable limit ${JSON.stringify(limit)}`,
       { max_tokens: limit },
       128_000,
     ]),
-    ['of an unreadable limit next to a small one is what the model may produce', { max_completion_tokens: 1, max_tokens: '9e4' }, 128_000],
+    ['is the maximum of the model for an unreadable limit next to a small one', { max_completion_tokens: 1, max_tokens: '9e4' }, 128_000],
   ])('%s', (_what, members, tokens) => {
     expect(outputOf('chat', { ...hello, ...members })).toBe(tokens);
   });
@@ -189,12 +189,12 @@ describe('the output whose cost is reserved', () => {
     expect(outputOf('chat', JSON.stringify({ ...hello, n: '@', max_tokens: 10 }).replace('@', '\\u0038'))).toBe(80);
   });
 
-  test('of the other routes follows the same rules', () => {
+  test('follows the same rules on the other routes', () => {
     const input = { model: 'one/m', input: 'hi' };
     expect(outputOf('responses', input)).toBe(128_000);
     expect(outputOf('responses', { ...input, max_output_tokens: 9 })).toBe(9);
     expect(outputOf('responses', { ...input, max_output_tokens: 9, max_tokens: 1_000 })).toBe(1_000);
-    // The route does not know this member, so it is no limit.
+    // The Responses API has no `max_tokens`, so the vendor may ignore this limit.
     expect(outputOf('responses', { ...input, max_tokens: 1 })).toBe(128_000);
     expect(outputOf('messages', { ...hello, max_tokens: 9 })).toBe(9);
     expect(outputOf('messages', { ...hello, max_tokens: 9, max_completion_tokens: 1_000 })).toBe(1_000);
@@ -224,17 +224,17 @@ describe('the input whose cost is reserved', () => {
   };
   const size = Buffer.byteLength(JSON.stringify(hello));
 
-  test('is priced at the rate of cache writes where that is higher, although the body does not ask for them', () => {
+  test('is priced at the cache write rate if that is higher, even if the body does not ask for caching', () => {
     const cost = inputOf('chat', hello, { inputNanos: 4_000_000_000n, cacheWriteNanos: 5_000_000_000n, cacheWrite1hNanos: 8_000_000_000n });
     expect(cost).toBe(size * 5_000);
   });
 
-  test('is priced at the rate of writes for an hour when the body may ask for them', () => {
+  test('is priced at the one-hour cache write rate if the body may ask for it', () => {
     const rates = { inputNanos: 1_000_000_000n, cacheWriteNanos: 1_250_000_000n, cacheWrite1hNanos: 2_000_000_000n };
     const plain = JSON.stringify({ ...hello, cache_control: { type: 'ephemeral', ttl: '1h' } });
     const escaped = plain.replace('cache_control', 'cach\\u0065_control');
     for (const body of [plain, escaped]) expect(inputOf('chat', body, rates)).toBeGreaterThanOrEqual(Buffer.byteLength(body) * 2_000);
-    // Escapes that encoders write by themselves hide nothing.
+    // Many encoders write these escapes on their own, so they don't count as an attempt to hide something.
     const umlauts = JSON.stringify(hello).replace('hi', 'h\\u00fc\\u003c');
     expect(inputOf('chat', umlauts, rates)).toBe(Buffer.byteLength(umlauts) * 1_250);
   });
@@ -260,7 +260,7 @@ describe('the input whose cost is reserved', () => {
           'audio by its address instead of data',
           { type: 'input_audio', input_audio: { data: 'https://example.com/a.mp3', format: 'mp3' } },
         ],
-        // Compressed pages may have a thousand times as many tokens as bytes.
+        // Pages are compressed, so a document may have a thousand times as many tokens as bytes.
         ['a small document', { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,JVBERi0xLjc=' } }],
       ] as const
     ).map(([what, part]): [string, TextRoute, object] => [what, 'chat', { messages: [{ role: 'user', content: [part] }] }]),
@@ -281,7 +281,7 @@ describe('the input whose cost is reserved', () => {
     expect(inputOf(route, body, { inputNanos: 1_000_000_000n }, { maxInputTokens: 400_000 })).toBe(400_000 * 1_000);
   });
 
-  test('counts an image as the most that the family of its model charges', () => {
+  test('counts an image at the most that its model family charges', () => {
     const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
     const body = { ...hello, messages: [{ role: 'user', content: [image] }] };
     const { rows } = parseImportedRows(
@@ -303,7 +303,7 @@ describe('the input whose cost is reserved', () => {
   });
 });
 
-test('images are counted behind a thousand mentions of them', () => {
+test('images are counted even after a thousand strings that mention them', () => {
   const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } };
   const members = { model: 'one/m', tools: [Array(1_000).fill('image_url')], messages: [{ role: 'user', content: Array(50).fill(image) }] };
   const price = priceOf({ inputNanos: 1_000_000_000n, outputNanos: 0n });
@@ -359,7 +359,7 @@ describe('the tokens that are reserved', () => {
   const reserve = (call: Call, estimates: UsageEstimates) => usageBounds(call, [modelOf()], estimates).tokens;
   const bytes = unlimited.body.length;
 
-  test('are 4,096 of output without recent calls, and never more than the caller allows', () => {
+  test('include 4,096 of output if there are no recent calls, but never more than the caller allows', () => {
     const estimates = createUsageEstimates();
     expect(reserve(unlimited, estimates)).toBe(bytes + 4_096);
     const limited = callOf('chat', { ...hello, max_tokens: 10 });

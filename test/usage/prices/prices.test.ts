@@ -36,7 +36,7 @@ describe('a stored price', () => {
     expect([sumNanos, comparison]).toEqual([7_400_000, 'equal']);
   });
 
-  test('of a service tier and of tools is a part of the lines, which add up to the cost', () => {
+  test('includes the service tier and tools in the lines, which add up to the cost', () => {
     const price = {
       ...{ ...tokens, inputNanos: 1_000_000_000n, outputNanos: 2_000_000_000n },
       ...{ tierMillionths: { priority: 2_000_000n }, perToolUseNanos: { web_search: 10_000_000n } },

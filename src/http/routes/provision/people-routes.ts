@@ -156,7 +156,7 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
     '/teams/:project/members/:email',
     changeProject('member.change', async (project, request, change) => {
       const { role } = parseOrBadRequest(memberInput, request.body);
-      // The admin token confirms the address.
+      // The admin token vouches for the address, so an account that an owner has invited becomes a confirmed one.
       const unconfirmed = (await listByEmail(project.id, request)).find(({ isConfirmed }) => !isConfirmed);
       if (unconfirmed) await accounts.confirm(unconfirmed.personId);
       const { member, previous } = await members.put(project.id, (await findPerson(request, change)).id, role);
