@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { CallResponse } from '../pipeline/call/call-response.ts';
 import type { DeliverStream } from '../pipeline/call/deliver-stream.ts';
-import type { CallResponse } from '../pipeline/call/handle-call.ts';
 import type { MediaStream } from '../pipeline/media/handle-media-call.ts';
 import type { ImageResult } from '../pipeline/media/images.ts';
 import type { VideoStart } from '../pipeline/video/start-video.ts';

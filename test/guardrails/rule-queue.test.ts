@@ -108,7 +108,7 @@ test('if the thread runs out of memory, only the call that it was working on fai
     queue.run({ ...work, project: 'one' }),
     queue.run({ project: 'two', rules: [emailRule], texts: ['ada@example.com'], signal: undefined }),
   ]);
-  expect(broken).toEqual({ matched: new Set(), stopped: 'needs too much memory or time' });
+  expect(broken).toEqual({ matched: new Set(), stopped: 'needs too much memory or time', cause: expect.any(Error) });
   expect(other).toEqual({ matched: new Set([emailRule]), stopped: null });
 });
 

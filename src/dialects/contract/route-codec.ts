@@ -29,7 +29,7 @@ export interface ResponseSummary extends BillingReport {
   readonly isFinal: boolean;
   readonly turn: AssistantTurn;
   /**
-   * Number of characters that the model has generated so far, including its reasoning, in all choices. Plain responses with final
+   * Number of characters that the model has generated so far, including its reasoning, in all choices. Plain chats and messages with final
    * counts report 0, because we don't have to estimate anything.
    */
   readonly generatedCharacters: number;

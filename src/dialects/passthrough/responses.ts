@@ -54,7 +54,7 @@ function parseResponse(response: Readonly<Record<string, unknown>>): ResponseSum
     tokens,
     isFinal: tokens !== null,
     turn: readAssistantTurn(response),
-    generatedCharacters: tokens === null ? countGeneratedText(response.output) : 0,
+    generatedCharacters: countGeneratedText(response.output),
     ...(isRunning(response) && { isPending: true }),
     ...readBillingReport(response),
   };

@@ -6,7 +6,7 @@ import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
 import { hasCostCeiling } from '../../ceilings/counters.ts';
 import type { Reservation } from '../../ceilings/reservation.ts';
-import type { Attempt, Call, Caller, CallMetadata, CallResult, Outcome, SettledCall } from '../../core/call.ts';
+import type { Attempt, Call, Caller, CallMetadata, Outcome, SettledCall } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
@@ -18,11 +18,11 @@ import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
 import type { Plan, Planner } from '../../routing/plan.ts';
 import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
-import { replayCached } from '../cache/replay-cached.ts';
 import type { CacheHit, CacheWriter, ResponseCache } from '../cache/response-cache.ts';
 import type { AttemptChain, AttemptDeps, Responded } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
 import { type BudgetReservation, createBudgetReservation } from './budget-reservation.ts';
+import { type CallResponse, once } from './call-response.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { toChainFailure } from './chain-error.ts';
 import { type DeliverStream, deliverStream } from './deliver-stream.ts';
@@ -30,25 +30,11 @@ import { createRuleEnforcer } from './enforce-rules.ts';
 import { createInternalCompletion } from './internal-completion.ts';
 import { limitsFor, type ProjectContext } from './project-context.ts';
 import { type RecalledCall, recallIntoCall } from './recall-step.ts';
+import { createRespondFromCache } from './respond-from-cache.ts';
 import type { CallEnd } from './settle.ts';
-import { cacheStatusFor, logCall, settleCacheHit, settleFailed, settleResponse, settleUnsent, toTextCallMetadata } from './settle.ts';
+import { cacheStatusFor, logCall, settleFailed, settleResponse, settleUnsent, toTextCallMetadata } from './settle.ts';
 import { countChoices, usageBounds } from './usage-bounds.ts';
 import type { UsageEstimates } from './usage-estimates.ts';
-
-/**
- * The response to the caller. You must call `deliver`, because only `deliver` settles the call. To abandon a response
- * that can't be sent, pass a writer that returns false. That has no effect if the response has already been
- * delivered.
- */
-export type CallResponse = {
-  readonly model: string;
-  readonly cache: CallResult['cache'];
-  /** Ids of the memories in the prompt. */
-  readonly recalled: readonly string[];
-} & (
-  | { readonly kind: 'plain'; readonly status: number; readonly contentType: string; readonly bytes: Buffer }
-  | { readonly kind: 'stream'; readonly deliver: DeliverStream }
-);
 
 export interface HandleCallDeps extends AttemptDeps {
   readonly planner: Planner;
@@ -76,6 +62,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, usageEstimates, journal, clock, logger } = deps;
   const toChain = createAttemptChain(deps);
   const { checkInput, checkResponse, checkBytes } = createRuleEnforcer({ logger });
+
+  const respondFromCache = createRespondFromCache({ clock, checkBytes, record });
 
   return handleCall;
 
@@ -291,32 +279,6 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     await recorded;
   }
 
-  /** Returns a cached response. It has no attempts and costs nothing; the journal gets only the settled record. */
-  async function respondFromCache({ call, project, cancellation, plan, recalled }: PlannedCall, hit: CacheHit): Promise<CallResponse> {
-    cancellation.clearDeadline();
-    const { bytes, contentType, model, summary } = hit;
-    const metadata = toTextCallMetadata(call, plan);
-    const end = (): CallEnd => ({ call, sent: call, recalled, metadata, failed: [], endedAt: clock.now() });
-    // The current rules may be stricter than those that the response passed when it was stored.
-    const error = project.rules.output ? await checkBytes(call, project.rules.output, bytes) : null;
-    if (error) {
-      await record(call, settleCacheHit(end(), hit, { outcome: 'refused', error }));
-      throw error;
-    }
-    const onEnd = (_summary: ResponseSummary, outcome: Outcome): Promise<void> =>
-      record(call, settleCacheHit(end(), hit, { outcome, error: null }));
-    if (call.stream)
-      return {
-        kind: 'stream',
-        deliver: once((write) => deliverStream({ call, response: replayCached(hit, call), onEnd }, write)),
-        model,
-        cache: 'hit',
-        recalled,
-      };
-    await onEnd(summary, 'ok');
-    return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit', recalled };
-  }
-
   function endOf({ call, sent, recalled, metadata }: AdmittedCall, failed: readonly Attempt[]): CallEnd {
     return { call, sent, recalled, metadata, failed, endedAt: clock.now() };
   }
@@ -353,15 +315,6 @@ function toInternalError(cause: unknown): GatewayError {
 function storeInCache(writer: CacheWriter | null, response: VendorResponse, model: string): void {
   if (response.kind === 'plain') writer?.append(response.bytes);
   writer?.commit({ model, contentType: response.kind === 'plain' ? response.contentType : streamType });
-}
-
-/** Makes `deliver` idempotent. A second delivery waits for the first one. */
-function once(deliver: DeliverStream): DeliverStream {
-  let delivered: Promise<void> | null = null;
-  return (write) => {
-    delivered ??= deliver(write);
-    return delivered;
-  };
 }
 
 function summaryOf(response: VendorResponse): ResponseSummary {

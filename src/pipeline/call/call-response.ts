@@ -1,0 +1,27 @@
+/** What handling a call returns to the HTTP layer. */
+import type { CallResult } from '../../core/call.ts';
+import type { DeliverStream } from './deliver-stream.ts';
+
+/**
+ * The response to the caller. You must call `deliver`, because only `deliver` settles the call. To abandon a response
+ * that can't be sent, pass a writer that returns false. That has no effect if the response has already been
+ * delivered.
+ */
+export type CallResponse = {
+  readonly model: string;
+  readonly cache: CallResult['cache'];
+  /** Ids of the memories in the prompt. */
+  readonly recalled: readonly string[];
+} & (
+  | { readonly kind: 'plain'; readonly status: number; readonly contentType: string; readonly bytes: Buffer }
+  | { readonly kind: 'stream'; readonly deliver: DeliverStream }
+);
+
+/** Makes `deliver` idempotent. A second delivery waits for the first one. */
+export function once(deliver: DeliverStream): DeliverStream {
+  let delivered: Promise<void> | null = null;
+  return (write) => {
+    delivered ??= deliver(write);
+    return delivered;
+  };
+}
