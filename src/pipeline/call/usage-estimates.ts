@@ -5,6 +5,7 @@
  *
  * Each process keeps its estimates in memory, and uses defaults for keys and models that it hasn't seen.
  */
+import { LRUCache } from 'lru-cache';
 import type { CallResult } from '../../core/call.ts';
 
 /** Used for a key and model without recent calls. */
@@ -16,8 +17,8 @@ const minTokensPerByte = 0.2;
 const minSampleTokensPerByte = 0.02;
 /** The weight of a sample below the current estimate. A larger sample replaces the estimate immediately. */
 const decay = 1 / 32;
-/** About 2 MB. We evict the least recently used entry, no matter which key it belongs to. */
-const maxEntries = 10_000;
+/** A few megabytes. We evict the key that hasn't been used for longest. */
+const maxKeys = 10_000;
 
 interface Entry {
   outputTokens: number;
@@ -42,21 +43,26 @@ export interface UsageEstimates {
 export const defaultEstimate: UsageEstimate = { outputTokens: defaultOutputTokens, tokensPerByte: 1 };
 
 export function createUsageEstimates(): UsageEstimates {
-  const entries = new Map<string, Entry>();
+  /** By key and model in two steps, because joining the two names for every call takes longer. */
+  const entriesOfKeys = new LRUCache<string, Map<string, Entry>>({ max: maxKeys });
 
   return {
     estimate(keyId, model) {
-      const name = `${keyId} ${model}`;
-      const entry = entries.get(name) ?? { ...defaultEstimate };
-      // Delete and insert again, so that the map is ordered by last use.
-      entries.delete(name);
-      entries.set(name, entry);
-      if (entries.size > maxEntries) for (const oldest of entries.keys().take(1)) entries.delete(oldest);
+      let entries = entriesOfKeys.get(keyId);
+      if (!entries) {
+        entries = new Map();
+        entriesOfKeys.set(keyId, entries);
+      }
+      let entry = entries.get(model);
+      if (!entry) {
+        entry = { ...defaultEstimate };
+        entries.set(model, entry);
+      }
       return entry;
     },
     observe(keyId, { bodyBytes, choices }, { outcome, estimated, model, tokens }) {
       if (outcome !== 'ok' || estimated || model === null) return;
-      const entry = entries.get(`${keyId} ${model}`);
+      const entry = entriesOfKeys.peek(keyId)?.get(model);
       if (!entry) return;
       entry.outputTokens = Math.max(minOutputTokens, decayTo(tokens.output / choices, entry.outputTokens));
       const sample = (tokens.input + tokens.cachedInput + tokens.cacheWrite + tokens.cacheWrite1h) / bodyBytes;

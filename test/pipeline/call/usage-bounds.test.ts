@@ -392,7 +392,7 @@ describe('the tokens that are reserved', () => {
     expect(reserve(unlimited, estimates)).toBeGreaterThan(90_000);
   });
 
-  test('are remembered for ten thousand pairs of key and model', () => {
+  test('are remembered for ten thousand keys', () => {
     const estimates = createUsageEstimates();
     reserve(unlimited, estimates);
     estimates.observe(quotaKeyId, sample, finished(50_000));
