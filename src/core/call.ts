@@ -184,6 +184,8 @@ export interface Attempt {
   readonly tokens: Tokens;
   /** Null when the price is unknown. */
   readonly costNanos: number | null;
+  /** Set if a vendor may bill an attempt that it reported no token counts for. Always absent for the attempt that served the call. */
+  readonly estimated?: true;
 }
 
 /** What is known about a call before its first attempt: the content of the journal's `opened` record. */

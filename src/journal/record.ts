@@ -124,6 +124,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   durationMs: z.number(),
   tokens,
   costNanos: countOrNull,
+  estimated: z.literal(true).exactOptional(),
 });
 
 /** Records written before leases had generations belong to generation 0. */

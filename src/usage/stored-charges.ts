@@ -42,7 +42,16 @@ export async function readCharges(
   const calls = await tx.query<ChargeRow>(selectCalls, [minIdAt(from), minIdAt(to), after, projectId, models, pageSize]);
   const charged = calls.filter(isCharged).map(({ id }) => id);
   const attempts = charged.length === 0 ? [] : await tx.query<ChargeRow>(selectAttempts, [charged]);
-  return { calls: calls.map(toCharge), attempts: attempts.map(toCharge) };
+  const charges = attempts.map(toCharge);
+  const byCall = Map.groupBy(charges, ({ id }) => id);
+  return { calls: calls.map((call) => withAttempts(toCharge(call), byCall.get(call.id) ?? [])), attempts: charges };
+}
+
+/** A call costs the sum of its attempts. The tokens in its row are those of one attempt. */
+function withAttempts(call: StoredCharge, attempts: readonly StoredCharge[]): StoredCharge {
+  if (attempts.length < 2 || call.charge?.kind !== 'cost') return call;
+  const nanos = attempts.reduce((sum, { charge }) => sum + (charge?.kind === 'cost' ? charge.nanos : 0), 0);
+  return { ...call, charge: { kind: 'cost', nanos } };
 }
 
 /** Skips calls that were deleted meanwhile. */

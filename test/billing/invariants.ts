@@ -30,7 +30,7 @@ export interface Violation {
 
 export const sentences = {
   recorded: 'Every call that reached a vendor has one row.',
-  exact: 'A call that is not marked as estimated costs what the vendor billed.',
+  exact: 'A call that is not marked as estimated costs what the vendors billed for all of its attempts.',
   marked: "A whole response with the vendor's token counts is not an estimate.",
   finished: 'A caller that leaves when all choices have ended is charged what the vendor billed.',
   delivered: 'An estimate is never below the prompt and what was delivered.',
@@ -52,6 +52,8 @@ interface Account {
   readonly call: PlannedCall | undefined;
   /** The bill for the attempt that the row charges, if a vendor billed one. */
   readonly bill: Bill | undefined;
+  /** What the vendors billed for all attempts, in nano-dollars. */
+  readonly billedNanos: number;
   readonly received: Received | undefined;
 }
 
@@ -70,7 +72,8 @@ export function findViolations(result: RunResult): readonly Violation[] {
     const call = planned.get(row.name ?? '');
     const bills = call ? result.bills(call.name).filter((bill) => isOwn(bill, call)) : [];
     const bill = bills.findLast(({ model }) => model.id === row.model) ?? (row.model === null ? undefined : bills.at(-1));
-    return { row, call, bill, received: result.received.get(row.name ?? '') };
+    const billedNanos = bills.reduce((sum, each) => sum + nanosOf(each), 0);
+    return { row, call, bill, billedNanos, received: result.received.get(row.name ?? '') };
   });
   return [
     ...checkRows(result, planned),
@@ -96,7 +99,7 @@ function checkRows({ recorded, billedCalls, bills }: RunResult, planned: Readonl
   });
 }
 
-function checkAccount({ row, call, bill, received }: Account): Violation[] {
+function checkAccount({ row, call, bill, billedNanos, received }: Account): Violation[] {
   if (!call || !bill) return [];
   const calls = [call.name];
   // The process was killed, and whoever recovered its journal knew only the request
@@ -104,10 +107,9 @@ function checkAccount({ row, call, bill, received }: Account): Violation[] {
   if (row.outcome === 'unknown')
     return checkEstimate({ row, bill, received: undefined }).map(([sentence, detail]) => ({ sentence, detail, calls }));
   const violation = (sentence: Sentence, detail: string): Violation[] => [{ sentence, detail, calls }];
-  const nanos = nanosOf(bill);
-  const isEqual = Math.abs(row.costNanos - nanos) <= nanosTolerance && totalTokens(row.tokens) === totalTokens(bill.tokens);
-  const difference = `recorded ${format(row.costNanos, totalTokens(row.tokens))}, billed ${format(nanos, totalTokens(bill.tokens))}`;
-  if (bill.isBackground) return row.costNanos + nanosTolerance >= nanos ? [] : violation('background', difference);
+  const isEqual = Math.abs(row.costNanos - billedNanos) <= nanosTolerance && totalTokens(row.tokens) === totalTokens(bill.tokens);
+  const difference = `recorded ${format(row.costNanos, totalTokens(row.tokens))}, billed ${format(billedNanos, totalTokens(bill.tokens))}`;
+  if (bill.isBackground) return row.costNanos + nanosTolerance >= billedNanos ? [] : violation('background', difference);
   if (received?.isFinished === true && received.hasLeft && call.script.usage !== 'missing' && bill.failure === null) {
     return isEqual && !row.estimated ? [] : violation('finished', difference);
   }
@@ -189,8 +191,8 @@ function checkCeilings({ plan, processes }: RunResult, accounts: readonly Accoun
 }
 
 /** Returns the recorded cost, or the vendor's bill if that is higher and the row isn't an estimate. */
-function costOf({ row, bill }: Account): number {
-  return row.estimated || !bill ? row.costNanos : Math.max(row.costNanos, nanosOf(bill));
+function costOf({ row, billedNanos }: Account): number {
+  return row.estimated ? row.costNanos : Math.max(row.costNanos, billedNanos);
 }
 
 function checkCost(scope: string, usd: number | null, accounts: readonly Account[]): Violation[] {

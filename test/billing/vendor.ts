@@ -140,6 +140,9 @@ async function stream(response: ServerResponse, bill: Bill, generation: Generati
   for (const { text, tokens, hasUsage } of pieces) {
     if (response.destroyed) break;
     if (bill.failure !== null && bill.sentTokens * 2 >= total - hidden) {
+      // The part before leaves the process first. A connection that closes without a response isn't billed.
+      response.flushHeaders();
+      await sleep(5);
       response.destroy();
       break;
     }

@@ -105,6 +105,27 @@ describeDatabases('reprice', (database) => {
     expect(await countersIn(database(), limits.projectId)).toEqual(counters);
   });
 
+  test('a call costs the sum of its attempts, each at the price of its own model', async () => {
+    const other = 'openai/gpt-4o-mini';
+    const run = await prepare(database(), [
+      [model, noon, pricesOf(2)],
+      [other, noon, pricesOf(30)],
+    ]);
+    const projectId = randomUUID();
+    const call = callOf(projectId);
+    const [attempt] = call.result.attempts;
+    if (!attempt) throw new Error('the call has no attempt');
+    const [provider = '', name = ''] = other.split('/');
+    const hung = { ...attempt, n: 1, provider, model: name, status: null, outcome: 'failed' as const };
+    const attempts = [hung, { ...attempt, n: 2 }];
+    await storeAndCount(database(), [{ ...call, result: { ...call.result, attempts } }]);
+
+    await run({ projectId });
+
+    expect(await costsOf(database(), projectId)).toMatchObject([{ cost: 32_000_000, attempt: 30_000_000 }]);
+    expect(await run({ projectId })).toMatchObject({ calls_changed: 0, attempts_changed: 0 });
+  });
+
   test('while calls are stored and counters created concurrently, counters stay the sums of their rows', async () => {
     const run = await prepare(database(), [[model, noon, pricesOf(3)]]);
     const projectId = randomUUID();

@@ -47,11 +47,15 @@ function lineTable(lines: readonly CostLine[], sumNanos: number | null): Html {
     columns: [
       { label: 'Item', grow: true, value: ({ item }) => item.charAt(0).toUpperCase() + item.slice(1) },
       { label: 'Count', align: 'end', value: ({ count }) => formatCount(count) },
-      { label: 'Price', align: 'end', value: ({ priceNanos, per }) => `${formatUsd(priceNanos)} per ${per === 1 ? 'unit' : 'million'}` },
+      { label: 'Price', align: 'end', value: formatPrice },
       { label: 'Cost in USD', align: 'end', value: ({ costNanos }) => exactAmount(costNanos) },
     ],
     footer: ['Sum, rounded once', '', '', sumNanos === null ? '' : exactAmount({ whole: BigInt(sumNanos), millionths: 0n })],
   });
+}
+
+function formatPrice({ priceNanos, per }: CostLine): string {
+  return priceNanos === null ? '' : `${formatUsd(priceNanos)} per ${per === 1 ? 'unit' : 'million'}`;
 }
 
 /** Nano-dollars and millionths of them as a decimal amount in USD. */

@@ -1,6 +1,7 @@
 /**
  * Sends a call to its candidates in order until one responds. Each attempt is journaled before it is sent.
  */
+import type { Reservation, UsageBounds } from '../../ceilings/reservation.ts';
 import type { Attempt, Call, CallMetadata, Outcome } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
@@ -23,7 +24,7 @@ import { createIdempotencyKeyFilter } from './idempotency.ts';
 import { reportAttempt } from './report-attempt.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
 import { computeCharge, type WinningAttempt } from './settle.ts';
-import { reservedUsage } from './usage-bounds.ts';
+import { reservedUsage, usageBounds } from './usage-bounds.ts';
 
 export interface Responded {
   readonly response: VendorResponse;
@@ -37,6 +38,8 @@ export interface ChainRequest {
   readonly metadata: CallMetadata;
   readonly candidates: readonly Candidate[];
   readonly cancellation: CallCancellation;
+  /** Covers one attempt. */
+  readonly reservation: Reservation;
 }
 
 export interface AttemptDeps {
@@ -76,6 +79,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
 
   async function send(chain: AttemptChain, { candidate, waitMs, isLast, responsesForm }: AttemptRequest): Promise<Responded> {
     const { request, headersFor } = chain;
+    if (chain.failed.length > 0) await reserveAnother(chain);
     const { call, metadata, cancellation } = request;
     chain.attempts += 1;
     const n = chain.attempts;
@@ -115,9 +119,10 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       const outcome = vendorError ? attemptOutcome(vendorError, cancellation) : 'failed';
       const durationMs = clock.now() - startedAt;
       // If a vendor times out on a plain response, it keeps generating and bills the result even though nobody waits
-      // for it.
+      // for it. A response that breaks off has been generated at least in part.
       const isLate = vendorError?.kind === 'timeout' && !call.stream;
-      const isBilled = vendorError ? (isCutOff(outcome) || isLate) && !vendorError.isUnsent : isSent;
+      const mayBeBilled = isCutOff(outcome) || isLate || vendorError?.kind === 'broken';
+      const isBilled = vendorError ? mayBeBilled && !vendorError.isUnsent : isSent;
       chain.failed.push({
         ...record,
         // An untranslatable request was never sent, so it has no vendor status.
@@ -130,6 +135,15 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       });
       throw error;
     }
+  }
+
+  /** Enlarges the reservation if earlier attempts are billed. Throws if a ceiling has no room for another attempt. */
+  async function reserveAnother({ request: { call, candidates, reservation }, failed }: AttemptChain): Promise<void> {
+    const chargedNanos = failed.reduce((sum, { costNanos }) => sum + (costNanos ?? 0), 0);
+    if (chargedNanos === 0) return;
+    const bounds = (): UsageBounds => ({ costNanos: usageBounds(call, candidates).costNanos + chargedNanos, tokens: 0 });
+    if (await reservation.extend(bounds)) return;
+    throw new VendorError('connect', 'an earlier attempt is billed, and a ceiling has no room for another one');
   }
 
   /** Its attempts throw `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not sent. */
@@ -164,15 +178,15 @@ function chargeFailed(
   call: Call,
   candidate: Candidate,
   { received, isBilled, durationMs }: { readonly received: Responded | null; readonly isBilled: boolean; readonly durationMs: number },
-): Pick<Attempt, 'tokens' | 'costNanos'> {
+): Pick<Attempt, 'tokens' | 'costNanos' | 'estimated'> {
   if (received?.response.kind === 'plain') {
-    const { tokens, costNanos } = computeCharge(call, candidate, received.response.summary, 'failed');
-    return { tokens, costNanos };
+    const { tokens, costNanos, isEstimated } = computeCharge(call, candidate, received.response.summary, 'failed');
+    return { tokens, costNanos, ...(isEstimated && { estimated: true }) };
   }
   if (!isBilled) return { tokens: noTokens, costNanos: 0 };
   const { tokens, costNanos } = reservedUsage(call, candidate);
-  if (isBackground(call)) return { tokens, costNanos };
-  return estimateRequest(call, candidate.price, { durationMs, maxOutputTokens: tokens.output });
+  if (isBackground(call)) return { tokens, costNanos, estimated: true };
+  return { ...estimateRequest(call, candidate.price, { durationMs, maxOutputTokens: tokens.output }), estimated: true };
 }
 
 function attemptOutcome(error: VendorError, cancellation: CallCancellation): Outcome {

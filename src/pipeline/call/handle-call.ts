@@ -175,7 +175,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     try {
       admitted = orderCandidates(planned, reservation);
       const { sent, metadata, candidates, cancellation } = admitted;
-      chain = toChain({ call: sent, metadata, candidates, cancellation });
+      chain = toChain({ call: sent, metadata, candidates, cancellation, reservation });
     } catch (cause) {
       reservation.release();
       throw cause;

@@ -25,7 +25,7 @@ import { traceCall } from '../../observability/trace-call.ts';
 import { activeTrace } from '../../observability/tracing.ts';
 import type { Plan } from '../../routing/plan.ts';
 import type { CacheHit } from '../cache/response-cache.ts';
-import { estimateInput, estimateSearches, isChargedBySearch, isCutOff } from './estimate.ts';
+import { estimateInput, estimateSearches, isChargedBySearch } from './estimate.ts';
 import { extraUnits } from './extra-charges.ts';
 import { reservedUsage } from './usage-bounds.ts';
 
@@ -99,6 +99,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
   const { call, sent, metadata, failed, endedAt } = callEnd;
   const { candidate } = attempt;
   const { tokens, costNanos, units, isEstimated } = computeCharge(sent, candidate, summary, outcome);
+  const charged = chargedAttempts(failed);
   const last: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
@@ -119,8 +120,8 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     model: candidate.id,
     cache: cacheStatusFor(call),
     tokens,
-    costNanos,
-    estimated: isEstimated,
+    costNanos: sumCosts(costNanos, charged),
+    estimated: isEstimated || charged.some(({ estimated }) => estimated),
     durationMs: endedAt - call.startedAt,
     firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
     attempts: failed.length === 0 ? [last] : [...failed, last],
@@ -204,7 +205,8 @@ export function settleCacheHit(
  */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;
-  const charged = failed.findLast(({ tokens }) => sumTokens(tokens) > 0);
+  const charged = chargedAttempts(failed);
+  const last = charged.at(-1);
   return {
     metadata,
     result: {
@@ -212,18 +214,27 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
       // 499: the caller closed the connection before a response could be sent, so this status is recorded only.
       status: outcome === 'client_left' ? 499 : error.status,
       code: error.code,
-      model: charged ? `${charged.provider}/${charged.model}` : null,
+      model: last ? `${last.provider}/${last.model}` : null,
       cache: cacheStatusFor(call),
-      tokens: charged?.tokens ?? noTokens,
-      costNanos: charged ? charged.costNanos : 0,
-      // Without a status there was no response, so the tokens can't come from the vendor.
-      estimated: charged !== undefined && (charged.status === null || isCutOff(charged.outcome)),
+      tokens: last?.tokens ?? noTokens,
+      costNanos: last ? sumCosts(last.costNanos, charged.slice(0, -1)) : 0,
+      estimated: charged.some(({ estimated }) => estimated),
       durationMs: endedAt - call.startedAt,
       firstByteMs: null,
       attempts: failed,
     },
     content: toCallContent(callEnd, null),
   };
+}
+
+/** Returns the attempts without a usable response that their vendors bill nevertheless. */
+function chargedAttempts(failed: readonly Attempt[]): readonly Attempt[] {
+  return failed.length === 0 ? failed : failed.filter(({ tokens }) => sumTokens(tokens) > 0);
+}
+
+/** Returns the cost of a call, which is null if the price of its last attempt is unknown. */
+function sumCosts(last: number | null, earlier: readonly Attempt[]): number | null {
+  return last === null ? null : earlier.reduce((sum, { costNanos }) => sum + (costNanos ?? 0), last);
 }
 
 function sumTokens({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): number {

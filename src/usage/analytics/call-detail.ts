@@ -70,5 +70,11 @@ export async function readCallDetail(queries: Queries, projectId: string, callId
     ),
     call.model === null ? null : priceAt(queries, call.model, call.startedAt.getTime()),
   ]);
-  return { ...call, tokens, attempts, cost: explainCost({ ...call, tokens }, prices) };
+  return { ...call, tokens, attempts, cost: explainCost({ ...call, tokens, earlierNanos: earlierCosts(attempts) }, prices) };
+}
+
+/** The call's tokens are those of its last billed attempt. */
+function earlierCosts(attempts: readonly AttemptDetail[]): readonly number[] {
+  const billed = attempts.filter(({ input, output }) => input + output > 0);
+  return billed.slice(0, -1).map(({ costNanos }) => costNanos ?? 0);
 }

@@ -17,11 +17,13 @@ export interface CostLine {
     | 'images'
     | 'characters'
     | 'seconds'
+    /** Attempts without a response that their vendors bill. */
+    | 'earlier attempts'
     /** Uses of a tool that the vendor ran, e.g. `tool web_search`. */
     | `tool ${string}`;
   readonly count: number;
-  /** Nano-dollars per `per` of the item. */
-  readonly priceNanos: bigint;
+  /** Nano-dollars per `per` of the item. Null for attempts, which have their own lines. */
+  readonly priceNanos: bigint | null;
   readonly per: 1 | 1_000_000;
   /** Nano-dollars, exact: the sum is rounded once. */
   readonly costNanos: { readonly whole: bigint; readonly millionths: bigint };
@@ -61,10 +63,12 @@ export interface ChargedCall {
   readonly units: CallUnits | null;
   /** Null when unknown. */
   readonly costNanos: number | null;
+  /** Costs of the billed attempts before the one that `tokens` are of. */
+  readonly earlierNanos: readonly number[];
 }
 
 export function explainCost(call: ChargedCall, prices: ModelPrices | null): CostBreakdown {
-  const { route, model, cache, tokens, units, costNanos } = call;
+  const { route, model, cache, tokens, units, costNanos, earlierNanos } = call;
   const without = (comparison: CostComparison): CostBreakdown => ({
     lines: [],
     sumNanos: null,
@@ -79,10 +83,12 @@ export function explainCost(call: ChargedCall, prices: ModelPrices | null): Cost
   const unitLines = ['images', 'speech', 'transcriptions'].includes(route) ? linesOfUnits(units, prices) : [];
   const { rates, aboveTokens } = prices?.price ? ratesFor(tokens, prices.price, units ?? {}) : { rates: null, aboveTokens: null };
   const lines = unitLines.length > 0 ? unitLines : prices?.price && rates ? linesOfTokens(tokens, units, prices.price, rates) : [];
+  const earlier = earlierNanos.reduce((sum, nanos) => sum + nanos, 0);
+  const sumNanos = charge.nanos + earlier;
   return {
-    lines,
-    sumNanos: charge.nanos,
-    comparison: charge.nanos === costNanos ? 'equal' : 'different',
+    lines: earlierNanos.length === 0 ? lines : [...lines, toAttemptsLine(earlierNanos.length, earlier)],
+    sumNanos,
+    comparison: sumNanos === costNanos ? 'equal' : 'different',
     aboveTokens: unitLines.length > 0 ? null : aboveTokens,
     serviceTier: units?.serviceTier ?? null,
   };
@@ -115,6 +121,10 @@ function linesOfUnits(units: CallUnits | null, prices: ModelPrices | null): Cost
       : [toLine('characters', characters, prices.perMillionCharactersNanos, 1_000_000)]),
     ...(seconds === undefined || prices.perSecondNanos === null ? [] : [toLine('seconds', seconds, prices.perSecondNanos, 1)]),
   ];
+}
+
+function toAttemptsLine(count: number, nanos: number): CostLine {
+  return { item: 'earlier attempts', count, priceNanos: null, per: 1, costNanos: { whole: BigInt(nanos), millionths: 0n } };
 }
 
 function toLine(item: CostLine['item'], count: number, priceNanos: bigint, per: 1 | 1_000_000): CostLine {

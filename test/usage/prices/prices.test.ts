@@ -27,7 +27,14 @@ describe('a stored price', () => {
 
   test('of image tokens is a separate line, and the lines add up to the cost', () => {
     const price = { ...tokens, inputNanos: 5_000_000_000n, imageInputNanos: 8_000_000_000n };
-    const call = { route: 'images', model: 'a/edit', cache: null, tokens: { ...noTokens, input: 1_000 }, costNanos: 7_400_000 } as const;
+    const call = {
+      route: 'images',
+      model: 'a/edit',
+      cache: null,
+      tokens: { ...noTokens, input: 1_000 },
+      costNanos: 7_400_000,
+      earlierNanos: [],
+    } as const;
     const { lines, sumNanos, comparison } = explainCost({ ...call, units: { images: 1, imageTokens: 800 } }, of(price));
     expect(lines.map(({ item, count, costNanos }) => [item, count, costNanos.whole])).toEqual([
       ['input', 200, 1_000_000n],
@@ -42,7 +49,14 @@ describe('a stored price', () => {
       ...{ tierMillionths: { priority: 2_000_000n }, perToolUseNanos: { web_search: 10_000_000n } },
     };
     const units = { serviceTier: 'priority', toolUses: { web_search: 3 } };
-    const call = { route: 'responses', model: 'a/x', cache: null, tokens: { ...noTokens, input: 1_000, output: 500 }, units } as const;
+    const call = {
+      route: 'responses',
+      model: 'a/x',
+      cache: null,
+      tokens: { ...noTokens, input: 1_000, output: 500 },
+      units,
+      earlierNanos: [],
+    } as const;
     const { lines, sumNanos, comparison, serviceTier } = explainCost({ ...call, costNanos: 34_000_000 }, of(price));
     expect(lines.map(({ item, count, costNanos }) => [item, count, costNanos.whole])).toEqual([
       ['input', 1_000, 2_000_000n],
@@ -50,6 +64,17 @@ describe('a stored price', () => {
       ['tool web_search', 3, 30_000_000n],
     ]);
     expect([sumNanos, comparison, serviceTier]).toEqual([34_000_000, 'equal', 'priority']);
+  });
+
+  test('has a line for earlier attempts, which are part of the cost', () => {
+    const price = { ...tokens, outputNanos: 2_000_000_000n };
+    const call = { route: 'chat', model: 'a/x', cache: null, tokens: { ...noTokens, output: 500 }, units: null } as const;
+    const { lines, sumNanos, comparison } = explainCost({ ...call, costNanos: 1_000_300, earlierNanos: [100, 200] }, of(price));
+    expect(lines.map(({ item, count, priceNanos, costNanos }) => [item, count, priceNanos, costNanos.whole])).toEqual([
+      ['output', 500, 2_000_000_000n, 1_000_000n],
+      ['earlier attempts', 2, null, 300n],
+    ]);
+    expect([sumNanos, comparison]).toEqual([1_000_300, 'equal']);
   });
 
   test('is null when no price is known, and rejects other JSON', () => {

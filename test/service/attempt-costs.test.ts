@@ -1,0 +1,96 @@
+/** A vendor may bill an attempt that timed out. The cost of a call includes it, and so do the ceilings. */
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { type LocalServer, startLocalServer } from '../support/local-server.ts';
+
+const maxOutput = 100_000;
+/** The bound of one attempt: its output at 10 USD per million tokens. Input is free. */
+const boundUsd = 1;
+
+let vendor: LocalServer;
+/** Answers the call to the provider that waits for us. */
+let release: (() => void) | null = null;
+
+beforeAll(async () => {
+  vendor = await startLocalServer((request, response) => {
+    request.resume();
+    const answer = (): void => {
+      const choices = [{ index: 0, message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }];
+      const usage = { prompt_tokens: 1, completion_tokens: 1_000 };
+      response.setHeader('content-type', 'application/json').end(JSON.stringify({ choices, usage }));
+    };
+    if (request.url?.startsWith('/held/')) release = answer;
+    else if (!request.url?.startsWith('/hanging/')) answer();
+  });
+});
+afterAll(() => vendor.close());
+
+const gateway = shareGateway({
+  database: 'any',
+  yaml: () => `
+providers:
+  hanging: { base_url: ${vendor.url}/hanging, api_key: k, dialect: chat, first_byte_timeout_ms: 300 }
+  spare: { base_url: ${vendor.url}/spare, api_key: k, dialect: chat }
+  held: { base_url: ${vendor.url}/held, api_key: k, dialect: chat }
+models:
+  hanging/m: { input: 0, output: 10, max_output_tokens: ${maxOutput} }
+  spare/m: { input: 0, output: 10, max_output_tokens: ${maxOutput} }
+  held/m: { input: 0, output: 10, max_output_tokens: ${maxOutput} }
+tiers: { standard: [hanging/m, spare/m] }
+`,
+});
+
+async function withKey(slug: string, costCeiling: number) {
+  const lent: TestGateway = await gateway().withProject(slug);
+  const { key } = await jsonOf<{ key: string }>(
+    lent.admin('POST', `/provision/teams/${slug}/keys`, { name: 'limited', ceilings: { cost: costCeiling } }),
+  );
+  const body = (model: string) => ({ model, messages: [{ role: 'user', content: 'hi' }] });
+  return { lent, send: (model: string) => lent.call('/v1/chat/completions', body(model), { authorization: `Bearer ${key}` }) };
+}
+
+interface StoredCost {
+  readonly cost: number;
+  readonly estimated: boolean;
+  readonly attempts: readonly number[];
+  /** Of the key's ceiling. */
+  readonly settled: number;
+}
+
+async function readCosts({ database, project }: TestGateway, calls: number): Promise<StoredCost[]> {
+  return eventually(async () => {
+    const rows = await database.query<StoredCost & object>(
+      `select cost_nanos::float8 as cost, estimated,
+              (select array_agg(a.cost_nanos::float8 order by n) from attempts a where a.call_id = c.id) as attempts,
+              (select settled::float8 from limit_counters l where l.project_id = c.project_id and l.holder = 'key' and l.ceiling = 'cost') as settled
+         from calls c join projects on projects.id = c.project_id where slug = $1 order by c.id`,
+      [project],
+    );
+    expect(rows).toHaveLength(calls);
+    return rows;
+  });
+}
+
+test('the cost of a call is the sum of its attempts, also against the ceiling', async () => {
+  const { lent, send } = await withKey('attempt-sum', 10);
+  expect((await send('standard')).status).toBe(200);
+  const [row] = await readCosts(lent, 1);
+  const [hung = 0, served = 0] = row?.attempts ?? [];
+  expect(hung).toBeGreaterThan(0);
+  expect(served).toBe(10_000_000);
+  expect(row).toMatchObject({ cost: hung + served, estimated: true, settled: hung + served });
+});
+
+test('another attempt is made only if the ceiling has room for it and for the billed one', async () => {
+  // There is room for two calls, but not for the attempt that is billed in addition to them.
+  const { lent, send } = await withKey('attempt-room', 2 * boundUsd);
+  const held = send('held/m');
+  await eventually(async () => expect(release).not.toBeNull());
+  const refused = await send('standard');
+  expect(refused.status).toBe(502);
+  expect(await refused.json()).toMatchObject({ error: { code: 'upstream_failed', message: expect.stringContaining('no room') } });
+  release?.();
+  expect((await held).status).toBe(200);
+  const rows = await readCosts(lent, 2);
+  expect(rows.map(({ attempts }) => attempts.length)).toEqual([1, 1]);
+});
