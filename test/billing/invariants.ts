@@ -31,7 +31,7 @@ export interface Violation {
 export const sentences = {
   recorded: 'Every call that reached a vendor has one row.',
   exact: 'A call that is not marked as estimated costs what the vendors billed for all of its attempts.',
-  marked: "A whole response with the vendor's token counts is not an estimate.",
+  marked: "A whole response with the vendor's token counts is not an estimate, unless an earlier attempt is billed too.",
   finished: 'A caller that leaves when all choices have ended is charged what the vendor billed.',
   delivered: 'An estimate is never below the prompt and what was delivered.',
   inflated: 'An estimate of a response that broke off is not above what the vendor generated.',
@@ -114,7 +114,8 @@ function checkAccount({ row, call, bill, billedNanos, received }: Account): Viol
     return isEqual && !row.estimated ? [] : violation('finished', difference);
   }
   if (!row.estimated) return isEqual ? [] : violation('exact', difference);
-  if (received?.isWhole === true && received.status === 200 && bill.usageSent && bill.failure === null)
+  const isOnlyBill = nanosOf(bill) === billedNanos;
+  if (received?.isWhole === true && received.status === 200 && bill.usageSent && bill.failure === null && isOnlyBill)
     return violation('marked', difference);
   return checkEstimate({ row, bill, received }).flatMap(([sentence, detail]) => violation(sentence, detail));
 }
