@@ -78,7 +78,8 @@ export async function startDevServer(input: DevServerOptions): Promise<DevServer
   try {
     const namespace = `gateway-${await readOrCreateDataDirId(dataDir)}`;
     const reattached = await reattach(options, namespace);
-    if (reattached) logger.info({ pid: reattached.record.pid, address: reattached.record.address }, 'reattached to the Temporal dev server');
+    if (reattached)
+      logger.info({ pid: reattached.record.pid, address: reattached.record.address }, 'reattached to the Temporal dev server');
     const initial = reattached ?? (await startOnFreePorts(options, namespace));
     return superviseServer(options, initial, { reattached: reattached !== null, release: lock.release });
   } catch (error) {
@@ -137,7 +138,8 @@ function superviseServer(
 async function reattach(options: DevServerOptions, namespace: string): Promise<RunningServer | null> {
   const record = await readRecord(options.dataDir);
   if (!record || !(await isRunning(record))) return null;
-  if (record.namespace === namespace && (await waitUntilReady(options, record, reattachTimeoutMs))) return { record, wasStopped: Promise.resolve(false) };
+  if (record.namespace === namespace && (await waitUntilReady(options, record, reattachTimeoutMs)))
+    return { record, wasStopped: Promise.resolve(false) };
   options.logger.warn({ pid: record.pid, address: record.address }, 'terminating an abandoned Temporal dev server that does not respond');
   await terminateProcess(record, stopGraceMs);
   return null;
