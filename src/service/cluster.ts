@@ -40,7 +40,7 @@ export const youngGenerationFlag = '--min-semi-space-size=16';
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
 /** More than the sum of a process's other stop timeouts, after its stop delay and the time for running calls. */
-const otherStopTimeoutsMs = 30_000;
+const otherStopTimeoutsMs = 25_000;
 const maxStartAttempts = 5;
 const backoff = { initialMs: 500, maxMs: 15_000 };
 /** An uptime this long resets the count of failures. */

@@ -39,8 +39,11 @@ export interface ComposeRun {
   stopAll(): Promise<void>;
 }
 
-/** What an operator would write into .env; the stop delay is shorter. */
-const variables = { ...composeSecrets, ...observabilitySecrets, GATEWAY_CONFIG: '/config/gateway.yaml', GATEWAY_STOP_DELAY_SECONDS: '1' };
+/** What an operator would write into .env; the times of a stop are shorter. */
+const variables = {
+  ...{ ...composeSecrets, ...observabilitySecrets, GATEWAY_CONFIG: '/config/gateway.yaml' },
+  ...{ GATEWAY_STOP_DELAY_SECONDS: '1', GATEWAY_STOP_TIMEOUT_SECONDS: '30' },
+};
 
 const yamlOf = (vendor: DemoVendor): string => `
 providers: { one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat } }
@@ -139,7 +142,9 @@ export async function createComposeRun(): Promise<ComposeRun> {
     async startProxy(program) {
       const replicas = Object.keys(compose.services).filter((name) => name.startsWith('gateway-'));
       const addresses = await Promise.all(replicas.map(async (name) => [name, `127.0.0.1:${(await containerOf(name)).env.PORT}`] as const));
-      return startHaproxy(program, folder, Object.fromEntries(addresses));
+      const { environment = {} } = serviceOf(compose, 'proxy');
+      const env = Object.fromEntries(Object.entries(environment).map(([key, value]) => [key, String(value)]));
+      return startHaproxy(program, { folder, replicas: Object.fromEntries(addresses), env });
     },
     stopAll: () => stopAll({ processes, postgres, temporal, vendor }),
   };
