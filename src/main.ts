@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /**
  * The command line: `gateway start | serve | worker | migrate | check-config | demo-vendor | fetch-embedder | codec-server`, and the commands of `cli/`.
  *
