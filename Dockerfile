@@ -55,6 +55,8 @@ ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 GATEWAY_DATA_DIR=/data NODE_COMPI
 WORKDIR /gateway
 # Nothing in it can be written by the user that runs it.
 COPY --from=build /gateway ./
+# For `docker compose exec gateway-1 gateway …`.
+RUN ln -s ../../../gateway/src/main.ts /usr/local/bin/gateway
 USER node
 VOLUME /data
 EXPOSE 8080

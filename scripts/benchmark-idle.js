@@ -92,6 +92,7 @@ try {
     reenqueueUnfinished: async () => {},
     startDelayMs: (workflow) => (workflow === 'conversationIdle' ? idleMs : 0),
     logger,
+    graceMs: 10_000,
   });
   while (durable.state() !== 'ready') await sleep(100);
   const server = await readRecord(dataDir);

@@ -74,7 +74,7 @@ export interface AppOptions {
   readonly readMetrics?: () => Promise<string>;
   /** Whether this process reads the state in the database for metrics; one process of a cluster is enough. */
   readonly readsStoredState?: boolean;
-  /** How long `close` lets running responses finish. */
+  /** How long `close` lets running responses and activities finish; by default as configured. */
   readonly graceMs?: number;
 }
 
@@ -96,11 +96,11 @@ export interface App extends FirstAccess {
   collectMetrics(): Promise<readonly MetricFamily[]>;
   /** The metrics of all processes on the port, as text for Prometheus. */
   readMetrics(): Promise<string>;
-  /** Rejects new calls, lets running ones finish for 20 s, aborts and settles the rest, stops durable work and flushes the journal. */
+  /** Rejects new calls, lets running ones finish within the stop timeout, aborts and settles the rest, stops durable work and flushes the journal. */
   close(): Promise<void>;
 }
 
-/** How long aborted calls may take to settle and respond. With the stop delay and the grace period, less than the 30 s that Kubernetes grants by default. */
+/** How long aborted calls may take to settle and respond. */
 const abortTimeoutMs = 2_000;
 
 export async function createApp(options: AppOptions): Promise<App> {
@@ -113,7 +113,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     clock = systemClock,
     startupBlockers = () => [],
     isLocalEmbedderReady = () => true,
-    graceMs = 20_000,
+    graceMs = options.config.server.stopTimeoutMs,
     journalFiles,
     readsStoredState = true,
     interceptActivities = (activities) => activities,
@@ -271,6 +271,7 @@ export async function createApp(options: AppOptions): Promise<App> {
             videos: media.activities,
             interceptActivities,
             logger,
+            graceMs,
             onReady: (ready) => onReady?.(ready.uiUrl()),
           });
       return durable;

@@ -1,8 +1,10 @@
+#!/usr/bin/env node
 /**
  * The command line: `gateway start | serve | worker | migrate | check-config | demo-vendor | fetch-embedder | codec-server`, and the commands of `cli/`.
  *
  * Exits with 0 after an orderly stop and with 1 after an error; each error is one plain line on standard error.
  */
+import { isatty } from 'node:tty';
 import type { ParseArgsConfig } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { ConfigError } from './config/config.ts';
@@ -33,6 +35,9 @@ Run gateway <command> --help for details.
 
 /** Minimum interval to a second stop signal: a supervisor that signals the whole process group may deliver one stop twice. */
 const secondSignalMs = 500;
+
+/** How long a stop takes before it says how to end it. */
+const slowStopMs = 1_000;
 
 // V8 would allocate in the old space what has often lived long, such as a list of settled calls. Such a list keeps its calls until that space
 // is collected, after they are stored: each was copied twice.
@@ -101,6 +106,8 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
   }
 }
 
+const slowStopHint = 'Waiting for running calls to end. Press Ctrl+C again to cut them off.\n';
+
 /** For commands that print and end. */
 function prepareOutput(): void {
   process.channel?.unref();
@@ -140,7 +147,7 @@ function writeError(text: string): void {
   process.stderr.write(text);
 }
 
-/** The process as a service sees it: stops on SIGTERM, SIGINT and the death of its launcher; reloads on SIGHUP. */
+/** The process as a service sees it: stops on SIGTERM, SIGINT, the end of its terminal and the death of its launcher; reloads on other SIGHUPs. */
 function createHost(): ServiceHost {
   // The terminal or the reader of a pipe may close: the service continues without them.
   for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
@@ -154,9 +161,13 @@ function createHost(): ServiceHost {
   };
   process.on('SIGTERM', onStop);
   process.on('SIGINT', onStop);
+  if (process.stdout.isTTY) process.once('SIGINT', () => setTimeout(() => write(slowStopHint), slowStopMs).unref());
   if (process.env.GATEWAY_BOOTSTRAP_IPC) stopWithBootstrap(Number(process.env.GATEWAY_BOOTSTRAP_IPC), onStop);
   let reload = (): void => undefined;
-  process.on('SIGHUP', () => reload());
+  const terminals = [0, 1, 2].filter((fd) => isatty(fd));
+  // A terminal that closes sends SIGHUP too. Its descriptors are no terminals any more then.
+  const hasLostTerminal = (): boolean => terminals.length > 0 && !terminals.some((fd) => isatty(fd));
+  process.on('SIGHUP', () => (hasLostTerminal() ? onStop() : reload()));
   return {
     ...{ env: process.env, write, writeError, isTerminal: process.stdout.isTTY === true },
     stopping: stop.signal,

@@ -40,10 +40,13 @@ type Started = { readonly name: string; readonly timeoutMs: number; readonly sto
 /** How long a start continues after a stop signal, so that the service can stop in order: its database may never respond. */
 const startTimeoutMs = 2_000;
 
+/** How long the app takes to stop after the time for running calls: it aborts them, drains the journal and returns leases. */
+const appStopMs = 20_000;
+
 /** Migrates the schema and returns. Throws ConfigError and StartError. */
 export async function runMigrations(host: ServiceHost): Promise<void> {
   const config = loadConfig(readConfigSource(host.env, 'migrate'));
-  const logger = createLogger({ level: config.server.logLevel });
+  const logger = createLogger({ level: config.server.logLevel, format: config.server.logFormat });
   const database = await openDatabase(config, logger);
   try {
     const { applied } = await migrateSchema(database);
@@ -59,7 +62,10 @@ export async function runService(role: Role, host: ServiceHost): Promise<void> {
   const source = readSource(role, host);
   const config = loadConfig(source);
   if (config.server.workers > 1 && role !== 'worker' && clusterWorker === null) return runCluster({ role, source, config, host });
-  const logger = createLogger({ level: config.server.logLevel, ...(clusterWorker && { process: clusterWorker.slot }) });
+  const logger = createLogger({
+    ...{ level: config.server.logLevel, format: config.server.logFormat },
+    ...(clusterWorker && { process: clusterWorker.slot }),
+  });
   const started: Started = [];
   try {
     const starting = startService({ role, config, logger, host, started });
@@ -127,7 +133,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
     ...(clusterWorker && { readMetrics: clusterWorker.readMetrics, readsStoredState: clusterWorker.isLeader }),
   });
   const app = await wrapStartError(`the data directory ${dataDir} or the database cannot be used`, creating);
-  started.push({ name: 'app', timeoutMs: 33_000, stop: () => app.close() });
+  started.push({ name: 'app', timeoutMs: config.server.stopTimeoutMs + appStopMs, stop: () => app.close() });
 
   clusterWorker?.onCollectMetrics(app.collectMetrics);
   const address = clusterWorker ? null : loaded.server.metricsAddress;

@@ -7,7 +7,6 @@ import { readTemporalConnection } from '../config/temporal-settings.ts';
 import type { Clock } from '../core/time.ts';
 import { type Durable, type DurableOptions, startDurable } from '../jobs/durable.ts';
 import { loadWorkerSdk as importWorkerSdk } from '../jobs/worker/temporal-worker.ts';
-import { shutdownGraceMs } from '../jobs/worker/worker-options.ts';
 import { reenqueueIdleTimers } from '../memory/conversations/idle-timer.ts';
 import { reenqueueErasures } from '../memory/erasure/erasure-steps.ts';
 import { reenqueueEmbeddings } from '../memory/triggers/embedding-runs.ts';
@@ -19,7 +18,7 @@ import type { Learning } from './learning.ts';
 import type { Memory } from './memory.ts';
 
 interface DurableWorkDeps
-  extends Pick<DurableOptions, 'role' | 'dataDir' | 'database' | 'logger' | 'onReady'>,
+  extends Pick<DurableOptions, 'role' | 'dataDir' | 'database' | 'logger' | 'graceMs' | 'onReady'>,
     Pick<ActivityDeps, 'erasures' | 'videos'> {
   readonly snapshot: () => ConfigSnapshot;
   readonly environment: Environment;
@@ -77,7 +76,7 @@ export function startDurableWork(deps: DurableWorkDeps): Durable {
   return {
     ...durable,
     async stop() {
-      const timer = setTimeout(() => stopping.abort(), shutdownGraceMs);
+      const timer = setTimeout(() => stopping.abort(), options.graceMs);
       await durable.stop().finally(() => clearTimeout(timer));
     },
   };

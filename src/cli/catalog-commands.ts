@@ -1,18 +1,16 @@
 /** `gateway catalog …`: imports rows of the public price table into the running service and removes them. */
-import { readFile } from 'node:fs/promises';
 import { findVendorByHost } from '../config/starter-catalog.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import { asArray, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
 import type { Invocation } from './command.ts';
+import { readInput } from './options.ts';
 import { type ConvertedTable, convertPriceTable, type TableProvider } from './price-table.ts';
 import { CommandError } from './service-client.ts';
 
 /** Resolves to the service's receipt plus the entries that were not sent and why. */
 export async function importCatalog({ send, args: { file }, values: { as = [] } }: Invocation): Promise<JsonObject> {
   if (file === undefined) throw new CommandError('which file? gateway catalog import <file>');
-  const text = await readFile(file, 'utf8').catch((cause: unknown) => {
-    throw new CommandError(`${file} cannot be read: ${errorMessage(cause)}`, null, cause);
-  });
+  const text = await readInput(file);
   const { providers } = await send('get /provision/catalog');
   const { models, skipped, unmatched } = convertTable({ text, name: file, providers: asArray(providers), as: Array.isArray(as) ? as : [] });
   if (Object.keys(models).length === 0 && skipped.length === 0) {

@@ -5,7 +5,7 @@ import { ConfigError } from '../config/config.ts';
 import { type Environment, parseEnvironment } from '../config/environment.ts';
 import { parseOptions } from '../config/parse-options.ts';
 import { withSecretFiles } from '../config/secret-files.ts';
-import type { LogLevel } from '../observability/logger.ts';
+import type { LogFormat, LogLevel } from '../observability/logger.ts';
 
 export const codecServerUsage = `Usage:
   gateway codec-server --ui-origin <origin>... [--public-url <origin>] [--host <host>] [--port <n>]
@@ -36,7 +36,7 @@ export interface CodecServerSettings {
 export async function readCodecServerSettings(
   args: readonly string[],
   variables: Environment,
-): Promise<(CodecServerSettings & { readonly logLevel: LogLevel }) | null> {
+): Promise<(CodecServerSettings & { readonly logLevel: LogLevel; readonly logFormat: LogFormat }) | null> {
   const values = readOptions(args);
   if (values.help === true) return null;
   const secretErrors: string[] = [];
@@ -69,6 +69,7 @@ export async function readCodecServerSettings(
     adminTokens,
     payloadKeys: payloadKeys.map((key) => Buffer.from(key, 'base64')),
     logLevel: settings.server.logLevel,
+    logFormat: settings.server.logFormat,
   };
 }
 

@@ -19,8 +19,8 @@ export interface CodecServerHost {
 export async function runCodecServer(args: readonly string[], { env, write, stopping }: CodecServerHost): Promise<void> {
   const settings = await readCodecServerSettings(args, env);
   if (settings === null) return write(codecServerUsage);
-  const { host, port, logLevel } = settings;
-  const logger = createLogger({ level: logLevel });
+  const { host, port, logLevel, logFormat } = settings;
+  const logger = createLogger({ level: logLevel, format: logFormat });
   const server = await createCodecServer({ ...settings, clock: systemClock, logger }).catch((error: unknown) => {
     throw new ConfigError([`--port, --host: the codec server cannot listen on ${host}:${port}: ${errorSummary(error)}`]);
   });

@@ -137,18 +137,24 @@ export interface OidcConfig {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
 
+/** `auto` is text if standard output is a terminal, else JSON. */
+export type LogFormat = 'auto' | 'json' | 'text';
+
 export interface ServerConfig {
   readonly host: string;
   readonly port: number;
   readonly dataDir: string;
   readonly databaseUrl: string | null;
   readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
   /** Number of API processes. */
   readonly workers: number;
   /** Limit of the request bodies that a process holds. */
   readonly bodyMemoryBytes: number;
   /** After a stop signal: how long the process is not ready and still serves calls, so that load balancers notice before it refuses any. */
   readonly stopDelayMs: number;
+  /** After the stop delay: how long running calls and durable work may take to end before they are aborted. */
+  readonly stopTimeoutMs: number;
   /** Where `/metrics` is served without a token; null for nowhere. */
   readonly metricsAddress: { readonly host: string; readonly port: number } | null;
 }

@@ -1,5 +1,5 @@
 /** Parses and validates the gateway's environment variables; reports all errors at once. An empty variable counts as absent. */
-import type { Config, LogLevel, TemporalConfig, TemporalTls } from './config.ts';
+import type { Config, LogFormat, LogLevel, TemporalConfig, TemporalTls } from './config.ts';
 import { adminTokensMessage, adminTokensPattern } from './file-schema.ts';
 import { parseTracing } from './tracing-settings.ts';
 import type { Command, VariableName } from './variables.ts';
@@ -11,6 +11,7 @@ export type EnvironmentSettings = Pick<Config, 'server' | 'temporal' | 'tracing'
 };
 
 const logLevels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent'];
+const logFormats: readonly LogFormat[] = ['auto', 'json', 'text'];
 
 /**
  * Returns the settings, with defaults in place of invalid variables, and the errors. `hasBadFile`: whether the value of a variable should be in a
@@ -64,10 +65,13 @@ export function parseEnvironment(
       dataDir: getText('GATEWAY_DATA_DIR') ?? '.gateway',
       databaseUrl,
       logLevel: getChoice('LOG_LEVEL', 'info', logLevels),
+      logFormat: getChoice('LOG_FORMAT', 'auto', logFormats),
       workers,
       bodyMemoryBytes: getInteger('GATEWAY_BODY_MEMORY_MIB', 512, 32, 1_048_576) * 1024 * 1024,
       // Probes watch a process that only serves; a worker serves no calls.
       stopDelayMs: command === 'worker' ? 0 : getInteger('GATEWAY_STOP_DELAY_SECONDS', command === 'serve' ? 5 : 0, 0, 300) * 1_000,
+      // Somebody who presses Ctrl-C waits for it.
+      stopTimeoutMs: getInteger('GATEWAY_STOP_TIMEOUT_SECONDS', command === 'start' ? 10 : 600, 0, 3_600) * 1_000,
       metricsAddress: parseAddress('GATEWAY_METRICS_ADDRESS', getText, errors),
     },
     temporal,

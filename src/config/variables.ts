@@ -69,6 +69,12 @@ export const variables = {
     default: '`5` with `serve`, else `0`',
     meaning: 'how long a process that was asked to stop serves calls while `/readyz` is 503, 0 to 300; not for `worker`',
   },
+  GATEWAY_STOP_TIMEOUT_SECONDS: {
+    type: 'integer',
+    default: '`600` with `serve` and `worker`, `10` with `start`',
+    meaning:
+      'how long running calls and durable work may take to end when a process stops, after the stop delay, 0 to 3600. A process in which nothing runs does not wait. The [grace periods](architecture/processes.md#stop) of Compose, Kubernetes and HAProxy follow from it',
+  },
   GATEWAY_METRICS_ADDRESS: {
     type: 'text',
     default: 'none: `/metrics` needs the admin token, on the port of the service',
@@ -220,6 +226,12 @@ export const variables = {
     readers: [...services, 'migrate', 'codec-server'],
     default: '`info`',
     meaning: '`debug`, `info`, `warn`, `error` or `silent`',
+  },
+  LOG_FORMAT: {
+    type: 'choice',
+    readers: [...services, 'migrate', 'codec-server'],
+    default: '`auto`',
+    meaning: '`json` or `text`; `auto` is text if standard output is a terminal, else JSON',
   },
 } as const satisfies Readonly<Record<string, Variable>>;
 

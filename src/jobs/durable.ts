@@ -55,6 +55,8 @@ export interface DurableOptions {
   /** How long after its outbox row was written a workflow of this name has its first work. The server delays the start until then. */
   readonly startDelayMs?: (workflow: string) => number;
   readonly logger: Logger;
+  /** How long running activities may take to end at a stop. */
+  readonly graceMs: number;
   /** Called once, when durable work is ready for the first time. */
   readonly onReady?: (durable: Durable) => void;
 }
@@ -165,7 +167,7 @@ export function startDurable(options: DurableOptions): Durable {
     });
     if (options.role === 'worker') {
       const bundle = (bundleSignal: AbortSignal): Promise<string> => prepareWorkflowBundle({ dataDir, logger, signal: bundleSignal });
-      worker = temporal.startWorker({ activities: options.activities, bundle, buildId: settings.buildId });
+      worker = temporal.startWorker({ activities: options.activities, bundle, buildId: settings.buildId, graceMs: options.graceMs });
     }
     const connected = temporal;
     dispatcher = startDispatcher({
@@ -201,6 +203,7 @@ export function startDurable(options: DurableOptions): Durable {
   function describeConnection(state: DurableState): string | null {
     if (state === 'ready') return null;
     if (missingNamespace) return missingNamespace.message;
+    if (server?.isStopped()) return 'its Temporal server was stopped: restart the gateway to start it again';
     if (state === 'down') return 'Temporal is unavailable';
     return phase === 'ready' ? 'the worker has not started yet' : 'Temporal has not been reached yet';
   }

@@ -1,16 +1,20 @@
 /**
- * Logs one JSON object per line, by default to standard output.
+ * Logs one JSON object per line, by default to standard output, or text for people.
  *
  * Secrets are redacted in the finished line, which covers every field, error message and stack. The prefix of a secret stays, so that an operator
  * can identify the key.
  */
+import { isatty } from 'node:tty';
 import { inspect, types } from 'node:util';
 import { createTimestampFormat, systemClock } from '../core/time.ts';
 import type { LogFields } from './log-fields.ts';
 import { createLogOutput, type LogOutput } from './log-output.ts';
+import { toLogText } from './log-text.ts';
 import { activeTraceId } from './tracing.ts';
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent';
+/** `auto` is text if standard output is a terminal, else JSON. */
+export type LogFormat = 'auto' | 'json' | 'text';
 export interface Logger {
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;
@@ -20,6 +24,8 @@ export interface Logger {
 
 export interface LoggerOptions {
   readonly level: LogLevel;
+  /** JSON by default. */
+  readonly format?: LogFormat;
   /** Receives the lines; standard output when absent. */
   readonly destination?: { write(line: string): void };
   /** Slot of this process in its cluster, written in each line. */
@@ -32,8 +38,9 @@ const levels: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'silent']
  * The error in the field `err` is written with message, stack and causes. A line is written for every call, so it is put together from parts:
  * a library for logs took three times as much CPU time (measured).
  */
-export function createLogger({ level, destination, process: slot }: LoggerOptions): Logger {
+export function createLogger({ level, format: lineFormat = 'json', destination, process: slot }: LoggerOptions): Logger {
   const target = destination ?? standardOutput(collectLinesMs);
+  const isText = resolveLogFormat(lineFormat) === 'text';
   const base = slot === undefined ? '' : `,"process":${slot}`;
   const format = createTimestampFormat();
   const writer = (name: Exclude<LogLevel, 'silent'>): Logger['info'] => {
@@ -41,10 +48,17 @@ export function createLogger({ level, destination, process: slot }: LoggerOption
     return (fields, message) => {
       const trace = activeTraceId();
       const start = `{"level":"${name}","time":"${format(systemClock.now())}"${base}${trace === undefined ? '' : `,"trace":"${trace}"`}`;
-      target.write(redactSecrets(`${start}${formatFields(fields)},"msg":${JSON.stringify(message)}}\n`));
+      const line = redactSecrets(`${start}${formatFields(fields)},"msg":${JSON.stringify(message)}}\n`);
+      target.write(isText ? toLogText(line) : line);
     };
   };
   return { debug: writer('debug'), info: writer('info'), warn: writer('warn'), error: writer('error') };
+}
+
+/** What `auto` means for this process. */
+export function resolveLogFormat(format: LogFormat): 'json' | 'text' {
+  if (format !== 'auto') return format;
+  return isatty(process.stdout.fd) ? 'text' : 'json';
 }
 
 /** The members of the fields with a comma before them. */

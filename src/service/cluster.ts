@@ -26,7 +26,7 @@ import { backoffMs } from '../core/backoff.ts';
 import { pause, untilAborted } from '../core/time-limit.ts';
 import { readVersion } from '../core/version.ts';
 import type { LogOutput } from '../observability/log-output.ts';
-import { createLogger, standardOutput } from '../observability/logger.ts';
+import { createLogger, resolveLogFormat, standardOutput } from '../observability/logger.ts';
 import { type ConfigFileSnapshot, type ParentMessage, type WorkerMessage, workerMessage } from './cluster-messages.ts';
 import { type ClusterMetrics, createClusterMetrics } from './cluster-metrics.ts';
 import { createSharedDemoVendor } from './demo-vendor-config.ts';
@@ -39,8 +39,8 @@ import { StartError, wrapStartError } from './start-error.ts';
 export const youngGenerationFlag = '--min-semi-space-size=16';
 
 const main = fileURLToPath(new URL('../main.ts', import.meta.url));
-/** More than the sum of a process's own stop timeouts, after its stop delay. */
-const stopTimeoutMs = 40_000;
+/** More than the sum of a process's other stop timeouts, after its stop delay and the time for running calls. */
+const otherStopTimeoutsMs = 25_000;
 const maxStartAttempts = 5;
 const backoff = { initialMs: 500, maxMs: 15_000 };
 /** An uptime this long resets the count of failures. */
@@ -74,7 +74,7 @@ export interface ClusterOptions {
 export async function runCluster({ role, source, config, host }: ClusterOptions): Promise<void> {
   if (!cluster.isPrimary) throw new StartError('GATEWAY_WORKERS: above 1 it cannot be used inside of another cluster of Node processes');
   const output = standardOutput();
-  const logger = createLogger({ level: config.server.logLevel, destination: output });
+  const logger = createLogger({ level: config.server.logLevel, format: config.server.logFormat, destination: output });
   const demoVendor = createSharedDemoVendor();
   const dataDir = resolve(config.server.dataDir);
   const processes = new Map<number, ApiProcess>();
@@ -102,7 +102,9 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
   cluster.schedulingPolicy = cluster.SCHED_RR;
 
   const startInSlot = async (slot: number, isFirst = false): Promise<ApiProcess> => {
-    const apiProcess = startApiProcess({ slot, isFirst, snapshot, output, metrics, writeError: host.writeError });
+    // The processes' own output is a pipe.
+    const env = { LOG_FORMAT: resolveLogFormat(config.server.logFormat) };
+    const apiProcess = startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeError: host.writeError });
     processes.set(slot, apiProcess);
     if (isEmbedderReady) sendMessage(apiProcess.worker, { kind: 'embedder', isReady: true });
     const url = await apiProcess.listening;
@@ -171,7 +173,8 @@ export async function runCluster({ role, source, config, host }: ClusterOptions)
     closing.abort();
     logger.info({}, 'stopping');
     if (!host.stopping.aborted) terminateAll();
-    await Promise.all([...processes.values()].map((apiProcess) => waitForExit(apiProcess, config.server.stopDelayMs + stopTimeoutMs)));
+    const stopTimeoutMs = config.server.stopDelayMs + config.server.stopTimeoutMs + otherStopTimeoutsMs;
+    await Promise.all([...processes.values()].map((apiProcess) => waitForExit(apiProcess, stopTimeoutMs)));
     process.off('exit', terminateAll);
     await stopMetricsServer();
     await unpublishAddress();
@@ -190,15 +193,16 @@ function toSnapshot(
 interface ApiProcessOptions {
   readonly slot: number;
   readonly isFirst: boolean;
+  readonly env: Readonly<Record<string, string>>;
   readonly snapshot: ConfigFileSnapshot;
   readonly output: LogOutput;
   readonly metrics: ClusterMetrics;
   readonly writeError: (text: string) => void;
 }
 
-function startApiProcess({ slot, isFirst, snapshot, output, metrics, writeError }: ApiProcessOptions): ApiProcess {
+function startApiProcess({ slot, isFirst, env, snapshot, output, metrics, writeError }: ApiProcessOptions): ApiProcess {
   const startedAt = performance.now();
-  const worker = cluster.fork();
+  const worker = cluster.fork(env);
   let stderrText = '';
   let isListening = false;
   // Emitted when the fork fails; `close` follows.

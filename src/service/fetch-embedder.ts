@@ -13,7 +13,13 @@ export async function fetchEmbedder(folder: string | null, { env, stopping, writ
   const target = folder === null ? cacheDirectory(env) : resolve(folder);
   try {
     await mkdir(target, { recursive: true });
-    await provideFiles({ folder: null, cacheDir: target, variables: env, logger: createLogger({ level: 'info' }), signal: stopping });
+    await provideFiles({
+      folder: null,
+      cacheDir: target,
+      variables: env,
+      logger: createLogger({ level: 'info', format: 'auto' }),
+      signal: stopping,
+    });
   } catch (cause) {
     throw new StartError(`the files of the local embedder cannot be fetched: ${errorSummary(cause)}`, { cause });
   }

@@ -137,15 +137,13 @@ describe('docker-compose.yml', () => {
     expect(namesWhere(({ volumes = [] }) => volumes.some((volume) => journals.includes(volume)))).toEqual(['gateway-1', 'gateway-2']);
   });
 
-  test('a replica is not ready for longer than the proxy needs to notice, and is killed after it has stopped', () => {
+  test('a replica is not ready for longer than the proxy needs to notice', () => {
     const proxy = readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
     const millisecondsOf = (name: string): number => Number(new RegExp(` ${name} (\\d+)ms`).exec(proxy)?.[1]);
     const noticed = millisecondsOf('inter') + millisecondsOf('fastinter');
-    const { environment, stop_grace_period } = serviceOf(compose, 'gateway-1');
+    const { environment } = serviceOf(compose, 'gateway-1');
     const delay = Number(environment?.GATEWAY_STOP_DELAY_SECONDS);
     expect(noticed).toBeLessThan((delay * 1_000) / 2);
-    // docs/architecture/processes.md#stop: running calls 20 s, cancelled calls 2 s, drain 5 s, leases 2 s.
-    expect(Number.parseInt(stop_grace_period ?? '', 10)).toBeGreaterThan(delay + 20 + 2 + 5 + 2);
     for (const name of ['gateway-1', 'gateway-2']) expect(proxy).toContain(`server ${name} ${name}:${image.env.PORT}\n`);
   });
 });

@@ -127,10 +127,9 @@ describe('the manifests of docs/kubernetes.md', () => {
     }
   });
 
-  test('give a process the time to stop that it needs, and the probe the time to notice', () => {
-    for (const { pod, container } of workloads.slice(1)) {
+  test('give the probe the time to notice that a process stops', () => {
+    for (const { container } of workloads.slice(1)) {
       const delay = Number(container.env?.find(({ name }) => name === 'GATEWAY_STOP_DELAY_SECONDS')?.value ?? 0);
-      expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(delay + 35);
       const { periodSeconds = 0, failureThreshold = 0 } = container.readinessProbe ?? {};
       if (delay > 0) expect(periodSeconds * failureThreshold).toBeLessThan(delay);
     }

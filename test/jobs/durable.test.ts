@@ -52,6 +52,7 @@ describe('durable work', () => {
         repairs++;
       },
       logger,
+      graceMs: 10_000,
       ...options,
     });
     running.push(durable);

@@ -145,3 +145,22 @@ test('docs/logs.md lists the fields of the log with their meaning, and each is i
     .join('\n');
   expect(Object.keys(logFields).filter((name) => !new RegExp(`\\b${name}\\b`).test(sources))).toEqual([]);
 });
+
+test('text for people has the time, level, message and fields, and the stack of an error line by line', () => {
+  const lines: string[] = [];
+  const logger: OpenLogger = createLogger({ level: 'info', format: 'text', destination: { write: (line) => lines.push(line) } });
+  logger.info({ url: 'http://127.0.0.1:8080', settings: ['A', 'B'], asked: 'two words' }, 'listening');
+  expect(lines[0]).toMatch(/^\d\d:\d\d:\d\d INFO {2}listening url=http:\/\/127\.0\.0\.1:8080 settings=\["A","B"\] asked="two words"\n$/);
+  logger.error({ err: new Error('no database', { cause: new Error('refused') }) }, 'failed');
+  expect(lines[1]).toMatch(/^\d\d:\d\d:\d\d ERROR failed\n {2}Error: no database\n {2}at .*\n[^]* {2}caused by:\n {4}Error: refused\n {4}at /);
+});
+
+test('text for people has no secret, and nothing that a terminal would interpret', () => {
+  const lines: string[] = [];
+  const logger: OpenLogger = createLogger({ level: 'info', format: 'text', destination: { write: (line) => lines.push(line) } });
+  const hostile = '\u001b]0;owned\u0007\u009b31m\r\n';
+  logger.warn({ reason: hostile, password: 'hunter2-hunter2', err: new Error(`${hostile}Bearer abcdef0123456789`) }, `odd ${hostile}`);
+  expect(lines.join('')).not.toMatch(/hunter2|abcdef0123/);
+  expect(lines.join('').replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+  expect(lines[0]?.split('\n', 1)[0]).toContain('odd \\u001b]0;owned\\u0007\\u009b31m\\u000d\\u000a reason=');
+});

@@ -191,13 +191,18 @@ interface Call {
         expect(answered.filter(({ taskId }) => outcomes.get(taskId) !== 'ok')).toEqual([]);
       });
 
-    it('both replicas restart in turn under load, and no call fails', async () => {
+    it('both replicas restart in turn under load, and no call fails, nor a stream that takes longer than the stop delay', async () => {
+      const streams: Promise<string>[] = [];
       const calls = await callDuring('rolling', async () => {
+        const body = { model: 'one/echo+pace-200+long-30', stream: true, messages: [{ role: 'user', content: 'hi' }] };
+        const started = await Promise.all([1, 2, 3, 4].map(() => send('/v1/chat/completions', key, body)));
+        streams.push(...started.map((response) => response.text()));
         expect(await restart('gateway-1', 'SIGTERM')).toMatchObject({ status: 0 });
         expect(await restart('gateway-2', 'SIGTERM')).toMatchObject({ status: 0 });
       });
       expect(calls.filter(({ isAnswered }) => !isAnswered)).toEqual([]);
       expect(calls.length).toBeGreaterThan(100);
+      expect((await Promise.all(streams)).filter((text) => !/data: \[DONE\]\s*$/.test(text))).toEqual([]);
       await expectStored('rolling', calls);
     });
 

@@ -99,6 +99,29 @@ describe('a running gateway', () => {
   });
 });
 
+describe('GATEWAY_STOP_TIMEOUT_SECONDS', () => {
+  /** What a caller receives of a stream of three seconds in a process that is asked to stop meanwhile. */
+  const streamDuringStop = async (seconds: string): Promise<string> => {
+    const home = await processes.home('migrated');
+    await writeFile(join(home, 'gateway.yaml'), yamlOf(['one/echo']));
+    const gateway = await processes.start('start', { home, env: { GATEWAY_STOP_TIMEOUT_SECONDS: seconds } });
+    const response = await gateway.call(firstKeyOf(gateway) ?? '', chatPath, bodyOf('one/echo+pace-100+long-30', true));
+    const ended = gateway.end('SIGTERM');
+    // A stream that breaks may reject.
+    const text = await response.text().catch(String);
+    expect(await ended).toBe(0);
+    return text;
+  };
+
+  it('a stream that takes longer is cut off', async () => {
+    expect(await streamDuringStop('1')).not.toContain('[DONE]');
+  });
+
+  it('a stream that takes less time completes', async () => {
+    expect(await streamDuringStop('30')).toMatch(/data: \[DONE\]\s*$/);
+  });
+});
+
 it('calls that run after the grace period are ended with an error to the caller and recorded with their estimated usage', async () => {
   const dataDir = join(await processes.home('migrated'), 'data');
   const database = await openEmbeddedDatabase({ dataDir });

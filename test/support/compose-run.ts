@@ -4,7 +4,7 @@
  *
  * PostgreSQL is prepared by the script that Compose mounts and checks passwords; the Temporal server and the vendor are those of the tests.
  */
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
@@ -14,6 +14,7 @@ import { readDockerfile } from './dockerfile.ts';
 import { copyTestBundle } from './gateway.ts';
 import { createProcesses, type GatewayProcess, root, type TestProcesses } from './gateway-process.ts';
 import { type Haproxy, startHaproxy } from './haproxy.ts';
+import { buildImageTree } from './image-tree.ts';
 import { postgresPrograms, startOwnPostgres } from './own-postgres.ts';
 import type { PostgresServer } from './postgres-server.ts';
 import { run } from './run.ts';
@@ -31,6 +32,10 @@ export interface ComposeRun {
   runJob(service: 'migrate' | 'temporal-namespace' | 'grafana-role'): Promise<string>;
   /** Starts a service, again in the same volumes after it has ended. */
   start(service: string): Promise<GatewayProcess>;
+  /** The working directory, environment and data directory of a service, and the program that its image runs. */
+  containerOf(service: string): Promise<Container>;
+  /** Deletes the content of a service's volume. */
+  emptyVolume(service: string): Promise<void>;
   /** Where Prometheus finds the metrics of a service. */
   metricsUrl(service: string): Promise<string>;
   /** Runs the health check of a service; rejects when it fails. */
@@ -39,8 +44,11 @@ export interface ComposeRun {
   stopAll(): Promise<void>;
 }
 
-/** What an operator would write into .env; the stop delay is shorter. */
-const variables = { ...composeSecrets, ...observabilitySecrets, GATEWAY_CONFIG: '/config/gateway.yaml', GATEWAY_STOP_DELAY_SECONDS: '1' };
+/** What an operator would write into .env; the times of a stop are shorter. */
+const variables = {
+  ...{ ...composeSecrets, ...observabilitySecrets, GATEWAY_CONFIG: '/config/gateway.yaml' },
+  ...{ GATEWAY_STOP_DELAY_SECONDS: '1', GATEWAY_STOP_TIMEOUT_SECONDS: '30' },
+};
 
 const yamlOf = (vendor: DemoVendor): string => `
 providers: { one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat } }
@@ -54,6 +62,7 @@ export async function createComposeRun(): Promise<ComposeRun> {
   const [postgres, temporal, vendor] = await Promise.all([startOwnPostgres(), createTemporalServer(), createDemoVendor()]);
   await prepareDatabases(compose, postgres);
   const folder = await processes.home('empty');
+  const tree = await buildImageTree(join(folder, 'image'));
   const hosts = new Map([
     ['postgres:5432', new URL(postgres.url).host],
     ['temporal:7233', temporal.address],
@@ -69,7 +78,6 @@ export async function createComposeRun(): Promise<ComposeRun> {
   /** The file system and the environment of a service. */
   async function createContainer(name: string): Promise<Container> {
     const home = await processes.home('empty');
-    for (const path of image.copied) await symlink(join(root, path), join(home, path));
     const { environment = {}, volumes = [] } = serviceOf(compose, name);
     const mounts = new Map(volumes.map((volume) => volume.split(':') as [string, string]).map(([source, target]) => [target, source]));
     const config = join(home, mounts.has('/config') ? 'config' : 'not-mounted');
@@ -92,7 +100,7 @@ export async function createComposeRun(): Promise<ComposeRun> {
       // Three of them would load the model.
       GATEWAY_LOCAL_EMBEDDER: 'off',
     };
-    return { home, env: { ...withoutTestDefaults, ...env, ...own } };
+    return { workdir: tree.workdir, data, home, env: { ...withoutTestDefaults, PATH: tree.path, ...env, ...own } };
   }
 
   const programOf = (name: string): string[] => {
@@ -108,9 +116,9 @@ export async function createComposeRun(): Promise<ComposeRun> {
     async runJob(name) {
       const { command = [], entrypoint, environment = {}, volumes = [] } = serviceOf(compose, name);
       if (!entrypoint) {
-        const { home, env } = await containerOf(name);
+        const { workdir, env } = await containerOf(name);
         const [file = '', ...args] = programOf(name);
-        return run(file, args, { cwd: home, env });
+        return run(file, args, { cwd: workdir, env });
       }
       const [file = '', ...args] = [...entrypoint, ...command];
       const mounted = volumes.find((volume) => volume.includes(`:${file}:`))?.split(':')[0];
@@ -121,8 +129,15 @@ export async function createComposeRun(): Promise<ComposeRun> {
       return run(mounted ? join(root, mounted) : file, args, { env: { PATH: programs.join(':'), HOME: folder, ...env, ...address } });
     },
     async start(name) {
-      const { home, env } = await containerOf(name);
-      return processes.start(name, { home, env, program: programOf(name) });
+      const { workdir, env } = await containerOf(name);
+      return processes.start(name, { home: workdir, env, program: programOf(name) });
+    },
+    containerOf,
+    async emptyVolume(name) {
+      const { data } = await containerOf(name);
+      await rm(data, { recursive: true });
+      await mkdir(data);
+      await copyTestBundle(data);
     },
     metricsUrl: async (name) => `http://${(await containerOf(name)).env.GATEWAY_METRICS_ADDRESS}/metrics`,
     async checkHealth(name) {
@@ -133,20 +148,26 @@ export async function createComposeRun(): Promise<ComposeRun> {
         return;
       }
       if (program !== 'node') throw new Error(`the health check of ${name} runs ${program}`);
-      const { home, env } = await containerOf(name);
-      await run(process.execPath, args, { cwd: home, env });
+      const { workdir, env } = await containerOf(name);
+      await run(process.execPath, args, { cwd: workdir, env });
     },
     async startProxy(program) {
       const replicas = Object.keys(compose.services).filter((name) => name.startsWith('gateway-'));
       const addresses = await Promise.all(replicas.map(async (name) => [name, `127.0.0.1:${(await containerOf(name)).env.PORT}`] as const));
-      return startHaproxy(program, folder, Object.fromEntries(addresses));
+      const { environment = {} } = serviceOf(compose, 'proxy');
+      const env = Object.fromEntries(Object.entries(environment).map(([key, value]) => [key, String(value)]));
+      return startHaproxy(program, { folder, replicas: Object.fromEntries(addresses), env });
     },
     stopAll: () => stopAll({ processes, postgres, temporal, vendor }),
   };
 }
 
-interface Container {
-  /** The working directory, `/gateway` in the image. */
+export interface Container {
+  /** `/gateway` of the image. */
+  readonly workdir: string;
+  /** `/data`. */
+  readonly data: string;
+  /** The folder of `/config`. */
   readonly home: string;
   readonly env: Readonly<Record<string, string>>;
 }

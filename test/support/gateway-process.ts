@@ -169,7 +169,7 @@ function spawnGateway(command: string, options: ProcessOptions): { gateway: Gate
     gateway,
     async untilUp() {
       for (const deadline = performance.now() + startTimeoutMs; !hasEnded && url === ''; await sleep(20)) {
-        url = String(logs().find(({ msg }) => msg === 'listening')?.url ?? '');
+        url = String(logs().find(({ msg }) => msg === 'listening')?.url ?? / listening url=(\S+)/.exec(stdout)?.[1] ?? '');
         if (performance.now() > deadline) throw new Error(`gateway ${command} does not listen:\n${output()}`);
       }
       if (hasEnded) await exited;

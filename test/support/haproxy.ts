@@ -41,15 +41,21 @@ export async function ensureHaproxy(): Promise<string> {
   });
 }
 
+export interface HaproxyOptions {
+  readonly folder: string;
+  readonly replicas: Readonly<Record<string, string>>;
+  readonly env: Readonly<Record<string, string>>;
+}
+
 /** Starts it in front of `replicas`, by name, with nothing but addresses changed in its configuration, which goes into `folder`. */
-export async function startHaproxy(program: string, folder: string, replicas: Readonly<Record<string, string>>): Promise<Haproxy> {
+export async function startHaproxy(program: string, { folder, replicas, env }: HaproxyOptions): Promise<Haproxy> {
   const port = await unusedPort();
   let text = await readFile(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
   text = text.replace('bind :8080', `bind 127.0.0.1:${port}`).replace('bind :9465', `bind 127.0.0.1:${await unusedPort()}`);
   for (const [name, host] of Object.entries(replicas)) text = text.replaceAll(` ${name}:8080`, ` ${host}`);
   const file = join(folder, 'haproxy.cfg');
   await writeFile(file, text);
-  const child = spawn(program, ['-W', '-db', '-f', file], { cwd: folder, env: {}, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(program, ['-W', '-db', '-f', file], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   for (const stream of [child.stdout, child.stderr])
     stream.setEncoding('utf8').on('data', (chunk: string) => {

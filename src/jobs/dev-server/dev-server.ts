@@ -3,7 +3,8 @@
  *
  * It runs in a separate session, so Ctrl-C in the terminal reaches only the gateway, which drains its work before it stops the server.
  * After a `kill -9` of the gateway the server keeps running: the next start finds it through `temporal.json` and reattaches when it serves
- * the expected namespace, and otherwise terminates it and starts a new one. A server that dies is restarted on the same ports.
+ * the expected namespace, and otherwise terminates it and starts a new one. A server that crashes is restarted on the same ports. One that
+ * somebody stopped with SIGTERM or SIGINT stays down until the next start of the gateway.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,8 +37,16 @@ export interface DevServer {
   readonly reattached: boolean;
   /** Current process id; changes with a restart. */
   pid(): number;
+  /** Whether somebody else has stopped it. It is not restarted then. */
+  isStopped(): boolean;
   /** Terminates the server: SIGTERM, then SIGKILL after ten seconds. */
   stop(): Promise<void>;
+}
+
+interface RunningServer {
+  readonly record: DevServerRecord;
+  /** Resolves when the process has exited: whether a signal asked it to. We can't know this about a server of an earlier gateway process. */
+  readonly wasStopped: Promise<boolean>;
 }
 
 interface Ports {
@@ -69,7 +78,8 @@ export async function startDevServer(input: DevServerOptions): Promise<DevServer
   try {
     const namespace = `gateway-${await readOrCreateDataDirId(dataDir)}`;
     const reattached = await reattach(options, namespace);
-    if (reattached) logger.info({ pid: reattached.pid, address: reattached.address }, 'reattached to the Temporal dev server');
+    if (reattached)
+      logger.info({ pid: reattached.record.pid, address: reattached.record.address }, 'reattached to the Temporal dev server');
     const initial = reattached ?? (await startOnFreePorts(options, namespace));
     return superviseServer(options, initial, { reattached: reattached !== null, release: lock.release });
   } catch (error) {
@@ -80,11 +90,12 @@ export async function startDevServer(input: DevServerOptions): Promise<DevServer
 
 function superviseServer(
   options: DevServerOptions,
-  initial: DevServerRecord,
+  initial: RunningServer,
   { reattached, release }: { reattached: boolean; release: () => void },
 ): DevServer {
   const { dataDir, logger } = options;
   let current = initial;
+  let isStopped = false;
   let stopped: Promise<void> | null = null;
   const loop = createBackgroundLoop({
     run: restartWhenDead,
@@ -94,41 +105,47 @@ function superviseServer(
     ref: true,
   });
   loop.wake(checkIntervalMs);
+  const { address, uiUrl, namespace } = initial.record;
   return {
-    address: initial.address,
-    uiUrl: initial.uiUrl,
-    namespace: initial.namespace,
-    reattached,
-    pid: () => current.pid,
+    ...{ address, uiUrl, namespace, reattached },
+    pid: () => current.record.pid,
+    isStopped: () => isStopped,
     stop: () => (stopped ??= stop()),
   };
 
   async function restartWhenDead(signal: AbortSignal): Promise<'idle'> {
-    if (await isRunning(current)) return 'idle';
-    logger.warn({ pid: current.pid, lastLogLine: await lastLogLine(dataDir) }, 'Temporal dev server died; restarting it');
-    current = await launch({ ...options, signal }, initial.namespace, getPorts(initial));
+    const { pid } = current.record;
+    if (isStopped || (await isRunning(current.record))) return 'idle';
+    isStopped = await current.wasStopped;
+    if (isStopped) {
+      logger.warn({ pid }, 'Temporal dev server was stopped; durable work waits until the next start of the gateway');
+      return 'idle';
+    }
+    logger.warn({ pid, lastLogLine: await lastLogLine(dataDir) }, 'Temporal dev server died; restarting it');
+    current = await launch({ ...options, signal }, namespace, getPorts(initial.record));
     options.onRestart?.();
     return 'idle';
   }
 
   async function stop(): Promise<void> {
     await loop.stop();
-    await terminateProcess(current, stopGraceMs);
+    await terminateProcess(current.record, stopGraceMs);
     release();
   }
 }
 
 /** The server of an earlier start, if it still serves the namespace. Terminates one that runs but does not. */
-async function reattach(options: DevServerOptions, namespace: string): Promise<DevServerRecord | null> {
+async function reattach(options: DevServerOptions, namespace: string): Promise<RunningServer | null> {
   const record = await readRecord(options.dataDir);
   if (!record || !(await isRunning(record))) return null;
-  if (record.namespace === namespace && (await waitUntilReady(options, record, reattachTimeoutMs))) return record;
+  if (record.namespace === namespace && (await waitUntilReady(options, record, reattachTimeoutMs)))
+    return { record, wasStopped: Promise.resolve(false) };
   options.logger.warn({ pid: record.pid, address: record.address }, 'terminating an abandoned Temporal dev server that does not respond');
   await terminateProcess(record, stopGraceMs);
   return null;
 }
 
-async function startOnFreePorts(options: DevServerOptions, namespace: string): Promise<DevServerRecord> {
+async function startOnFreePorts(options: DevServerOptions, namespace: string): Promise<RunningServer> {
   for (let attempt = 1; ; attempt++) {
     const ports = await findFreePorts();
     try {
@@ -143,14 +160,14 @@ async function startOnFreePorts(options: DevServerOptions, namespace: string): P
 }
 
 /** Starts the server and waits until it serves the namespace. */
-async function launch(options: DevServerOptions, namespace: string, ports: Ports): Promise<DevServerRecord> {
+async function launch(options: DevServerOptions, namespace: string, ports: Ports): Promise<RunningServer> {
   const { dataDir } = options;
-  const identity = await spawnServer(options, namespace, ports);
+  const { identity, wasStopped } = await spawnServer(options, namespace, ports);
   const record = { ...identity, address: `127.0.0.1:${ports.address}`, uiUrl: `http://127.0.0.1:${ports.ui}`, namespace };
   // Before the server is ready: if the gateway is killed from here on, the next start finds the server.
   await writeRecord(dataDir, record);
   try {
-    if (await waitUntilReady(options, record, readyTimeoutMs)) return record;
+    if (await waitUntilReady(options, record, readyTimeoutMs)) return { record, wasStopped };
     throw new Error(`the Temporal dev server did not come up: ${await lastLogLine(dataDir)}`);
   } catch (error) {
     await terminateProcess(identity, stopGraceMs);
@@ -158,7 +175,11 @@ async function launch(options: DevServerOptions, namespace: string, ports: Ports
   }
 }
 
-async function spawnServer({ binary, dataDir }: DevServerOptions, namespace: string, ports: Ports): Promise<ProcessIdentity> {
+async function spawnServer(
+  { binary, dataDir }: DevServerOptions,
+  namespace: string,
+  ports: Ports,
+): Promise<{ identity: ProcessIdentity; wasStopped: Promise<boolean> }> {
   // A file, because a pipe whose reader died would kill the server at its next line. Truncated at each start, so it stays small.
   const log = await open(join(dataDir, 'temporal.log'), 'w', 0o600);
   try {
@@ -180,9 +201,17 @@ async function spawnServer({ binary, dataDir }: DevServerOptions, namespace: str
     );
     await once(child, 'spawn');
     child.unref();
+    // If the gateway exits without stopping the server, e.g. at the second Ctrl-C.
+    const terminate = (): boolean => child.kill();
+    process.once('exit', terminate);
+    const wasStopped = once(child, 'exit').then(([code, signal]: unknown[]) => {
+      process.off('exit', terminate);
+      // The server handles both signals and exits with 0.
+      return code === 0 || signal === 'SIGTERM' || signal === 'SIGINT';
+    });
     const identity = child.pid === undefined ? null : await identifyProcess(child.pid);
     if (!identity) throw new Error(`the Temporal dev server ended at once: ${await lastLogLine(dataDir)}`);
-    return identity;
+    return { identity, wasStopped };
   } finally {
     await log.close();
   }

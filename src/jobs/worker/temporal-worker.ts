@@ -18,7 +18,8 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-const stopTimeoutMs = 25_000;
+/** After the time for running activities. The SDK waits 5 s for activities that it has cancelled. */
+const stopTimeoutMs = 10_000;
 
 /** Loads the SDK's worker. A process without a worker does not need it: it has half of the modules that a process loads at its start. */
 export async function loadWorkerSdk(): Promise<typeof import('@temporalio/worker')> {
@@ -59,7 +60,7 @@ export function runWorker(options: TemporalOptions, spec: WorkerSpec): RunningWo
       stopping.abort();
       if (worker?.getState() === 'RUNNING') worker.shutdown();
       // Connecting to an address that drops packets cannot be cancelled, so the process does not wait for it.
-      await Promise.race([running, sleep(stopTimeoutMs, undefined, { ref: false })]);
+      await Promise.race([running, sleep(spec.graceMs + stopTimeoutMs, undefined, { ref: false })]);
     },
   };
 

@@ -5,22 +5,19 @@ import type { Logger } from '../../observability/logger.ts';
 import { traceActivities, traceSink } from './trace-runs.ts';
 import { wrapActivities } from './wrap-activities.ts';
 
-/** How long running activities may take to finish at a stop. */
-export const shutdownGraceMs = 10_000;
-
 export interface WorkerSpec {
   readonly activities: object;
   /** Resolves to the path of the workflow bundle; called at each (re)start of the worker. */
   readonly bundle: (signal: AbortSignal) => Promise<string>;
   /** When set, the worker takes part in worker versioning under this build id. */
   readonly buildId?: string | undefined;
-  /** How long running activities and workflow tasks may take to finish at a stop; `shutdownGraceMs` by default. */
-  readonly graceMs?: number;
+  /** How long running activities and workflow tasks may take to finish at a stop. */
+  readonly graceMs: number;
 }
 
 /** Sized for two cores: activities mostly wait for the database, and a workflow task takes about a millisecond. */
 export function workerOptions(
-  { activities, buildId, graceMs = shutdownGraceMs }: WorkerSpec,
+  { activities, buildId, graceMs }: WorkerSpec,
   { dataConverter, logger }: { dataConverter: DataConverter; logger: Logger },
 ) {
   const options = {

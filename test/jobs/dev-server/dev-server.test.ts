@@ -12,7 +12,7 @@ import { identifyProcess, isRunning, type ProcessIdentity, terminateProcess } fr
 import { createTestLog, until } from '../../support/temporal.ts';
 import { ensureTemporal } from '../../support/temporal-program.ts';
 
-/** A gateway reduced to its dev server: prints the server's record, stops it at SIGTERM and ignores Ctrl-C. */
+/** A gateway reduced to its dev server: prints the server's record, stops it at SIGTERM, exits at SIGUSR2 and ignores Ctrl-C. */
 const parentProgram = `
 const [, devServer, connection, binary, dataDir] = process.argv;
 const { startDevServer } = await import(devServer);
@@ -22,6 +22,7 @@ const logger = { debug: silent, info: silent, warn: silent, error: silent };
 const server = await startDevServer({ binary, dataDir, logger, servesNamespace });
 process.on('SIGINT', silent);
 process.on('SIGTERM', () => server.stop());
+process.on('SIGUSR2', () => process.exit(1));
 console.log(JSON.stringify({ pid: server.pid(), address: server.address, namespace: server.namespace }));
 `;
 
@@ -127,6 +128,22 @@ describe('the Temporal dev server', () => {
     expect(await isRunning({ pid, startTime })).toBe(false);
     expect(await servesNamespace(server.address, server.namespace)).toBe(true);
     expect(lines.filter(({ level }) => level === 'warn')).toHaveLength(1);
+  });
+
+  test.each(['SIGTERM', 'SIGINT'] as const)('stays down when somebody stops it with %s', async (signal) => {
+    const server = await start();
+    process.kill(server.pid(), signal);
+    await until('its end is noticed', () => server.isStopped());
+    expect(await identifyProcess(server.pid())).toBeNull();
+    expect(lines.filter(({ level }) => level === 'warn').map(({ message }) => message)).toEqual([
+      'Temporal dev server was stopped; durable work waits until the next start of the gateway',
+    ]);
+  });
+
+  test('ends when the gateway exits without having stopped it', async () => {
+    const parent = await startInOtherProcess();
+    await parent.kill('SIGUSR2');
+    await until('it has ended', async () => (await identifyProcess(parent.server.pid)) === null);
   });
 
   test('does not receive Ctrl-C from the terminal, and ends when the gateway receives SIGTERM', async () => {

@@ -1,0 +1,33 @@
+/** Turns a log line into text for people who watch a terminal. The line keeps its fields; its date, which they know, is left out. */
+import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
+
+/** `line` is a JSON object without secrets, as the logger writes it. */
+export function toLogText(line: string): string {
+  const { level, time, msg, err, ...fields } = asObject(JSON.parse(line));
+  const clock = new Date(String(time)).toLocaleTimeString('en-GB');
+  const described = Object.entries(fields).map(([name, value]) => ` ${name}=${formatValue(value)}`);
+  const error = err === undefined ? '' : describeError(err, '  ');
+  return `${clock} ${String(level).toUpperCase().padEnd(5)} ${printable(String(msg))}${described.join('')}\n${error}`;
+}
+
+function formatValue(value: unknown): string {
+  return typeof value === 'string' && /^[\w./:@+-]+$/.test(value) ? value : printable(JSON.stringify(value));
+}
+
+/** One line each for the error, the frames of its stack, and its causes. */
+function describeError(error: unknown, indent: string): string {
+  if (typeof error !== 'object' || error === null) return `${indent}${formatValue(error)}\n`;
+  const { name, message, stack, cause, errors, ...others }: JsonObject = asObject(error);
+  const lines = typeof stack === 'string' ? stack.split('\n') : [`${String(name)}: ${String(message)}`];
+  const details = Object.entries(others).map(([key, value]) => `${key}=${formatValue(value)}`);
+  const causes = [...(cause === undefined ? [] : [cause]), ...asArray(errors)];
+  return [
+    ...[...lines, ...details].map((line) => `${indent}${printable(line.trim())}\n`),
+    ...causes.map((each) => `${indent}caused by:\n${describeError(each, `${indent}  `)}`),
+  ].join('');
+}
+
+/** Vendors and callers must not be able to send escape sequences to the terminal. */
+function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

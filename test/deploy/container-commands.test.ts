@@ -1,0 +1,237 @@
+/**
+ * The commands of docs/operating.md in their forms for containers, as the page has them. `docker compose` and `kubectl` are stand-ins that run
+ * what follows in the file tree of the image, with nothing but the environment of the container.
+ */
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import pg from 'pg';
+import { composeSecrets } from '../support/compose.ts';
+import { type ComposeRun, createComposeRun } from '../support/compose-run.ts';
+import type { ContainerStates } from '../support/container-programs.ts';
+import { readDockerfile } from '../support/dockerfile.ts';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import { type GatewayProcess, root } from '../support/gateway-process.ts';
+import { describeOwnPostgres, postgresPrograms } from '../support/own-postgres.ts';
+import { run } from '../support/run.ts';
+import { ensureTemporal } from '../support/temporal-program.ts';
+
+const services = ['gateway-1', 'gateway-2', 'worker'] as const;
+const pods: Readonly<Record<string, string>> = { 'gateway-0': 'gateway-1', 'gateway-worker-7d9f': 'worker', 'postgres-0': 'postgres' };
+
+describeOwnPostgres('in containers', () => {
+  let composed: ComposeRun;
+  let folder = '';
+  let page = '';
+  let key = '';
+  const running = new Map<string, GatewayProcess>();
+  const { GATEWAY_ADMIN_TOKEN: token } = composeSecrets;
+
+  const startAll = async (): Promise<void> => {
+    for (const name of services) running.set(name, await composed.start(name));
+    expect([...running.values()].map((started) => started.stderr())).toEqual(['', '', '']);
+  };
+  const stopAll = async (): Promise<void> => {
+    expect(await Promise.all([...running.values()].map((started) => started.end('SIGTERM')))).toEqual([0, 0, 0]);
+  };
+  const query = async (statement: string, database = 'gateway'): Promise<Record<string, unknown>[]> => {
+    const client = new pg.Client({ connectionString: composed.superuserUrl(database) });
+    await client.connect();
+    const { rows } = await client.query(statement).finally(() => client.end());
+    return rows;
+  };
+
+  const migrateState = async (): Promise<ContainerStates[string]> => {
+    const { workdir, env } = await composed.containerOf('migrate');
+    return { cwd: workdir, env, paths: {}, entrypoint: [...readDockerfile().entrypoint, 'migrate'] };
+  };
+
+  /** What the stand-ins need to know of the containers. */
+  const readStates = async (): Promise<ContainerStates> => {
+    const ofServices = services.map(async (name) => {
+      const { workdir, data, home, env } = await composed.containerOf(name);
+      const paths = { '/data': data, '/config': join(home, 'config'), '/gateway': workdir };
+      const entrypoint = readDockerfile().entrypoint;
+      return [name, { cwd: workdir, env, paths, port: env.PORT, pid: running.get(name)?.child.pid ?? null, entrypoint }] as const;
+    });
+    const [settings = {}] = await query('show unix_socket_directories');
+    const plain = { cwd: folder, paths: {}, entrypoint: [] };
+    const path = (programs: string): string => `${programs}:/usr/bin:/bin`;
+    const { env: worker } = await composed.containerOf('worker');
+    const { port } = new URL(composed.superuserUrl('gateway'));
+    const states: ContainerStates = {
+      ...Object.fromEntries(await Promise.all(ofServices)),
+      migrate: await migrateState(),
+      postgres: {
+        ...plain,
+        env: { PATH: path(await postgresPrograms()), PGHOST: String(settings.unix_socket_directories), PGPORT: port },
+      },
+      'temporal-namespace': {
+        ...plain,
+        env: { PATH: path(dirname(await ensureTemporal())), HOME: folder, TEMPORAL_ADDRESS: worker.TEMPORAL_ADDRESS ?? '' },
+      },
+    };
+    return { ...states, ...Object.fromEntries(Object.entries(pods).flatMap(([pod, name]) => (states[name] ? [[pod, states[name]]] : []))) };
+  };
+
+  /** Runs commands of the page on a machine that has the two programs, and returns their output. */
+  const runOnHost = async (commands: string): Promise<string> => {
+    await writeFile(join(folder, 'states.json'), JSON.stringify(await readStates()));
+    return run('bash', ['-euc', commands], { cwd: folder, env: { PATH: `${join(folder, 'bin')}:/usr/bin:/bin` }, timeoutMs: 120_000 });
+  };
+  const commandsOf = (anchor: string): string => {
+    const [, commands = ''] = new RegExp(`<a id="${anchor}"></a>\\n\\n<!-- .*? -->\\n\`\`\`sh\\n(.*?)\`\`\``, 's').exec(page) ?? [];
+    expect([anchor, commands]).not.toEqual([anchor, '']);
+    return commands;
+  };
+  const send = (path: string, secret: string, body: object, method = 'POST'): Promise<Response> =>
+    fetch(`${running.get('gateway-1')?.url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+
+  beforeAll(async () => {
+    page = await readFile(join(root, 'docs/operating.md'), 'utf8');
+    folder = await mkdtemp(join(tmpdir(), 'gateway-host-'));
+    await mkdir(join(folder, 'bin'));
+    for (const program of ['docker', 'kubectl']) {
+      const standIn = [process.execPath, join(root, 'test/support/container-programs.ts'), join(folder, 'states.json'), program];
+      await writeFile(join(folder, 'bin', program), `#!/bin/sh\nexec ${standIn.map((part) => `'${part}'`).join(' ')} "$@"\n`, {
+        mode: 0o755,
+      });
+    }
+    composed = await createComposeRun();
+    await Promise.all([composed.runJob('migrate'), composed.runJob('temporal-namespace')]);
+    await startAll();
+    await send('/provision/teams/default', token, {}, 'PUT');
+    ({ key } = await jsonOf<{ key: string }>(send('/provision/teams/default/keys', token, { name: 'test' })));
+  });
+  afterAll(async () => {
+    await composed?.stopAll();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it('the image has `gateway` in its path, and nothing of this clone but what the Dockerfile copies', async () => {
+    expect(await runOnHost('docker compose exec gateway-1 gateway --version')).toBe(
+      await runOnHost('kubectl exec gateway-0 -- gateway --version'),
+    );
+    const files = await runOnHost('docker compose exec gateway-1 ls /gateway');
+    expect(files.trim().split('\n').toSorted()).toEqual(['LICENSE', 'activities', 'node_modules', 'package.json', 'src', 'workflows']);
+  });
+
+  it('the first sign-in prints a link for each deployment', async () => {
+    expect((await runOnHost(commandsOf('first-sign-in'))).match(/http:\S+\/console\/sign-in\/link\?token=\S+/g)).toHaveLength(2);
+  });
+
+  it('a command reads a file of the host', async () => {
+    const row = { litellm_provider: 'one', mode: 'chat', input_cost_per_token: 1e-6, output_cost_per_token: 1e-6 };
+    await writeFile(join(folder, 'prices.json'), JSON.stringify({ 'one/priced': row }));
+    const output = await runOnHost(commandsOf('with-a-file'));
+    expect(output.match(/one\/priced|1 model/g)?.length).toBeGreaterThan(1);
+  });
+
+  it('every other step of the table runs, and SIGHUP reaches the processes', async () => {
+    const [, table = ''] = page.split('| Step | Compose | Kubernetes |\n');
+    const [rows = ''] = table.split('\n\n', 1);
+    const cells = rows
+      .split('\n')
+      .slice(1)
+      .flatMap((row) => row.split('|').slice(2, -1));
+    const commands = cells.flatMap((cell) => /^ `((?:docker compose|kubectl) [^`]+)`/.exec(cell)?.[1] ?? []);
+    expect(commands).toHaveLength(14);
+    const outputs = new Map<string, string>();
+    for (const command of commands) outputs.set(command, await runOnHost(command));
+    const outputOf = (pattern: RegExp): string[] => [...outputs].filter(([command]) => pattern.test(command)).map(([, output]) => output);
+    for (const output of outputOf(/readyz/)) expect(JSON.parse(output)).toMatchObject({ status: 'ready' });
+    for (const output of outputOf(/df -h/)) expect(output).toContain('Avail');
+    expect(outputOf(/run --rm migrate/)).toEqual(['The schema was up to date.\n']);
+    expect(outputOf(/check-config/)[0]).toMatch(/standard/);
+    expect(outputOf(/cluster health/)[0]).toMatch(/SERVING/);
+    const reloads = (name: string): number =>
+      running
+        .get(name)
+        ?.logs()
+        .filter(({ msg }) => msg === 'configuration reloaded').length ?? 0;
+    await eventually(async () => expect(services.map(reloads)).toEqual([2, 1, 1]));
+  });
+
+  it('every `gateway …` of the page works after the prefix of each deployment', async () => {
+    const commands = [...page.replace(/^```.*?^```$/gms, '').matchAll(/`gateway ([a-z-]+(?: [^`…]+)?)`/g)].map(
+      ([, command = '']) => command,
+    );
+    const values: Record<string, string> = {
+      process: '01a205c0-a422-747d-aedc-d2e107176c4d',
+      batch: '01a205c0-a422-747d-aedc-d2e107176c4d',
+      project: 'default',
+      prefix: key.split('-')[2] ?? '',
+      seconds: '60',
+      model: 'one/echo',
+    };
+    const complete = [...new Set(commands)]
+      // Named without what they need; processes of their own.
+      .filter((command) => !/^(?:serve|worker|migrate|check-config|catalog import|usage reprice|batches replay|audit|calls)$/.test(command))
+      .map((command) => command.replace(/<(\w+)>/g, (_whole, name: string) => values[name] ?? ''));
+    expect(complete.length).toBeGreaterThan(9);
+    const outputs = [];
+    for (const prefix of ['docker compose exec gateway-1 gateway', 'kubectl exec gateway-0 -- gateway'])
+      for (const command of complete) outputs.push([command, await runOnHost(`${prefix} ${command} 2>&1 || true`)]);
+    // The service responds, if only that nothing has this id.
+    const unexpected = /no gateway responds|unknown command|has no option|no admin token|rejected|not found$|Error:|cannot be read/m;
+    expect(outputs.filter(([, output = '']) => unexpected.test(output))).toEqual([]);
+    expect(outputs.filter(([, output = '']) => /^gateway: /.test(output)).map(([command]) => command?.split(' ', 2).join(' '))).toEqual([]);
+  });
+
+  /** Ids of the calls that were answered, the last ones of which are in the journal alone, since nothing can be stored meanwhile. */
+  const backUp = async (anchor: string): Promise<string[]> => {
+    const lock = new pg.Client({ connectionString: composed.superuserUrl('gateway') });
+    await lock.connect();
+    try {
+      await lock.query('begin; lock table calls in exclusive mode');
+      const ids: string[] = [];
+      for (let n = 0; n < 5; n += 1) {
+        const body = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
+        const response = await send('/v1/chat/completions', key, body);
+        expect([response.status, (await response.text()).length > 0]).toEqual([200, true]);
+        ids.push(response.headers.get('x-gateway-call-id') ?? '');
+      }
+      await runOnHost(commandsOf(anchor));
+      return ids;
+    } finally {
+      await lock.end();
+    }
+  };
+  /** As with new volumes: an empty database as `create-databases.sh` leaves it, and empty data directories. */
+  const loseEverything = async (withExtension: boolean): Promise<void> => {
+    await stopAll();
+    await query('drop database gateway', 'postgres');
+    await query('create database gateway owner gateway', 'postgres');
+    if (withExtension) await query('create extension vector');
+    for (const name of services) await composed.emptyVolume(name);
+  };
+  const storedOf = async (ids: readonly string[]): Promise<number> => {
+    const list = ids.map((id) => `'${id}'`).join();
+    return Number((await query(`select count(*)::integer as n from calls where id in (${list})`))[0]?.n);
+  };
+
+  it('a backup in Compose, restored into new volumes, has the calls that were in the journals alone', async () => {
+    const ids = await backUp('back-up-compose');
+    await loseEverything(true);
+    await runOnHost(commandsOf('restore-compose'));
+    expect(await storedOf(ids)).toBe(0);
+    await startAll();
+    await eventually(async () => expect(await storedOf(ids)).toBe(5));
+  });
+
+  it('a backup in Kubernetes has them too', async () => {
+    const ids = await backUp('back-up-kubernetes');
+    await loseEverything(false);
+    await runOnHost(commandsOf('restore-kubernetes'));
+    expect(await storedOf(ids)).toBe(0);
+    await startAll();
+    await runOnHost(`rm -f journal-gateway-1.tar journal-gateway-2.tar journal-worker.tar\n${commandsOf('restore-journals-kubernetes')}`);
+    await eventually(async () => expect(await storedOf(ids)).toBe(5));
+    await stopAll();
+  });
+});

@@ -1,0 +1,74 @@
+/** Everything that could cut a call while a process stops follows from GATEWAY_STOP_TIMEOUT_SECONDS. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from '@jest/globals';
+import { parseAllDocuments } from 'yaml';
+import { parseEnvironment } from '../../src/config/environment.ts';
+import { composeSecrets, readCompose, serviceOf } from '../support/compose.ts';
+import { root } from '../support/gateway-process.ts';
+
+const name = 'GATEWAY_STOP_TIMEOUT_SECONDS';
+/** docs/architecture/processes.md#stop: a worker that hangs 10 s, cancelled calls 2 s, drain 5 s, leases 2 s, database 2 s, traces 5 s. */
+const otherPhases = 10 + 2 + 5 + 2 + 2 + 5;
+const defaults = (command: 'serve' | 'worker'): number => parseEnvironment({}, command).settings.server.stopTimeoutMs / 1_000;
+
+/** Compose adds up the parts of a duration such as `5s600s30s`. */
+const secondsOf = (duration = ''): number => {
+  expect(duration).toMatch(/^(?:\d+s)+$/);
+  return [...duration.matchAll(/(\d+)s/g)].reduce((sum, [, seconds]) => sum + Number(seconds), 0);
+};
+
+const page = readFileSync(join(root, 'docs/kubernetes.md'), 'utf8');
+const manifests = [...page.matchAll(/^```yaml\n(.*?)^```$/gms)].flatMap(([, block = '']) =>
+  parseAllDocuments(block).map((document) => document.toJS()),
+);
+const proxy = readFileSync(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
+
+test('the default leaves a reasoning model ten minutes, in serve and worker', () => {
+  expect([defaults('serve'), defaults('worker')]).toEqual([600, 600]);
+});
+
+describe.each([
+  ['by default', {}, 600],
+  ['with another value in .env', { [name]: '1800' }, 1_800],
+])('Compose, %s', (_title, variables, seconds) => {
+  const compose = readCompose({ ...composeSecrets, ...variables });
+
+  test.each(['gateway-1', 'gateway-2', 'worker'])('%s is killed only after it could have stopped', (service) => {
+    const { environment, stop_grace_period: grace } = serviceOf(compose, service);
+    expect(Number(environment?.[name])).toBe(seconds);
+    const delay = service === 'worker' ? 0 : Number(environment?.GATEWAY_STOP_DELAY_SECONDS);
+    expect(secondsOf(grace)).toBeGreaterThan(delay + seconds + otherPhases);
+  });
+
+  test('the proxy ends connections after the same time, and is killed later', () => {
+    const { environment, stop_grace_period: grace } = serviceOf(compose, 'proxy');
+    expect(Number(environment?.[name])).toBe(seconds);
+    expect([...proxy.matchAll(/^ *hard-stop-after (.*)$/gm)].map(([, value]) => value)).toEqual([`"\${${name}}s"`]);
+    expect(secondsOf(grace)).toBeGreaterThan(seconds);
+  });
+});
+
+test('the proxy keeps silent connections for as long as the setting allows, also to a replica that is not ready', () => {
+  const longest = 3_600;
+  expect(parseEnvironment({ [name]: String(longest) }, 'serve').errors.filter((error) => error.startsWith(name))).toEqual([]);
+  expect(parseEnvironment({ [name]: String(longest + 1) }, 'serve').errors).toContain(
+    `${name}: must be a whole number from 0 to ${longest}`,
+  );
+  for (const side of ['client', 'server']) expect(proxy).toMatch(new RegExp(`^ *timeout ${side} ${longest / 3_600}h$`, 'm'));
+  expect(proxy).not.toMatch(/^[^#]*(?:shutdown-sessions|timeout tunnel)/m);
+});
+
+test('Kubernetes grants a pod the stop delay, the time for running calls and the time for the other phases', () => {
+  const seconds = Number(manifests.find(({ kind, data }) => kind === 'ConfigMap' && data[name] !== undefined)?.data[name]);
+  expect(seconds).toBe(defaults('serve'));
+  const pods = manifests.filter(({ kind }) => kind === 'StatefulSet' || kind === 'Deployment').map(({ spec }) => spec.template.spec);
+  expect(pods).toHaveLength(2);
+  for (const { terminationGracePeriodSeconds, containers } of pods) {
+    const [{ args, env = [], envFrom }] = containers;
+    expect(envFrom).toContainEqual({ configMapRef: { name: 'gateway' } });
+    const delay = Number(env.find((variable: { name: string }) => variable.name === 'GATEWAY_STOP_DELAY_SECONDS')?.value ?? 0);
+    expect([args, terminationGracePeriodSeconds - delay - seconds]).toEqual([args, 30]);
+  }
+  expect(otherPhases).toBeLessThan(30);
+});

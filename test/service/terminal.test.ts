@@ -1,0 +1,49 @@
+/** `npm start` on a terminal: a pseudo-terminal, which closes when the program that opened it dies. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from '@jest/globals';
+import { eventually, jsonOf } from '../support/gateway.ts';
+import { createProcesses, type GatewayProcess, processesOf, root } from '../support/gateway-process.ts';
+
+const processes = createProcesses();
+afterAll(processes.stopAll);
+
+const start = `${process.execPath} ${join(root, 'scripts', 'start.js')}`;
+
+/** `script` of util-linux runs the command on a new terminal, whose output is the standard output of the process. */
+const onTerminal = (home: string, command: string, env: Record<string, string> = {}): Promise<GatewayProcess> =>
+  processes.start('start', { home, env, program: ['script', '-qefc', `stty -onlcr; ${command}`, '/dev/null'] });
+
+(process.platform === 'linux' ? describe : describe.skip)('npm start on a terminal', () => {
+  it('writes lines for people, and JSON with LOG_FORMAT=json', async () => {
+    const home = await processes.home('migrated');
+    const readable = await onTerminal(home, `exec ${start}`);
+    expect(readable.stdout()).toMatch(/^\d\d:\d\d:\d\d INFO {2}listening url=http:\S+ role=start version=\S+$/m);
+    expect(readable.logs()).toEqual([]);
+    await readable.end('SIGTERM');
+    await eventually(async () => expect(await processesOf(home)).toEqual([]));
+    const json = await onTerminal(home, `exec ${start}`, { LOG_FORMAT: 'json' });
+    expect(json.logs()).toContainEqual(expect.objectContaining({ msg: 'listening', role: 'start' }));
+    await json.end('SIGTERM');
+  });
+
+  it('ends when its terminal closes, with everything that it started', async () => {
+    const home = await processes.home('migrated');
+    const gateway = await onTerminal(home, start, { GATEWAY_TEMPORAL: '' });
+    await eventually(async () =>
+      expect(await jsonOf(fetch(`${gateway.url}/readyz`))).toEqual({ status: 'ready', reasons: [], degraded: [] }),
+    );
+    // The shell, the gateway and Temporal at least.
+    expect((await processesOf(home)).length).toBeGreaterThan(2);
+    expect(await gateway.end('SIGKILL')).toBe('SIGKILL');
+    await eventually(async () => expect(await processesOf(home)).toEqual([]), 60_000);
+  });
+
+  it('keeps running without its terminal under nohup, in the background', async () => {
+    const home = await processes.home('migrated');
+    const gateway = await onTerminal(home, `nohup ${start} > nohup.log 2>&1 & tail -F nohup.log`);
+    await gateway.end('SIGKILL');
+    await eventually(async () => expect(await readFile(join(home, 'nohup.log'), 'utf8')).toContain('"msg":"configuration reloaded"'));
+    expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
+  });
+});
