@@ -72,12 +72,16 @@ export function createOutageMonitor(logger: Logger | undefined, quietMs = defaul
       return isDown;
     },
     failed(error) {
-      for (let cause = error, depth = 0; isObject(cause) && depth < maxCauses; cause = cause.cause, depth += 1) reported.add(cause);
+      let root = error;
+      for (let cause = error, depth = 0; isObject(cause) && depth < maxCauses; cause = cause.cause, depth += 1) {
+        reported.add(cause);
+        root = cause;
+      }
       isDown = true;
       clearTimeout(endTimer);
       if (startedAt !== null || !hasResponded) return;
       startedAt = performance.now();
-      logger?.error({ reason: errorSummary(error) }, 'database unavailable; retrying');
+      logger?.error({ reason: errorSummary(root) }, 'database unavailable; retrying');
     },
     responded() {
       hasResponded = true;
