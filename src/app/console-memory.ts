@@ -29,7 +29,15 @@ interface MemoryAreasDeps {
   readonly clock: Clock;
 }
 
-export function memoryAreas({ snapshot, database, memory, learning, eraseSubject, readStored, clock }: MemoryAreasDeps): readonly ConsoleRoute[] {
+export function memoryAreas({
+  snapshot,
+  database,
+  memory,
+  learning,
+  eraseSubject,
+  readStored,
+  clock,
+}: MemoryAreasDeps): readonly ConsoleRoute[] {
   const { items, settings } = memory;
   const findNames = (ids: readonly string[]) => findPersonNames(database, ids);
   return [

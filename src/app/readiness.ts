@@ -25,8 +25,18 @@ export interface ReadinessDeps {
 }
 
 export function createReadiness(deps: ReadinessDeps): HealthDeps {
-  const { isWorker, isStopping, startupBlockers, journal, keyring, admission, bodyMemory, isDatabaseDown, durableWaitReasons, listLeaseholders } =
-    deps;
+  const {
+    isWorker,
+    isStopping,
+    startupBlockers,
+    journal,
+    keyring,
+    admission,
+    bodyMemory,
+    isDatabaseDown,
+    durableWaitReasons,
+    listLeaseholders,
+  } = deps;
 
   const journalReasons = (): string[] => {
     const { obstacle } = journal.state();
@@ -34,10 +44,7 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
   };
 
   /** Each activity of a worker needs the database and Temporal. */
-  const workerReasons = (): string[] => [
-    ...(isDatabaseDown() ? ['the database is unavailable'] : []),
-    ...durableWaitReasons(),
-  ];
+  const workerReasons = (): string[] => [...(isDatabaseDown() ? ['the database is unavailable'] : []), ...durableWaitReasons()];
 
   /** States in which every call is a 503. */
   const callReasons = async (): Promise<string[]> => [

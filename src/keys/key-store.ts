@@ -80,7 +80,10 @@ export async function readKeys(queries: Queries, prefixes: readonly string[]): P
 }
 
 /** The keys that were issued last and can be used, newest first. */
-export function listNewestKeys(queries: Queries, { now, limit }: { readonly now: number; readonly limit: number }): Promise<KeyOfProject[]> {
+export function listNewestKeys(
+  queries: Queries,
+  { now, limit }: { readonly now: number; readonly limit: number },
+): Promise<KeyOfProject[]> {
   return queries.query<KeyOfProject>(
     `select prefix, project_id as "projectId" from virtual_keys
       where revoked_at is null and (expires_at is null or expires_at > $1::timestamptz) order by id desc limit $2::integer`,

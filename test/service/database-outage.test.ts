@@ -136,9 +136,7 @@ tiers:
     expect(await errorCodeOf(unread, '/v1/models')).toEqual([503, 'keystore_unavailable']);
     expect(await errorCodeOf(key, '/usage/me')).toEqual([503, 'no_db']);
     expect(await readiness()).toBe(200);
-    await eventually(async () =>
-      expect(gateway.logs()).toContainEqual(expect.objectContaining({ msg: 'database unavailable; retrying' })),
-    );
+    await eventually(async () => expect(gateway.logs()).toContainEqual(expect.objectContaining({ msg: 'database unavailable; retrying' })));
     await load.answered(callsPerPhase);
     await server.restart();
     await load.answered(callsPerPhase);

@@ -83,7 +83,7 @@ tiers: { standard: [one/echo] }
     return { ...body, status: response.status };
   };
 
-  const valueOf = async (gateway: GatewayProcess, metric: string): Promise<number> => {
+  const metricOf = async (gateway: GatewayProcess, metric: string): Promise<number> => {
     const text = await (await gateway.admin('GET', '/metrics')).text();
     return Number(new RegExp(`^${metric} (\\S+)$`, 'm').exec(text)?.[1]);
   };
@@ -117,7 +117,7 @@ tiers: { standard: [one/echo] }
   };
 
   it('200 for 300 keys that only another process has seen; /readyz names the outage; 401 for revoked keys', async () => {
-    await eventually(async () => expect(await valueOf(other, 'gateway_cached_keys')).toBeGreaterThanOrEqual(keyCount - 1), 60_000);
+    await eventually(async () => expect(await metricOf(other, 'gateway_cached_keys')).toBeGreaterThanOrEqual(keyCount - 1), 60_000);
     const [, , prefix] = revoked.split('-');
     const project = await jsonOf<{ data: { prefix: string }[] }>(one.admin('GET', '/provision/teams/beta/keys'));
     const owner = project.data.some((key) => key.prefix === prefix) ? 'beta' : 'acme';
@@ -130,7 +130,11 @@ tiers: { standard: [one/echo] }
     await inTurns(keys.length, async (n) => void statuses.push(await chat(other, keys[n] ?? '')));
     expect([statuses.length, new Set(statuses)]).toEqual([keyCount - 1, new Set([200])]);
     expect(await chat(other, revoked)).toBe(401);
-    expect(await ready(other)).toMatchObject({ status: 200, reasons: [], degraded: [expect.stringContaining('the database is unavailable')] });
+    expect(await ready(other)).toMatchObject({
+      status: 200,
+      reasons: [],
+      degraded: [expect.stringContaining('the database is unavailable')],
+    });
     await eventually(async () => expect(await ready(worker)).toMatchObject({ status: 503, reasons: ['the database is unavailable'] }));
 
     await restart();

@@ -154,7 +154,9 @@ export const metrics = {
   workerPolling: gauge('gateway_worker_polling', '1 while the worker of this process polls Temporal.', { of: 'max' }),
 
   // The process.
-  cachedKeys: gauge('gateway_cached_keys', 'Virtual keys in memory, whose calls are served while the database is unavailable.', { of: 'min' }),
+  cachedKeys: gauge('gateway_cached_keys', 'Virtual keys in memory, whose calls are served while the database is unavailable.', {
+    of: 'min',
+  }),
   databaseConnections: gauge('gateway_database_connections', 'Connections to the database.', { labels: ['pool', 'state'] }),
   databaseConnectionsLimit: gauge('gateway_database_connections_limit', 'Limit of the connections to the database.', { labels: ['pool'] }),
   databaseWaiting: gauge('gateway_database_waiting_queries', 'Queries that wait for a connection to the database.', { labels: ['pool'] }),

@@ -82,7 +82,10 @@ describeDatabases('the learning lag', (database) => {
     expect(await lagMinutes(projectId)).toBe(930);
     await learning.activities.checkLearning(projectId);
     learning.hasRoute = false;
-    learning.respond = () => ({ kind: 'failure', failure: { kind: 'blocked', code: 'no_route', message: 'no tier for memory has a chain' } });
+    learning.respond = () => ({
+      kind: 'failure',
+      failure: { kind: 'blocked', code: 'no_route', message: 'no tier for memory has a chain' },
+    });
     await learning.runBatches(projectId);
     await ageBatches(projectId, 900);
     await storeConversation(projectId, { minutesAgo: 500 });
