@@ -12,6 +12,7 @@ import { createMemory } from './app/memory.ts';
 import { createMetrics, observeSettled } from './app/metrics.ts';
 import { createReadiness } from './app/readiness.ts';
 import { separateConnections } from './app/separate-connections.ts';
+import { createCacheWarmer } from './app/warm-caches.ts';
 import { applyCostAdjustments } from './ceilings/counter-updates.ts';
 import { createCounterReader, createUsageReader } from './ceilings/counter-usage.ts';
 import type { Config } from './config/config.ts';
@@ -190,6 +191,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     keyring,
     admission,
     bodyMemory,
+    isDatabaseDown: () => database.outage?.isDown ?? false,
     durableWaitReasons: () => durable?.waitReasons() ?? (role === 'worker' ? ['durable work has not started yet'] : []),
     listLeaseholders: callRecording.listLeaseholders,
   });
@@ -230,12 +232,18 @@ export async function createApp(options: AppOptions): Promise<App> {
           ...errorReports,
         });
   const metrics = createMetrics({
-    ...{ snapshot, callRecording, breakers, responseCache, httpClient, bodyMemory, database, dataDir, logger },
+    ...{ snapshot, callRecording, keyring, breakers, responseCache, httpClient, bodyMemory, database, dataDir, logger },
     calls: callMetrics,
     durable: () => durable,
     isLocalEmbedderReady: () => (snapshot().config.localEmbedder.isUsed ? isLocalEmbedderReady() : null),
     stateDatabase: readsStoredState ? separateConnections(database, 'metrics') : null,
   });
+
+  // A worker serves no calls, and the embedded database runs in this process.
+  const cacheWarmer =
+    role === 'worker' || database.kind === 'embedded'
+      ? null
+      : createCacheWarmer({ database, keyring, projects, memorySettings: memory.settings, clock, logger });
 
   const closeUnusedConnections = trackUnusedConnections(server);
 
@@ -246,6 +254,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   await projects.start();
   await memory.settings.start();
   await activeModels.start();
+  cacheWarmer?.start();
   await callRecording.start();
   await erasures.listener.start();
 
@@ -303,6 +312,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       await Promise.all([erasures.listener.stop(), sharedBreakers.stop()]);
       await callRecording.stop();
       metrics.stop();
+      void cacheWarmer?.stop(); // Not awaited: a run may hang in the database.
       await activeModels.stop();
       await Promise.all([keyring.stop(), projects.stop(), memory.settings.stop(), httpClient.close()]);
     },

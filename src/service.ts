@@ -30,7 +30,7 @@ import {
   type SharedLocalEmbedder,
 } from './service/local-embedder-config.ts';
 import { startMetricsServer } from './service/metrics-server.ts';
-import { migrateSchema, openDatabase, startSchemaCheck, withoutConnectionErrors } from './service/open-database.ts';
+import { migrateSchema, openDatabase, startSchemaCheck } from './service/open-database.ts';
 import type { ServiceHost } from './service/service-host.ts';
 import { StartError, wrapStartError } from './service/start-error.ts';
 
@@ -126,7 +126,7 @@ async function startService({ role, config: loaded, logger, host, started }: Ser
   const startupBlockers = (): string[] => (schema === null || schema.isVerified() ? [] : ['the database has not been reached yet']);
   // Most of a start is loading the app: errors of the configuration and the database are reported without it, and a cluster's parent has none.
   const { createApp } = await import('./app.ts');
-  const appLogger = schema === null ? logger : withoutConnectionErrors(logger, schema);
+  const appLogger = database.outage?.quieten(logger) ?? logger;
   const creating = createApp({
     ...{ role, config, database, logger: appLogger, dataDir, environment: host.env, startupBlockers },
     isLocalEmbedderReady: () => isEmbedderReady,

@@ -1,5 +1,5 @@
-/** docs/operating.md: each failure is proved by a test that exists, and shown by a metric and an alert that exist; each alert has a runbook. */
-import { readFileSync } from 'node:fs';
+/** docs/operating.md: each failure is proved by a test that exists, and shown by a metric and an alert that exist; each alert has a runbook. Log lines that pages quote exist. */
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parse } from 'yaml';
@@ -50,4 +50,56 @@ test('each failure is shown by a metric and an alert that exist', () => {
 
 test('each alert has a runbook, in the order of the file', () => {
   expect(runbooks).toEqual(alerts);
+});
+
+/** Commands, and SQL that begins like a sentence. */
+const command =
+  /^(?:gateway|npx|npm|curl|df|kill|psql|pg_dump|openssl|temporal|docker|kubectl|select|create|alter|grant|reindex|not null) /;
+
+/**
+ * Log lines that a page quotes: code spans of several words that are no commands, in paragraphs and rows about the log. The runbooks
+ * quote nothing else, so there we take each span.
+ */
+function quotedLogLines(text: string): string[] {
+  const blocks = text.replaceAll(/^```.*?^```/gms, '').split(/\n(?:\n+|(?=\||\d\. |- ))/);
+  const runbooks = blocks.findIndex((block) => block.includes('## Runbooks'));
+  return blocks.flatMap((block, index) => {
+    if (!/\blog(?:s|ged)?\b/i.test(block) && (runbooks < 0 || index < runbooks)) return [];
+    const spans = [...block.matchAll(/(?<!`reason` is\s)`([A-Za-z][a-z]*(?:\s+[^`]+)+)`/g)].map(([, span = '']) =>
+      span.replaceAll(/\s+/g, ' '),
+    );
+    return spans.filter((span) => /^\w+ [a-z(]/.test(span) && !command.test(`${span} `));
+  });
+}
+
+/** The source of everything that logs. */
+const sources = ['src', 'activities', 'workflows']
+  .flatMap((folder) =>
+    readdirSync(join(import.meta.dirname, '..', folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+  )
+  .filter((path) => path.endsWith('.ts'))
+  .map(read)
+  .join('\n');
+
+/** A message is the last argument of a call, after its fields. */
+function isLogged(message: string): boolean {
+  const literal = message.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+  return new RegExp(`[})\\w],\\s*'${literal}',?\\s*\\)`).test(sources);
+}
+
+test('each log line that a page quotes is written by the code', () => {
+  const names = ['docs', 'docs/architecture'].flatMap((folder) =>
+    readdirSync(join(import.meta.dirname, '..', folder)).flatMap((name) => (name.endsWith('.md') ? [`${folder}/${name}`] : [])),
+  );
+  const quoted = names.flatMap((name) => quotedLogLines(read(name)).map((line) => [name, line] as const));
+  expect(quoted.filter(([, line]) => !isLogged(line))).toEqual([]);
+  const ofRunbooks = quotedLogLines(page.slice(page.indexOf('## Runbooks')));
+  expect([quoted.length > 20, ofRunbooks.length > 9]).toEqual([true, true]);
+});
+
+test('a quoted log line that the code does not write is found', () => {
+  const runbook = '## Runbooks\n\n1. The log line `journal drain\n   failed` or `call failed`; see `gateway calls --json` and `/readyz`.\n';
+  expect(quotedLogLines(runbook)).toEqual(['journal drain failed', 'call failed']);
+  expect(quotedLogLines('In `two thousand`.\n\nIt logs `call failed`.')).toEqual(['call failed']);
+  expect([isLogged('journal drain failed'), isLogged('call failed')]).toEqual([false, true]);
 });

@@ -9,10 +9,12 @@ import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { previewErasure } from '../memory/erasure/erasure-preview.ts';
 import { findErasure, listErasures } from '../memory/erasure/erasure-report.ts';
+import { measureLearningLag } from '../memory/learning/learning-lag.ts';
 import { readNextBatch } from '../memory/learning/next-batch.ts';
 import { countKeptUnlearned, previewRetention } from '../memory/records/deletion-rule.ts';
 import { findPersonNames } from '../people/person-names.ts';
 import { backgroundCaller } from '../pipeline/call/internal-call.ts';
+import type { ConfigSnapshot } from './config-snapshot.ts';
 import type { Learning } from './learning.ts';
 import type { EraseSubject, Memory } from './memory.ts';
 
@@ -21,12 +23,21 @@ interface MemoryAreasDeps {
   readonly memory: Memory;
   readonly learning: Learning;
   readonly eraseSubject: EraseSubject;
+  readonly snapshot: () => ConfigSnapshot;
   /** Runs a query after this process's journal is drained. */
   readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
   readonly clock: Clock;
 }
 
-export function memoryAreas({ database, memory, learning, eraseSubject, readStored, clock }: MemoryAreasDeps): readonly ConsoleRoute[] {
+export function memoryAreas({
+  snapshot,
+  database,
+  memory,
+  learning,
+  eraseSubject,
+  readStored,
+  clock,
+}: MemoryAreasDeps): readonly ConsoleRoute[] {
   const { items, settings } = memory;
   const findNames = (ids: readonly string[]) => findPersonNames(database, ids);
   return [
@@ -43,6 +54,7 @@ export function memoryAreas({ database, memory, learning, eraseSubject, readStor
     ...createBatchRoutes({
       batches: learning.batches,
       readNextBatch: async (projectId) => readNextBatch(database, projectId, await settings.read(projectId)),
+      readLagMs: (projectId) => measureLearningLag(database, { projectId, idleMs: snapshot().config.memory.idleMs }),
     }),
     ...createSettingsRoutes({
       settings,

@@ -6,6 +6,7 @@ import type { Breakers } from '../failover/breaker.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
 import type { Durable } from '../jobs/durable.ts';
 import type { Journal } from '../journal/journal.ts';
+import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { CallMetrics } from '../observability/metrics/call-metrics.ts';
 import { type MetricFamily, type MetricValues, toFamilies } from '../observability/metrics/families.ts';
@@ -20,6 +21,7 @@ interface MetricsDeps {
   readonly snapshot: () => ConfigSnapshot;
   readonly calls: CallMetrics;
   readonly callRecording: CallRecording;
+  readonly keyring: Pick<Keyring, 'countCached'>;
   readonly breakers: Breakers;
   readonly responseCache: ResponseCache;
   readonly httpClient: VendorHttpClient;
@@ -44,7 +46,7 @@ export interface Metrics {
 export function createMetrics(deps: MetricsDeps): Metrics {
   const { stateDatabase: database, dataDir, logger } = deps;
   const processMetrics = createProcessMetrics();
-  const readStored = database && createStoredMetrics({ database, dataDir, logger });
+  const readStored = database && createStoredMetrics({ database, dataDir, idleMs: () => deps.snapshot().config.memory.idleMs, logger });
   return {
     async collect() {
       const [ofProcess, stored] = await Promise.all([processMetrics.read(), readStored?.() ?? {}]);
@@ -117,7 +119,7 @@ function readCache({ responseCache, bodyMemory }: MetricsDeps): MetricValues {
   };
 }
 
-function readState({ database, durable }: MetricsDeps): MetricValues {
+function readState({ database, durable, keyring }: MetricsDeps): MetricValues {
   const work = durable();
   const state = work?.state() ?? 'off';
   const polling = work?.isPolling() ?? null;
@@ -125,6 +127,7 @@ function readState({ database, durable }: MetricsDeps): MetricValues {
   return {
     ...(state !== 'off' && { temporalUp: state === 'ready' ? 1 : 0 }),
     ...(polling !== null && { workerPolling: polling ? 1 : 0 }),
+    cachedKeys: keyring.countCached(),
     databaseConnections: pools.flatMap(({ name, busy, idle }) => [
       { value: busy, labels: { pool: name, state: 'busy' } },
       { value: idle, labels: { pool: name, state: 'idle' } },

@@ -17,6 +17,7 @@ export interface ReadinessDeps {
   readonly keyring: Pick<Keyring, 'canFind'>;
   readonly admission: Pick<Admission, 'isRefusing'>;
   readonly bodyMemory: Pick<BodyMemory, 'isFull'>;
+  readonly isDatabaseDown: () => boolean;
   /** Why durable work waits; empty when it does not. */
   readonly durableWaitReasons: () => readonly string[];
   /** Ids of dead processes whose leases withhold budget. */
@@ -24,12 +25,26 @@ export interface ReadinessDeps {
 }
 
 export function createReadiness(deps: ReadinessDeps): HealthDeps {
-  const { isWorker, isStopping, startupBlockers, journal, keyring, admission, bodyMemory, durableWaitReasons, listLeaseholders } = deps;
+  const {
+    isWorker,
+    isStopping,
+    startupBlockers,
+    journal,
+    keyring,
+    admission,
+    bodyMemory,
+    isDatabaseDown,
+    durableWaitReasons,
+    listLeaseholders,
+  } = deps;
 
   const journalReasons = (): string[] => {
     const { obstacle } = journal.state();
     return obstacle === null ? [] : [`the journal cannot be written: ${obstacle.summary} (${obstacle.detail})`];
   };
+
+  /** Each activity of a worker needs the database and Temporal. */
+  const workerReasons = (): string[] => [...(isDatabaseDown() ? ['the database is unavailable'] : []), ...durableWaitReasons()];
 
   /** States in which every call is a 503. */
   const callReasons = async (): Promise<string[]> => [
@@ -45,11 +60,14 @@ export function createReadiness(deps: ReadinessDeps): HealthDeps {
         ...(isStopping() ? ['the process is stopping'] : []),
         ...blockers,
         ...journalReasons(),
-        // Calls do not need durable work, so only a worker process is not ready without it.
-        ...(isWorker ? durableWaitReasons() : blockers.length > 0 ? [] : await callReasons()),
+        // Calls need neither durable work nor, while their key is in memory, the database, so only a worker is not ready without them.
+        ...(isWorker ? workerReasons() : blockers.length > 0 ? [] : await callReasons()),
       ];
     },
     getDegradations: () => [
+      ...(!isWorker && isDatabaseDown()
+        ? ['the database is unavailable: calls of keys in memory are served and kept in the journal; everything else is refused']
+        : []),
       ...(isWorker ? [] : durableWaitReasons().map((reason) => `durable work waits: ${reason}`)),
       ...listLeaseholders().map((id) => `leases of the dead process ${id} withhold budget: gateway leases release ${id}`),
     ],

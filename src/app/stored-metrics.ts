@@ -11,6 +11,7 @@ import { countRows, measureLag } from '../jobs/outbox/outbox-rows.ts';
 import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
 import { countQuarantined } from '../journal/quarantine.ts';
 import { countOpenBatches } from '../memory/learning/batches.ts';
+import { measureLearningLag } from '../memory/learning/learning-lag.ts';
 import { countKeptUnlearned } from '../memory/records/deletion-rule.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { MetricValues } from '../observability/metrics/families.ts';
@@ -18,6 +19,8 @@ import type { MetricValues } from '../observability/metrics/families.ts';
 interface StoredMetricsOptions {
   readonly database: Database;
   readonly dataDir: string;
+  /** How long a conversation is idle until it is closed. */
+  readonly idleMs: () => number;
   readonly logger: Logger;
 }
 
@@ -25,13 +28,13 @@ const maxAgeMs = 10_000;
 const timeoutMs = 2_000;
 
 /** Returns the values of the last ten seconds, or null when they cannot be read now. Never rejects. */
-export function createStoredMetrics({ database, dataDir, logger }: StoredMetricsOptions): () => Promise<MetricValues> {
+export function createStoredMetrics({ database, dataDir, idleMs, logger }: StoredMetricsOptions): () => Promise<MetricValues> {
   let last: { readonly values: MetricValues; readonly readAt: number } | null = null;
   let reading: Promise<MetricValues> | null = null;
 
   const read = async (): Promise<MetricValues> => {
     // The tables have nothing in common, so their rows need not be of one moment.
-    const values = { ...(await readTables(database)), quarantinedRecords: await countQuarantined(dataDir), databaseUp: 1 };
+    const values = { ...(await readTables(database, idleMs())), quarantinedRecords: await countQuarantined(dataDir), databaseUp: 1 };
     last = { values, readAt: performance.now() };
     return values;
   };
@@ -49,10 +52,11 @@ export function createStoredMetrics({ database, dataDir, logger }: StoredMetrics
   };
 }
 
-async function readTables(queries: Queries): Promise<MetricValues> {
+async function readTables(queries: Queries, idleMs: number): Promise<MetricValues> {
   const { due, rejected } = await countRows(queries);
   const lagMs = await measureLag(queries);
   const batches = await countOpenBatches(queries, null);
+  const learningLagMs = await measureLearningLag(queries, { projectId: null, idleMs });
   const conversationsKept = await countKeptUnlearned({ database: queries, clock: systemClock }, null);
   const ownerlessLeases = await countOwnerlessLeases(queries, defaultLivenessTimeoutMs);
   const used = await countUsedCeilings(queries);
@@ -69,6 +73,7 @@ async function readTables(queries: Queries): Promise<MetricValues> {
       { value: batches.failed, labels: { state: 'parked' } },
       { value: batches.stopped, labels: { state: 'stopped' } },
     ],
+    learningLag: learningLagMs / 1_000,
     conversationsKept,
     ownerlessLeases,
     ceilings: limitedScopes.flatMap(([scope, ceiling]) => {

@@ -9,6 +9,7 @@ import type pg from 'pg';
 import type { Logger } from '../observability/logger.ts';
 import { isConnectionError } from './connection-errors.ts';
 import type { Queries } from './database.ts';
+import type { OutageMonitor } from './outage.ts';
 
 /** The part of a logger that this module needs. */
 export type DatabaseLogger = Pick<Logger, 'warn'>;
@@ -19,8 +20,14 @@ export interface Connections extends Queries {
   withClient<Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result>;
 }
 
-/** `onStatementDone` is awaited after each statement of `query` and of transactions. */
-export function createConnections(pool: pg.Pool, onStatementDone?: () => Promise<void>): Connections {
+export interface ConnectionHooks {
+  /** Awaited after each statement of `query` and of transactions. */
+  readonly onStatementDone?: () => Promise<void>;
+  /** Learns whether the server responds. */
+  readonly outage?: Pick<OutageMonitor, 'failed' | 'responded'>;
+}
+
+export function createConnections(pool: pg.Pool, { onStatementDone, outage }: ConnectionHooks = {}): Connections {
   const run = async <Row>(client: pg.PoolClient, text: string, values: readonly unknown[] = []): Promise<Row[]> => {
     const result = await client.query(text, [...values]);
     await onStatementDone?.();
@@ -30,12 +37,18 @@ export function createConnections(pool: pg.Pool, onStatementDone?: () => Promise
     return rows as Row[];
   };
   const withClient = async <Result>(work: (client: pg.PoolClient) => Promise<Result>): Promise<Result> => {
-    const client = await pool.connect();
+    const client = await pool.connect().catch((error: unknown) => {
+      if (isConnectionError(error)) outage?.failed(error);
+      throw error;
+    });
     let isBroken = false;
     try {
-      return await work(client);
+      const result = await work(client);
+      outage?.responded();
+      return result;
     } catch (error) {
       isBroken = isConnectionError(error);
+      if (isBroken) outage?.failed(error);
       throw error;
     } finally {
       client.release(isBroken);

@@ -5,6 +5,8 @@
  * PGlite is a single session: inside `transaction` use only the given `tx` (any other query would wait forever), and await nothing but SQL.
  */
 
+import type { DatabaseOutage } from './outage.ts';
+
 /** Runs one statement. Pass values as parameters, with their casts in the text. */
 export interface Queries {
   query<Row = Record<string, unknown>>(text: string, values?: readonly unknown[]): Promise<Row[]>;
@@ -32,6 +34,8 @@ export interface Database extends Queries {
    * embedded database, which has a single session.
    */
   separate?(options: SeparateConnections): Database;
+  /** Whether the server responds. Absent on the embedded database, which runs in this process. */
+  readonly outage?: DatabaseOutage;
   /** The connections of this database and of those separated from it. Absent on the embedded database. */
   pools?(): readonly PoolUse[];
   close(): Promise<void>;

@@ -101,7 +101,7 @@ function wrapInPool(pglite: PGlite, releaseLock: () => void, logger: DatabaseLog
   pool.on('connect', (client) => client.on('error', warn));
   // Consecutive PGlite statements run in one turn of the event loop. At 1,700 calls per second, a transaction of twelve statements delayed
   // every call by 90 ms; yielding between the statements reduces that to 18 ms.
-  const connections = createConnections(pool, nextTurn);
+  const connections = createConnections(pool, { onStatementDone: nextTurn });
   let closing: Promise<void> | null = null;
 
   const close = async (): Promise<void> => {

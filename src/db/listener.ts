@@ -12,6 +12,7 @@ import { createBackgroundLoop } from '../core/background-loop.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import type { DatabaseLogger } from './connections.ts';
 import type { Database } from './database.ts';
+import type { OutageMonitor } from './outage.ts';
 
 interface Subscription {
   readonly channel: string;
@@ -24,6 +25,7 @@ export interface ListenerOptions {
   readonly heartbeatMs: number;
   readonly connectTimeoutMs: number;
   readonly logger: DatabaseLogger | undefined;
+  readonly outage: Pick<OutageMonitor, 'failed' | 'responded' | 'connectionLost'>;
   /** Sends a notification over another connection than the one that listens. */
   readonly notify: (channel: string, payload: string) => Promise<unknown>;
 }
@@ -33,6 +35,7 @@ const checkChannel = 'gateway_listening';
 const missedChecks = 2;
 
 export function createListener(options: ListenerOptions): { listen: Database['listen']; close(): Promise<void> } {
+  const { outage } = options;
   const subscriptions = new Set<Subscription>();
   let client: pg.Client | null = null;
   let closed = false;
@@ -45,14 +48,18 @@ export function createListener(options: ListenerOptions): { listen: Database['li
 
   /** One statement at a time: pg deprecates queries on a busy client and rejects them from version 9. Never rejects. */
   const execute = (connection: pg.Client, text: string): Promise<unknown> => {
-    lastStatement = lastStatement.then(() => connection.query(text)).catch((error: unknown) => onConnectionLost(connection, error));
+    lastStatement = lastStatement
+      .then(() => connection.query(text))
+      .then(outage.responded, (error: unknown) => {
+        if (client === connection) outage.failed(error);
+        discard(connection);
+      });
     return lastStatement;
   };
 
-  const onConnectionLost = (lostClient: pg.Client, error: unknown): void => {
+  const discard = (lostClient: pg.Client): void => {
     if (client !== lostClient) return;
     client = null;
-    options.logger?.warn({ err: errorMessage(error) }, 'LISTEN connection lost');
     for (const subscription of subscriptions) awaitingReconnect.add(subscription);
     closeQuietly(lostClient);
     loop.wake();
@@ -60,8 +67,12 @@ export function createListener(options: ListenerOptions): { listen: Database['li
 
   const connect = async (signal: AbortSignal): Promise<void> => {
     const candidate = new pg.Client({ ...options.connection, query_timeout: options.connectTimeoutMs });
-    candidate.on('error', (error) => onConnectionLost(candidate, error));
-    candidate.on('end', () => onConnectionLost(candidate, new Error('the server closed the connection')));
+    const onConnectionLost = (error: Error): void => {
+      if (client === candidate) outage.connectionLost(error);
+      discard(candidate);
+    };
+    candidate.on('error', onConnectionLost);
+    candidate.on('end', () => onConnectionLost(new Error('the server closed the connection')));
     candidate.on('notification', ({ channel, payload }) => {
       if (channel === checkChannel && payload === ownId) missed = 0;
       for (const subscription of [...subscriptions]) {
@@ -79,6 +90,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
     }
     if (signal.aborted) return closeQuietly(candidate);
     client = candidate;
+    outage.responded();
     missed = 0;
     const reconnected = [...awaitingReconnect];
     awaitingReconnect.clear();
@@ -107,7 +119,7 @@ export function createListener(options: ListenerOptions): { listen: Database['li
     intervalMs: options.heartbeatMs,
     // The jitter keeps processes from reconnecting in step.
     backoff: { initialMs: 100, maxMs: 5_000, jitter: 0.1 },
-    onFirstFailure: (error) => options.logger?.warn({ err: errorMessage(error) }, 'LISTEN connection failed; retrying'),
+    onFailure: outage.failed,
   });
 
   return {

@@ -5,7 +5,7 @@ import type { Logger } from '../observability/logger.ts';
 import type { Database } from './database.ts';
 import { createRowCache, type RowCache } from './row-cache.ts';
 
-export interface NotifiedCache<Row> extends Pick<RowCache<Row>, 'get' | 'hasRows'> {
+export interface NotifiedCache<Row> extends Pick<RowCache<Row>, 'get' | 'warm' | 'countRows'> {
   /** Call it after a change of one's own: the notification reaches this process too, but perhaps after the row's next use. */
   invalidate(key: string): void;
   start(): Promise<void>;
@@ -38,7 +38,8 @@ export function createNotifiedCache<Row>(options: NotifiedCacheOptions<Row>): No
 
   return {
     get: cache.get,
-    hasRows: cache.hasRows,
+    warm: cache.warm,
+    countRows: cache.countRows,
     invalidate: cache.invalidate,
     async start() {
       subscription ??= await database.listen(channel, onPayload, cache.invalidateAll);

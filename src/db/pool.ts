@@ -3,9 +3,11 @@
  * up during an outage; each query then fails within two seconds with an error that `isConnectionError` recognises.
  */
 import pg from 'pg';
-import { createConnections, type DatabaseLogger } from './connections.ts';
+import type { Logger } from '../observability/logger.ts';
+import { createConnections } from './connections.ts';
 import type { Database, PoolName, PoolUse, SeparateConnections } from './database.ts';
 import { createListener } from './listener.ts';
+import { createOutageMonitor } from './outage.ts';
 import { createValueTypes } from './value-types.ts';
 
 export interface ServerDatabaseOptions {
@@ -16,7 +18,7 @@ export interface ServerDatabaseOptions {
   readonly statementTimeoutMs?: number;
   /** How often the LISTEN connection is checked. */
   readonly heartbeatMs?: number;
-  readonly logger?: DatabaseLogger;
+  readonly logger?: Logger;
 }
 
 /** No transaction waits for anything but the database. */
@@ -34,7 +36,7 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
     keepAliveInitialDelayMillis: 10_000,
     types: createValueTypes(),
   };
-  const warn = (err: Error): void => logger?.warn({ err: err.message }, 'database connection lost');
+  const outage = createOutageMonitor(logger);
   const openPool = (max: number, timeoutMs: number): pg.Pool => {
     // `jit`: PostgreSQL overestimates short statements on many partitions and compiles them: charts of 3,000 rows took 7 s in place of 0.1 s.
     // `idle_in_transaction_session_timeout`: of a host that disappears, the server would keep the locks for two hours.
@@ -51,8 +53,8 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
       },
     });
     // An 'error' event without a listener ends the process: the pool emits it for idle clients, the client while it is in use.
-    opened.on('error', warn);
-    opened.on('connect', (client) => client.on('error', warn));
+    opened.on('error', outage.connectionLost);
+    opened.on('connect', (client) => client.on('error', outage.connectionLost));
     return opened;
   };
   const pool = openPool(maxConnections, statementTimeoutMs);
@@ -61,15 +63,15 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
   ];
   const notify = (channel: string, payload: string): Promise<unknown> =>
     pool.query('select pg_notify($1::text, $2::text)', [channel, payload]);
-  const listener = createListener({ connection, heartbeatMs, connectTimeoutMs, logger, notify });
+  const listener = createListener({ connection, heartbeatMs, connectTimeoutMs, logger, outage, notify });
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => {
     closing ??= Promise.all([listener.close(), ...pools.map(({ pool }) => pool.end())]).then(() => undefined);
     return closing;
   };
   const toDatabase = (of: pg.Pool): Database => {
-    const { query, transaction } = createConnections(of);
-    return { kind: 'server', query, transaction, runWithoutTimeout, listen: listener.listen, separate, pools: listPools, close };
+    const { query, transaction } = createConnections(of, { outage });
+    return { kind: 'server', query, transaction, runWithoutTimeout, listen: listener.listen, separate, outage, pools: listPools, close };
   };
   const listPools = (): PoolUse[] =>
     pools.map(({ name, pool: { totalCount, idleCount, waitingCount }, maxConnections }) => ({
@@ -85,11 +87,11 @@ export function openServerDatabase(options: ServerDatabaseOptions): Database {
   async function runWithoutTimeout(text: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const client = new pg.Client({ ...connection, statement_timeout: 0 });
-    client.on('error', warn);
+    client.on('error', outage.connectionLost);
     await client.connect();
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
     const cancel = (): void => {
-      pool.query('select pg_cancel_backend($1::integer)', [rows[0]?.pid]).catch(warn);
+      pool.query('select pg_cancel_backend($1::integer)', [rows[0]?.pid]).catch(outage.connectionLost);
     };
     signal.addEventListener('abort', cancel, { once: true });
     try {

@@ -5,6 +5,7 @@
  * - While the database is unavailable, the last known row stays valid until `staleIfErrorMs` after it was loaded.
  * - `invalidate(key)` drops the row and discards the result of a load in flight.
  * - `invalidateAll` (notifications may have been lost) makes each row wait for a reload; if that fails, the old row stays valid.
+ * - `warm` loads rows before they are needed, so that they can be served during an outage that starts later.
  * - Absence is cached for `maxAgeMs`, apart from the rows: a flood of invented keys evicts no real one.
  *
  * At most one load per key is in flight.
@@ -17,9 +18,14 @@ export interface RowCache<Row> {
   get(key: string): Row | null | Promise<Row | null>;
   invalidate(key: string): void;
   invalidateAll(): void;
-  /** Whether a row is held that is valid while the database is unavailable. */
-  hasRows(): boolean;
+  /** Loads the rows of these keys that aren't held, or that were loaded more than five minutes ago. Rejects with what `loadMany` threw. */
+  warm(keys: readonly string[], loadMany: LoadMany<Row>): Promise<void>;
+  /** How many rows stay valid if the database becomes unavailable now. */
+  countRows(): number;
 }
+
+/** Returns the rows that exist, by key. */
+export type LoadMany<Row> = (keys: readonly string[]) => Promise<ReadonlyMap<string, Row>>;
 
 export interface RowCacheOptions<Row> {
   readonly load: (key: string) => Promise<Row | null>;
@@ -47,12 +53,17 @@ interface Load<Row> {
 /** Delay after a failed background reload, so that an outage does not cause a query per call. */
 const retryIntervalMs = 1_000;
 
+const warmMs = 300_000;
+const warmChunk = 500;
+
 export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row> {
   const { load, clock, onLoadError, maxAgeMs = 10_000, staleIfErrorMs = 3_600_000, maxRows = 20_000 } = options;
   const entries = new LRUCache<string, Entry<Row>>({ max: maxRows });
   /** When each key was found to be absent. */
   const missing = new LRUCache<string, number>({ max: maxRows });
   const loads = new Map<string, Load<Row>>();
+  /** For each `warm` that is waiting for rows, the keys that haven't changed since it asked for them. */
+  const warming = new Set<Set<string>>();
 
   const loadShared = (key: string): Promise<Row | null> => {
     const pending = loads.get(key);
@@ -75,10 +86,27 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
       entries.delete(key);
       missing.set(key, loadedAt);
     } else {
-      missing.delete(key);
-      entries.set(key, { row, loadedAt, revalidateAt: loadedAt + maxAgeMs, mustRevalidate: false });
+      store(key, row, loadedAt);
     }
     return row;
+  };
+
+  const store = (key: string, row: Row, loadedAt: number): void => {
+    missing.delete(key);
+    entries.set(key, { row, loadedAt, revalidateAt: loadedAt + maxAgeMs, mustRevalidate: false });
+  };
+
+  const loadedAtOf = (key: string): number => entries.peek(key)?.loadedAt ?? Number.NEGATIVE_INFINITY;
+
+  const warmChunkOf = async (keys: readonly string[], loadMany: LoadMany<Row>): Promise<void> => {
+    const loadedAt = clock.now();
+    const unchanged = new Set(keys);
+    warming.add(unchanged);
+    try {
+      for (const [key, row] of await loadMany(keys)) if (unchanged.has(key) && loadedAtOf(key) < loadedAt) store(key, row, loadedAt);
+    } finally {
+      warming.delete(unchanged);
+    }
   };
 
   const revalidate = (key: string, entry: Entry<Row>): Promise<Row | null> =>
@@ -110,16 +138,23 @@ export function createRowCache<Row>(options: RowCacheOptions<Row>): RowCache<Row
     invalidate(key) {
       entries.delete(key);
       missing.delete(key);
+      for (const unchanged of warming) unchanged.delete(key);
       const pending = loads.get(key);
       if (pending) pending.isSuperseded = true;
       loads.delete(key);
     },
     invalidateAll() {
       missing.clear();
+      for (const unchanged of warming) unchanged.clear();
       for (const entry of entries.values()) entry.mustRevalidate = true;
       for (const pending of loads.values()) pending.isSuperseded = true;
       loads.clear();
     },
-    hasRows: () => entries.values().some(({ loadedAt }) => clock.now() - loadedAt < staleIfErrorMs),
+    async warm(keys, loadMany) {
+      const before = clock.now() - warmMs;
+      const wanted = keys.filter((key) => loadedAtOf(key) <= before);
+      for (let start = 0; start < wanted.length; start += warmChunk) await warmChunkOf(wanted.slice(start, start + warmChunk), loadMany);
+    },
+    countRows: () => entries.values().reduce((count, { loadedAt }) => count + (clock.now() - loadedAt < staleIfErrorMs ? 1 : 0), 0),
   };
 }

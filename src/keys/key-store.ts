@@ -7,6 +7,11 @@ import { type Ceilings, defaultWindows, type KeyRecord } from './key-record.ts';
 /** NOTIFY channel; the payload is the prefix of a key that was issued, changed or revoked. */
 export const keyChannel = 'gateway_keys';
 
+export interface KeyOfProject {
+  readonly prefix: string;
+  readonly projectId: string;
+}
+
 /** A row of `virtual_keys`. */
 export type KeyRow = Omit<KeyRecord, 'ceilings'> & { readonly secretHash: Buffer };
 
@@ -66,6 +71,24 @@ export async function endKey(tx: Queries, key: { projectId: string; prefix: stri
 export async function readKey(queries: Queries, prefix: string): Promise<KeyRow | null> {
   const [row] = await queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where prefix = $1::text`, [prefix]);
   return row ? toKeyRow(row) : null;
+}
+
+/** Keys by prefix; prefixes without a key are absent. */
+export async function readKeys(queries: Queries, prefixes: readonly string[]): Promise<KeyRow[]> {
+  const rows = await queries.query<StoredKey>(`select ${keyColumns} from virtual_keys where prefix = any($1::text[])`, [prefixes]);
+  return rows.map(toKeyRow);
+}
+
+/** The keys that were issued last and can be used, newest first. */
+export function listNewestKeys(
+  queries: Queries,
+  { now, limit }: { readonly now: number; readonly limit: number },
+): Promise<KeyOfProject[]> {
+  return queries.query<KeyOfProject>(
+    `select prefix, project_id as "projectId" from virtual_keys
+      where revoked_at is null and (expires_at is null or expires_at > $1::timestamptz) order by id desc limit $2::integer`,
+    [new Date(now), limit],
+  );
 }
 
 /** Reads a key of the project and locks its row until the transaction ends. Null when the project has no such key. */

@@ -19,13 +19,17 @@ import type { Ceilings, KeyRecord } from './key-record.ts';
 import {
   endKey,
   insertKey,
+  type KeyOfProject,
   type KeyPage,
+  type KeyRow,
   keyChannel,
   listKeys,
+  listNewestKeys,
   lockKey,
   noCeilings,
   readCeilings,
   readKey,
+  readKeys,
   toKeyRecord,
 } from './key-store.ts';
 import { generateSecret, hashSecret, matchesHash, parseSecret } from './secret.ts';
@@ -35,6 +39,12 @@ export interface Keyring {
   find(secret: string): Caller | Promise<Caller>;
   /** False when `find` would reject every key with `keystore_unavailable`: none is cached and the database does not respond. */
   canFind(): Promise<boolean>;
+  /** How many keys `find` finds while the database is unavailable. */
+  countCached(): number;
+  /** Loads keys into memory before `find` needs them. */
+  warm(prefixes: readonly string[]): Promise<void>;
+  /** The keys that were issued last and can be used, newest first. */
+  listNewest(limit: number): Promise<KeyOfProject[]>;
   /** A pass for the key, with which `findByPass` finds it until `endsAt`. Throws like `find`. */
   issuePass(secret: string, endsAt: number): Promise<string>;
   /** The key of a pass and its caller. Throws like `find`, also when the pass has ended. */
@@ -89,12 +99,25 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
     const ceilings = await withQueryTimeout(database, readCeilings(database, [row.id])).catch((cause: unknown) => {
       throw gatewayError('limits_unavailable', { cause });
     });
-    const record = toKeyRecord(row, ceilings.get(row.id));
+    return toCachedKey(row, ceilings.get(row.id));
+  }
+
+  const toCachedKey = (row: KeyRow, ceilings: Ceilings | undefined): CachedKey => {
+    const record = toKeyRecord(row, ceilings);
     const { id, quotaKeyId, projectId, models, expiresAt, onBudgetStoreDown, defaultMaxOutputTokens } = record;
     const ofCalls = { onBudgetStoreDown, defaultMaxOutputTokens };
-    const caller = Object.freeze({ keyId: id, keyPrefix: prefix, quotaKeyId, projectId, models, expiresAt, ...ofCalls });
+    const caller = Object.freeze({ keyId: id, keyPrefix: row.prefix, quotaKeyId, projectId, models, expiresAt, ...ofCalls });
     return { record, secretHash: row.secretHash, caller };
-  }
+  };
+
+  const loadKeys = async (prefixes: readonly string[]): Promise<ReadonlyMap<string, CachedKey>> => {
+    const rows = await readKeys(database, prefixes);
+    const ceilings = await readCeilings(
+      database,
+      rows.map(({ id }) => id),
+    );
+    return new Map(rows.map((row) => [row.prefix, toCachedKey(row, ceilings.get(row.id))]));
+  };
 
   const respondsToReads = (): Promise<boolean> =>
     withQueryTimeout(database, database.query('select 1 from virtual_keys limit 1')).then(
@@ -145,7 +168,10 @@ export function createKeyring({ database, clock, logger }: KeyringOptions): Keyr
       const key = cache.get(parsed.prefix);
       return key instanceof Promise ? key.then((loaded) => authenticate(loaded, secret)) : authenticate(key, secret);
     },
-    canFind: async () => cache.hasRows() || (await respondsToReads()),
+    canFind: async () => cache.countRows() > 0 || (await respondsToReads()),
+    countCached: cache.countRows,
+    warm: (prefixes) => cache.warm(prefixes, loadKeys),
+    listNewest: (limit) => listNewestKeys(database, { now: clock.now(), limit }),
     async issuePass(secret, endsAt) {
       const { prefix } = parseSecret(secret) ?? {};
       const key = prefix === undefined ? null : await cache.get(prefix);

@@ -77,6 +77,7 @@ export const logFields = {
   lastLogLine: 'last log line of the Temporal development server',
   cacheDir: 'cache directory',
   source: 'where a program comes from',
+  suppressed: 'lines that an outage of the database caused and that were not written: how many of each message',
   version: 'release of the gateway, or version of a program',
   seconds: 'duration in seconds',
   ms: 'duration in milliseconds',

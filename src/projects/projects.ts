@@ -36,6 +36,8 @@ export interface Project {
 export interface Projects {
   /** Rejects with `not_found`, or with `keystore_unavailable` when the project is not cached and cannot be read. */
   get(projectId: string): Project | Promise<Project>;
+  /** Loads projects into memory before `get` needs them. */
+  warm(projectIds: readonly string[]): Promise<void>;
   findBySlug(slug: string): Promise<Project | null>;
   /**
    * Creates or changes a project from a request body; omitted members keep their value. Throws `conflict` when a setting differs from its
@@ -73,6 +75,12 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
     },
   });
 
+  const loadProjects = async (projectIds: readonly string[]): Promise<ReadonlyMap<string, Project>> => {
+    const readAt = performance.now();
+    const rows = await database.query<ProjectRow>(`select ${projectColumns} from projects where id = any($1::uuid[])`, [projectIds]);
+    return new Map(rows.map((row) => [row.id, toProject(row, readAt)]));
+  };
+
   const put = async (slug: string, input: unknown, read?: ReadSettings): Promise<{ project: Project; created: boolean }> => {
     const change = parseProjectChange(slug, input);
     const now = clock.now();
@@ -109,6 +117,7 @@ export function createProjects({ database, clock, logger, onChange }: ProjectsOp
       const project = cache.get(projectId);
       return project instanceof Promise ? project.then(requireProject) : requireProject(project);
     },
+    warm: (projectIds) => cache.warm(projectIds, loadProjects),
     findBySlug,
     put,
     async ensureDefault(slug) {

@@ -64,20 +64,6 @@ export async function startSchemaCheck(database: Database, logger: Logger): Prom
   };
 }
 
-/**
- * A logger that writes failures to connect at level debug while the schema is not verified: `startSchemaCheck` has logged the reason, once for all
- * modules.
- */
-export function withoutConnectionErrors(logger: Logger, schema: SchemaCheck): Logger {
-  const lowering =
-    (write: Logger['warn']): Logger['warn'] =>
-    (fields, message) => {
-      const isKnown = !schema.isVerified() && isConnectionError(fields.err);
-      (isKnown ? logger.debug : write)(fields, message);
-    };
-  return { debug: logger.debug, info: logger.info, warn: lowering(logger.warn), error: lowering(logger.error) };
-}
-
 /** Verifies the schema. Why the database cannot be reached, null when it can; throws StartError when the schema is not supported. */
 async function findObstacle(database: Database): Promise<string | null> {
   try {

@@ -2,6 +2,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { isConnectionError } from '../../src/db/connection-errors.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createListener } from '../../src/db/listener.ts';
+import { createOutageMonitor } from '../../src/db/outage.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
 import { type FaultProxy, withFaultProxy } from '../support/fault-proxy.ts';
 import { describePostgres, withPostgres } from '../support/postgres.ts';
@@ -49,7 +50,8 @@ describePostgres('on an unreliable network', () => {
       withFaultProxy(url, async (proxy) => {
         await proxy.connect();
         const lines: string[] = [];
-        const logger = { warn: (_fields: unknown, line: string) => void lines.push(line) };
+        const write = (_fields: unknown, line: string): void => void lines.push(line);
+        const logger = { debug: write, info: write, warn: write, error: write };
         const database = openServerDatabase({ connectionString: proxy.url, heartbeatMs: 100, connectTimeoutMs, logger });
         const direct = openServerDatabase({ connectionString: url, maxConnections: 2 });
         try {
@@ -164,6 +166,7 @@ describePostgres('on an unreliable network', () => {
         heartbeatMs: 5,
         connectTimeoutMs: 60_000,
         logger: { warn: (_fields, line) => void lines.push(line) },
+        outage: createOutageMonitor(undefined),
         // A pooler that shares connections drops the notification.
         notify: async () => undefined,
       });
@@ -185,6 +188,7 @@ describePostgres('on an unreliable network', () => {
         heartbeatMs: 60_000,
         connectTimeoutMs: 60_000,
         logger: undefined,
+        outage: createOutageMonitor(undefined),
         notify: () => new Promise(() => undefined),
       });
       const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
@@ -208,7 +212,7 @@ describePostgres('on an unreliable network', () => {
         () => (reconnects += 1),
       );
       proxy.set({ silent: true });
-      await until(() => lines.includes('LISTEN connection lost'));
+      await until(() => lines.includes('database unavailable; retrying'));
       proxy.set({});
       await until(() => reconnects > 0);
       // On a busy machine the short timeout may also end a connection that works: then a notification is lost.

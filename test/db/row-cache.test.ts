@@ -166,4 +166,46 @@ describe('a row cache', () => {
     await settled();
     expect(state.cache.get('a')).toBeNull();
   });
+
+  test('warms rows that it lacks or that are old, in few loads', async () => {
+    const asked: number[] = [];
+    let now = 0;
+    const keys = Array.from({ length: 1_200 }, (_, n) => `key ${n}`);
+    const own = createRowCache<string>({ load: async () => null, clock: { now: () => now } });
+    const warm = (): Promise<void> =>
+      own.warm(keys, async (wanted) => {
+        asked.push(wanted.length);
+        return new Map(wanted.map((key) => [key, `row of ${key}`]));
+      });
+    await warm();
+    expect([asked, own.countRows(), own.get('key 7')]).toEqual([[500, 500, 200], 1_200, 'row of key 7']);
+    now = 299_999;
+    await warm();
+    expect(asked).toHaveLength(3);
+    now = 300_000;
+    await warm();
+    expect(asked).toHaveLength(6);
+  });
+
+  test('does not keep a warmed row that changed while it was loaded', async () => {
+    const state = setUp();
+    const { cache } = state;
+    await cache.warm(['a', 'b', 'c'], async () => {
+      cache.invalidate('a');
+      state.rows.set('b', 'new');
+      state.now = 1;
+      await cache.get('b');
+      return new Map([
+        ['a', 'old'],
+        ['b', 'old'],
+        ['c', 'old'],
+      ]);
+    });
+    expect([cache.countRows(), cache.get('b'), cache.get('c')]).toEqual([2, 'new', 'old']);
+    await cache.warm(['d'], async () => {
+      cache.invalidateAll();
+      return new Map([['d', 'old']]);
+    });
+    expect(cache.countRows()).toBe(2);
+  });
 });

@@ -149,6 +149,7 @@ const cases: Readonly<
   OutboxRowsRejected: {
     series: { 'gateway_outbox_rows{state="rejected"}': '0x10 1x28 0 1x50', 'gateway_outbox_rows{state="due"}': '5x60' },
   },
+  LearningLag: { series: { gateway_learning_lag_seconds: '0x10 7200x50', 'gateway_temporal_up{job="gateway",instance="a:9464"}': '1x60' } },
   LearningBatchesFailing: {
     series: { 'gateway_learning_batches{state="failing"}': '0x10 1x50', 'gateway_learning_batches{state="running"}': '9x60' },
   },
@@ -166,13 +167,14 @@ const cases: Readonly<
   },
 };
 
-/** One of two calls fails every other minute: too few for an alert. */
-const fewFailures: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+/** One of two calls fails every other minute: too few for an alert. Without Temporal, nothing is learned, as configured. */
+const noAlerts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   CallsFail: {
     'gateway_calls_total{route="chat",outcome="ok"}': '0+0.5x60',
     'gateway_calls_total{route="chat",outcome="failed"}': '0+0.5x60',
   },
   CallsRejected: { 'gateway_error_responses_total{code="budget_unavailable"}': '0+0.5x60' },
+  LearningLag: { gateway_learning_lag_seconds: '7200x60' },
   ProviderFails: {
     'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+0.4x60',
     'gateway_attempts_total{provider="one",model="m",outcome="failed"}': '0+0.5x60',
@@ -207,7 +209,7 @@ describe('promtool', () => {
         { eval_time: firedAt, alertname: alert, exp_alerts: [fired] },
       ]);
     });
-    for (const [alert, series] of Object.entries(fewFailures))
+    for (const [alert, series] of Object.entries(noAlerts))
       tests.push(toRuleTest(series, [{ eval_time: firedAt, alertname: alert, exp_alerts: [] }]));
     const folder = await mkdtemp(join(tmpdir(), 'alerts-'));
     try {
@@ -265,6 +267,7 @@ test('boards read metrics that exist; boards and alerts together use all of them
     // For questions beyond the board.
     'gateway_response_cache_entries',
     'gateway_response_cache_bytes',
+    'gateway_cached_keys',
     'gateway_database_connections_limit',
     'process_open_fds',
   ]);

@@ -1,6 +1,7 @@
 /** Learning batches: what waits, runs and failed, and why; replay. */
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
+import { minuteMs } from '../../core/time.ts';
 import { type Batch, type Batches, type BatchState, batchStates } from '../../memory/learning/batches.ts';
 import type { NextBatch } from '../../memory/learning/next-batch.ts';
 import type { EndedState } from '../../memory/learning/replay.ts';
@@ -11,6 +12,7 @@ import {
   cutPage,
   filterForm,
   formatCount,
+  formatDuration,
   formatTimeIn,
   pager,
   parsePageId,
@@ -31,11 +33,13 @@ import { kindLabels, resultOf, stateBadge, stateLabel } from './batch-view.ts';
 export interface BatchPagesDeps {
   readonly batches: Batches;
   readonly readNextBatch: (projectId: string) => Promise<NextBatch>;
+  /** How long the oldest message has been due; 0 if none is. */
+  readonly readLagMs: (projectId: string) => Promise<number>;
 }
 
 const pageSize = 50;
 
-export function createBatchRoutes({ batches, readNextBatch }: BatchPagesDeps): readonly ConsoleRoute[] {
+export function createBatchRoutes({ batches, readNextBatch, readLagMs }: BatchPagesDeps): readonly ConsoleRoute[] {
   return [
     {
       method: 'get',
@@ -44,8 +48,9 @@ export function createBatchRoutes({ batches, readNextBatch }: BatchPagesDeps): r
       async handle(context) {
         const { project, url } = context;
         const [next, counts] = [await readNextBatch(project.id), await batches.count(project.id)];
+        const lagMs = await readLagMs(project.id);
         const rows = await batches.listPage(project.id, { state: readState(url), before: parsePageId(context), limit: pageSize + 1 });
-        return listPage(context, { next, counts, rows });
+        return listPage(context, { next, lagMs, counts, rows });
       },
     },
     {
@@ -130,11 +135,12 @@ function readState({ searchParams }: URL): BatchState | null {
 
 interface Listed {
   readonly next: NextBatch;
+  readonly lagMs: number;
   readonly counts: Awaited<ReturnType<Batches['count']>>;
   readonly rows: readonly Batch[];
 }
 
-function listPage(context: ConsoleContext, { next, counts, rows }: Listed): PageContent {
+function listPage(context: ConsoleContext, { next, lagMs, counts, rows }: Listed): PageContent {
   const page = cutPage(rows, pageSize, ({ id }) => id);
   const replay = (state: EndedState, label: string, count: number) =>
     count === 0 ? '' : actionButton({ context, action: projectPath(context, '/batches/replay'), label, values: { state } });
@@ -172,11 +178,11 @@ function listPage(context: ConsoleContext, { next, counts, rows }: Listed): Page
     kind: 'page',
     title: 'Batches',
     actions: html`${csvLink(context)}${replay('stopped', 'Replay all stopped', counts.stopped)}${replay('failed', 'Replay all failed', counts.failed + counts.failing)}`,
-    content: html`<div class="stack">${summary(context, next, counts)}${filters}${list}${pager(context, page.next)}</div>`,
+    content: html`<div class="stack">${summary(context, { next, lagMs, counts })}${filters}${list}${pager(context, page.next)}</div>`,
   };
 }
 
-function summary(context: ConsoleContext, next: NextBatch, counts: Listed['counts']): Html {
+function summary(context: ConsoleContext, { next, lagMs, counts }: Omit<Listed, 'rows'>): Html {
   const count = (label: string, state: 'failing' | EndedState, value: number): Stat => ({
     label,
     value: formatCount(value),
@@ -184,6 +190,7 @@ function summary(context: ConsoleContext, next: NextBatch, counts: Listed['count
   });
   return stats([
     { label: 'Waiting messages', value: formatCount(next.kind === 'none' ? 0 : next.messages), hint: describeNext(context, next) },
+    ...(lagMs < minuteMs ? [] : [{ label: 'Late by', value: formatDuration(lagMs), hint: 'The oldest message that is due' }]),
     { label: 'Open', value: formatCount(counts.running), hint: 'Running, waiting or retrying' },
     count('Failing', 'failing', counts.failing),
     count('Failed', 'failed', counts.failed),

@@ -101,6 +101,10 @@ export type MemorySettingsStore = ReturnType<typeof createMemorySettings>;
 export function createMemorySettings({ database, clock, logger }: MemorySettingsOptions) {
   const read = (projectId: string): Promise<ShownMemorySettings> => readShownSettings(database, projectId);
   const cache = createNotifiedCache<MemorySettings>({ database, channel, load: read, clock, logger });
+  const readMany = async (projectIds: readonly string[]): Promise<ReadonlyMap<string, MemorySettings>> => {
+    const stored = await readMemorySettings(database, projectIds);
+    return new Map(projectIds.map((id) => [id, stored.get(id) ?? defaultMemorySettings]));
+  };
   const withDefaults = (row: MemorySettings | null): MemorySettings => row ?? defaultMemorySettings;
 
   /** As `update`; also returns the settings before the change. */
@@ -160,6 +164,8 @@ export function createMemorySettings({ database, clock, logger }: MemorySettings
       const row = cache.get(projectId);
       return row instanceof Promise ? row.then(withDefaults) : withDefaults(row);
     },
+    /** Loads settings into memory before `get` needs them. */
+    warm: (projectIds: readonly string[]): Promise<void> => cache.warm(projectIds, readMany),
     /** Reads the current settings from the database. */
     read,
     change,

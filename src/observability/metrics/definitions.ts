@@ -134,6 +134,11 @@ export const metrics = {
       of: 'max',
     },
   ),
+  learningLag: gauge(
+    'gateway_learning_lag_seconds',
+    'How long the oldest message has been due that memory has still to learn; 0 when none is due.',
+    { of: 'max' },
+  ),
   ownerlessLeases: gauge('gateway_leases_without_owner', 'Leases of open windows that are held by processes without a heartbeat.', {
     of: 'max',
   }),
@@ -149,6 +154,9 @@ export const metrics = {
   workerPolling: gauge('gateway_worker_polling', '1 while the worker of this process polls Temporal.', { of: 'max' }),
 
   // The process.
+  cachedKeys: gauge('gateway_cached_keys', 'Virtual keys in memory, whose calls are served while the database is unavailable.', {
+    of: 'min',
+  }),
   databaseConnections: gauge('gateway_database_connections', 'Connections to the database.', { labels: ['pool', 'state'] }),
   databaseConnectionsLimit: gauge('gateway_database_connections_limit', 'Limit of the connections to the database.', { labels: ['pool'] }),
   databaseWaiting: gauge('gateway_database_waiting_queries', 'Queries that wait for a connection to the database.', { labels: ['pool'] }),

@@ -1,0 +1,44 @@
+/**
+ * Keeps in memory what calls need of the database, for the keys that were used last on any process: the key with its
+ * ceilings, its project and the project's memory settings. If PostgreSQL becomes unavailable, every API process can then
+ * serve these keys, not only the ones it has seen itself.
+ */
+import { createBackgroundLoop } from '../core/background-loop.ts';
+import { type Clock, hourMs } from '../core/time.ts';
+import type { Database } from '../db/database.ts';
+import type { Keyring } from '../keys/keyring.ts';
+import type { MemorySettingsStore } from '../memory/records/settings.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Projects } from '../projects/projects.ts';
+import { listRecentKeys } from '../usage/recent-keys.ts';
+
+interface WarmCachesDeps {
+  readonly database: Database;
+  readonly keyring: Pick<Keyring, 'warm' | 'listNewest'>;
+  readonly projects: Pick<Projects, 'warm'>;
+  readonly memorySettings: Pick<MemorySettingsStore, 'warm'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A quarter of the rows that the caches hold, so that warming doesn't evict keys that are in use. */
+const maxKeys = 5_000;
+const intervalMs = 15_000;
+
+export function createCacheWarmer({ database, keyring, projects, memorySettings, clock, logger }: WarmCachesDeps) {
+  return createBackgroundLoop({
+    async run() {
+      const recent = await listRecentKeys(database, { since: new Date(clock.now() - hourMs), limit: maxKeys });
+      // On a new or quiet deployment there is room for keys that were not used lately.
+      const newest = await keyring.listNewest(maxKeys - recent.length);
+      const keys = [...recent, ...newest];
+      const projectIds = [...new Set(keys.map(({ projectId }) => projectId))];
+      await projects.warm(projectIds);
+      await memorySettings.warm(projectIds);
+      await keyring.warm([...new Set(keys.map(({ prefix }) => prefix))]);
+      return 'idle';
+    },
+    intervalMs,
+    onFirstFailure: (err) => logger.warn({ err }, 'keys not loaded into memory; retrying'),
+  });
+}

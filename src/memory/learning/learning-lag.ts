@@ -1,0 +1,74 @@
+/**
+ * How far learning is behind: for how long the oldest message has been due that memory has still to learn.
+ *
+ * A message becomes due when it is put into a batch. Before that, it is due once its conversation has been idle for
+ * `idleMs` and then for the project's `at_least_every_minutes`, whether the conversation was closed by then or not.
+ *
+ * Messages that nobody expects to be learned now don't count: conversations that are open, or that a single call without a
+ * subject made; projects whose memory is off or which have no model for it; conversations that the next cleanup deletes;
+ * and batches that wait for a replay, which have an alert of their own.
+ */
+import type { Queries } from '../../db/database.ts';
+import { defaultMemorySettings } from '../records/settings.ts';
+
+export interface LearningLagOptions {
+  /** If this is null, all projects. */
+  readonly projectId: string | null;
+  /** How long a conversation is idle until it is closed. */
+  readonly idleMs: number;
+}
+
+/**
+ * Batches take conversations in the order of their ids, so the oldest is among the first ones. One that was reopened may have
+ * an older id than one that waits for longer.
+ */
+const maxWaitingConversations = 100;
+/** Open conversations are read in the order of their last turn, so these are the ones that are late by most. */
+const maxOpenConversations = 10_000;
+
+/** SQL condition on a row `batch`: it can't go on until somebody changes a model or a setting. */
+const isBlockedSql = `exists (
+  select 1 from memory_batch_groups part
+   where part.batch_id = batch.id and part.state in ('waiting', 'learned') and part.error in ('no_route', 'memory_off'))`;
+
+/** Reads a bounded number of rows per project and per running batch through indexes, however many messages wait. Returns 0 if no message is due. */
+export async function measureLearningLag(queries: Queries, { projectId, idleMs }: LearningLagOptions): Promise<number> {
+  const [row] = await queries.query<{ ms: number | null }>(
+    `with learning as (
+       select project.id, $2::double precision * interval '1 ms'
+                + coalesce((setting.settings ->> 'at_least_every_minutes')::integer, ${defaultMemorySettings.at_least_every_minutes}) * interval '1 minute' as patience,
+              case when setting.settings ->> 'delete_unlearned' = 'true'
+                   then now() - (setting.settings ->> 'delete_conversations_after_days')::integer * interval '1 day' end as deleted_before
+         from projects project
+         left join memory_settings setting on setting.project_id = project.id
+        where ($1::uuid is null or project.id = $1::uuid)
+          and setting.settings ->> 'enabled' is distinct from 'false'
+          and not exists (select 1 from memory_batches batch
+                           where batch.project_id = project.id and batch.state = 'running' and ${isBlockedSql})
+     ), due as (
+       select waiting.last_turn_at + patience as since
+         from learning
+        cross join lateral (
+          select min(last_turn_at) as last_turn_at
+            from (select last_turn_at from conversations
+                   where project_id = learning.id and state = 'read' and learnable and batched_messages < messages
+                     and last_turn_at >= coalesce(deleted_before, '-infinity')
+                   order by id limit ${maxWaitingConversations}) oldest
+        ) waiting
+       union all
+       select overdue.last_turn_at + patience
+         from (select project_id, last_turn_at from conversations
+                where state = 'stored' and learnable and batched_messages < messages
+                  and last_turn_at < now() - $2::double precision * interval '1 ms'
+                order by last_turn_at limit ${maxOpenConversations}) overdue
+         join learning on learning.id = overdue.project_id and overdue.last_turn_at >= coalesce(deleted_before, '-infinity')
+       union all
+       select batch.created_at
+         from memory_batches batch join learning on learning.id = batch.project_id
+        where batch.state = 'running' and batch.kind <> 'page'
+     )
+     select (extract(epoch from now() - min(since)) * 1000)::float8 as ms from due`,
+    [projectId, idleMs],
+  );
+  return Math.max(0, row?.ms ?? 0);
+}

@@ -1,0 +1,32 @@
+/**
+ * The keys that have made calls lately, on any process. Reads the hourly aggregates of each project through their index, so
+ * it doesn't matter how many calls the keys have made.
+ */
+import type { Queries } from '../db/database.ts';
+
+export interface RecentKeys {
+  readonly since: Date;
+  readonly limit: number;
+}
+
+/** Keys with a call since then, the ones with the latest calls first. */
+export function listRecentKeys(queries: Queries, { since, limit }: RecentKeys): Promise<{ prefix: string; projectId: string }[]> {
+  return queries.query(
+    `select used.key_prefix as prefix, project.id as "projectId"
+       from projects project
+      cross join lateral (
+        select key_prefix, max(start) as start
+          from (select key_prefix, start from usage_rollups
+                 where project_id = project.id and scope = 'key' and span = 'quarter'
+                   and start >= date_bin('15 minutes', $1::timestamptz, '2000-01-01T00:00:00Z')
+                union all
+                select key_prefix, start from usage_increments
+                 where project_id = project.id and scope = 'key' and start >= date_trunc('minute', $1::timestamptz)) part
+         where key_prefix is not null
+         group by key_prefix
+      ) used
+      order by used.start desc
+      limit $2::integer`,
+    [since, limit],
+  );
+}
