@@ -3,6 +3,7 @@ import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, it } from '@jest/globals';
 import type { CallRow } from '../support/gateway.ts';
 import { eventually, shareGateway } from '../support/gateway.ts';
+import { type ReceivedText, readUntilCut } from '../support/read-until-cut.ts';
 import { startTogether } from '../support/start-together.ts';
 import type { Dialect } from './dialects-gateway.ts';
 import { anthropicOf, lastCall, openaiOf, otherOf, paths, providersYaml, vendors, ways } from './dialects-gateway.ts';
@@ -34,12 +35,9 @@ const lend = projectLender(lent, 'broken');
 const asked = [{ role: 'user' as const, content: 'hi' }];
 const bodyOf = (model: string) => ({ model, max_tokens: 100, stream: true, messages: asked });
 
-interface Answered {
+interface Answered extends ReceivedText {
   readonly model: string;
   readonly answer: Response;
-  readonly text: string;
-  /** The connection ended before the end of the body. */
-  readonly isCut: boolean;
   readonly call: CallRow;
 }
 
@@ -47,18 +45,6 @@ async function askFor(caller: Dialect, model: string): Promise<Answered> {
   const gateway = await lend();
   const answer = await gateway.call(paths[caller], bodyOf(model));
   return { model, answer, ...(await readUntilCut(answer)), call: await lastCall(gateway) };
-}
-
-async function readUntilCut(answer: Response): Promise<{ text: string; isCut: boolean }> {
-  const decoder = new TextDecoder();
-  let text = '';
-  try {
-    for await (const bytes of answer.body ?? []) text += decoder.decode(bytes, { stream: true });
-    return { text, isCut: false };
-  } catch (error) {
-    expect(error).toMatchObject({ message: 'terminated', cause: { code: 'UND_ERR_SOCKET' } });
-    return { text, isCut: true };
-  }
 }
 
 const modelsOf = (vendor: Dialect, fault: string): string[] =>
