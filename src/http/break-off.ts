@@ -25,11 +25,7 @@ export function breakOff(response: ServerResponse): void {
   socket.resume();
   const timer = setTimeout(() => socket.destroy(), readerTimeoutMs);
   socket.once('close', () => clearTimeout(timer));
-  if (endsWithConnection(response)) socket.write('', () => void sleep(resetDelayMs).then(() => socket.resetAndDestroy()));
+  // HTTP/1.0 has no chunks: there the end of the connection is the end of a complete body, and only a reset shows that it isn't.
+  if (response.req.httpVersion === '1.0') socket.write('', () => void sleep(resetDelayMs).then(() => socket.resetAndDestroy()));
   else socket.end();
-}
-
-/** Without chunks and length (HTTP/1.0), the end of the connection is the end of a complete body, so only a reset shows that it isn't. */
-function endsWithConnection(response: ServerResponse): boolean {
-  return !response.chunkedEncoding && !response.hasHeader('content-length');
 }
