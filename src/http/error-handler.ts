@@ -6,6 +6,7 @@ import { type ErrorCode, GatewayError, gatewayError, VendorError } from '../core
 import type { Logger } from '../observability/logger.ts';
 import { recordErrorCode } from '../observability/tracing.ts';
 import { ClientDisconnectedError } from './body.ts';
+import { breakOff } from './break-off.ts';
 import { endWithLinger } from './lingering-close.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
@@ -29,9 +30,9 @@ export function sendError(
   if (error instanceof ClientDisconnectedError || response.destroyed) return;
   const call = callId === undefined ? {} : { call: callId };
   if (response.headersSent) {
-    // Too late for a status: closing the connection signals an incomplete response.
+    // Too late for a status.
     if (!(error instanceof GatewayError)) logger.error({ ...call, err: error }, 'response failed after it had started');
-    response.destroy();
+    breakOff(response);
     return;
   }
   if (error instanceof PlainTextError || error instanceof URIError) {

@@ -8,6 +8,7 @@ import type { MediaStream } from '../pipeline/media/handle-media-call.ts';
 import type { ImageResult } from '../pipeline/media/images.ts';
 import type { VideoStart } from '../pipeline/video/start-video.ts';
 import type { FileResponse } from '../pipeline/video/video-queries.ts';
+import { breakOff } from './break-off.ts';
 import { type ErrorStyle, sendBytes, sendJson } from './error-handler.ts';
 
 /** Names and values of the headers that name the call, also as the request id that SDKs of the dialect show. */
@@ -65,8 +66,10 @@ export async function sendFile(response: ServerResponse, { contentType, lengthBy
 }
 
 async function sendStream(response: ServerResponse, deliver: DeliverStream): Promise<void> {
-  await deliver((bytes) => writeChunk(response, bytes));
-  if (!response.destroyed) response.end();
+  const end = await deliver((bytes) => writeChunk(response, bytes));
+  if (response.destroyed) return;
+  if (end === 'broken') breakOff(response);
+  else response.end();
 }
 
 async function sendChunks(response: ServerResponse, chunks: AsyncIterable<Buffer>): Promise<void> {

@@ -59,19 +59,20 @@ export function createMcpEndpoint({ resource, tokens, projectsOf, tools, clock, 
   const authenticate = async (
     request: IncomingMessage,
     response: ServerResponse,
-    { url, issuer, metadataUrl }: Resource,
+    { url, issuer, metadataUrl: resourceMetadataUrl }: Resource,
   ): Promise<AuthInfo | null> => {
+    const advertised = resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl };
     const verifyAccessToken = async (token: string): Promise<AuthInfo> => {
       const access = await verifyToken(tokens, token, issuer === null ? null : { issuer, audience: url });
       const { client, scopes: granted, expiresAt } = access;
       return { token, clientId: client, scopes: [...granted], expiresAt: Math.floor(expiresAt / 1_000), extra: { access } };
     };
     try {
-      return await verifyBearerToken(request.headers.authorization, { verifier: { verifyAccessToken }, resourceMetadataUrl: metadataUrl });
+      return await verifyBearerToken(request.headers.authorization, { verifier: { verifyAccessToken }, ...advertised });
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
       // Names all scopes, so that one sign-in suffices for all tools.
-      const challenge = bearerAuthChallengeResponse(error, { requiredScopes: [...scopes], resourceMetadataUrl: metadataUrl });
+      const challenge = bearerAuthChallengeResponse(error, { requiredScopes: [...scopes], ...advertised });
       response.setHeader('www-authenticate', challenge.headers.get('www-authenticate') ?? 'Bearer');
       sendJson(response, challenge.status, await challenge.json());
       return null;

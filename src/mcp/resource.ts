@@ -27,7 +27,11 @@ export interface Resource {
   /** The audience of access tokens. */
   readonly url: string;
   readonly issuer: string | null;
-  readonly metadataUrl: string;
+  /**
+   * Where 401 and 403 send a client that wants to sign in. Absent without an issuer, because clients would then try to register with the
+   * gateway itself and report that failure instead of ours.
+   */
+  readonly metadataUrl?: string;
   /** The protected resource metadata. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }
@@ -47,7 +51,7 @@ export function describeResource({ publicUrl, issuer }: ResourceSettings, { host
   return {
     url,
     issuer,
-    metadataUrl: getOAuthProtectedResourceMetadataUrl(new URL(url)),
+    ...(issuer !== null && { metadataUrl: getOAuthProtectedResourceMetadataUrl(new URL(url)) }),
     metadata: {
       resource: url,
       resource_name: 'Model gateway',

@@ -5,7 +5,7 @@
  * returns how it ended instead of throwing.
  */
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
-import type { ResponseSummary, RouteCodec } from '../dialects/contract/route-codec.ts';
+import type { ResponseSummary, RouteCodec, StreamReader } from '../dialects/contract/route-codec.ts';
 import { parseVendorError, type VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { Address, HttpResponse, VendorHttpClient } from './http-client.ts';
@@ -50,6 +50,8 @@ export interface StreamResponse {
   summary(): ResponseSummary;
   /** See `StreamReader`. */
   hasAllOutput(choices: number): boolean;
+  /** See `StreamReader`. */
+  readonly formatFailure?: StreamReader['formatFailure'];
 }
 
 export type VendorResponse = JsonResponse | StreamResponse;
@@ -179,7 +181,8 @@ async function openStream(response: HttpResponse, { provider, codec, mayFailOver
       body.release();
     },
   });
-  return { kind: 'stream', status, chunks, summary: () => reader.summary(), hasAllOutput: reader.hasAllOutput };
+  const { hasAllOutput, formatFailure } = reader;
+  return { kind: 'stream', status, chunks, summary: () => reader.summary(), hasAllOutput, ...(formatFailure && { formatFailure }) };
 }
 
 /** Keep-alives do not count: a vendor that sends nothing else is treated like one that sends nothing. */

@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from '@jest/globals';
 import { routeCodecs } from '../../src/dialects/routes/route-codecs.ts';
 import { readStream } from '../dialects/events.ts';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
+import { readUntilCut } from '../support/read-until-cut.ts';
 import { anthropicOf, openaiOf, paths } from './dialects-gateway.ts';
 import { type Recording, readRecording, recordings, startRecordedVendor } from './recordings.ts';
 
@@ -128,7 +129,8 @@ describe('a caller of responses', () => {
 describe('an error in the middle of a stream', () => {
   test.each(['chat', 'messages', 'responses'] as const)('%s: the vendor error reaches the caller of the same route', async (route) => {
     const response = await lent().call(urls[route], bodyOf(route, modelOf(route, 'error-in-stream'), true));
-    const text = await response.text();
+    const { text, isCut } = await readUntilCut(response);
+    expect(isCut).toBe(route === 'chat');
     expect(readRecording(route, 'error-in-stream', true).toString()).toContain(text.trimEnd());
     expect(text).toMatch(/server_error|overloaded_error/);
     expect(text).not.toContain('[DONE]');
@@ -145,9 +147,10 @@ describe('an error in the middle of a stream', () => {
     expect(text).toBe('Ber');
   });
 
-  test('messages: a caller of chat sees a stream that stops without [DONE]', async () => {
+  test('messages: breaks the connection of a chat caller', async () => {
     const response = await lent().call(paths.chat, { ...bodyFor('messages'), stream: true });
-    const text = await response.text();
+    const { text, isCut } = await readUntilCut(response);
+    expect(isCut).toBe(true);
     expect(text).toContain('"content":"Ber"');
     expect(text).not.toContain('[DONE]');
   });

@@ -13,6 +13,7 @@ import { isExhaustive } from '../support/exhaustive.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, shareGateway, withGateway } from '../support/gateway.ts';
 import { startLocalServer } from '../support/local-server.ts';
+import { readUntilCut } from '../support/read-until-cut.ts';
 
 /** A request and its response at a server of this process. */
 interface Served {
@@ -313,7 +314,8 @@ describe.each(routes)('on $path', ({ path, provider, dialect }) => {
     const asking = nextRequest(gateway);
     const response = await call(gateway, 'stall-after-3+long-20', { stream: true });
     const asked = await asking;
-    const text = await response.text();
+    const { text, isCut } = await readUntilCut(response);
+    expect(isCut).toBe(dialect === 'chat');
     expect(text).toContain('quick');
     expect(text).not.toMatch(/\[DONE\]|message_stop/);
     expect(text.match(/^event: error$/gm) ?? []).toHaveLength(dialect === 'messages' ? 1 : 0);

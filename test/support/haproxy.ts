@@ -14,6 +14,8 @@ import { unusedPort } from './unused-port.ts';
 
 export interface Haproxy {
   readonly url: string;
+  /** The same over HTTP/2 without TLS. */
+  readonly http2Url: string;
   /** What it has logged. */
   output(): string;
   /** Ends it as Compose does, which lets open connections finish. Resolves with its exit status. */
@@ -47,11 +49,16 @@ export interface HaproxyOptions {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Starts it in front of `replicas`, by name, with nothing but addresses changed in its configuration, which goes into `folder`. */
+/**
+ * Starts it in front of `replicas`, by name. Its configuration goes into `folder`, with nothing but addresses changed, and one for HTTP/2
+ * added.
+ */
 export async function startHaproxy(program: string, { folder, replicas, env }: HaproxyOptions): Promise<Haproxy> {
-  const port = await unusedPort();
+  const [port, http2Port] = [await unusedPort(), await unusedPort()];
   let text = await readFile(join(root, 'deploy/haproxy/haproxy.cfg'), 'utf8');
-  text = text.replace('bind :8080', `bind 127.0.0.1:${port}`).replace('bind :9465', `bind 127.0.0.1:${await unusedPort()}`);
+  text = text
+    .replace('bind :8080', `bind 127.0.0.1:${port}\n  bind 127.0.0.1:${http2Port} proto h2`)
+    .replace('bind :9465', `bind 127.0.0.1:${await unusedPort()}`);
   for (const [name, host] of Object.entries(replicas)) text = text.replaceAll(` ${name}:8080`, ` ${host}`);
   const file = join(folder, 'haproxy.cfg');
   await writeFile(file, text);
@@ -74,6 +81,7 @@ export async function startHaproxy(program: string, { folder, replicas, env }: H
   });
   return {
     url,
+    http2Url: `http://127.0.0.1:${http2Port}`,
     output: () => output,
     async stop() {
       // STOPSIGNAL of the image: SIGUSR1.

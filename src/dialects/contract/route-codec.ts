@@ -63,6 +63,8 @@ export interface StreamReader {
   hasAllOutput(choices: number): boolean;
   /** The response is complete although its closing event is missing, which some vendors omit. */
   finished(): boolean;
+  /** The event that reports a failure after the events that were read. Absent if it doesn't depend on them, see `RouteCodec.formatStreamError`. */
+  readonly formatFailure?: (message: string) => string;
   /** What the vendor said in an `error` event. Null before one. */
   problem(): VendorErrorBody | null;
 }
@@ -78,6 +80,6 @@ export interface RouteCodec {
   /** Parses a JSON response. Null when it is not a response of this route. */
   parseResponse(bytes: Buffer): ResponseSummary | null;
   createStreamReader(): StreamReader;
-  /** Event that reports a failure during a stream. Null when the stream just ends (docs/api/reference.md#streaming). */
+  /** Event that reports a failure during a stream. Null if the dialect has none, so that we break the connection (docs/api/reference.md#streaming). */
   formatStreamError(message: string): string | null;
 }

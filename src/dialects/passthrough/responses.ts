@@ -4,6 +4,7 @@ import type { AssistantTurn } from '../../core/call.ts';
 import { asArray, asObject, asString, isObject, parseJson } from '../../core/json/narrow.ts';
 import { type BodySpans, cutElements, decodeString, type Span, type Splice, scanElements, scanMembers } from '../../core/json/spans.ts';
 import type { Tokens } from '../../core/pricing.ts';
+import { formatEvent } from '../../core/sse.ts';
 import { type BillingReport, readBillingReport } from '../contract/billing-report.ts';
 import type { ResponseSummary, RouteCodec, StreamReader } from '../contract/route-codec.ts';
 import { parseResponsesUsage } from '../contract/token-usage.ts';
@@ -25,7 +26,7 @@ export const responses: RouteCodec = {
     return isObject(body) && Array.isArray(body.output) ? parseResponse(body) : null;
   },
   createStreamReader,
-  formatStreamError: () => null,
+  formatStreamError: (message) => formatFailure(message, 0),
 };
 
 const inputKey = new Set(['input']);
@@ -75,6 +76,16 @@ export function readAssistantTurn(response: Readonly<Record<string, unknown>>): 
   return { text, toolCalls };
 }
 
+/**
+ * The event that reports a failure. OpenAI documents its members at the top, but sends them in `error`, where its SDKs
+ * look for them. Other clients read the documented ones, so we send both.
+ */
+function formatFailure(message: string, sequenceNumber: number): string {
+  const problem = { code: 'upstream_failed', message, param: null };
+  const error = { type: problem.code, ...problem };
+  return formatEvent('error', { type: 'error', ...problem, sequence_number: sequenceNumber, error });
+}
+
 /** Events that open a part without any content. */
 const openings = /^response\.(?:content_part|reasoning_summary_part)\.added$/;
 
@@ -86,6 +97,7 @@ function createStreamReader(): StreamReader {
   let report: BillingReport = {};
   let isBackground = false;
   let openItems = 0;
+  let sequenceNumber = -1;
   /** Number of generated characters of each item, by output index. */
   const characters = new Map<unknown, number>();
   /** The items that have ended, in which we count tool uses. */
@@ -105,6 +117,7 @@ function createStreamReader(): StreamReader {
       if (event.data === '') return 'ignored';
       const data = parseJson(event.data);
       if (!isObject(data) || typeof data.type !== 'string') return 'unreadable';
+      if (typeof data.sequence_number === 'number') sequenceNumber = data.sequence_number;
       switch (data.type) {
         case 'error':
           problem = readVendorError(isObject(data.error) ? data : { error: data });
@@ -163,6 +176,7 @@ function createStreamReader(): StreamReader {
     // Whenever no item is open, the response may be complete.
     hasAllOutput: () => complete !== null || (output.length > 0 && openItems === 0),
     finished: () => false,
+    formatFailure: (message) => formatFailure(message, sequenceNumber + 1),
     problem: () => problem,
   };
 }

@@ -28,7 +28,8 @@ function convertStream(deliver: DeliverStream): DeliverStream {
   return async (write) => {
     const stream = createCompletionStream();
     const send = (text: string): boolean | Promise<boolean> => text === '' || write(Buffer.from(text));
-    await deliver((bytes) => send(stream.push(bytes)));
-    await send(stream.end());
+    const end = await deliver((bytes) => send(stream.push(bytes)));
+    if (end === 'ended') await send(stream.end());
+    return end;
   };
 }

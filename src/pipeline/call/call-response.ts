@@ -1,6 +1,6 @@
 /** What handling a call returns to the HTTP layer. */
 import type { CallResult } from '../../core/call.ts';
-import type { DeliverStream } from './deliver-stream.ts';
+import type { DeliverStream, DeliveryEnd } from './deliver-stream.ts';
 
 /**
  * The response to the caller. You must call `deliver`, because only `deliver` settles the call. To abandon a response
@@ -19,7 +19,7 @@ export type CallResponse = {
 
 /** Makes `deliver` idempotent. A second delivery waits for the first one. */
 export function once(deliver: DeliverStream): DeliverStream {
-  let delivered: Promise<void> | null = null;
+  let delivered: Promise<DeliveryEnd> | null = null;
   return (write) => {
     delivered ??= deliver(write);
     return delivered;

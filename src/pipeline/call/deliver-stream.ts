@@ -8,7 +8,7 @@ import { lingerMs } from './cancellation.ts';
 
 interface StreamDelivery {
   readonly call: Call;
-  readonly response: Pick<StreamResponse, 'chunks' | 'summary'>;
+  readonly response: Pick<StreamResponse, 'chunks' | 'summary' | 'formatFailure'>;
   /** Called once, before the last chunk is written. */
   readonly onEnd: (summary: ResponseSummary, outcome: Outcome) => Promise<void>;
   /** Called with the bytes of each chunk before it is written, with usage also where the caller does not get it. */
@@ -26,8 +26,14 @@ const maxUnreadBytes = 4 * 1024 * 1024;
 /** Takes the bytes of a stream. A promise when the reader is slow; false when it has left. */
 export type WriteChunk = (bytes: Buffer) => boolean | Promise<boolean>;
 
+/**
+ * How a delivery ended. `broken`: the stream stopped early and its format has no event that says so, so the connection must not end like that of a
+ * complete response.
+ */
+export type DeliveryEnd = 'ended' | 'broken';
+
 /** Writes a stream to its end, or until its reader leaves. */
-export type DeliverStream = (write: WriteChunk) => Promise<void>;
+export type DeliverStream = (write: WriteChunk) => Promise<DeliveryEnd>;
 
 /**
  * Writes the chunks of a stream, without usage that the caller didn't ask for. Calls `onEnd` when the stream is
@@ -37,7 +43,7 @@ export type DeliverStream = (write: WriteChunk) => Promise<void>;
 export async function deliverStream(
   { call, response, onEnd, onChunk, hasAllOutput = () => false }: StreamDelivery,
   write: WriteChunk,
-): Promise<void> {
+): Promise<DeliveryEnd> {
   const chunks = response.chunks();
   let isSettled = false;
   const settleAs = async (outcome: Outcome): Promise<void> => {
@@ -79,21 +85,26 @@ export async function deliverStream(
       clearTimeout(timer);
     }
   };
+  const leave = async (): Promise<DeliveryEnd> => {
+    await readUndelivered();
+    return 'ended';
+  };
   try {
     for (;;) {
       const step = sendArrived();
       if (step === null) await chunks.ready();
-      else if (step === false) return await readUndelivered();
+      else if (step === false) return await leave();
       else if (step instanceof Promise) {
-        if (!(await step)) return await readUndelivered();
+        if (!(await step)) return await leave();
       } else if (step.kind === 'chunk') {
         await settleAs('ok');
-        if (!(await send(step))) return;
+        if (!(await send(step))) return 'ended';
       } else {
         await settleAs(step.kind === 'whole' ? 'ok' : 'interrupted');
-        const event = step.kind === 'broken' && !step.errorForwarded ? routeCodecs[call.route].formatStreamError(step.message) : null;
-        if (event !== null) await write(Buffer.from(event));
-        return;
+        if (step.kind === 'whole') return 'ended';
+        const event = response.formatFailure?.(step.message) ?? routeCodecs[call.route].formatStreamError(step.message);
+        if (event !== null && !step.errorForwarded) await write(Buffer.from(event));
+        return event === null ? 'broken' : 'ended';
       }
     }
   } catch (error) {
@@ -102,6 +113,7 @@ export async function deliverStream(
       throw error;
     }
     // The caller disconnected, so `finally` settles with what the vendor has sent so far.
+    return 'ended';
   } finally {
     chunks.close();
     await settleAs('client_left');

@@ -252,7 +252,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const hasAllOutput = (): boolean => response.hasAllOutput(countChoices(call));
     const deliver: DeliverStream = async (write) => {
       try {
-        await deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append, hasAllOutput }, write);
+        return await deliverStream({ call, response, onEnd, onChunk: cacheWriter?.append, hasAllOutput }, write);
       } catch (cause) {
         throw admitted.isSettled ? cause : await settleUnexpected(admitted, responded.failed, responded, cause);
       }
