@@ -107,11 +107,22 @@ async function repriceSlice(
   const { calls, attempts } = await readCharges(tx, window, after);
   const last = calls.at(-1);
   if (!last) return null;
-  const changes = await writeCallCosts(tx, calls.flatMap(toNewCosts));
+  const attemptsOf = Map.groupBy(attempts, ({ id }) => id);
+  const changes = await writeCallCosts(
+    tx,
+    calls.map((call) => addAttempts(call, attemptsOf.get(call.id) ?? [])).flatMap(toNewCosts),
+  );
   const attemptsChanged = await writeAttemptCosts(tx, attempts.flatMap(toNewCosts));
   // Last, since leases are acquired from the counters.
   const counters = await adjustCosts(tx, changes);
   return { calls, changes, attemptsChanged, counters, lastId: last.id };
+}
+
+/** A call costs what its attempts cost. */
+function addAttempts(call: StoredCharge, attempts: readonly StoredCharge[]): StoredCharge {
+  if (call.charge?.kind !== 'cost' || attempts.length === 0) return call;
+  const costs = attempts.map(({ charge, costNanos }) => (charge?.kind === 'cost' ? charge.nanos : (costNanos ?? 0)));
+  return { ...call, charge: { kind: 'cost', nanos: costs.reduce((sum, nanos) => sum + nanos, 0) } };
 }
 
 function toNewCosts({ charge, ...row }: StoredCharge) {

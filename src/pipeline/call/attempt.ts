@@ -23,7 +23,7 @@ import { forwardedHeadersFor } from './forwarded-headers.ts';
 import { createIdempotencyKeyFilter } from './idempotency.ts';
 import { reportAttempt } from './report-attempt.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
-import { computeCharge, type WinningAttempt } from './settle.ts';
+import { computeCharge, sumCosts, type WinningAttempt } from './settle.ts';
 import { reservedUsage } from './usage-bounds.ts';
 import { type WaitEnd, watchContent } from './watch-content.ts';
 
@@ -39,6 +39,8 @@ export interface ChainRequest {
   readonly metadata: CallMetadata;
   readonly candidates: readonly Candidate[];
   readonly cancellation: CallCancellation;
+  /** Extends the call's reservation by what its failed attempts may cost. False if that does not fit. */
+  readonly reserveFailed: (costNanos: number) => Promise<boolean>;
 }
 
 export interface AttemptDeps {
@@ -159,6 +161,10 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
               send(chain, { candidate, waitMs: wait, isLast, responsesForm }),
             )
           : send(chain, { candidate, waitMs, isLast, responsesForm: 'native' }),
+      reserveNext() {
+        const costNanos = sumCosts(chain.failed);
+        return costNanos === 0 || request.reserveFailed(costNanos);
+      },
       remainingMs: cancellation.remainingMs,
       pause: cancellation.pause,
       failed: [],

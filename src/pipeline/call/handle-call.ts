@@ -5,7 +5,7 @@
 import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
 import { hasCostCeiling } from '../../ceilings/counters.ts';
-import type { Reservation } from '../../ceilings/reservation.ts';
+import type { Reservation, UsageBounds } from '../../ceilings/reservation.ts';
 import type { Attempt, Call, Caller, CallMetadata, Outcome, SettledCall } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
@@ -55,6 +55,8 @@ export interface HandleCallDeps extends AttemptDeps {
 /** Throws GatewayError; a call that reached a vendor has been recorded by then. */
 export type HandleCall = (call: Call, project: ProjectContext, cancellation: CallCancellation) => Promise<CallResponse>;
 
+type BoundsOf = (call: Call, candidates: readonly Candidate[]) => UsageBounds;
+
 const streamType = 'text/event-stream';
 const none: readonly string[] = [];
 
@@ -71,7 +73,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const ceilings = getKeyCeilings(call.caller);
     const limits = limitsFor(call, project, ceilings instanceof Promise ? await ceilings : ceilings);
     const estimates = limits.key.tpm.limit === null ? null : usageEstimates;
-    const boundsOf = (sent: Call, candidates: readonly Candidate[]) => usageBounds(sent, candidates, estimates);
+    const boundsOf: BoundsOf = (sent, candidates) => usageBounds(sent, candidates, estimates);
     const admit: BudgetReservation['admit'] = (sent, candidates) =>
       admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(sent, candidates) });
     // Only for these calls other models are called first.
@@ -104,7 +106,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       const admitting = budget ? budget.admit(planned.sent, candidates) : admit(planned.sent, candidates);
       const reservation = admitting instanceof Promise ? await admitting : admitting;
       if (isUnchecked) await checkPrompt(received, reservation);
-      return await attemptCall(planned, reservation);
+      return await attemptCall(planned, reservation, boundsOf);
     } finally {
       budget?.release();
     }
@@ -169,13 +171,18 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
    * Tries the candidates in order and returns the first response. If no candidate responds, it settles the call and
    * throws. Whatever fails from here on, the reservation ends with the call.
    */
-  async function attemptCall(planned: PlannedCall, reservation: Reservation): Promise<CallResponse> {
+  async function attemptCall(planned: PlannedCall, reservation: Reservation, boundsOf: BoundsOf): Promise<CallResponse> {
     let admitted: AdmittedCall;
     let chain: AttemptChain;
     try {
       admitted = orderCandidates(planned, reservation);
       const { sent, metadata, candidates, cancellation } = admitted;
-      chain = toChain({ call: sent, metadata, candidates, cancellation });
+      const reserveFailed = (failedNanos: number): Promise<boolean> =>
+        reservation.extend(() => {
+          const { costNanos, tokens } = boundsOf(sent, candidates);
+          return { costNanos: costNanos + failedNanos, tokens };
+        });
+      chain = toChain({ call: sent, metadata, candidates, cancellation, reserveFailed });
     } catch (cause) {
       reservation.release();
       throw cause;

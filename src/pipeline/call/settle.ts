@@ -119,8 +119,8 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     model: candidate.id,
     cache: cacheStatusFor(call),
     tokens,
-    costNanos,
-    estimated: isEstimated,
+    costNanos: costNanos === null ? null : costNanos + sumCosts(failed),
+    estimated: isEstimated || failed.some(isChargedByEstimate),
     durationMs: endedAt - call.startedAt,
     firstByteMs: attempt.startedAt + attempt.firstByteMs - call.startedAt,
     attempts: failed.length === 0 ? [last] : [...failed, last],
@@ -199,7 +199,7 @@ export function settleCacheHit(
 }
 
 /**
- * Settles a call that got no response. An attempt that was cut off or took too long is charged by estimate, unless
+ * Settles a call that got no response: with the tokens of its last charged attempt, and the cost of all. An attempt that was cut off or took too long is charged by estimate, unless
  * none of the request was sent. An attempt whose response couldn't be translated is charged what the vendor reported.
  */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
@@ -215,15 +215,24 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
       model: charged ? `${charged.provider}/${charged.model}` : null,
       cache: cacheStatusFor(call),
       tokens: charged?.tokens ?? noTokens,
-      costNanos: charged ? charged.costNanos : 0,
-      // Without a status there was no response, so the tokens can't come from the vendor.
-      estimated: charged !== undefined && (charged.status === null || isCutOff(charged.outcome)),
+      costNanos: charged?.costNanos === null ? null : sumCosts(failed),
+      estimated: failed.some(isChargedByEstimate),
       durationMs: endedAt - call.startedAt,
       firstByteMs: null,
       attempts: failed,
     },
     content: toCallContent(callEnd, null),
   };
+}
+
+/** Adds up what attempts cost. An unknown cost doesn't count. */
+export function sumCosts(attempts: readonly Attempt[]): number {
+  return attempts.reduce((sum, { costNanos }) => sum + (costNanos ?? 0), 0);
+}
+
+/** Without a status there was no response, so the tokens can't come from the vendor. */
+function isChargedByEstimate({ tokens, status, outcome }: Attempt): boolean {
+  return sumTokens(tokens) > 0 && (status === null || isCutOff(outcome));
 }
 
 function sumTokens({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tokens): number {
