@@ -112,7 +112,10 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
   }
   if (kind !== 'chat' && row.serves !== undefined) addError(['models', id, 'serves'], 'is for models of the kind chat only');
   if (!textKinds.has(kind) && row.first_content_timeout_ms !== undefined) {
-    addError(['models', id, 'first_content_timeout_ms'], 'is not for models of images, speech, transcriptions and videos, which have no failover');
+    addError(
+      ['models', id, 'first_content_timeout_ms'],
+      'is not for models of images, speech, transcriptions and videos, which have no failover',
+    );
   }
   checkTakes(row.takes ?? [], kind, (message, index) => addError(['models', id, 'takes', index], message));
   return {

@@ -108,10 +108,7 @@ async function repriceSlice(
   const last = calls.at(-1);
   if (!last) return null;
   const attemptsOf = Map.groupBy(attempts, ({ id }) => id);
-  const changes = await writeCallCosts(
-    tx,
-    calls.map((call) => addAttempts(call, attemptsOf.get(call.id) ?? [])).flatMap(toNewCosts),
-  );
+  const changes = await writeCallCosts(tx, calls.map((call) => addAttempts(call, attemptsOf.get(call.id) ?? [])).flatMap(toNewCosts));
   const attemptsChanged = await writeAttemptCosts(tx, attempts.flatMap(toNewCosts));
   // Last, since leases are acquired from the counters.
   const counters = await adjustCosts(tx, changes);

@@ -91,7 +91,12 @@ describe('the order of attempts', () => {
     ['a refusal is followed by the next', { plan: 'a1 b1', replies: { a1: [refuses] } }, 'a1 b1', 'responded'],
     ['all refuse', { plan: 'a1 b1', replies: { a1: [refuses], b1: [refuses] } }, 'a1 b1', 'exhausted'],
     ['all fail, and each is tried once', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [fails], b1: [fails] } }, 'a1 a2 b1', 'exhausted'],
-    ['no attempt that a ceiling does not allow', { plan: 'a1 b1 c1', replies: { a1: [fails], b1: [fails] }, affordable: 2 }, 'a1 b1', 'exhausted'],
+    [
+      'no attempt that a ceiling does not allow',
+      { plan: 'a1 b1 c1', replies: { a1: [fails], b1: [fails] }, affordable: 2 },
+      'a1 b1',
+      'exhausted',
+    ],
     ['no candidates', { plan: '', replies: {} }, '', 'exhausted'],
 
     [

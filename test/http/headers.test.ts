@@ -4,10 +4,10 @@ import { noCorrelation } from '../../src/core/call.ts';
 import {
   hasSubjectHeader,
   parseCorrelation,
+  parseFirstContentTimeoutMs,
   parseMemoryMode,
   parseSubject,
   parseTextHeader,
-  parseFirstContentTimeoutMs,
   parseTimeoutMs,
   pickForwardedHeaders,
 } from '../../src/http/headers.ts';
@@ -65,9 +65,12 @@ describe('x-gateway-first-content-timeout-ms', () => {
     expect(parse(value)).toBe(timeoutMs);
   });
 
-  test.each(['0', '-1', '+5', '1.5', '1e3', '5s', '5, 6', '0x10', '3600001', '9'.repeat(400), wire('٥')])('400 bad_request for %j', (value) => {
-    expect(() => parse(value)).toThrow(expect.objectContaining({ code: 'bad_request', status: 400 }));
-  });
+  test.each(['0', '-1', '+5', '1.5', '1e3', '5s', '5, 6', '0x10', '3600001', '9'.repeat(400), wire('٥')])(
+    '400 bad_request for %j',
+    (value) => {
+      expect(() => parse(value)).toThrow(expect.objectContaining({ code: 'bad_request', status: 400 }));
+    },
+  );
 });
 
 describe('x-gateway-memory', () => {

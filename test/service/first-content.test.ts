@@ -1,7 +1,6 @@
 /** A vendor that hangs: the wait for the first content is limited, the next model serves the call, and the breaker notices. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type CallRow, callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';

@@ -126,7 +126,16 @@ export function shareGateway(options: GatewayOptions): () => TestGateway {
 }
 
 export async function withGateway<Result>(options: GatewayOptions, work: (gateway: TestGateway) => Promise<Result>): Promise<Result> {
-  const { temporal = false, wrapDatabase = (given) => given, clock, graceMs, contentWaitTickMs, cache = false, journalFiles, isLocalEmbedderReady } = options;
+  const {
+    temporal = false,
+    wrapDatabase = (given) => given,
+    clock,
+    graceMs,
+    contentWaitTickMs,
+    cache = false,
+    journalFiles,
+    isLocalEmbedderReady,
+  } = options;
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gateway-test-')));
   const cleanups: (() => Promise<unknown>)[] = options.dataDir ? [] : [() => rm(dataDir, { recursive: true, force: true })];
   try {

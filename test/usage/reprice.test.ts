@@ -243,6 +243,25 @@ describeDatabases('reprice', (database) => {
     }
   });
 
+  test('a call costs what its attempts cost, each at the price of its own model', async () => {
+    const run = await prepare(database(), [
+      [model, noon, pricesOf(2)],
+      ['one/abandoned', noon, pricesOf(30)],
+    ]);
+    const projectId = randomUUID();
+    const served = callOf(projectId, { result: { costNanos: 5, units: { reportedCostNanos: 4_000_000 } } });
+    const [last] = served.result.attempts;
+    if (!last) throw new Error('the call has no attempt');
+    const abandoned = { ...last, provider: 'one', model: 'abandoned', outcome: 'failed' as const, status: null, costNanos: 3 };
+    const attempts = [abandoned, { ...last, n: 2 }];
+    await storeAndCount(database(), [{ ...served, result: { ...served.result, attempts } }]);
+
+    expect(await run({ projectId })).toMatchObject({ calls_changed: 1, attempts_changed: 2 });
+
+    expect(await costsOf(database(), projectId)).toMatchObject([{ cost: 34_000_000, attempt: 30_000_000 }]);
+    expect(await run({ projectId })).toMatchObject({ calls_changed: 0, attempts_changed: 0 });
+  });
+
   test('prices "now" replace those of the window for the given models, and are kept by a later repricing from the history', async () => {
     const later = noon + 2 * hourMs;
     const run = await prepare(database(), [
