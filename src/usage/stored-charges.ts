@@ -116,11 +116,11 @@ const selectCalls = `
    limit $6::integer`;
 
 /**
- * The call's tier, tools and reported cost belong to the last attempt. Earlier attempts are charged an estimate in the
- * standard tier.
+ * The call's tier and tools belong to the last attempt. Earlier attempts that were cut off are charged for input in
+ * the standard tier.
  */
 const unitsOfAttempt = `
-  case when a.n = (select max(n) from attempts where call_id = c.id) then c.units else c.units - '{serviceTier,toolUses,reportedCostNanos}'::text[] end`;
+  case when a.n = (select max(n) from attempts where call_id = c.id) then c.units else c.units - '{serviceTier,toolUses}'::text[] end`;
 
 /** Units belong to the attempt that served the call, also when it was free. */
 const selectAttempts = `

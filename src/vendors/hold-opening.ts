@@ -1,6 +1,7 @@
 /**
- * Holds the opening of a stream back until its content begins, by default for a moment: vendors report some failures only after they have opened the
- * response, such as a prompt that is too long on `/v1/responses`, and until the caller has received something another model can be tried.
+ * Holds the opening of a stream back until its content begins, by default only for a moment. Vendors report some
+ * failures only after they have opened the response, such as a prompt that is too long on `/v1/responses`, and until the
+ * caller has received something we can try another model.
  */
 import { withTimeout } from '../core/time-limit.ts';
 import type { ChunkReader, StreamChunk, StreamEnd } from './stream.ts';
