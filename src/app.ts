@@ -21,6 +21,7 @@ import type { Clock } from './core/time.ts';
 import { systemClock } from './core/time.ts';
 import type { Database } from './db/database.ts';
 import { createBreakers } from './failover/breaker.ts';
+import { createContentWaits } from './failover/content-waits.ts';
 import { createBodyMemory } from './http/body-memory.ts';
 import { closeServer, endKeptAliveConnections, listenOn, trackUnusedConnections } from './http/listen.ts';
 import { createHealthServer } from './http/server.ts';
@@ -75,6 +76,8 @@ export interface AppOptions {
   readonly readMetrics?: () => Promise<string>;
   /** Whether this process reads the state in the database for metrics; one process of a cluster is enough. */
   readonly readsStoredState?: boolean;
+  /** Resolution of the waits for first content; shorter in tests. */
+  readonly contentWaitTickMs?: number;
   /** How long `close` lets running responses and activities finish; by default as configured. */
   readonly graceMs?: number;
 }
@@ -118,6 +121,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     journalFiles,
     readsStoredState = true,
     interceptActivities = (activities) => activities,
+    contentWaitTickMs,
   } = options;
   const { snapshot, activeModels, replace: replaceConfig } = createCurrentConfig({ config: options.config, database, clock, logger });
   const keyring = createKeyring({ database, clock, logger });
@@ -125,6 +129,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const people = createPeople({ database, clock });
   const audit = createAudit({ database, clock });
   const breakers = createBreakers(clock, (projectId, provider) => sharedBreakers.changed(projectId, provider));
+  const contentWaits = createContentWaits(({ projectId, provider }) => breakers.recordFailure(projectId, provider), contentWaitTickMs);
   const httpClient = createVendorHttpClient();
   const admissionDatabase = separateConnections(database, 'admission');
   const statusDatabase = separateConnections(database, 'status');
@@ -146,7 +151,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const catalog = (): Catalog => snapshot().catalog;
   const planner = createPlanner({ catalog, breakers, catalogFill: () => snapshot().config.catalogFill });
   const responseCache = createResponseCache({ clock });
-  const callDeps = { httpClient, breakers, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
+  const callDeps = { httpClient, breakers, contentWaits, getKeyCeilings: keyring.getCeilings, admission, journal, clock, logger };
   const handleCall = createCallHandler(snapshot, {
     ...callDeps,
     ...{ responseCache, usageEstimates: createUsageEstimates(), recall: (request) => memory.recall(request) },
@@ -232,7 +237,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           ...errorReports,
         });
   const metrics = createMetrics({
-    ...{ snapshot, callRecording, keyring, breakers, responseCache, httpClient, bodyMemory, database, dataDir, logger },
+    ...{ snapshot, callRecording, keyring, breakers, contentWaits, responseCache, httpClient, bodyMemory, database, dataDir, logger },
     calls: callMetrics,
     durable: () => durable,
     isLocalEmbedderReady: () => (snapshot().config.localEmbedder.isUsed ? isLocalEmbedderReady() : null),

@@ -3,6 +3,7 @@
 import type { SettledCall } from '../core/call.ts';
 import type { Database } from '../db/database.ts';
 import type { Breakers } from '../failover/breaker.ts';
+import type { ContentWaits } from '../failover/content-waits.ts';
 import type { BodyMemory } from '../http/body-memory.ts';
 import type { Durable } from '../jobs/durable.ts';
 import type { Journal } from '../journal/journal.ts';
@@ -23,6 +24,7 @@ interface MetricsDeps {
   readonly callRecording: CallRecording;
   readonly keyring: Pick<Keyring, 'countCached'>;
   readonly breakers: Breakers;
+  readonly contentWaits: Pick<ContentWaits, 'countSlow'>;
   readonly responseCache: ResponseCache;
   readonly httpClient: VendorHttpClient;
   readonly bodyMemory: BodyMemory;
@@ -86,15 +88,17 @@ function bySource(drain: number, recovery: number) {
   ];
 }
 
-function readVendors({ snapshot, breakers, httpClient, isLocalEmbedderReady }: MetricsDeps): MetricValues {
+function readVendors({ snapshot, breakers, contentWaits, httpClient, isLocalEmbedderReady }: MetricsDeps): MetricValues {
   const isEmbedderUp = isLocalEmbedderReady();
   const { busy, idle, waitingRequests } = httpClient.stats();
   const notClosed = breakers.countNotClosed();
+  const slow = contentWaits.countSlow();
   const providers = [...snapshot().catalog.served.keys()];
   return {
     breakers: providers.flatMap((provider) =>
       (['open', 'half_open'] as const).map((state) => ({ value: notClosed.get(provider)?.[state] ?? 0, labels: { provider, state } })),
     ),
+    slowAttempts: providers.map((provider) => ({ value: slow.get(provider) ?? 0, labels: { provider } })),
     vendorConnections: [
       { value: busy, labels: { state: 'busy' } },
       { value: idle, labels: { state: 'idle' } },

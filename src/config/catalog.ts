@@ -111,6 +111,12 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     addError(['models', id, 'per_million_tokens'], 'replaces input and output; set either it or those');
   }
   if (kind !== 'chat' && row.serves !== undefined) addError(['models', id, 'serves'], 'is for models of the kind chat only');
+  if (!textKinds.has(kind) && row.first_content_timeout_ms !== undefined) {
+    addError(
+      ['models', id, 'first_content_timeout_ms'],
+      'is not for models of images, speech, transcriptions and videos, which have no failover',
+    );
+  }
   checkTakes(row.takes ?? [], kind, (message, index) => addError(['models', id, 'takes', index], message));
   return {
     id,
@@ -126,6 +132,7 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     maxOutputTokens: row.max_output_tokens ?? starter?.max_output_tokens ?? null,
     maxInputTokens: row.max_input_tokens ?? starter?.max_input_tokens ?? null,
     contextWindow: row.context_window ?? starter?.context_window ?? null,
+    firstContentTimeoutMs: row.first_content_timeout_ms ?? null,
     imageTokens: row.image_tokens ?? (kind === 'chat' ? findImageTokens(model) : null),
     // Factors have six decimals, but amounts are parsed with nine.
     tierMillionths: Object.fromEntries(Object.entries(tiers).map(([tier, factor]) => [tier, factor / 1_000n])),
@@ -140,6 +147,8 @@ function buildRow(id: string, row: ModelValues, { addError, source, getSourceTex
     perSearchNanos: amount(row.per_search, 'per_search'),
   };
 }
+
+const textKinds: ReadonlySet<Kind> = new Set(['chat', 'embeddings', 'moderations', 'rerank']);
 
 /** The fields in `takes` must be optional fields of the model's kind. */
 function checkTakes(fields: readonly string[], kind: Kind, addError: (message: string, index: number) => void): void {

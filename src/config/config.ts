@@ -25,6 +25,8 @@ export interface ProviderConfig {
   readonly connectTimeoutMs: number;
   readonly firstByteTimeoutMs: number;
   readonly idleTimeoutMs: number;
+  /** Longest wait for the first content of a response. Null: no limit of its own. */
+  readonly firstContentTimeoutMs: number | null;
   readonly imageShape: 'openai' | 'artifacts';
   /** False: never send `response_format: b64_json`. True: send it to the models that accept it. */
   readonly imageResponseFormat: boolean;
@@ -58,6 +60,8 @@ export interface CatalogRow {
   readonly maxInputTokens: number | null;
   /** Tokens of input and requested output together, where the vendor checks their sum. */
   readonly contextWindow: number | null;
+  /** Longest wait for the first content of a response. Null: as the provider. */
+  readonly firstContentTimeoutMs: number | null;
   /** The most tokens that one image can have. */
   readonly imageTokens: number | null;
   /** Factors that multiply the token prices in other service tiers, in millionths, by tier. */

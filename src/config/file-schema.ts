@@ -70,6 +70,11 @@ const provider = z.strictObject({
   connect_timeout_ms: setting(milliseconds, 'longest wait for a connection', '`5000`'),
   first_byte_timeout_ms: setting(milliseconds, 'longest wait for the headers of the response', '`300000`'),
   idle_timeout_ms: setting(milliseconds, 'longest pause within a response', '`60000`'),
+  first_content_timeout_ms: setting(
+    milliseconds,
+    'longest wait for text, a tool call or reasoning, after which the next model of the chain is called ([first content](architecture/routing-and-failover.md#first-content))',
+    'none',
+  ),
   image_shape: setting(
     z.enum(['openai', 'artifacts']),
     'format of image requests; `artifacts` appends the model to the address ([vendors](vendors.md#artifacts))',
@@ -135,6 +140,11 @@ export const modelRow = z.strictObject({
   ),
   max_input_tokens: setting(tokenCount, 'most tokens of a prompt; longer ones skip the model', builtIn),
   context_window: setting(tokenCount, 'tokens of prompt and requested output together, where the vendor checks their sum', builtIn),
+  first_content_timeout_ms: setting(
+    milliseconds,
+    'longest wait for text, a tool call or reasoning ([first content](architecture/routing-and-failover.md#first-content))',
+    'that of the provider',
+  ),
   supports_schema: setting(
     z.boolean(),
     'dialect `messages`: accepts `output_config.format`; otherwise a forced tool call asks for JSON',

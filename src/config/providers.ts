@@ -57,6 +57,7 @@ function buildProvider(name: string, row: ProviderValues, addError: AddError): P
     connectTimeoutMs: row.connect_timeout_ms ?? 5_000,
     firstByteTimeoutMs: row.first_byte_timeout_ms ?? 300_000,
     idleTimeoutMs: row.idle_timeout_ms ?? 60_000,
+    firstContentTimeoutMs: row.first_content_timeout_ms ?? null,
     imageShape: row.image_shape ?? 'openai',
     imageResponseFormat: row.image_response_format ?? true,
     speechShape: row.speech_shape ?? 'openai',

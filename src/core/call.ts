@@ -137,6 +137,8 @@ export interface Call extends CallIdentity {
   readonly cache: CacheDirectives;
   /** Time at which all attempts end (`x-gateway-timeout-ms`); null when there is no deadline. */
   readonly deadlineAt: number | null;
+  /** Longest wait of an attempt for its first content, as the caller asks (`x-gateway-first-content-timeout-ms`). */
+  readonly firstContentTimeoutMs?: number;
   /** Headers of the caller that are forwarded to vendors; names in lower case. */
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   /**

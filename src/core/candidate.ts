@@ -53,6 +53,8 @@ export interface Candidate extends CandidateModel {
   readonly maxInputTokens?: number | null;
   /** Tokens of input and requested output together, where the vendor checks their sum; null when it does not, or unknown. */
   readonly contextWindow?: number | null;
+  /** Longest wait for the first content of a response. Null: as the provider. */
+  readonly firstContentTimeoutMs?: number | null;
   /** The most input tokens that the vendor charges for one image. Null if we don't know. */
   readonly imageTokens?: number | null;
   readonly traits?: ModelTraits;

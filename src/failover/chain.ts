@@ -30,6 +30,8 @@ export interface Chain<Success> {
    * the chain.
    */
   attempt(candidate: Candidate, waitMs: number, isLast: boolean): Promise<Success>;
+  /** Reserves what the failed attempts may cost, in addition to the next one. False ends the chain, because a ceiling has nothing left. */
+  reserveNext(): boolean | Promise<boolean>;
   /** Time until the call's deadline; null without one. */
   remainingMs(): number | null;
   /** Waits; throws VendorError `aborted` when the call is cancelled meanwhile. */
@@ -49,6 +51,7 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
     retryMs = null;
     const remaining = chain.remainingMs();
     if (remaining !== null && remaining <= 0) return { kind: 'aborted', failures, cut: null };
+    if (failures.length > 0 && !(await chain.reserveNext())) return { kind: 'exhausted', failures };
     try {
       if (isRetry) await chain.pause(waitMs);
       return { kind: 'responded', response: await chain.attempt(candidate, waitMs, queue.length === 0) };

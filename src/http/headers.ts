@@ -8,6 +8,8 @@ import { isSubject } from '../core/subject.ts';
 
 const subjectHeader = 'x-gateway-memory-subject';
 const maxTimeoutMs = 120_000;
+const contentTimeoutHeader = 'x-gateway-first-content-timeout-ms';
+const maxContentTimeoutMs = 3_600_000;
 const maxSourceCodePoints = 256;
 const forwardedNames = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'idempotency-key'] as const;
 
@@ -34,6 +36,15 @@ export function parseTimeoutMs(headers: IncomingHttpHeaders): number | null {
   if (typeof value !== 'string' || !/^\d+$/.test(value)) return null;
   const timeoutMs = Number(value);
   return timeoutMs > 0 ? Math.min(timeoutMs, maxTimeoutMs) : null;
+}
+
+/** `x-gateway-first-content-timeout-ms`. Null when absent or empty. Throws `bad_request`. */
+export function parseFirstContentTimeoutMs(headers: IncomingHttpHeaders): number | null {
+  const value = headers[contentTimeoutHeader];
+  if (value === undefined || value === '') return null;
+  const timeoutMs = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : 0;
+  if (timeoutMs >= 1 && timeoutMs <= maxContentTimeoutMs) return timeoutMs;
+  throw gatewayError('bad_request', { message: `${contentTimeoutHeader} must be an integer from 1 to ${maxContentTimeoutMs}` });
 }
 
 /** `x-gateway-memory`. An empty value acts as `write` not sent explicitly. Throws `invalid_memory_mode`. */

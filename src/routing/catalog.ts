@@ -16,6 +16,8 @@ export interface CatalogModel {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
   readonly contextWindow: number | null;
+  /** Longest wait for the first content of a response. Null: as the provider. */
+  readonly firstContentTimeoutMs: number | null;
   /** Upper bound for the tokens of one image; null when unknown. */
   readonly imageTokens: number | null;
   readonly traits: ModelTraits;
@@ -30,6 +32,7 @@ export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens?: number | null;
   readonly contextWindow?: number | null;
+  readonly firstContentTimeoutMs?: number | null;
   readonly imageTokens?: number | null;
   readonly traits?: ModelTraits;
   readonly serves?: readonly Route[] | null;
@@ -104,10 +107,10 @@ export function buildCatalog(source: CatalogSource): Catalog {
   const idsByBareName = new Map<string, string[]>();
   for (const [id, row] of Object.entries(models)) {
     const { kind = 'chat', maxOutputTokens, maxInputTokens = null, contextWindow = null, imageTokens = null } = row;
-    const { traits = {}, serves = null, takes = null } = row;
+    const { traits = {}, serves = null, takes = null, firstContentTimeoutMs = null } = row;
     const { perImageNanos = null, perMillionCharactersNanos = null, perSecondNanos = null } = row;
     const unitPrices = { perImageNanos, perMillionCharactersNanos, perSecondNanos };
-    const limits = { maxOutputTokens, maxInputTokens, contextWindow, imageTokens };
+    const limits = { maxOutputTokens, maxInputTokens, contextWindow, imageTokens, firstContentTimeoutMs };
     catalogModels.set(id, { kind, price: toPrice(row), unitPrices, ...limits, traits, serves, takes });
     const { model } = splitModelId(id) ?? { model: id };
     const ids = idsByBareName.get(model);

@@ -177,7 +177,8 @@ function toCandidate(catalog: Catalog, id: string): Candidate | null {
   if (!parts || !provider) return null;
   const row = catalog.models.get(id);
   const { price = null, maxOutputTokens = null, maxInputTokens = null, contextWindow = null, imageTokens = null, traits = {} } = row ?? {};
+  const { firstContentTimeoutMs = null } = row ?? {};
   const responses = findResponsesSupport(provider, row);
-  const limits = { maxOutputTokens, maxInputTokens, contextWindow, imageTokens };
+  const limits = { maxOutputTokens, maxInputTokens, contextWindow, imageTokens, firstContentTimeoutMs };
   return { id, ...parts, dialect: provider.dialect, responses, price, ...limits, traits };
 }

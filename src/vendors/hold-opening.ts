@@ -1,6 +1,7 @@
 /**
- * Holds the opening of a stream back until its content begins, for a moment: vendors report some failures only after they have opened the
- * response, such as a prompt that is too long on `/v1/responses`, and until the caller has received something another model can be tried.
+ * Holds the opening of a stream back until its content begins, by default only for a moment. Vendors report some
+ * failures only after they have opened the response, such as a prompt that is too long on `/v1/responses`, and until the
+ * caller has received something we can try another model.
  */
 import { withTimeout } from '../core/time-limit.ts';
 import type { ChunkReader, StreamChunk, StreamEnd } from './stream.ts';
@@ -16,8 +17,11 @@ const maxHoldMs = 1_000;
 /** An opening repeats the request at most, as that of `/v1/responses` does; a vendor that opens for ever must not fill the memory. */
 const maxHeldBytes = 4 * 1024 * 1024;
 
-/** `first` is the first chunk of `relay`. Rejects when `relay` throws. */
-export async function holdOpening(relay: ChunkReader, first: StreamChunk): Promise<OpenedStream> {
+/**
+ * `first` is the first chunk of `relay`. Set `isLimited` if a timeout ends the relay: the opening is then held until
+ * there is content. Rejects when `relay` throws.
+ */
+export async function holdOpening(relay: ChunkReader, first: StreamChunk, isLimited = false): Promise<OpenedStream> {
   const held = [first];
   let heldBytes = first.bytes.length;
   let isLate = false;
@@ -33,6 +37,7 @@ export async function holdOpening(relay: ChunkReader, first: StreamChunk): Promi
     }
     return null;
   };
+  if (isLimited) return { held, end: await readContent() };
   const end = await withTimeout(readContent(), maxHoldMs, () => {
     isLate = true;
     return null;

@@ -6,6 +6,7 @@ import type { Provider, ProviderConnection } from './vendor.ts';
 /** The part of a configured provider row that the text routes need. */
 export interface ProviderSource extends Omit<ProviderConnection, 'secrets'> {
   readonly dialect: string;
+  readonly firstContentTimeoutMs?: number | null;
   readonly apiKey: string | null;
   readonly auth: { readonly header: string; readonly scheme: string | null };
   /** Fixed headers, as configured. */

@@ -7,6 +7,7 @@
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
 import type { ResponseSummary, RouteCodec, StreamReader } from '../dialects/contract/route-codec.ts';
 import { parseVendorError, type VendorErrorBody } from '../dialects/contract/vendor-error.ts';
+import { startContentTimeout } from './content-timeout.ts';
 import { holdOpening, type OpenedStream } from './hold-opening.ts';
 import type { Address, HttpResponse, VendorHttpClient } from './http-client.ts';
 import { getHeader, isSuccess, toReport, toStatusError } from './http-response.ts';
@@ -30,6 +31,8 @@ export interface TextRequest {
   readonly signal?: AbortSignal | undefined;
   /** Another model can be tried: a stream is returned when its content begins, so that an earlier failure is thrown. */
   readonly mayFailOver?: boolean;
+  /** Longest wait for the first content: text, a tool call or reasoning of a stream, else the response. Null or absent for no limit. */
+  readonly firstContentTimeoutMs?: number | null;
   /** For a `Retry-After` that is a date. Called when the response arrives, which may be long after the request. */
   readonly now: () => number;
 }
@@ -52,12 +55,30 @@ export interface StreamResponse {
   hasAllOutput(choices: number): boolean;
   /** See `StreamReader`. */
   readonly formatFailure?: StreamReader['formatFailure'];
+  /** The vendor has only opened the response so far. */
+  readonly isWithoutContent?: true;
 }
 
 export type VendorResponse = JsonResponse | StreamResponse;
 
 /** Throws VendorError. */
 export function sendToVendor(httpClient: VendorHttpClient, request: TextRequest): Promise<VendorResponse> {
+  const { firstContentTimeoutMs = null } = request;
+  return firstContentTimeoutMs === null ? send(httpClient, request) : sendInTime(httpClient, request, firstContentTimeoutMs);
+}
+
+async function sendInTime(httpClient: VendorHttpClient, request: TextRequest, timeoutMs: number): Promise<VendorResponse> {
+  const timeout = startContentTimeout(timeoutMs, request.signal);
+  try {
+    return await send(httpClient, { ...request, signal: timeout.signal });
+  } catch (error) {
+    throw timeout.explain(error);
+  } finally {
+    timeout.clear();
+  }
+}
+
+function send(httpClient: VendorHttpClient, request: TextRequest): Promise<VendorResponse> {
   const { provider, codec, body, stream, signal, forwardedHeaders } = request;
   const { url, plainHeaders, streamHeaders } = targetOf(provider, codec);
   const headers = stream ? streamHeaders : plainHeaders;
@@ -154,7 +175,10 @@ function plainTextBody(response: HttpResponse, bytes: Buffer): string | null {
   return /^text\/plain\b/i.test(getHeader(response, 'content-type') ?? '') ? bytes.toString('utf8').trim() || null : null;
 }
 
-async function openStream(response: HttpResponse, { provider, codec, mayFailOver }: TextRequest): Promise<StreamResponse> {
+async function openStream(
+  response: HttpResponse,
+  { provider, codec, mayFailOver = false, firstContentTimeoutMs = null }: TextRequest,
+): Promise<StreamResponse> {
   // The functions below must not use `response`: they would keep its headers in memory as long as the stream is open.
   const { status, body } = response;
   const type = getHeader(response, 'content-type') ?? 'text/event-stream';
@@ -164,14 +188,17 @@ async function openStream(response: HttpResponse, { provider, codec, mayFailOver
   }
   const reader = codec.createStreamReader();
   const relay = relayEvents(body, reader, provider.secrets);
-  const first = relay.read() ?? (await waitForChunk(relay, body, provider));
+  // With a limit for the content we need no other, and can hold the opening for as long as it takes.
+  const isLimited = firstContentTimeoutMs !== null;
+  const first = relay.read() ?? (await (isLimited ? nextChunk(relay) : waitForChunk(relay, body, provider)));
   const fail = (reason: string): never => {
     const problem = reader.problem();
     if (problem?.code === contextOverflowCode) throw overflowError(problem, provider);
     throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, { status });
   };
   if (first.kind !== 'chunk') return fail(first.kind === 'broken' ? first.message : 'it was empty');
-  const { held, end }: OpenedStream = mayFailOver && first.isOpening ? await holdOpening(relay, first) : { held: [first], end: null };
+  const isHeld = first.isOpening && (mayFailOver || isLimited);
+  const { held, end }: OpenedStream = isHeld ? await holdOpening(relay, first, isLimited) : { held: [first], end: null };
   if (end?.kind === 'broken') return fail(end.message);
   const chunks = (): ChunkReader => ({
     read: () => held.shift() ?? end ?? relay.read(),
@@ -182,7 +209,11 @@ async function openStream(response: HttpResponse, { provider, codec, mayFailOver
     },
   });
   const { hasAllOutput, formatFailure } = reader;
-  return { kind: 'stream', status, chunks, summary: () => reader.summary(), hasAllOutput, ...(formatFailure && { formatFailure }) };
+  return {
+    ...{ kind: 'stream', status, chunks, summary: () => reader.summary(), hasAllOutput },
+    ...(formatFailure && { formatFailure }),
+    ...(end === null && held.at(-1)?.isOpening && { isWithoutContent: true }),
+  };
 }
 
 /** Keep-alives do not count: a vendor that sends nothing else is treated like one that sends nothing. */

@@ -16,4 +16,6 @@ export interface ProviderConnection extends Timeouts {
 /** A provider of the text routes. */
 export interface Provider extends ProviderConnection {
   readonly dialect: Dialect;
+  /** Longest wait for the first content of a response. Null or absent: no limit of its own. */
+  readonly firstContentTimeoutMs?: number | null;
 }

@@ -37,6 +37,7 @@ describe('gateway.yaml', () => {
       headers: {},
       connectTimeoutMs: 5_000,
       firstByteTimeoutMs: 300_000,
+      firstContentTimeoutMs: null,
       idleTimeoutMs: 60_000,
       imageShape: 'openai',
       imageResponseFormat: true,

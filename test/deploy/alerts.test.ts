@@ -112,6 +112,15 @@ const cases: Readonly<
     },
     labels: { provider: 'one' },
   },
+  ProviderHangs: {
+    series: {
+      'gateway_slow_attempts_total{provider="one"}': '0x10 0+60x50',
+      'gateway_slow_attempts_total{provider="two"}': '0x60',
+      'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+60x10 600x50',
+      'gateway_attempts_total{provider="two",model="m",outcome="ok"}': '0+60x60',
+    },
+    labels: { provider: 'one' },
+  },
   ProviderLimitsRate: {
     series: {
       'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+60x60',
@@ -179,11 +188,30 @@ const noAlerts: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+0.4x60',
     'gateway_attempts_total{provider="one",model="m",outcome="failed"}': '0+0.5x60',
   },
+  ProviderHangs: {
+    'gateway_slow_attempts_total{provider="one"}': '0+0.5x60',
+    'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+0.5x60',
+    // Many in number, and few of all requests.
+    'gateway_slow_attempts_total{provider="two"}': '0+10x60',
+    'gateway_attempts_total{provider="two",model="m",outcome="ok"}': '0+600x60',
+  },
   ProviderLimitsRate: {
     'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+0.5x60',
     'gateway_attempts_total{provider="one",model="m",outcome="rate_limited"}': '0+0.5x60',
   },
 };
+
+/** Scraped every 15 seconds; the vendor stops responding after ten minutes. Its attempts are slow ten seconds later, or a minute if the process is new. */
+const hangingVendors = [
+  {
+    series: {
+      'gateway_slow_attempts_total{provider="one"}': '0x41 0+15x3 45x120',
+      'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+15x40 600x120',
+    },
+    minutes: 11,
+  },
+  { series: { 'gateway_slow_attempts_total{provider="one"}': '0x44 0+1x120' }, minutes: 12 },
+];
 
 /** Long after the fault, whatever the alert waits for. */
 const firedAt = '80m';
@@ -211,6 +239,7 @@ describe('promtool', () => {
     });
     for (const [alert, series] of Object.entries(noAlerts))
       tests.push(toRuleTest(series, [{ eval_time: firedAt, alertname: alert, exp_alerts: [] }]));
+    tests.push(...hangingVendors.map(({ series, minutes }) => toHangTest(series, minutes)));
     const folder = await mkdtemp(join(tmpdir(), 'alerts-'));
     try {
       const file = join(folder, 'cases.yaml');
@@ -227,6 +256,24 @@ describe('promtool', () => {
 function toRuleTest(series: Readonly<Record<string, string>>, expected: readonly object[]) {
   const input = Object.entries(series).map(([name, values]) => ({ series: name, values: lengthen(values) }));
   return { interval: '1m', input_series: input, alert_rule_test: expected };
+}
+
+function toHangTest(series: Readonly<Record<string, string>>, minutes: number) {
+  const rule = rules.find(({ alert }) => alert === 'ProviderHangs');
+  const summary = rule?.annotations.summary.replace('{{ $labels.provider }}', 'one');
+  const fired = { exp_labels: { severity: 'warning', provider: 'one' }, exp_annotations: { ...rule?.annotations, summary } };
+  const alertname = 'ProviderHangs';
+  const input = Object.entries(series).map(([name, values]) => ({ series: name, values }));
+  return {
+    interval: '15s',
+    input_series: input,
+    alert_rule_test: [
+      { eval_time: healthyAt, alertname, exp_alerts: [] },
+      { eval_time: `${minutes}m`, alertname, exp_alerts: [fired] },
+      // The breakers are open, so no more attempts hang.
+      { eval_time: `${minutes + 5}m`, alertname, exp_alerts: [fired] },
+    ],
+  };
 }
 
 /** The last part of a series continues: `x50` is more than an hour. */

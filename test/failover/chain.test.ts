@@ -48,11 +48,13 @@ interface Script {
   readonly deadlineMs?: number;
   /** Duration of each attempt. */
   readonly attemptMs?: number;
+  /** Attempts for which the call's ceilings suffice. */
+  readonly affordable?: number;
   /** The call is cancelled during a delay. */
   readonly stopsInPause?: boolean;
 }
 
-async function run({ plan, replies, deadlineMs, attemptMs = 10, stopsInPause = false }: Script): Promise<Outcome> {
+async function run({ plan, replies, deadlineMs, attemptMs = 10, affordable = 99, stopsInPause = false }: Script): Promise<Outcome> {
   let now = 0;
   const trace: string[] = [];
   const attempts = new Map<string, number>();
@@ -67,6 +69,7 @@ async function run({ plan, replies, deadlineMs, attemptMs = 10, stopsInPause = f
       if (reply === answers) return model;
       throw reply;
     },
+    reserveNext: async () => trace.length < affordable,
     remainingMs: () => (deadlineMs === undefined ? null : deadlineMs - now),
     async pause(waitMs) {
       trace.push(`+${waitMs}`);
@@ -88,6 +91,12 @@ describe('the order of attempts', () => {
     ['a refusal is followed by the next', { plan: 'a1 b1', replies: { a1: [refuses] } }, 'a1 b1', 'responded'],
     ['all refuse', { plan: 'a1 b1', replies: { a1: [refuses], b1: [refuses] } }, 'a1 b1', 'exhausted'],
     ['all fail, and each is tried once', { plan: 'a1 a2 b1', replies: { a1: [fails], a2: [fails], b1: [fails] } }, 'a1 a2 b1', 'exhausted'],
+    [
+      'no attempt that a ceiling does not allow',
+      { plan: 'a1 b1 c1', replies: { a1: [fails], b1: [fails] }, affordable: 2 },
+      'a1 b1',
+      'exhausted',
+    ],
     ['no candidates', { plan: '', replies: {} }, '', 'exhausted'],
 
     [

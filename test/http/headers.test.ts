@@ -4,6 +4,7 @@ import { noCorrelation } from '../../src/core/call.ts';
 import {
   hasSubjectHeader,
   parseCorrelation,
+  parseFirstContentTimeoutMs,
   parseMemoryMode,
   parseSubject,
   parseTextHeader,
@@ -50,6 +51,26 @@ describe('x-gateway-timeout-ms', () => {
   ])('%j is %j', (value, timeoutMs) => {
     expect(parseTimeoutMs({ 'x-gateway-timeout-ms': value })).toBe(timeoutMs);
   });
+});
+
+describe('x-gateway-first-content-timeout-ms', () => {
+  const parse = (value: string | undefined) => parseFirstContentTimeoutMs({ 'x-gateway-first-content-timeout-ms': value });
+
+  test.each([
+    ['1', 1],
+    ['3600000', 3_600_000],
+    ['', null],
+    [undefined, null],
+  ])('%j is %j', (value, timeoutMs) => {
+    expect(parse(value)).toBe(timeoutMs);
+  });
+
+  test.each(['0', '-1', '+5', '1.5', '1e3', '5s', '5, 6', '0x10', '3600001', '9'.repeat(400), wire('٥')])(
+    '400 bad_request for %j',
+    (value) => {
+      expect(() => parse(value)).toThrow(expect.objectContaining({ code: 'bad_request', status: 400 }));
+    },
+  );
 });
 
 describe('x-gateway-memory', () => {

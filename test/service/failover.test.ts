@@ -118,7 +118,7 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
         const call = await lastCall(gateway);
         expect(call).toMatchObject({ id: answer.headers.get('x-gateway-call-id'), model: second, outcome: 'ok', stream });
         expect(call.attempts).toMatchObject([
-          { n: 1, outcome: tier === 'after-refusal' ? 'refused' : 'failed', cost: tier === 'after-hang' && !stream ? null : 0 },
+          { n: 1, outcome: tier === 'after-refusal' ? 'refused' : 'failed', cost: tier === 'after-hang' ? null : 0 },
           { n: 2, outcome: 'ok', status: 200 },
         ]);
         expect(call.plan.filter((line) => line.skipped === null)).toHaveLength(2);

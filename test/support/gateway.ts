@@ -64,6 +64,8 @@ export interface GatewayOptions {
   readonly clock?: Clock;
   /** How long the shutdown waits for running responses. */
   readonly graceMs?: number;
+  /** Resolution of the waits for first content. */
+  readonly contentWaitTickMs?: number;
   /** Enables the response cache of the projects. It is off by default: most tests repeat requests and expect them to reach the vendor. */
   readonly cache?: boolean;
   /** Further environment variables. */
@@ -124,7 +126,16 @@ export function shareGateway(options: GatewayOptions): () => TestGateway {
 }
 
 export async function withGateway<Result>(options: GatewayOptions, work: (gateway: TestGateway) => Promise<Result>): Promise<Result> {
-  const { temporal = false, wrapDatabase = (given) => given, clock, graceMs, cache = false, journalFiles, isLocalEmbedderReady } = options;
+  const {
+    temporal = false,
+    wrapDatabase = (given) => given,
+    clock,
+    graceMs,
+    contentWaitTickMs,
+    cache = false,
+    journalFiles,
+    isLocalEmbedderReady,
+  } = options;
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gateway-test-')));
   const cleanups: (() => Promise<unknown>)[] = options.dataDir ? [] : [() => rm(dataDir, { recursive: true, force: true })];
   try {
@@ -155,6 +166,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
       environment: temporal ? process.env : {},
       ...(clock && { clock }),
       ...(graceMs !== undefined && { graceMs }),
+      ...(contentWaitTickMs !== undefined && { contentWaitTickMs }),
       ...(journalFiles && { journalFiles }),
       ...(isLocalEmbedderReady && { isLocalEmbedderReady }),
     });

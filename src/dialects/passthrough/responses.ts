@@ -134,6 +134,9 @@ function createStreamReader(): StreamReader {
         case 'response.incomplete':
           complete = parseResponse(asObject(data.response));
           return 'end';
+        case 'keepalive':
+        case 'ping':
+          return 'ignored';
         case 'response.created':
         case 'response.queued':
         case 'response.in_progress':

@@ -24,6 +24,7 @@ import {
   hasSubjectHeader,
   parseCacheControl,
   parseCorrelation,
+  parseFirstContentTimeoutMs,
   parseMemoryMode,
   parseSource,
   parseSubject,
@@ -148,6 +149,7 @@ export function parseCall(received: CallSource): Call {
   const { id, startedAt, now, codec, caller, project, headers, body } = received;
   const { mode, explicitWrite } = parseMemoryMode(headers);
   const timeoutMs = parseTimeoutMs(headers);
+  const firstContentTimeoutMs = parseFirstContentTimeoutMs(headers);
   const sourceHeader = parseSource(headers);
   const source = sourceHeader ?? project.slug;
   const sourceGiven = sourceHeader !== null;
@@ -175,6 +177,7 @@ export function parseCall(received: CallSource): Call {
     // The timeout limits the attempts: it does not include the time to receive the body.
     deadlineAt: timeoutMs === null ? null : now + timeoutMs,
     forwardedHeaders: pickForwardedHeaders(headers),
+    ...(firstContentTimeoutMs !== null && { firstContentTimeoutMs }),
   };
   return withOutputLimit(summary.hidesUsage ? { ...call, hidesUsage: true } : call);
 }

@@ -75,6 +75,11 @@ export const metrics = {
     "Input tokens that were written to the vendor's cache.",
     genAi,
   ),
+  slowAttempts: counter(
+    'gateway_slow_attempts_total',
+    'Requests to vendors that have waited far longer for their first content than is usual for their model. Counted while they wait.',
+    ['provider'],
+  ),
   breakers: gauge('gateway_breakers', 'Circuit breakers of projects that are not closed.', { labels: ['provider', 'state'] }),
   vendorConnections: gauge('gateway_vendor_connections', 'Connections to vendors.', { labels: ['state'] }),
   vendorRequestsWaiting: gauge('gateway_vendor_requests_waiting', 'Requests to vendors that wait for a connection.'),

@@ -1,7 +1,7 @@
 /**
  * Sends a call to its candidates in order until one responds. Each attempt is journaled before it is sent.
  */
-import type { Reservation, UsageBounds } from '../../ceilings/reservation.ts';
+import type { Reservation } from '../../ceilings/reservation.ts';
 import type { Attempt, Call, CallMetadata, Outcome } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
@@ -11,6 +11,7 @@ import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import type { Chain } from '../../failover/chain.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
+import type { ContentWait, ContentWaits } from '../../failover/content-waits.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
@@ -25,6 +26,7 @@ import { reportAttempt } from './report-attempt.ts';
 import { createResponsesRoutes, type ResponsesForm } from './responses-routes.ts';
 import { computeCharge, type WinningAttempt } from './settle.ts';
 import { reservedUsage, usageBounds } from './usage-bounds.ts';
+import { type WaitEnd, watchContent } from './watch-content.ts';
 
 export interface Responded {
   readonly response: VendorResponse;
@@ -46,6 +48,7 @@ export interface AttemptDeps {
   readonly httpClient: VendorHttpClient;
   readonly findProvider: (name: string) => Provider | undefined;
   readonly breakers: Breakers;
+  readonly contentWaits: ContentWaits;
   readonly journal: Journal;
   readonly clock: Clock;
 }
@@ -69,17 +72,22 @@ interface AttemptRequest {
   readonly responsesForm: ResponsesForm;
 }
 
-export function createAttemptChain({ httpClient, findProvider, breakers, journal, clock }: AttemptDeps) {
+export function createAttemptChain({ httpClient, findProvider, breakers, contentWaits, journal, clock }: AttemptDeps) {
   const responsesRoutes = createResponsesRoutes(clock);
   const now = (): number => clock.now();
 
-  function report({ call }: ChainRequest, { provider }: Candidate, error: VendorError | null): void {
-    reportAttempt(breakers, { projectId: call.caller.projectId, provider, error, now: clock.now() });
+  /** Ends the attempt's wait and reports it to the breaker, unless the breaker has counted it as slow already. */
+  function endWait({ firstContentTimeoutMs }: Call, wait: ContentWait, end: WaitEnd): void {
+    contentWaits.end(wait, end === 'content');
+    if (wait.isSlow || end === 'undecided') return;
+    const error = end === 'content' ? null : end;
+    // A caller may be as impatient as it likes: that says nothing about the provider.
+    if (error?.kind === 'timeout' && firstContentTimeoutMs !== undefined) return;
+    reportAttempt(breakers, { projectId: wait.projectId, provider: wait.provider, error, now: clock.now() });
   }
 
   async function send(chain: AttemptChain, { candidate, waitMs, isLast, responsesForm }: AttemptRequest): Promise<Responded> {
     const { request, headersFor } = chain;
-    if (chain.failed.length > 0) await reserveAnother(chain);
     const { call, metadata, cancellation } = request;
     chain.attempts += 1;
     const n = chain.attempts;
@@ -89,6 +97,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     chain.isJournaled = true;
     let isSent = false;
     let received: Responded | null = null;
+    const wait = contentWaits.begin({ projectId: call.caller.projectId, candidate, isStream: call.stream });
     try {
       const provider = findProvider(candidate.provider);
       if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
@@ -100,28 +109,32 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         body,
         stream: call.stream,
         mayFailOver: !isLast,
+        firstContentTimeoutMs: call.firstContentTimeoutMs ?? candidate.firstContentTimeoutMs ?? provider.firstContentTimeoutMs ?? null,
         forwardedHeaders: headersFor(candidate, forwardedHeadersFor(codec.route, call)),
         now,
         signal: cancellation.signal,
       });
       const attempt = { n, candidate, waitMs, startedAt, status: vendorResponse.status, firstByteMs: clock.now() - startedAt };
       received = { response: vendorResponse, attempt, failed: chain.failed };
+      if (vendorResponse.kind === 'stream' && vendorResponse.isWithoutContent) {
+        const watched = watchContent(vendorResponse, (end) => endWait(call, wait, end));
+        return { ...received, response: toCallerResponse(watched) };
+      }
       const response = toCallerResponse(vendorResponse);
-      report(request, candidate, null);
+      endWait(call, wait, 'content');
       return response === vendorResponse ? received : { ...received, response };
     } catch (error) {
       const vendorError = error instanceof VendorError ? error : null;
-      if (vendorError || received) report(request, candidate, vendorError);
+      endWait(call, wait, vendorError ?? (received ? 'content' : 'undecided'));
       if (!vendorError && received) {
         chain.unsent = received;
         throw error;
       }
       const outcome = vendorError ? attemptOutcome(vendorError, cancellation) : 'failed';
       const durationMs = clock.now() - startedAt;
-      // If a vendor times out on a plain response, it keeps generating and bills the result even though nobody waits
-      // for it. A response that breaks off has been generated at least in part.
-      const isLate = vendorError?.kind === 'timeout' && !call.stream;
-      const mayBeBilled = isCutOff(outcome) || isLate || vendorError?.kind === 'broken';
+      // A vendor that is too late may have generated something, and even if nobody waits for it, it may finish and
+      // bill the response. A response that breaks off has been generated at least in part.
+      const mayBeBilled = isCutOff(outcome) || vendorError?.kind === 'timeout' || vendorError?.kind === 'broken';
       const isBilled = vendorError ? mayBeBilled && !vendorError.isUnsent : isSent;
       chain.failed.push({
         ...record,
@@ -137,18 +150,9 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     }
   }
 
-  /** Enlarges the reservation if earlier attempts are billed. Throws if a ceiling has no room for another attempt. */
-  async function reserveAnother({ request: { call, candidates, reservation }, failed }: AttemptChain): Promise<void> {
-    const chargedNanos = failed.reduce((sum, { costNanos }) => sum + (costNanos ?? 0), 0);
-    if (chargedNanos === 0) return;
-    const bounds = (): UsageBounds => ({ costNanos: usageBounds(call, candidates).costNanos + chargedNanos, tokens: 0 });
-    if (await reservation.extend(bounds)) return;
-    throw new VendorError('connect', 'an earlier attempt is billed, and a ceiling has no room for another one');
-  }
-
   /** Its attempts throw `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not sent. */
   return function toChain(request: ChainRequest): AttemptChain {
-    const { call, candidates, cancellation } = request;
+    const { call, candidates, cancellation, reservation } = request;
     const chain: AttemptChain = {
       request,
       candidates,
@@ -158,6 +162,11 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
               send(chain, { candidate, waitMs: wait, isLast, responsesForm }),
             )
           : send(chain, { candidate, waitMs, isLast, responsesForm: 'native' }),
+      reserveNext() {
+        const billedNanos = chain.failed.reduce((sum, { costNanos }) => sum + (costNanos ?? 0), 0);
+        if (billedNanos === 0) return true;
+        return reservation.extend(() => ({ costNanos: usageBounds(call, candidates).costNanos + billedNanos, tokens: 0 }));
+      },
       remainingMs: cancellation.remainingMs,
       pause: cancellation.pause,
       failed: [],

@@ -200,8 +200,9 @@ export function settleCacheHit(
 }
 
 /**
- * Settles a call that got no response. An attempt that was cut off or took too long is charged by estimate, unless
- * none of the request was sent. An attempt whose response couldn't be translated is charged what the vendor reported.
+ * Settles a call that got no response, with the tokens of its last charged attempt and the cost of all attempts. An
+ * attempt that was cut off or took too long is charged by estimate, unless none of the request was sent. An attempt
+ * whose response couldn't be translated is charged what the vendor reported.
  */
 export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Outcome): SettledCall {
   const { call, metadata, failed, endedAt } = callEnd;

@@ -40,6 +40,11 @@ const requestHeaders: Readonly<Record<string, Header>> = {
     schema: lenientInteger,
     description: 'Timeout of all attempts together in milliseconds, at most 120000. Ignored unless a positive integer.',
   },
+  'x-gateway-first-content-timeout-ms': {
+    schema: { type: 'integer', minimum: 1, maximum: 3_600_000 },
+    description:
+      'Longest wait of each attempt for text, a tool call or reasoning, in milliseconds; then the next model is called. Default: as configured.',
+  },
   'x-gateway-memory': {
     schema: { type: 'string', pattern: '^([Ww][Rr][Ii][Tt][Ee]|[Rr][Ee][Cc][Aa][Ll][Ll]|[Oo][Ff][Ff])?$', default: 'write' },
     description:

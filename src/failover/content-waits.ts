@@ -1,0 +1,118 @@
+/**
+ * Notices attempts that wait far longer for their first content than is usual for their model, while they still wait. A
+ * vendor that hangs would otherwise look healthy until the timeout of each attempt, which is minutes by default.
+ *
+ * The usual wait of a model is about the 95th percentile of its waits in this process. We don't use a mean, because the
+ * few long answers of a reasoning model would move it. Only waits that ended with content count: those of a vendor
+ * that hangs must not become usual.
+ *
+ * @see docs/architecture/routing-and-failover.md#slow-attempts
+ */
+import { LRUCache } from 'lru-cache';
+
+/** An attempt that is waiting for its first content. */
+export interface ContentWait {
+  readonly projectId: string;
+  readonly provider: string;
+  /** Ticks at the start. */
+  readonly startedAt: number;
+  /** It has waited far longer than usual, which has been reported. */
+  isSlow: boolean;
+  readonly usual: UsualWait;
+}
+
+/** In ticks. */
+interface UsualWait {
+  ticks: number;
+  count: number;
+}
+
+export interface WaitingAttempt {
+  readonly projectId: string;
+  readonly candidate: { readonly id: string; readonly provider: string };
+  /** A plain response has no content before it is complete, so we compare it with plain responses only. */
+  readonly isStream: boolean;
+}
+
+export interface ContentWaits {
+  begin(attempt: WaitingAttempt): ContentWait;
+  /** Ends the wait, after which it may be slow. Call once. */
+  end(wait: ContentWait, hasContent: boolean): void;
+  /** Slow attempts since the start of the process, by provider. */
+  countSlow(): ReadonlyMap<string, number>;
+}
+
+/**
+ * We count ticks of the event loop instead of time: waits must not look long because the process was busy or
+ * suspended, or because its clock has jumped.
+ */
+const defaultTickMs = 1_000;
+const slowFactor = 4;
+/** Shorter waits are treated like this one, so an attempt is slow after ten ticks at the earliest. */
+const minUsualTicks = 2.5;
+/** Assumed until there are enough waits to tell: a reasoning model may not have finished any. */
+const assumedTicks = 15;
+const waitsToLearn = 20;
+/**
+ * Each longer wait raises the estimate by a fifth, and each shorter one lowers it by a hundredth. So it settles where
+ * one of twenty waits is longer, and no single wait changes it much.
+ */
+const raise = 1.2;
+const lower = 0.99;
+/** Callers may name any model. */
+const maxModels = 10_000;
+
+/** Calls `onSlow` once per attempt, while it waits. */
+export function createContentWaits(onSlow: (wait: ContentWait) => void, tickMs = defaultTickMs): ContentWaits {
+  const streams = new LRUCache<string, UsualWait>({ max: maxModels });
+  const plain = new LRUCache<string, UsualWait>({ max: maxModels });
+  const waiting = new Set<ContentWait>();
+  const slowAttempts = new Map<string, number>();
+  let now = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  const tick = (): void => {
+    now += 1;
+    for (const wait of waiting) {
+      if (wait.isSlow || now - wait.startedAt <= slowAfter(wait.usual)) continue;
+      wait.isSlow = true;
+      slowAttempts.set(wait.provider, (slowAttempts.get(wait.provider) ?? 0) + 1);
+      onSlow(wait);
+    }
+    if (waiting.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+
+  return {
+    begin({ projectId, candidate: { id, provider }, isStream }) {
+      const byModel = isStream ? streams : plain;
+      let usual = byModel.get(id);
+      if (!usual) {
+        usual = { ticks: 0, count: 0 };
+        byModel.set(id, usual);
+      }
+      const wait = { projectId, provider, startedAt: now, isSlow: false, usual };
+      waiting.add(wait);
+      timer ??= setInterval(tick, tickMs).unref();
+      return wait;
+    },
+    end(wait, hasContent) {
+      waiting.delete(wait);
+      if (hasContent) learn(wait.usual, now - wait.startedAt);
+    },
+    countSlow: () => slowAttempts,
+  };
+}
+
+function slowAfter({ ticks, count }: UsualWait): number {
+  return slowFactor * Math.max(ticks, count < waitsToLearn ? assumedTicks : minUsualTicks);
+}
+
+function learn(usual: UsualWait, ticks: number): void {
+  if (usual.count < waitsToLearn) {
+    usual.count += 1;
+    usual.ticks = Math.max(usual.ticks, ticks);
+  } else if (ticks > usual.ticks) usual.ticks = Math.max(usual.ticks, minUsualTicks) * raise;
+  else usual.ticks = Math.max(usual.ticks * lower, minUsualTicks);
+}
