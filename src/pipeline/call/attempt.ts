@@ -114,10 +114,16 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
         now,
         signal: cancellation.signal,
       });
-      const attempt = { n, candidate, waitMs, startedAt, status: vendorResponse.status, firstByteMs: clock.now() - startedAt };
+      const isWithoutContent = vendorResponse.kind === 'stream' && vendorResponse.isWithoutContent === true;
+      const firstByteMs = clock.now() - startedAt;
+      const contentMs = isWithoutContent ? null : firstByteMs;
+      const attempt: WinningAttempt = { n, candidate, waitMs, startedAt, status: vendorResponse.status, firstByteMs, contentMs };
       received = { response: vendorResponse, attempt, failed: chain.failed };
-      if (vendorResponse.kind === 'stream' && vendorResponse.isWithoutContent) {
-        const watched = watchContent(vendorResponse, (end) => endWait(call, wait, end));
+      if (isWithoutContent) {
+        const watched = watchContent(vendorResponse, (end) => {
+          if (end === 'content') attempt.contentMs = clock.now() - startedAt;
+          endWait(call, wait, end);
+        });
         return { ...received, response: toCallerResponse(watched) };
       }
       const response = toCallerResponse(vendorResponse);
@@ -189,7 +195,7 @@ function chargeFailed(
   { received, isBilled, durationMs }: { readonly received: Responded | null; readonly isBilled: boolean; readonly durationMs: number },
 ): Pick<Attempt, 'tokens' | 'costNanos' | 'estimated'> {
   if (received?.response.kind === 'plain') {
-    const { tokens, costNanos, isEstimated } = computeCharge(call, candidate, received.response.summary, 'failed');
+    const { tokens, costNanos, isEstimated } = computeCharge(call, candidate, received.response.summary, { outcome: 'failed', hiddenMs: 0 });
     return { tokens, costNanos, ...(isEstimated && { estimated: true }) };
   }
   if (!isBilled) return { tokens: noTokens, costNanos: 0 };

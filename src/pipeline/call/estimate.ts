@@ -12,6 +12,11 @@ const charactersPerAudioToken = 1_000;
 /** Few large models generate more than a hundred tokens per second. */
 const msPerOutputToken = 10;
 
+/** Returns the most tokens that a model generates in this time, e.g. as reasoning that it doesn't show. */
+export function tokensWithin(durationMs: number): number {
+  return Math.floor(durationMs / msPerOutputToken);
+}
+
 /** Estimates the input tokens of a body. */
 export function estimateInput(body: Buffer): number {
   const { textBytes, images, audioBytes, documentBytes } = measureInput(body);
@@ -29,7 +34,7 @@ export function estimateRequest(
   price: Price | null,
   { durationMs, maxOutputTokens }: { readonly durationMs: number; readonly maxOutputTokens: number },
 ): { readonly tokens: Tokens; readonly costNanos: number | null } {
-  const output = Math.min(Math.floor(durationMs / msPerOutputToken), maxOutputTokens);
+  const output = Math.min(tokensWithin(durationMs), maxOutputTokens);
   const tokens = { ...noTokens, input: estimateInput(call.body), output };
   return {
     tokens,

@@ -25,9 +25,9 @@ import { traceCall } from '../../observability/trace-call.ts';
 import { activeTrace } from '../../observability/tracing.ts';
 import type { Plan } from '../../routing/plan.ts';
 import type { CacheHit } from '../cache/response-cache.ts';
-import { estimateInput, estimateSearches, isChargedBySearch } from './estimate.ts';
+import { estimateInput, estimateSearches, isChargedBySearch, tokensWithin } from './estimate.ts';
 import { extraUnits } from './extra-charges.ts';
-import { reservedUsage } from './usage-bounds.ts';
+import { maxOutputTokens, reservedUsage } from './usage-bounds.ts';
 
 /** Limit of every recorded name: the caller may have sent megabytes. */
 const maxNameLength = 256;
@@ -41,6 +41,8 @@ export interface WinningAttempt {
   readonly startedAt: number;
   readonly status: number;
   readonly firstByteMs: number;
+  /** Time until the first content, which is null while there is none. */
+  contentMs: number | null;
 }
 
 export interface CallEnd {
@@ -98,7 +100,10 @@ function withCircumstances<Metadata extends object>(metadata: Metadata, reservat
 export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summary: ResponseSummary, outcome: Outcome): SettledCall {
   const { call, sent, metadata, failed, endedAt } = callEnd;
   const { candidate } = attempt;
-  const { tokens, costNanos, units, isEstimated } = computeCharge(sent, candidate, summary, outcome);
+  const { tokens, costNanos, units, isEstimated } = computeCharge(sent, candidate, summary, {
+    outcome,
+    hiddenMs: attempt.contentMs ?? endedAt - attempt.startedAt,
+  });
   const charged = chargedAttempts(failed);
   const last: Attempt = {
     n: attempt.n,
@@ -138,7 +143,13 @@ interface Charge {
   readonly isEstimated: boolean;
 }
 
-export function computeCharge(call: Call, candidate: Candidate, summary: ResponseSummary, outcome: Outcome): Charge {
+interface ResponseEnd {
+  readonly outcome: Outcome;
+  /** Time before the first content, in which the model may have generated reasoning that it doesn't show. */
+  readonly hiddenMs: number;
+}
+
+export function computeCharge(call: Call, candidate: Candidate, summary: ResponseSummary, end: ResponseEnd): Charge {
   const { price } = candidate;
   const lacksSearches = summary.searches === undefined && price !== null && isChargedBySearch(call, price);
   const searches = lacksSearches ? estimateSearches(call) : summary.searches;
@@ -150,7 +161,7 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
       : { ...extra?.units, ...(searches !== undefined && { searches }), ...(reportedCostNanos !== undefined && { reportedCostNanos }) };
   // The vendor keeps generating after we have seen the last byte, and bills that too.
   if (summary.isPending) return { ...reservedUsage(call, candidate), isEstimated: true };
-  const { tokens, isEstimated } = resolveTokens(call, summary, outcome);
+  const { tokens, isEstimated } = resolveTokens(call, candidate, summary, end);
   const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
   return { tokens, costNanos, units, isEstimated: isEstimated || lacksSearches || extra?.isPriced === false };
 }
@@ -255,12 +266,14 @@ function toCallContent({ call: { route, body, isInternal }, recalled }: CallEnd,
 
 /**
  * Returns the vendor's final token counts. If there are none, it estimates the tokens that we sent and those that the
- * vendor generated, whether or not the caller received them.
+ * vendor generated, whether or not the caller received them. If the response broke off, that includes the reasoning
+ * that the model may have generated before its first content.
  */
 function resolveTokens(
   call: Call,
+  candidate: Candidate,
   { tokens, isFinal, generatedCharacters }: ResponseSummary,
-  outcome: Outcome,
+  { outcome, hiddenMs }: ResponseEnd,
 ): { tokens: Tokens; isEstimated: boolean } {
   if (tokens !== null && isFinal) return { tokens, isEstimated: false };
   const generated = estimateTokens(generatedCharacters);
@@ -268,8 +281,9 @@ function resolveTokens(
   // Some vendors report zero input tokens until the final usage event.
   const isInputKnown = reported.input + reported.cachedInput + reported.cacheWrite + reported.cacheWrite1h > 0;
   const input = isInputKnown ? reported.input : estimateInput(call.body);
+  const hidden = outcome === 'ok' ? 0 : Math.min(tokensWithin(hiddenMs), maxOutputTokens(call, candidate));
   return {
-    tokens: { ...reported, input, output: Math.max(reported.output, generated) },
+    tokens: { ...reported, input, output: Math.max(reported.output, generated + hidden) },
     isEstimated: outcome !== 'ok' || generated > 0 || !isInputKnown,
   };
 }

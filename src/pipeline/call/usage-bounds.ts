@@ -182,8 +182,11 @@ function dearestInput({ inputNanos, cacheWriteNanos, cacheWrite1hNanos }: Price,
   return cacheWriteNanos > inputNanos ? 'cacheWrite' : 'input';
 }
 
-/** Includes the size of the prediction, because vendors bill its rejected tokens as output. */
-function maxOutputTokens(call: Call, candidate: Candidate): number {
+/**
+ * Returns the most output tokens of all choices. Includes the size of the prediction, because vendors bill its rejected
+ * tokens as output.
+ */
+export function maxOutputTokens(call: Call, candidate: Candidate): number {
   const prediction = call.spans.members.get('prediction');
   const predicted = prediction?.kind === 'object' ? prediction.value.end - prediction.value.start : 0;
   return clampToSafeInteger(countChoices(call) * (maxOutputPerChoice(call, candidate) + predicted));
