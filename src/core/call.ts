@@ -168,6 +168,17 @@ export interface PlanEntry {
 export const outcomes = ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown'] as const;
 export type Outcome = (typeof outcomes)[number];
 
+/** Why an attempt failed. Kept for a bounded time, and shown to the members of the project. */
+export interface AttemptError {
+  /** How it failed: a `VendorErrorKind`, `deadline`, or `lost` if the process died. Text, because newer versions may have others. */
+  readonly reason: string;
+  /** The vendor's type and code, or the code of the system, such as ECONNREFUSED. */
+  readonly type: string | null;
+  readonly code: string | null;
+  /** An excerpt of the vendor's message, masked and without text of the request. Null if there is none, or its subject was erased. */
+  readonly message: string | null;
+}
+
 export interface Attempt {
   /** Position in the order of attempts, from 1. */
   readonly n: number;
@@ -184,6 +195,8 @@ export interface Attempt {
   readonly tokens: Tokens;
   /** Null when the price is unknown. */
   readonly costNanos: number | null;
+  /** Absent unless the attempt failed. */
+  readonly error?: AttemptError;
 }
 
 /** What is known about a call before its first attempt: the content of the journal's `opened` record. */

@@ -124,6 +124,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   durationMs: z.number(),
   tokens,
   costNanos: countOrNull,
+  error: z.object({ reason: z.string(), type: textOrNull, code: textOrNull, message: textOrNull }).exactOptional(),
 });
 
 /** Records written before leases had generations belong to generation 0. */

@@ -11,10 +11,12 @@ import type { Breakers } from '../../failover/breaker.ts';
 import type { Chain } from '../../failover/chain.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { Journal } from '../../journal/journal.ts';
+import type { Logger } from '../../observability/logger.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
+import { recordFailure, requestReader } from './attempt-error.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest, isCutOff } from './estimate.ts';
@@ -45,6 +47,7 @@ export interface AttemptDeps {
   readonly breakers: Breakers;
   readonly journal: Journal;
   readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 /** The chain of a call, and what became of its attempts. */
@@ -66,7 +69,7 @@ interface AttemptRequest {
   readonly responsesForm: ResponsesForm;
 }
 
-export function createAttemptChain({ httpClient, findProvider, breakers, journal, clock }: AttemptDeps) {
+export function createAttemptChain({ httpClient, findProvider, breakers, journal, clock, logger }: AttemptDeps) {
   const responsesRoutes = createResponsesRoutes(clock);
   const now = (): number => clock.now();
 
@@ -118,7 +121,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
       // for it.
       const isLate = vendorError?.kind === 'timeout' && !call.stream;
       const isBilled = vendorError ? (isCutOff(outcome) || isLate) && !vendorError.isUnsent : isSent;
-      chain.failed.push({
+      const failed: Attempt = {
         ...record,
         // An untranslatable request was never sent, so it has no vendor status.
         status: vendorError && !(vendorError.cause instanceof UntranslatableError) ? vendorError.status : null,
@@ -127,7 +130,8 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         firstByteMs: null,
         durationMs,
         ...chargeFailed(call, candidate, { received, isBilled, durationMs }),
-      });
+      };
+      chain.failed.push(recordFailure(logger, call, failed, error, requestReader(call)));
       throw error;
     }
   }

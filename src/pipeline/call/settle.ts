@@ -94,12 +94,18 @@ function withCircumstances<Metadata extends object>(metadata: Metadata, reservat
   return { ...metadata, ...(isUnmetered && { unmetered: true as const }), ...(trace !== undefined && { trace }) };
 }
 
-/** Settles a call that got a response, complete or in part. */
-export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summary: ResponseSummary, outcome: Outcome): SettledCall {
+/** Settles a call that got a response, complete or in part. `describe` adds to the attempt why it failed. */
+export function settleResponse(
+  callEnd: CallEnd,
+  attempt: WinningAttempt,
+  summary: ResponseSummary,
+  outcome: Outcome,
+  describe?: (attempt: Attempt) => Attempt,
+): SettledCall {
   const { call, sent, metadata, failed, endedAt } = callEnd;
   const { candidate } = attempt;
   const { tokens, costNanos, units, isEstimated } = computeCharge(sent, candidate, summary, outcome);
-  const last: Attempt = {
+  const responded: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
     model: candidate.model,
@@ -112,6 +118,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     tokens,
     costNanos,
   };
+  const last = describe ? describe(responded) : responded;
   const result: CallResult = {
     outcome,
     status: attempt.status,
