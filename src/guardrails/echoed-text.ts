@@ -15,8 +15,8 @@ const maxWordLength = 80;
 
 /** `request` is the text of the request, as `readRequestText` or `collapseSpace` returns it. */
 export function removeEchoes(text: string, request: string): string {
-  const unquoted = removeQuotes(collapseSpace(unescapeJson(text)), request);
-  return removeRuns(removeSegments(unquoted, request), request).replaceAll(/\[…\](?:\s*\[…\])+/g, placeholder);
+  const withoutRuns = removeRuns(collapseSpace(unescapeJson(text)), request);
+  return removeSegments(removeQuotes(withoutRuns, request), request).replaceAll(/\[…\](?:\s*\[…\])+/g, placeholder);
 }
 
 const closingQuotes: Readonly<Record<string, string>> = { '“': '”', '‘': '’', '«': '»', '「': '」' };
@@ -31,14 +31,26 @@ function removeQuotes(text: string, request: string): string {
     const start = index + 1;
     const end = findClosing(text, closingQuotes[mark] ?? mark, start);
     const quoted = text.slice(start, end ?? text.length);
+    const isRemoved =
+      quoted.length > maxQuotedLength || quoted.includes(placeholder) || isEchoed(quoted, request) || hasPair(quoted, request);
     // A text that was cut off may end within a quote. Otherwise a mark without its counterpart quotes nothing.
-    if (end === null && quoted.length <= maxQuotedLength && !isEchoed(quoted, request)) continue;
-    const isRemoved = quoted.length > maxQuotedLength || isEchoed(quoted, request);
+    if (end === null && !isRemoved) continue;
     chunks.push(text.slice(at, start), isRemoved ? placeholder : quoted);
     at = end ?? text.length;
   }
   chunks.push(text.slice(at));
   return chunks.join('');
+}
+
+const minPairLength = 6;
+
+/** Reports whether two words of a quote follow each other in the request too: the vendor may have shortened what it quotes. */
+function hasPair(quoted: string, request: string): boolean {
+  const words = quoted.split(' ');
+  return words.some((word, index) => {
+    const pair = `${word} ${words[index + 1] ?? ''}`;
+    return index + 1 < words.length && pair.length >= minPairLength && request.includes(pair);
+  });
 }
 
 function findClosing(text: string, mark: string, from: number): number | null {
@@ -51,10 +63,12 @@ function findClosing(text: string, mark: string, from: number): number | null {
 
 const delimiters = /([:：;,，。=(){}<>|]|\.{3}|(?<!\[)…)/;
 
+const segmentCore = /[^\s"'`“”‘’«»「」](?:.*[^\s"'`“”‘’«»「」])?/su;
+
 /** Removes what stands between two delimiters if the request contains all of it, as in `Invalid value: <text>`. */
 function removeSegments(text: string, request: string): string {
   const [first = '', ...rest] = text.split(delimiters);
-  return first + rest.map((segment) => segment.replace(/\S.*\S|\S/su, (core) => (isEchoed(core, request) ? placeholder : core))).join('');
+  return first + rest.map((segment) => segment.replace(segmentCore, (core) => (isEchoed(core, request) ? placeholder : core))).join('');
 }
 
 /** Removes each run of words that the request contains too. */

@@ -178,7 +178,8 @@ function ignoreLateError(): void {
 /** Classifies a connection error. `phase` is `unsent` until there is a connection, and `body` once the response headers have arrived. */
 export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'): VendorError {
   const isUnsent = phase === 'unsent';
-  if (cause instanceof VendorError) return isUnsent ? new VendorError(cause.kind, cause.message, { isUnsent, cause, detail: cause.detail }) : cause;
+  if (cause instanceof VendorError)
+    return isUnsent ? new VendorError(cause.kind, cause.message, { isUnsent, cause, detail: cause.detail }) : cause;
   if (cause instanceof errors.RequestAbortedError || (isObject(cause) && cause.name === 'AbortError'))
     return new VendorError('aborted', 'the request was ended', { isUnsent, cause });
   if (cause instanceof errors.HeadersTimeoutError) return firstByteTimeout(cause);

@@ -84,7 +84,16 @@ export function settleMediaCall({ request, metadata, start, status, firstByteMs 
     durationMs: endedAt - call.startedAt,
     firstByteMs: firstByteMs === null ? null : start.startedAt + firstByteMs - call.startedAt,
     attempts: [
-      describe({ ...start, status: vendorStatus, outcome, waitMs: 0, firstByteMs, durationMs: endedAt - start.startedAt, tokens, costNanos }),
+      describe({
+        ...start,
+        status: vendorStatus,
+        outcome,
+        waitMs: 0,
+        firstByteMs,
+        durationMs: endedAt - start.startedAt,
+        tokens,
+        costNanos,
+      }),
     ],
   };
   return { metadata, result, content: null };
