@@ -34,7 +34,7 @@ const answers: Record<string, (response: ServerResponse, prompt: string) => void
     sendJson(response, 400, { message: `Invalid value: '${prompt}'.`, type: 'invalid_request_error', code: 'bad_value' }),
   private: (response) =>
     sendJson(response, 500, {
-      message: 'ask zoe@example.com, +49 30 1234567, with key sk-proj-abcdefghijklmnop1234567890 of org-abc12345def',
+      message: 'ask zoe@example.com, +49 30 1234567, with key sk-abcdefghijklmnop1234567890abcdefgh of org-abc12345def',
     }),
   limits: (response) =>
     sendJson(response, 429, { message: 'Rate limit reached: Limit 3, Used 3.', type: 'tokens', code: 'rate_limit_exceeded' }),
@@ -53,7 +53,7 @@ const answers: Record<string, (response: ServerResponse, prompt: string) => void
 };
 
 function sendJson(response: ServerResponse, status: number, error: object): void {
-  response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '999999' }).end(JSON.stringify({ error }));
+  response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '0.01' }).end(JSON.stringify({ error }));
 }
 
 const vendor = createServer((request, response) => {
@@ -65,7 +65,9 @@ const vendor = createServer((request, response) => {
   });
 });
 /** Speaks no TLS. */
-const plain = createTcpServer((socket) => socket.on('error', () => {}).end('no'));
+const plain = createTcpServer((socket) => {
+  socket.on('error', () => {}).on('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
+});
 
 const portOf = (server: Pick<Server, 'address'>): number => {
   const address = server.address();
@@ -157,16 +159,16 @@ onBothDatabases('the reason of a failed attempt', (database) => {
   });
 
   test('is absent of an attempt that succeeded, also after a failed one', async () => {
-    const { gateway } = await fail('faulty/limits');
-    const tiers = { mixed: ['faulty/limits', 'two/echo'] };
+    const { gateway } = await fail('faulty/account');
+    const tiers = { mixed: ['faulty/account', 'two/echo'] };
     await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { tiers });
     const body = { model: 'mixed', messages: [{ role: 'user', content: 'hi' }] };
     expect((await gateway.call('/v1/chat/completions', body)).status).toBe(200);
     expect((await gateway.call('/v1/chat/completions', { ...body, model: 'two/echo' })).status).toBe(200);
     const calls = await failedCallsOf(gateway);
-    expect(calls.map(({ outcome, attempts }) => [outcome, attempts.map(({ error }) => error?.code)])).toEqual([
-      ['ok', ['rate_limit_exceeded', undefined]],
-      [expect.any(String), ['rate_limit_exceeded']],
+    expect(calls.map(({ outcome, attempts }) => [outcome, attempts.map(({ error }) => error?.type)])).toEqual([
+      ['ok', ['permission_error', undefined]],
+      ['failed', ['permission_error']],
     ]);
   });
 
