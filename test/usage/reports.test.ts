@@ -152,7 +152,12 @@ describeDatabases('call rows', (database) => {
     const [attempt] = call().result.attempts;
     if (!attempt) throw new Error('a settled call has an attempt');
     const error = { reason: 'status', type: null, code: 'overloaded', message: 'busy' };
-    const failing = { attempts: [{ ...attempt, error }, { ...attempt, n: 2, error }] };
+    const failing = {
+      attempts: [
+        { ...attempt, error },
+        { ...attempt, n: 2, error },
+      ],
+    };
     const calls = Array.from({ length: 300 }, (_value, index) =>
       call({ metadata: { startedAt: noon + index, source: index < 30 ? 'first' : 'later' }, result: index % 3 === 0 ? failing : {} }),
     );
