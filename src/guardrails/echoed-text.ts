@@ -8,14 +8,15 @@ const placeholder = '[…]';
 const maxQuotedLength = 40;
 /** A run of so many words that the request contains too is a quote. Shorter runs occur in both by chance. */
 const quotedWords = 4;
+const minRunLength = 12;
 /** A single word of this length is a quote if the request contains it. */
 const quotedWordLength = 16;
-/** Longer words are data, such as base64. */
-const maxWordLength = 80;
+/** Longer runs of characters are data, such as base64. */
+const data = /\S{81,}/g;
 
 /** `request` is the text of the request, as `readRequestText` or `collapseSpace` returns it. */
 export function removeEchoes(text: string, request: string): string {
-  const withoutRuns = removeRuns(collapseSpace(unescapeJson(text)), request);
+  const withoutRuns = removeRuns(collapseSpace(unescapeJson(text)).replaceAll(data, placeholder), request);
   return removeSegments(removeQuotes(withoutRuns, request), request).replaceAll(/\[…\](?:\s*\[…\])+/g, placeholder);
 }
 
@@ -71,19 +72,30 @@ function removeSegments(text: string, request: string): string {
   return first + rest.map((segment) => segment.replace(segmentCore, (core) => (isEchoed(core, request) ? placeholder : core))).join('');
 }
 
+/** Everything but white space and punctuation, of ASCII and of other scripts. */
+const words = /[^\s!-,./:-@[-^`{-~\u2000-\u206f\u3000-\u303f\uff00-\uff20]+/g;
+
 /** Removes each run of words that the request contains too. */
 function removeRuns(text: string, request: string): string {
-  const words = text.split(' ');
-  const isQuoted = words.map((word) => word.length > maxWordLength || (word.length >= quotedWordLength && isEchoed(word, request)));
-  for (let first = 0; first + quotedWords <= words.length; first += 1) {
-    const run = words.slice(first, first + quotedWords);
-    if (request.includes(run.join(' '))) isQuoted.fill(true, first, first + quotedWords);
+  const found = [...text.matchAll(words)].map(({ 0: word, index }) => ({ word, start: index, end: index + word.length }));
+  const isQuoted = found.map(({ word }) => word.length >= quotedWordLength && isEchoed(word, request));
+  for (const [first, { start }] of found.entries()) {
+    const end = found[first + quotedWords - 1]?.end ?? start;
+    if (end - start >= minRunLength && request.includes(text.slice(start, end))) isQuoted.fill(true, first, first + quotedWords);
   }
-  return words.map((word, index) => (isQuoted[index] ? placeholder : word)).join(' ');
+  const chunks: string[] = [];
+  let at = 0;
+  for (const [position, { start, end }] of found.entries()) {
+    if (!isQuoted[position]) continue;
+    if (position === 0 || !isQuoted[position - 1]) chunks.push(text.slice(at, start), placeholder);
+    at = end;
+  }
+  chunks.push(text.slice(at));
+  return chunks.join('');
 }
 
-/** Enough for every name that requests repeat; a longer search would be slow. */
-const maxOccurrences = 200;
+/** Names occur more often in few requests. A longer search would be slow. */
+const maxOccurrences = 50;
 
 /** Reports whether the request contains the text other than as the name of a member, or as the value of `model` or `role`. */
 function isEchoed(text: string, request: string): boolean {
@@ -101,7 +113,7 @@ function isEchoed(text: string, request: string): boolean {
 }
 
 /** Requests with more text are not compared. */
-const maxRequestLength = 1_000_000;
+const maxRequestLength = 256 * 1_024;
 const readTexts = new WeakMap<Buffer, string>();
 
 /**
@@ -148,5 +160,5 @@ function unescapeJson(text: string): string {
 }
 
 export function collapseSpace(text: string): string {
-  return text.replaceAll(/\s+/g, ' ').trim();
+  return text.replaceAll(/ \s+|[^\S ]\s*/g, ' ').trim();
 }

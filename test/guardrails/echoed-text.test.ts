@@ -20,7 +20,7 @@ describe('what a vendor quotes from the request is removed', () => {
     ['after a colon', 'Invalid value: Zora', 'Invalid value: […]'],
     ['in parentheses', 'The value (Zora) is wrong', 'The value ([…]) is wrong'],
     ['escaped for Python', "input_value='My name is Zora and\\nI...ro\\u00df', input_type=str", "input_value='[…]', input_type=str"],
-    ['cut off by the vendor', 'bad input: "My name is Zora and I live', 'bad input: […]'],
+    ['cut off by the vendor', 'bad input: "My name is Zora and I live', 'bad input: "[…]'],
     ['as JSON', '{"messages": [{"role": "user", "content": "Zora"}]}', '{"messages": [{"role": "user", "content": "[…]"}]}'],
   ])('%s', (_, message, expected) => {
     expect(removeFrom(message, prompt)).toBe(expected);
@@ -64,6 +64,6 @@ describe('what the vendor itself says stays', () => {
 });
 
 test('a request that is too long to be compared has no text', () => {
-  expect(readRequestText(bodyOf('word '.repeat(250_000)))).toBeNull();
+  expect(readRequestText(bodyOf('word '.repeat(60_000)))).toBeNull();
   expect(readRequestText(bodyOf('x'.repeat(4_000_000)))).not.toBeNull();
 });

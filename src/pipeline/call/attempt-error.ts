@@ -4,7 +4,7 @@
  */
 import type { Attempt, AttemptError, Call, MediaCall } from '../../core/call.ts';
 import { errorCode } from '../../core/error-messages.ts';
-import { VendorError } from '../../core/errors.ts';
+import { VendorError, type VendorErrorKind } from '../../core/errors.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { maskPrivateData } from '../../guardrails/content-classes.ts';
 import { readRequestText, removeEchoes } from '../../guardrails/echoed-text.ts';
@@ -13,9 +13,11 @@ import type { Logger } from '../../observability/logger.ts';
 /** Returns the text of the request. Null if there is none to compare with, so that no message is kept. */
 export type ReadRequest = () => string | null;
 
-/** Longer messages are cut off before they are searched. */
-const maxSearchedLength = 2_000;
+/** Longer messages are cut off before they are searched, which takes time for each of their words. */
+const maxSearchedLength = 600;
 const maxMessageLength = 500;
+/** Their messages are fixed sentences of the gateway. The others may quote the vendor. */
+const hasOwnMessage: ReadonlySet<VendorErrorKind> = new Set(['connect', 'timeout', 'stopped', 'aborted']);
 /** Types and codes are identifiers. Other text, which a vendor could quote, is left out. */
 const identifier = /^[\w.:/-]{1,64}$/;
 
@@ -60,7 +62,7 @@ function toAttemptError({ outcome }: Attempt, cause: unknown, readRequest: ReadR
     reason: kind,
     type: toIdentifier(report.type),
     code: toIdentifier(report.code ?? asString(errorCode(cause.cause))),
-    message: text === null ? null : toExcerpt(text, readRequest()),
+    message: text === null || hasOwnMessage.has(kind) ? text : toExcerpt(text, readRequest()),
   };
 }
 
