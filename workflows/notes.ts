@@ -12,6 +12,7 @@ export const cleanupTasks = {
   'loose-prompts': 'prompts without a conversation',
   'closed-memories': 'expired memories',
   batches: 'old learning batches',
+  'attempt-errors': 'old reasons of failed attempts',
   videos: 'expired videos',
   counters: 'expired counters',
   'sign-ins': 'ended sessions and sign-in links',

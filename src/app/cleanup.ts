@@ -4,28 +4,38 @@ import { deleteExpiredBatch } from '../ceilings/expired-counters.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { deleteUndeliverableRows } from '../jobs/outbox/outbox-rows.ts';
-import { createRetention } from '../memory/erasure/retention.ts';
+import { createRetention, findRetentionPeriods } from '../memory/erasure/retention.ts';
 import { reindexOutdated } from '../memory/indexing/reindex.ts';
 import { buildVectorIndex } from '../memory/indexing/vector-indexes.ts';
 import { refreshAllWordStatistics } from '../memory/indexing/word-statistics.ts';
 import type { Logger } from '../observability/logger.ts';
 import { deleteExpiredSignIns } from '../people/delete-expired.ts';
+import { deleteExpiredErrors } from '../usage/attempt-errors.ts';
 import { deleteExpiredVideos } from '../videos/delete-expired.ts';
 
 export interface CleanupDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** How long the reasons of failed attempts are kept, in milliseconds. */
+  readonly errorRetentionMs: () => number;
 }
 
-export function createCleanupSteps({ database, clock, logger }: CleanupDeps): readonly CleanupStep[] {
+export function createCleanupSteps({ database, clock, logger, errorRetentionMs }: CleanupDeps): readonly CleanupStep[] {
   const retention = createRetention({ database, clock });
+  /** A project that deletes its prompts earlier does not keep what vendors said about them. */
+  const deleteErrors = async (): Promise<number> => {
+    const before = clock.now() - errorRetentionMs();
+    const periods = (await findRetentionPeriods(database, clock.now())).map((period) => ({ ...period, before: period.before.getTime() }));
+    return deleteExpiredErrors(database, [{ projectId: null, before }, ...periods.filter((period) => period.before > before)]);
+  };
   return [
     { name: 'deletion-periods', run: retention.periods },
     { name: 'conversations', run: retention.conversations },
     { name: 'loose-prompts', run: retention.unfiledPrompts },
     { name: 'closed-memories', run: retention.closedItems },
     { name: 'batches', run: retention.batches },
+    { name: 'attempt-errors', run: deleteErrors },
     { name: 'videos', run: () => deleteExpiredVideos(database, clock) },
     { name: 'counters', run: () => deleteExpiredBatch(database, clock) },
     { name: 'sign-ins', run: () => deleteExpiredSignIns(database, clock) },

@@ -48,8 +48,9 @@ export function startDurableWork(deps: DurableWorkDeps): Durable {
   const { snapshot, environment, clock, memory, erasures, learning, videos, interceptActivities, database, ...options } = deps;
   const stopping = new AbortController();
   const idleMs = (): number => snapshot().config.memory.idleMs;
+  const errorRetentionMs = (): number => snapshot().config.errorRetentionMs;
   const activities = createActivities({
-    cleanup: { steps: createCleanupSteps({ database, clock, logger: options.logger }) },
+    cleanup: { steps: createCleanupSteps({ database, clock, logger: options.logger, errorRetentionMs }) },
     memory: { idleMs, readConversation: memory.episodes.readConversation },
     embeddings: { embedPassages: memory.embedPassages },
     erasures,

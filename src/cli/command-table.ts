@@ -10,6 +10,7 @@ import {
   formatApplications,
   formatCalls,
   formatErasures,
+  formatFailedAttempts,
   formatIssuedKey,
   formatKeys,
   formatLeases,
@@ -181,10 +182,10 @@ export const commands: Readonly<Record<string, Command>> = {
   },
 
   calls: {
-    summary: 'list the latest calls of a project',
-    options: ['project', 'limit', 'before', 'task', 'source'],
-    operations: [`get ${team}/calls`],
-    format: (response) => formatCalls(toRows(response)),
+    summary: 'list the latest calls, of a project or of all; with --failed the attempts that failed and why',
+    options: ['project', 'failed', 'limit', 'before', 'task', 'source'],
+    operations: [`get ${team}/calls`, 'get /provision/calls'],
+    format: (response, { values }) => (values.failed === true ? formatFailedAttempts : formatCalls)(toRows(response)),
   },
 
   'batches list': {

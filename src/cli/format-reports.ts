@@ -1,5 +1,5 @@
 /** Formats the service's responses for a terminal. */
-import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
+import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 import { formatFacts, formatTable } from './table.ts';
 
 export function formatProjects(rows: readonly JsonObject[]): string {
@@ -78,11 +78,12 @@ export function formatErasures(rows: readonly JsonObject[]): string {
 export function formatCalls(rows: readonly JsonObject[]): string {
   if (rows.length === 0) return 'No calls yet.\n';
   return formatTable(
-    ['TIME', 'ROUTE', 'SOURCE', 'ASKED', 'ANSWERED BY', 'STATUS', 'CODE', 'TOKENS', 'COST', 'MS', 'ID'],
+    ['TIME', 'PROJECT', 'ROUTE', 'SOURCE', 'ASKED', 'ANSWERED BY', 'STATUS', 'CODE', 'TOKENS', 'COST', 'MS', 'ID'],
     rows.map((row) => {
       const model = row.cache === 'hit' ? `${String(row.model ?? '')} (cache)` : row.model;
       return [
         row.created_at,
+        row.project,
         row.route,
         row.source,
         row.model_asked,
@@ -96,6 +97,23 @@ export function formatCalls(rows: readonly JsonObject[]): string {
       ];
     }),
   );
+}
+
+/** A row for each failed attempt. `RESULT` is what became of the call. */
+export function formatFailedAttempts(rows: readonly JsonObject[]): string {
+  const failed = rows.flatMap((call) =>
+    asArray(call.attempts)
+      .map(asObject)
+      .filter(({ error }) => isObject(error))
+      .map((attempt) => {
+        const { reason, type, code, message } = asObject(attempt.error);
+        const model = `${String(attempt.provider)}/${String(attempt.model)}`;
+        const outcome = [call.created_at, call.project, call.key_name ?? call.key, call.source, model, attempt.status];
+        return [...outcome, reason, code ?? type, call.outcome, call.id, message];
+      }),
+  );
+  if (failed.length === 0) return 'No attempt failed.\n';
+  return formatTable(['TIME', 'PROJECT', 'KEY', 'SOURCE', 'MODEL', 'STATUS', 'REASON', 'CODE', 'RESULT', 'ID', 'MESSAGE'], failed);
 }
 
 export function formatLeases(rows: readonly JsonObject[]): string {

@@ -105,6 +105,7 @@ const table = {
   format: { value: 'gateway|mem0|list', help: 'default: gateway, the format of memory export', member: 'format' },
   'restore-erased': { help: 'import also what was erased after the export', member: 'restore_erased' },
   'dry-run': { help: 'count what an import would do', member: 'dry_run' },
+  failed: { help: 'only calls in which an attempt failed, with the reasons', member: 'failed' },
   limit: { value: '<n>', help: 'number of rows', member: 'limit' },
   before: { value: '<id>', help: 'only rows older than this one', member: 'before' },
   task: { value: '<id>', help: 'only calls of this task', member: 'task_id' },

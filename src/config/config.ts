@@ -109,6 +109,8 @@ export interface Config {
   readonly auto: { readonly classifier: 'rules' | 'model' | 'off' };
   readonly catalogFill: boolean;
   readonly onBudgetStoreDown: 'allow' | 'refuse';
+  /** How long the reasons of failed attempts are kept. */
+  readonly errorRetentionMs: number;
   readonly memory: {
     readonly idleMs: number;
     readonly recallDeadlineMs: number;

@@ -224,6 +224,11 @@ export const fileSchema = z.strictObject({
     'calls while the counters of ceilings cannot be reached: admitted up to a tenth of each ceiling and recorded, or 503; projects and keys may choose otherwise',
     '`allow`',
   ),
+  error_retention_days: setting(
+    z.int().min(1).max(365),
+    'days for which the [reason of a failed attempt](operating.md#failed-calls) is kept; less where the project deletes its conversations earlier',
+    '`30`',
+  ),
   memory: setting(
     z.strictObject({
       idle_minutes: setting(z.number().positive().max(1_440), 'pause after which a conversation has ended', '`10`'),

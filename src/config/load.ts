@@ -8,6 +8,7 @@ import type { Route, Tiers } from '../core/call.ts';
 import { errorMessage } from '../core/error-messages.ts';
 import { isObject } from '../core/json/narrow.ts';
 import { localProvider } from '../core/local-model.ts';
+import { dayMs } from '../core/time.ts';
 import { buildCatalogRows, type CatalogOptions, getProviderName } from './catalog.ts';
 import { type Config, ConfigError, type ProviderConfig } from './config.ts';
 import { demoDefaults, vendorDefaults } from './default-catalog.ts';
@@ -88,6 +89,7 @@ export function loadConfig({ env: variables, secrets = noSecretFiles, fileText, 
     auto: { classifier: values.auto?.classifier ?? 'rules' },
     catalogFill: values.catalog_fill ?? true,
     onBudgetStoreDown: values.on_budget_store_down ?? 'allow',
+    errorRetentionMs: (values.error_retention_days ?? 30) * dayMs,
     memory: {
       idleMs: Math.round((values.memory?.idle_minutes ?? 10) * 60_000),
       recallDeadlineMs: values.memory?.recall_deadline_ms ?? 800,

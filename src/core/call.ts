@@ -170,6 +170,17 @@ export interface PlanEntry {
 export const outcomes = ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown'] as const;
 export type Outcome = (typeof outcomes)[number];
 
+/** Why an attempt failed. Kept for a bounded time, and shown to the members of the project. */
+export interface AttemptError {
+  /** How it failed: a `VendorErrorKind`, `deadline`, or `lost` if the process died. Text, because newer versions may have others. */
+  readonly reason: string;
+  /** The vendor's type and code, or the code of the system, such as ECONNREFUSED. */
+  readonly type: string | null;
+  readonly code: string | null;
+  /** An excerpt of the vendor's message, masked and without text of the request. Null if there is none, or its subject was erased. */
+  readonly message: string | null;
+}
+
 export interface Attempt {
   /** Position in the order of attempts, from 1. */
   readonly n: number;
@@ -188,6 +199,8 @@ export interface Attempt {
   readonly costNanos: number | null;
   /** Set if a vendor may bill an attempt that it reported no token counts for. Always absent for the attempt that served the call. */
   readonly estimated?: true;
+  /** Absent unless the attempt failed. */
+  readonly error?: AttemptError;
 }
 
 /** What is known about a call before its first attempt: the content of the journal's `opened` record. */

@@ -129,6 +129,7 @@ export const contextOverflowCode = 'context_length_exceeded';
 interface VendorErrorOptions {
   readonly status?: number | null;
   readonly vendorMessage?: string | null;
+  readonly detail?: string | null;
   readonly report?: VendorReport;
   readonly retryAfterMs?: number | null;
   readonly isUnsent?: boolean;
@@ -144,6 +145,8 @@ export class VendorError extends Error {
   readonly status: number | null;
   /** Error message in the vendor's response; null when it had none. */
   readonly vendorMessage: string | null;
+  /** What operators are shown in place of the message: without secrets, but it may quote the request. Null if the message says everything. */
+  readonly detail: string | null;
   readonly report: VendorReport;
   /** Delay requested by the vendor; undefined when it named none; null when retrying is useless (spend limit, quota). */
   readonly retryAfterMs: number | null | undefined;
@@ -156,6 +159,7 @@ export class VendorError extends Error {
     this.kind = kind;
     this.status = options.status ?? null;
     this.vendorMessage = options.vendorMessage ?? null;
+    this.detail = options.detail ?? null;
     this.report = options.report ?? noReport;
     this.retryAfterMs = options.retryAfterMs;
     this.isUnsent = options.isUnsent ?? false;

@@ -1,9 +1,18 @@
-/** Redacts calls of an erased subject: model, tokens, cost and times stay, text, subject and correlation texts are removed. */
-import type { CallMetadata, SettledCall } from './call.ts';
+/**
+ * Redacts calls of an erased subject: model, tokens, cost and times stay. Text, subject, correlation texts and messages of vendors are removed.
+ */
+import type { CallMetadata, CallResult, SettledCall } from './call.ts';
 import { noCorrelation } from './call.ts';
 
 export function redactSubject({ metadata, result }: SettledCall): SettledCall {
-  return { metadata: redactSubjectMetadata(metadata), result, content: null };
+  return { metadata: redactSubjectMetadata(metadata), result: redactVendorMessages(result), content: null };
+}
+
+/** Removes the messages of vendors. What they are about stays: reason, type and code. */
+export function redactVendorMessages(result: CallResult): CallResult {
+  if (!result.attempts.some(({ error }) => error)) return result;
+  const attempts = result.attempts.map((attempt) => (attempt.error ? { ...attempt, error: { ...attempt.error, message: null } } : attempt));
+  return { ...result, attempts };
 }
 
 export function redactSubjectMetadata(metadata: CallMetadata): CallMetadata {

@@ -2,7 +2,7 @@
  * Detects personal and payment data by class. Numbers are verified: cards by Luhn checksum and issuer prefix, IBANs by the length for their
  * country and mod 97. Linear in the length of the text.
  */
-import { findCredentials } from './credentials.ts';
+import { findCredentials, maskCredentials } from './credentials.ts';
 import { ibanLengths } from './iban-lengths.ts';
 
 export const detectors = {
@@ -12,6 +12,17 @@ export const detectors = {
   phone: (text: string): boolean => phones.some((pattern) => pattern.test(text)),
   iban: containsIban,
 } as const;
+
+/** Replaces credentials and personal data by placeholders such as `[email]`. For short texts: some of its patterns look far back. */
+export function maskPrivateData(text: string): string {
+  const withoutEmails = maskCredentials(text).replaceAll(/[\p{L}\p{N}_.+%'-]{1,64}@[\p{L}\p{N}.-]{1,253}/gu, (run) =>
+    containsEmail(run) ? '[email]' : run,
+  );
+  const withoutNumbers = withoutEmails
+    .replaceAll(digitGroups, (run) => (containsCardNumber(run) ? '[card_number]' : run))
+    .replaceAll(ibanStart, (run) => (containsIban(run) ? '[iban]' : run));
+  return phones.reduce((masked, pattern) => masked.replaceAll(new RegExp(pattern, `${pattern.flags}g`), '[phone]'), withoutNumbers);
+}
 
 const digitGroups = /(?<![\p{L}\p{N}_]|\p{N}[.,-])\d(?:[ -]?\d){12,22}(?![\p{L}\p{N}_])/gu;
 /** Prefixes and lengths of American Express, Diners, Visa, Mastercard, Discover, JCB, Maestro, UnionPay, Mir. */

@@ -125,6 +125,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   tokens,
   costNanos: countOrNull,
   estimated: z.literal(true).exactOptional(),
+  error: z.object({ reason: z.string(), type: textOrNull, code: textOrNull, message: textOrNull }).exactOptional(),
 });
 
 /** Records written before leases had generations belong to generation 0. */

@@ -1,7 +1,8 @@
 /** Removes from a call what PostgreSQL cannot store, and reduces a call that the database rejects all the same. */
-import type { AssistantTurn, Attempt, CallMetadata, CallResult, Correlation, PlanEntry, SettledCall } from '../core/call.ts';
+import type { AssistantTurn, Attempt, AttemptError, CallMetadata, CallResult, Correlation, PlanEntry, SettledCall } from '../core/call.ts';
 import { noCorrelation } from '../core/call.ts';
 import { toPostgresText } from '../core/postgres-text.ts';
+import { redactVendorMessages } from '../core/redact-subject.ts';
 
 /** Bound of correlation values and of the source, in Unicode code points. */
 const maxCodePoints = 256;
@@ -19,10 +20,10 @@ export function sanitizeCall(call: SettledCall): SettledCall {
   return { metadata, result, content: isResponseChanged ? { ...call.content, response } : call.content };
 }
 
-/** Keeps ids, models and numbers; removes the content and all free text of the caller. */
+/** Keeps ids, models and numbers; removes the content and all free text of the caller and of vendors. */
 export function stripText({ metadata, result }: SettledCall): SettledCall {
   const memory = { ...metadata.memory, subject: null };
-  return { metadata: { ...metadata, memory, correlation: noCorrelation, plan: [] }, result, content: null };
+  return { metadata: { ...metadata, memory, correlation: noCorrelation, plan: [] }, result: redactVendorMessages(result), content: null };
 }
 
 function sanitizeMetadata(metadata: CallMetadata): CallMetadata {
@@ -74,7 +75,18 @@ function sanitizeResult(result: CallResult): CallResult {
 function sanitizeAttempt(attempt: Attempt): Attempt {
   const provider = toPostgresText(attempt.provider);
   const model = toPostgresText(attempt.model);
-  return provider === attempt.provider && model === attempt.model ? attempt : { ...attempt, provider, model };
+  const error = attempt.error && sanitizeError(attempt.error);
+  if (provider === attempt.provider && model === attempt.model && error === attempt.error) return attempt;
+  return { ...attempt, provider, model, ...(error && { error }) };
+}
+
+function sanitizeError(error: AttemptError): AttemptError {
+  const reason = toPostgresText(error.reason);
+  const type = sanitizeOrNull(error.type);
+  const code = sanitizeOrNull(error.code);
+  const message = sanitizeOrNull(error.message);
+  const isSame = reason === error.reason && type === error.type && code === error.code && message === error.message;
+  return isSame ? error : { reason, type, code, message };
 }
 
 function sanitizeResponse(response: AssistantTurn): AssistantTurn {

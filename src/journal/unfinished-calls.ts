@@ -1,5 +1,5 @@
 /** Calls that were in flight when their process died. They are settled as `unknown`, at an estimate of what was requested. */
-import type { Attempt, CallMetadata, SettledCall } from '../core/call.ts';
+import type { Attempt, AttemptError, CallMetadata, SettledCall } from '../core/call.ts';
 import type { Tokens, Units } from '../core/pricing.ts';
 import { noTokens } from '../core/pricing.ts';
 import { estimateTokens } from '../dialects/contract/token-usage.ts';
@@ -75,6 +75,8 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
   };
 }
 
+const lost: AttemptError = { reason: 'lost', type: null, code: null, message: 'the process ended before it recorded the result' };
+
 function unknownAttempt(start: AttemptStart, { tokens, costNanos }: Pick<Attempt, 'tokens' | 'costNanos'>): Attempt {
-  return { ...start, status: null, outcome: 'unknown', waitMs: 0, firstByteMs: null, durationMs: 0, tokens, costNanos };
+  return { ...start, status: null, outcome: 'unknown', waitMs: 0, firstByteMs: null, durationMs: 0, tokens, costNanos, error: lost };
 }

@@ -94,7 +94,7 @@ export function createUsageReports({ database, clock }: { database: Database; cl
       );
       return row ?? { calls: 0, cost: 0, rpm: 0, tpm: 0 };
     },
-    listCalls: (projectId: string, options?: ListOptions) => listCalls(database, projectId, options),
+    listCalls: (projectId: string | null, options?: ListOptions) => listCalls(database, projectId, options),
   };
 }
 

@@ -1,5 +1,5 @@
-/** Stores settled calls: a row per call and per attempt. Idempotent by call id. */
-import type { Attempt, PlanEntry, SettledCall } from '../core/call.ts';
+/** Stores settled calls: a row per call and per attempt, and one for each attempt that failed. Idempotent by call id. */
+import type { Attempt, AttemptError, PlanEntry, SettledCall } from '../core/call.ts';
 import { reachedVendor } from '../core/ceiling-usage.ts';
 import { hashSubjectHex } from '../core/subject.ts';
 import type { Queries } from '../db/database.ts';
@@ -16,10 +16,19 @@ export async function storeCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   const positions = new Set(known.map(({ position }) => position));
   const added = positions.size === 0 ? calls : calls.filter((_, index) => !positions.has(index + 1));
   const attempts: CallAttempt[] = [];
-  for (const { metadata, result } of added) for (const attempt of result.attempts) attempts.push({ callId: metadata.id, attempt });
+  const errors: FailedAttempt[] = [];
+  for (const call of added)
+    for (const attempt of call.result.attempts) {
+      attempts.push({ callId: call.metadata.id, attempt });
+      if (attempt.error) errors.push({ call, n: attempt.n, error: attempt.error });
+    }
   if (attempts.length > 0) {
     const insertAttempts = insertInto('attempts', attemptColumns, attempts);
     await tx.query(`${insertAttempts.text} on conflict (call_id, n) do nothing`, insertAttempts.values);
+  }
+  if (errors.length > 0) {
+    const insertErrors = insertInto('attempt_errors', errorColumns, errors);
+    await tx.query(`${insertErrors.text} on conflict (call_id, n) do nothing`, insertErrors.values);
   }
   return added;
 }
@@ -32,6 +41,12 @@ const selectKnown = `
 interface CallAttempt {
   readonly callId: string;
   readonly attempt: Attempt;
+}
+
+interface FailedAttempt {
+  readonly call: SettledCall;
+  readonly n: number;
+  readonly error: AttemptError;
 }
 
 const callColumns: readonly Column<SettledCall>[] = [
@@ -90,6 +105,16 @@ const attemptColumns: readonly Column<CallAttempt>[] = [
   ['tokens_cache_write_1h', 'bigint', ({ attempt }) => toInteger(attempt.tokens.cacheWrite1h)],
   ['tokens_output', 'bigint', ({ attempt }) => toInteger(attempt.tokens.output)],
   ['cost_nanos', 'bigint', ({ attempt }) => toIntegerOrNull(attempt.costNanos)],
+];
+
+const errorColumns: readonly Column<FailedAttempt>[] = [
+  ['call_id', 'uuid', ({ call }) => call.metadata.id],
+  ['n', 'integer', ({ n }) => n],
+  ['project_id', 'uuid', ({ call }) => call.metadata.projectId],
+  ['reason', 'text', ({ error }) => error.reason],
+  ['type', 'text', ({ error }) => error.type],
+  ['code', 'text', ({ error }) => error.code],
+  ['message', 'text', ({ error }) => error.message],
 ];
 
 /** The times are sent in milliseconds. */

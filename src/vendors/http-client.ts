@@ -8,6 +8,7 @@ import { type Dispatcher, errors, Pool } from 'undici';
 import { errorCode } from '../core/error-messages.ts';
 import { VendorError } from '../core/errors.ts';
 import { asString, isObject } from '../core/json/narrow.ts';
+import { describeConnectionError } from './connection-error.ts';
 import { createResponseBody, type IncomingBody, type ResponseBody } from './response-body.ts';
 
 export interface Timeouts {
@@ -177,13 +178,15 @@ function ignoreLateError(): void {
 /** Classifies a connection error. `phase` is `unsent` until there is a connection, and `body` once the response headers have arrived. */
 export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'): VendorError {
   const isUnsent = phase === 'unsent';
-  if (cause instanceof VendorError) return isUnsent ? new VendorError(cause.kind, cause.message, { isUnsent, cause }) : cause;
+  if (cause instanceof VendorError)
+    return isUnsent ? new VendorError(cause.kind, cause.message, { isUnsent, cause, detail: cause.detail }) : cause;
   if (cause instanceof errors.RequestAbortedError || (isObject(cause) && cause.name === 'AbortError'))
     return new VendorError('aborted', 'the request was ended', { isUnsent, cause });
   if (cause instanceof errors.HeadersTimeoutError) return firstByteTimeout(cause);
   if (cause instanceof errors.BodyTimeoutError) return new VendorError('broken', 'the response stalled', { cause });
   if (phase === 'body') return new VendorError('broken', 'the response broke off', { cause });
+  const code = asString(errorCode(cause));
   // A connection that closes before any byte of the response counts as unreachable.
   // Only the system's code, such as ECONNREFUSED: never an address or a message.
-  return new VendorError('connect', `no connection (${asString(errorCode(cause)) ?? 'closed'})`, { isUnsent, cause });
+  return new VendorError('connect', `no connection (${code ?? 'closed'})`, { isUnsent, cause, detail: describeConnectionError(code) });
 }

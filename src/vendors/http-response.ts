@@ -30,7 +30,7 @@ interface ErrorResponse {
   readonly response: HttpResponse;
   readonly bytes: Buffer;
   readonly body: VendorErrorBody;
-  /** The vendor's message without secrets. */
+  /** The vendor's message without secrets, for the caller. */
   readonly errorText: string | null;
   readonly secrets: readonly string[];
   /** For a retry hint that is a date. */
@@ -45,9 +45,23 @@ export function toStatusError({ response, bytes, body, errorText, secrets, now }
   return new VendorError('status', message, {
     status,
     vendorMessage: errorText,
+    detail: readDetail(bytes, body, secrets),
     report: toReport(body, secrets),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
+}
+
+const maxDetailLength = 2_000;
+
+/** Returns what the vendor says, for operators: its message, or else the beginning of its text. */
+function readDetail(bytes: Buffer, { message }: VendorErrorBody, secrets: readonly string[]): string | null {
+  const text = message ?? toPlainText(bytes.toString('utf8', 0, 4 * maxDetailLength));
+  return stripSecrets(text, secrets).slice(0, maxDetailLength).trim() || null;
+}
+
+/** Proxies in front of vendors often send pages. */
+function toPlainText(text: string): string {
+  return /^\s*</.test(text) ? text.replaceAll(/<(?:style|script)\b.*?<\/(?:style|script)>|<[^>]*>/gs, ' ').replaceAll(/\s+/g, ' ') : text;
 }
 
 const maxNameLength = 128;

@@ -31,6 +31,7 @@ const quiet = { debug: () => undefined, info: () => undefined, warn: () => undef
 const callRow = {
   id: '0193a8f0-0000-7000-8000-000000000000',
   created_at: '2026-11-20T10:00:00Z',
+  project: 'called',
   route: 'chat',
   source: 'acme',
   model_asked: 'standard',
@@ -346,9 +347,11 @@ test('projects create and list; create does not change an existing project', asy
 test("calls prints a table, or with --json the service's response", async () => {
   await gateway('projects create called');
   expect(await gateway('calls --project called --limit 5 --source acme')).toBe(0);
-  expect(written).toMatch(/^2026-11-20T10:00:00Z +chat +acme +standard +demo\/echo +200 +- +15 +\$0\.0000301 +12 +0193a8f0/m);
+  expect(written).toMatch(/^2026-11-20T10:00:00Z +called +chat +acme +standard +demo\/echo +200 +- +15 +\$0\.0000301 +12 +0193a8f0/m);
   expect(await gateway('calls --project called --json')).toBe(0);
   expect(JSON.parse(written)).toEqual({ object: 'list', data: [callRow] });
+  expect(await gateway('calls --failed')).toBe(0);
+  expect(written).toBe('No attempt failed.\n');
 });
 
 test.each([

@@ -33,13 +33,17 @@ test('an open call whose subject is erased continues, and is recorded without su
     expect(remaining).toContain(ada.id);
     expect(remaining).toContain('Bob');
     expect(remaining).not.toContain('Ada');
-    await journal.settle(settledCall({ metadata: ada, content: withText('text of Ada') }));
+    const [attempt] = settledCall().result.attempts;
+    if (!attempt) throw new Error('a settled call has an attempt');
+    const attempts = [{ ...attempt, error: { reason: 'status', type: null, code: 'bad_value', message: 'bad value of Ada' } }];
+    await journal.settle(settledCall({ metadata: ada, result: { attempts }, content: withText('text of Ada') }));
     expect(await textOf(journal.folder)).toContain(`{"kind":"settled","facts":{"id":"${ada.id}"`);
     expect(await textOf(journal.folder)).not.toContain('Ada');
     await journal.settle(settledCall({ metadata: bob, content: withText('text of Ada') }));
     await drain.waitUntilDrained();
     const [first, second] = batches.flat();
     expect(first).toMatchObject({ metadata: { memory: { subject: null }, correlation: { taskId: null, iteration: 3 } }, content: null });
+    expect(first?.result.attempts[0]?.error).toEqual({ reason: 'status', type: null, code: 'bad_value', message: null });
     expect(second).toMatchObject({ metadata: { memory: { subject: 'Bob' } }, content: { request: Buffer.from('text of Ada') } });
   }));
 

@@ -76,7 +76,8 @@ describe('recovery', () => {
           expect(await recovery.recover()).toBe(1);
           const tokens = { input: 251, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0 };
           const none = { ...tokens, input: 0 };
-          const unknown = { status: null, outcome: 'unknown', waitMs: 0, firstByteMs: null, durationMs: 0 };
+          const error = { reason: 'lost', type: null, code: null, message: 'the process ended before it recorded the result' };
+          const unknown = { status: null, outcome: 'unknown', waitMs: 0, firstByteMs: null, durationMs: 0, error };
           expect(stored).toEqual([
             ended,
             {

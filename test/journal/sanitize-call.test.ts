@@ -26,9 +26,10 @@ function callOf(text: string): SettledCall {
     result: { code: text, model: text },
     content: { request: Buffer.from(text), response: { text, toolCalls: [{ name: text, arguments: text }] } },
   });
+  const error = { reason: text, type: text, code: text, message: text };
   return {
     ...call,
-    result: { ...call.result, attempts: call.result.attempts.map((attempt) => ({ ...attempt, provider: text, model: text })) },
+    result: { ...call.result, attempts: call.result.attempts.map((attempt) => ({ ...attempt, provider: text, model: text, error })) },
   };
 }
 

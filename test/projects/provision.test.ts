@@ -21,7 +21,7 @@ const silentLogger = { debug: () => undefined, info: () => undefined, warn: () =
 describeDatabases('/provision', (database) => {
   let server: Server;
   let url = '';
-  const filters: (CallsFilter & { projectId: string })[] = [];
+  const filters: (CallsFilter & { projectId: string | null })[] = [];
   const clock = { now: () => Date.parse('2026-11-20T10:00:00Z') };
 
   beforeAll(async () => {
@@ -29,7 +29,7 @@ describeDatabases('/provision', (database) => {
     const keyring = createKeyring({ database: database(), clock });
     const memorySettings = createMemorySettings({ database: database(), clock });
     const batches = createBatches({ database: database(), uiUrl: async () => null });
-    const listCalls = async (projectId: string, filter: CallsFilter) => {
+    const listCalls = async (projectId: string | null, filter: CallsFilter) => {
       filters.push({ projectId, ...filter });
       return [{ id: 'row' }];
     };
@@ -262,10 +262,12 @@ describeDatabases('/provision', (database) => {
   test('200 applies the filter of calls, 400 for an invalid filter', async () => {
     const { json } = await send('PUT', '/teams/acme', {});
     expect((await send('GET', '/teams/acme/calls')).json).toEqual({ object: 'list', data: [{ id: 'row' }] });
-    expect(filters.at(-1)).toEqual({ projectId: json.id, limit: 100, before: null, taskId: null, source: null });
-    await send('GET', `/teams/acme/calls?limit=5&task_id=t-1&source=app&before=${json.id}`);
-    expect(filters.at(-1)).toEqual({ projectId: json.id, limit: 5, before: json.id, taskId: 't-1', source: 'app' });
-    for (const query of ['limit=0', 'limit=1001', 'limit=x', 'before=1', 'source=']) {
+    expect(filters.at(-1)).toEqual({ projectId: json.id, limit: 100, before: null, taskId: null, source: null, failed: false });
+    await send('GET', `/teams/acme/calls?limit=5&task_id=t-1&source=app&failed=true&before=${json.id}`);
+    expect(filters.at(-1)).toEqual({ projectId: json.id, limit: 5, before: json.id, taskId: 't-1', source: 'app', failed: true });
+    await send('GET', '/calls');
+    expect(filters.at(-1)).toMatchObject({ projectId: null, failed: false });
+    for (const query of ['failed=maybe', 'limit=0', 'limit=1001', 'limit=x', 'before=1', 'source=']) {
       expect((await send('GET', `/teams/acme/calls?${query}`)).status).toBe(400);
     }
   });

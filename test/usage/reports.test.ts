@@ -95,7 +95,9 @@ describeDatabases('call rows', (database) => {
       {
         id: stored.metadata.id,
         created_at: '2026-11-20T12:00:00Z',
+        project: null,
         key: 'k7f3a9c2',
+        key_name: null,
         source: 'acme',
         route: 'chat',
         model_asked: 'standard',
@@ -138,10 +140,40 @@ describeDatabases('call rows', (database) => {
             duration_ms: 49,
             cost: 0.000001,
             price_unknown: false,
+            error: null,
           },
         ],
       },
     ]);
+  });
+
+  test('with a failed attempt, paged, filtered, of one project or of all, each once', async () => {
+    const [{ call, projectId }, other] = [newOwner(), newOwner()];
+    const [attempt] = call().result.attempts;
+    if (!attempt) throw new Error('a settled call has an attempt');
+    const error = { reason: 'status', type: null, code: 'overloaded', message: 'busy' };
+    const failing = {
+      attempts: [
+        { ...attempt, error },
+        { ...attempt, n: 2, error },
+      ],
+    };
+    const calls = Array.from({ length: 300 }, (_value, index) =>
+      call({ metadata: { startedAt: noon + index, source: index < 30 ? 'first' : 'later' }, result: index % 3 === 0 ? failing : {} }),
+    );
+    const foreign = other.call({ metadata: { startedAt: noon + 1_000 }, result: failing });
+    await store(database(), [...calls, foreign]);
+    const failed = calls.filter((_call, index) => index % 3 === 0).map(({ metadata }) => metadata.id);
+    const ids = failed.toReversed();
+    const idsOf = async (options: Parameters<typeof listCalls>[2], project: string | null = projectId) =>
+      (await listCalls(database(), project, { ...options, failed: true })).map(({ id }) => id);
+    expect(await idsOf({ limit: 1_000 })).toEqual(ids);
+    expect(await idsOf({ limit: 5, before: ids[9] })).toEqual(ids.slice(10, 15));
+    expect(await idsOf({ source: 'first' })).toEqual(ids.slice(-10));
+    const all = await idsOf({ limit: 1_000 }, null);
+    expect(all.filter((id) => [...failed, foreign.metadata.id].includes(id))).toEqual([foreign.metadata.id, ...ids]);
+    const [row] = await listCalls(database(), projectId, { failed: true, limit: 1 });
+    expect(row?.attempts.map((one) => one.error)).toEqual([error, error]);
   });
 
   test('newest first, paged, filtered by task and source, never those of another project', async () => {

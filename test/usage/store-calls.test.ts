@@ -11,7 +11,8 @@ const store = (database: Database, calls: readonly SettledCall[]) => database.tr
 async function readRows(database: Database, { metadata: { id } }: SettledCall): Promise<unknown> {
   const [row] = await database.query<{ call: unknown; attempts: unknown }>(
     `select to_jsonb(calls) - 'id' as call,
-            (select jsonb_agg(to_jsonb(attempts) - 'call_id' order by n) from attempts where call_id = calls.id) as attempts
+            (select jsonb_agg(to_jsonb(attempts) - 'call_id' order by n) from attempts where call_id = calls.id) as attempts,
+            (select jsonb_agg(to_jsonb(attempt_errors) - 'call_id' order by n) from attempt_errors where call_id = calls.id) as errors
        from calls where id = $1::uuid`,
     [id],
   );
@@ -38,7 +39,13 @@ const makeCalls = (): SettledCall[] => [
       cache: null,
       costNanos: null,
       units: { seconds: 3 },
-      attempts: [attempt, { ...attempt, n: 2, status: null, outcome: 'failed', startedAt: noon + 1_999, costNanos: null }],
+      attempts: [
+        attempt,
+        {
+          ...{ ...attempt, n: 2, status: null, outcome: 'failed', startedAt: noon + 1_999, costNanos: null },
+          error: { reason: 'connect', type: null, code: 'ECONNREFUSED', message: 'the connection was refused' },
+        },
+      ],
     },
   }),
   settledCall({ metadata: { unmetered: true }, result: { cache: 'hit', attempts: [], durationMs: -1 } }),

@@ -141,7 +141,18 @@ function attemptsOf(call: CallDetail): Html {
           ];
     return [...wait, toSpan(attempt, start)];
   });
-  return html`${card(waterfall({ title: 'Attempts over time', spans, totalMs: durationMs, format: formatDuration }))}${attemptTable(attempts)}`;
+  return html`${card(waterfall({ title: 'Attempts over time', spans, totalMs: durationMs, format: formatDuration }))}${attemptTable(attempts)}${failuresOf(attempts)}`;
+}
+
+/** Why attempts failed. The messages of vendors are long, so they are below the table. */
+function failuresOf(attempts: readonly AttemptDetail[]): Html | string {
+  const failed = attempts.flatMap(({ n, provider, model, error }): [string, Html][] => {
+    if (!error) return [];
+    const { reason, type, code, message } = error;
+    const names = [reason, type, code].filter((name) => name !== null).map((name) => html`<code>${name}</code> `);
+    return [[`${n}. ${provider}/${model}`, html`${names}${message ?? html`<span class="muted">no message</span>`}`]];
+  });
+  return failed.length === 0 ? '' : section('Why attempts failed', card(definitions(failed)));
 }
 
 function toSpan(attempt: AttemptDetail, start: number): Span {

@@ -16,7 +16,7 @@ export function createWhyTool({ findCall }: WhyToolDeps): AnyTool {
     title: 'Explain a call',
     description:
       'Returns the plan and the attempts of a call: each model that was considered, why a model was skipped, and the status, latency and ' +
-      'cost of each attempt. Never returns prompts or answers.',
+      'cost of each attempt, with the reason if it failed. Never returns prompts or answers.',
     scope: 'usage:read',
     isReadOnly: true,
     input: z.object({ call_id: z.uuid().describe('The response header x-gateway-call-id of the call.') }),

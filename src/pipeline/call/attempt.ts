@@ -13,10 +13,12 @@ import type { Chain } from '../../failover/chain.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
 import type { ContentWait, ContentWaits } from '../../failover/content-waits.ts';
 import type { Journal } from '../../journal/journal.ts';
+import type { Logger } from '../../observability/logger.ts';
 import type { VendorHttpClient } from '../../vendors/http-client.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 import { sendToVendor } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
+import { recordFailure, requestReader } from './attempt-error.ts';
 import type { CallCancellation } from './cancellation.ts';
 import { adapterFor } from './dialect-adapter.ts';
 import { estimateRequest, isCutOff } from './estimate.ts';
@@ -51,6 +53,7 @@ export interface AttemptDeps {
   readonly contentWaits: ContentWaits;
   readonly journal: Journal;
   readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 /** The chain of a call, and what became of its attempts. */
@@ -72,7 +75,7 @@ interface AttemptRequest {
   readonly responsesForm: ResponsesForm;
 }
 
-export function createAttemptChain({ httpClient, findProvider, breakers, contentWaits, journal, clock }: AttemptDeps) {
+export function createAttemptChain({ httpClient, findProvider, breakers, contentWaits, journal, clock, logger }: AttemptDeps) {
   const responsesRoutes = createResponsesRoutes(clock);
   const now = (): number => clock.now();
 
@@ -142,7 +145,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
       // bill the response. A response that breaks off has been generated at least in part.
       const mayBeBilled = isCutOff(outcome) || vendorError?.kind === 'timeout' || vendorError?.kind === 'broken';
       const isBilled = vendorError ? mayBeBilled && !vendorError.isUnsent : isSent;
-      chain.failed.push({
+      const failed: Attempt = {
         ...record,
         // An untranslatable request was never sent, so it has no vendor status.
         status: vendorError && !(vendorError.cause instanceof UntranslatableError) ? vendorError.status : null,
@@ -151,7 +154,8 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
         firstByteMs: null,
         durationMs,
         ...chargeFailed(call, candidate, { received, isBilled, durationMs }),
-      });
+      };
+      chain.failed.push(recordFailure(logger, call, failed, error, requestReader(call)));
       throw error;
     }
   }

@@ -9,8 +9,8 @@ import { lingerMs } from './cancellation.ts';
 interface StreamDelivery {
   readonly call: Call;
   readonly response: Pick<StreamResponse, 'chunks' | 'summary' | 'formatFailure'>;
-  /** Called once, before the last chunk is written. */
-  readonly onEnd: (summary: ResponseSummary, outcome: Outcome) => Promise<void>;
+  /** Called once, before the last chunk is written. `problem` says why the vendor's stream broke. */
+  readonly onEnd: (summary: ResponseSummary, outcome: Outcome, problem?: string) => Promise<void>;
   /** Called with the bytes of each chunk before it is written, with usage also where the caller does not get it. */
   readonly onChunk?: ((bytes: Buffer) => void) | undefined;
   /** Whether the vendor has generated everything, so that only its usage can be missing. */
@@ -46,10 +46,10 @@ export async function deliverStream(
 ): Promise<DeliveryEnd> {
   const chunks = response.chunks();
   let isSettled = false;
-  const settleAs = async (outcome: Outcome): Promise<void> => {
+  const settleAs = async (outcome: Outcome, problem?: string): Promise<void> => {
     if (isSettled) return;
     isSettled = true;
-    await onEnd(response.summary(), outcome);
+    await onEnd(response.summary(), outcome, problem);
   };
   const send = (chunk: StreamChunk): boolean | Promise<boolean> => {
     const sent = chunk.usage && call.hidesUsage ? omitUsage(chunk) : chunk.bytes;
@@ -100,7 +100,7 @@ export async function deliverStream(
         await settleAs('ok');
         if (!(await send(step))) return 'ended';
       } else {
-        await settleAs(step.kind === 'whole' ? 'ok' : 'interrupted');
+        await (step.kind === 'whole' ? settleAs('ok') : settleAs('interrupted', step.message));
         if (step.kind === 'whole') return 'ended';
         const event = response.formatFailure?.(step.message) ?? routeCodecs[call.route].formatStreamError(step.message);
         if (event !== null && !step.errorForwarded) await write(Buffer.from(event));

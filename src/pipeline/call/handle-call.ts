@@ -21,6 +21,7 @@ import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
 import type { CacheHit, CacheWriter, ResponseCache } from '../cache/response-cache.ts';
 import type { AttemptChain, AttemptDeps, Responded } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
+import { recordFailure, requestReader } from './attempt-error.ts';
 import { type BudgetReservation, createBudgetReservation } from './budget-reservation.ts';
 import { type CallResponse, once } from './call-response.ts';
 import type { CallCancellation } from './cancellation.ts';
@@ -248,7 +249,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   /** The call is settled when the last chunk is ready to be sent. */
   function streamResponse(admitted: AdmittedCall, responded: Responded, response: StreamResponse): CallResponse {
     const { call, recalled, cacheWriter } = admitted;
-    const onEnd = (summary: ResponseSummary, outcome: Outcome): Promise<void> => endCall(admitted, responded, summary, outcome);
+    const onEnd = (summary: ResponseSummary, outcome: Outcome, problem?: string): Promise<void> =>
+      endCall(admitted, responded, summary, outcome, problem);
     const hasAllOutput = (): boolean => response.hasAllOutput(countChoices(call));
     const deliver: DeliverStream = async (write) => {
       try {
@@ -266,13 +268,22 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     };
   }
 
-  /** Settles a call that got a response, and caches it if it is complete. */
-  async function endCall(admitted: AdmittedCall, responded: Responded, summary: ResponseSummary, end: Outcome): Promise<void> {
+  /** Settles a call that got a response, and caches it if it is complete. `problem` says why its stream broke. */
+  async function endCall(
+    admitted: AdmittedCall,
+    responded: Responded,
+    summary: ResponseSummary,
+    end: Outcome,
+    problem?: string,
+  ): Promise<void> {
     const { response, attempt, failed } = responded;
     const outcome = end === 'ok' && admitted.cancellation.cancelledBy() === 'client' ? 'client_left' : end;
-    const settled = settleResponse(endOf(admitted, failed), attempt, summary, outcome);
-    const { caller, body } = admitted.sent;
-    usageEstimates.observe(caller.quotaKeyId, { bodyBytes: body.length, choices: countChoices(admitted.sent) }, settled.result);
+    const { sent } = admitted;
+    const describe = (last: Attempt): Attempt =>
+      problem === undefined ? last : recordFailure(logger, sent, last, new VendorError('broken', problem), requestReader(sent));
+    const settled = settleResponse(endOf(admitted, failed), attempt, summary, outcome, describe);
+    const { caller, body } = sent;
+    usageEstimates.observe(caller.quotaKeyId, { bodyBytes: body.length, choices: countChoices(sent) }, settled.result);
     const recorded = settle(admitted, settled);
     if (outcome === 'ok' && response.status === 200 && summary.finished === true)
       storeInCache(admitted.cacheWriter, response, attempt.candidate.id);

@@ -96,8 +96,14 @@ function withCircumstances<Metadata extends object>(metadata: Metadata, reservat
   return { ...metadata, ...(isUnmetered && { unmetered: true as const }), ...(trace !== undefined && { trace }) };
 }
 
-/** Settles a call that got a response, complete or in part. */
-export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summary: ResponseSummary, outcome: Outcome): SettledCall {
+/** Settles a call that got a response, complete or in part. `describe` adds to the attempt why it failed. */
+export function settleResponse(
+  callEnd: CallEnd,
+  attempt: WinningAttempt,
+  summary: ResponseSummary,
+  outcome: Outcome,
+  describe?: (attempt: Attempt) => Attempt,
+): SettledCall {
   const { call, sent, metadata, failed, endedAt } = callEnd;
   const { candidate } = attempt;
   const { tokens, costNanos, units, isEstimated } = computeCharge(sent, candidate, summary, {
@@ -105,7 +111,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     hiddenMs: attempt.contentMs ?? endedAt - attempt.startedAt,
   });
   const charged = chargedAttempts(failed);
-  const last: Attempt = {
+  const responded: Attempt = {
     n: attempt.n,
     provider: candidate.provider,
     model: candidate.model,
@@ -118,6 +124,7 @@ export function settleResponse(callEnd: CallEnd, attempt: WinningAttempt, summar
     tokens,
     costNanos,
   };
+  const last = describe ? describe(responded) : responded;
   const result: CallResult = {
     outcome,
     status: attempt.status,

@@ -5,15 +5,17 @@
 import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
 import { hasCostCeiling } from '../../ceilings/counters.ts';
-import type { Caller, MediaCall, Outcome } from '../../core/call.ts';
+import type { Attempt, Caller, MediaCall, Outcome } from '../../core/call.ts';
 import { type GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
 import type { Tokens, Units } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
+import { collapseSpace } from '../../guardrails/echoed-text.ts';
 import type { Journal } from '../../journal/journal.ts';
 import type { Logger } from '../../observability/logger.ts';
+import { recordFailure } from '../call/attempt-error.ts';
 import type { CallCancellation } from '../call/cancellation.ts';
 import { createRuleEnforcer } from '../call/enforce-rules.ts';
 import { limitsFor, type ProjectContext } from '../call/project-context.ts';
@@ -181,7 +183,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
         : ({ outcome: isRefused ? 'refused' : 'failed', units: {}, tokens: noTokens } as const);
     await settle(
       { ...running, request, status: vendorError?.status ?? null },
-      { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now() },
+      { ...end, error, status: hasLeft ? 499 : error.status, endedAt: clock.now(), describe: describeFailure(request, cause) },
     );
     throw error;
   }
@@ -199,11 +201,11 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     { chunks, usage }: Pick<VendorStream, 'chunks' | 'usage'>,
   ): AsyncGenerator<Buffer, void> {
     const { request, status } = running;
-    const settleAs = async (outcome: Outcome, error?: GatewayError): Promise<void> => {
+    const settleAs = async (outcome: Outcome, error?: GatewayError, cause?: unknown): Promise<void> => {
       if (running.progress.isSettled) return;
       const charged = usage?.() ?? { units: request.units, tokens: null };
       const end = { ...charged, outcome, status: status ?? 200, endedAt: clock.now() };
-      await settle(running, error ? { ...end, error } : end);
+      await settle(running, error ? { ...end, error, describe: describeFailure(request, cause) } : end);
     };
     try {
       yield nothing;
@@ -214,12 +216,16 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
       if (cause instanceof VendorError && cause.kind === 'aborted') return;
       if (cause instanceof VendorError) report(request, cause);
       const error = asGatewayError(cause);
-      await settleAs('interrupted', error);
+      await settleAs('interrupted', error, cause);
       throw error;
     } finally {
       await chunks.return();
       await settleAs('client_left');
     }
+  }
+
+  function describeFailure({ call, texts }: MediaCallRequest, cause: unknown): (attempt: Attempt) => Attempt {
+    return (attempt) => recordFailure(logger, call, attempt, cause, () => collapseSpace(texts.join(' ')));
   }
 
   function report({ call, candidate }: MediaCallRequest, error: VendorError | null): void {

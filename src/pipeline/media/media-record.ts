@@ -1,6 +1,6 @@
 /** Builds the records of media calls: metadata, usage bounds, charges, outcomes and errors. Pure. */
 import type { Reservation, UsageBounds } from '../../ceilings/reservation.ts';
-import type { CallMetadata, CallResult, MediaCall, Outcome, SettledCall } from '../../core/call.ts';
+import type { Attempt, CallMetadata, CallResult, MediaCall, Outcome, SettledCall } from '../../core/call.ts';
 import { noMemory } from '../../core/call.ts';
 import type { MediaCandidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost, unitsCost } from '../../core/cost.ts';
@@ -62,11 +62,13 @@ export interface MediaEnd {
   /** The call ended before there was a connection to the vendor, and is free. */
   readonly isUnsent?: boolean;
   readonly endedAt: number;
+  /** Adds to the attempt why it failed. */
+  readonly describe?: (attempt: Attempt) => Attempt;
 }
 
 export function settleMediaCall({ request, metadata, start, status, firstByteMs }: RunningMediaCall, end: MediaEnd): SettledCall {
   const { call, candidate } = request;
-  const { outcome, error, endedAt } = end;
+  const { outcome, error, endedAt, describe = (attempt: Attempt) => attempt } = end;
   const { tokens, costNanos, isEstimated } = computeCharge(request, end);
   const vendorStatus = outcome === 'ok' ? end.status : status;
   const result: CallResult = {
@@ -82,7 +84,16 @@ export function settleMediaCall({ request, metadata, start, status, firstByteMs 
     durationMs: endedAt - call.startedAt,
     firstByteMs: firstByteMs === null ? null : start.startedAt + firstByteMs - call.startedAt,
     attempts: [
-      { ...start, status: vendorStatus, outcome, waitMs: 0, firstByteMs, durationMs: endedAt - start.startedAt, tokens, costNanos },
+      describe({
+        ...start,
+        status: vendorStatus,
+        outcome,
+        waitMs: 0,
+        firstByteMs,
+        durationMs: endedAt - start.startedAt,
+        tokens,
+        costNanos,
+      }),
     ],
   };
   return { metadata, result, content: null };

@@ -1,7 +1,8 @@
 /** One call with its attempts and its cost line by line. No text of the call is read. */
-import type { Outcome, PlanEntry } from '../../core/call.ts';
+import type { AttemptError, Outcome, PlanEntry } from '../../core/call.ts';
 import type { CallUnits, Tokens } from '../../core/pricing.ts';
 import type { Queries } from '../../db/database.ts';
+import { attemptErrorSql } from '../attempt-errors.ts';
 import { priceAt } from '../prices/price-history.ts';
 import type { CallSummary } from './call-list.ts';
 import { type CostBreakdown, explainCost } from './cost-lines.ts';
@@ -39,6 +40,8 @@ export interface AttemptDetail {
   readonly input: number;
   readonly output: number;
   readonly costNanos: number | null;
+  /** Why it failed. Null if it did not, or its reason is not kept any more. */
+  readonly error: AttemptError | null;
 }
 
 type StoredCall = Omit<CallDetail, 'tokens' | 'attempts' | 'cost'> & Tokens;
@@ -64,8 +67,8 @@ export async function readCallDetail(queries: Queries, projectId: string, callId
     queries.query<AttemptDetail>(
       `select n, provider, model, status, outcome, wait_ms as "waitMs", started_at as "startedAt", first_byte_ms as "firstByteMs",
               duration_ms as "durationMs", tokens_input + tokens_cached_input + tokens_cache_write + tokens_cache_write_1h as input,
-              tokens_output as output, cost_nanos as "costNanos"
-         from attempts where call_id = $1::uuid order by n`,
+              tokens_output as output, cost_nanos as "costNanos", ${attemptErrorSql} as error
+         from attempts left join attempt_errors using (call_id, n) where call_id = $1::uuid order by n`,
       [callId],
     ),
     call.model === null ? null : priceAt(queries, call.model, call.startedAt.getTime()),

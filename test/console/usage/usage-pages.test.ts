@@ -49,6 +49,7 @@ beforeAll(async () => {
     durationMs: 20,
     firstByteMs: null,
     costNanos: 0,
+    error: { reason: 'status', type: 'server_error', code: 'overloaded', message: `Busy ${hostile}` },
   });
   const failover = call(now - 1_000, {
     metadata: {
@@ -212,6 +213,7 @@ test('200: a call shows its attempts, plan, ceilings, cost lines and correlation
   const text = await textOf(`/calls/${ids.failover}`);
   expect(text).toMatch(/1\. one\/big .* 503 failed/);
   expect(text).toMatch(/Wait before attempt 2/);
+  expect(text).toContain(`1. one/big status server_error overloaded Busy ${hostile}`);
   expect(text).toContain('It failed with status 503.');
   expect(text).toContain('It served the call.');
   expect(text).toContain('The key does not permit this model.');

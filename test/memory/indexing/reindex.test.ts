@@ -44,9 +44,9 @@ describeDatabases('texts of an earlier tokenizer version', (database) => {
     await database().query(`update memory_facts set ${old('fact')} where project_id = $1::uuid`, [projectId]);
     expect(await find()).toEqual([0, 0]);
 
-    const step = createCleanupSteps({ database: database(), clock: systemClock, logger: createTestLog().logger }).find(
-      ({ name }) => name === 'old-words',
-    );
+    const { logger } = createTestLog();
+    const steps = createCleanupSteps({ database: database(), clock: systemClock, logger, errorRetentionMs: () => 1 });
+    const step = steps.find(({ name }) => name === 'old-words');
     const counts: (number | undefined)[] = [];
     do counts.push(await step?.run(AbortSignal.timeout(60_000)));
     while (counts.at(-1));

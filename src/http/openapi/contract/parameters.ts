@@ -125,6 +125,11 @@ const otherParameters: Readonly<Record<string, JsonObject>> = {
   audit_action: queryParameter('action', { type: 'string', minLength: 1, maxLength: 100 }, 'only this action, such as `key.issue`'),
   audit_from: queryParameter('from', { type: 'string', format: 'date-time' }, 'only changes at or after this time'),
   audit_to: queryParameter('to', { type: 'string', format: 'date-time' }, 'only changes before this time'),
+  failed_only: queryParameter(
+    'failed',
+    { type: 'boolean', default: false },
+    'only calls in which an attempt failed, also if another model served the call; as long as the reasons are kept',
+  ),
   source_only: queryParameter('source', boundedName, 'only calls of this application'),
 };
 

@@ -212,7 +212,14 @@ export const provisionOperations: OperationSpecs = {
     ...projectRead,
     summary: 'Lists calls with their attempts, newest first',
     details: '`before` continues the list after its last call.',
-    parameters: ['project', 'limit', 'before', 'task_id', 'source_only'],
+    parameters: ['project', 'limit', 'before', 'task_id', 'source_only', 'failed_only'],
+    responses: { 200: 'CallList' },
+  },
+  'get /provision/calls': {
+    ...projectRead,
+    summary: 'Lists the calls of all projects with their attempts, newest first',
+    details: '`before` continues the list after its last call.',
+    parameters: ['limit', 'before', 'task_id', 'source_only', 'failed_only'],
     responses: { 200: 'CallList' },
   },
   [`get ${team}/usage`]: {

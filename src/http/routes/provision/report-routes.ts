@@ -17,6 +17,8 @@ export interface CallsFilter {
   readonly before: string | null;
   readonly taskId: string | null;
   readonly source: string | null;
+  /** Only calls in which an attempt failed. */
+  readonly failed: boolean;
 }
 
 /** Erasures with the counts of all processes. */
@@ -28,8 +30,8 @@ export interface ErasureReports {
 }
 
 export interface ReportRouteDeps {
-  /** Rows of the `CallList` schema, newest first. */
-  readonly listCalls: (projectId: string, filter: CallsFilter) => Promise<readonly unknown[]>;
+  /** Rows of the `CallList` schema, newest first; of all projects if `projectId` is null. */
+  readonly listCalls: (projectId: string | null, filter: CallsFilter) => Promise<readonly unknown[]>;
   /** The current calendar month, as the schema `Usage`. */
   readonly getUsage: (project: Project) => Promise<unknown>;
   readonly erasures: ErasureReports;
@@ -37,11 +39,15 @@ export interface ReportRouteDeps {
 }
 
 export function addReportRoutes(router: Router, responders: Responders, deps: ReportRouteDeps): void {
-  const { findProject, readProject, change } = responders;
+  const { findProject, read, readProject, change } = responders;
   const { listCalls, getUsage, erasures, reprice } = deps;
   router.get(
     '/teams/:project/calls',
     readProject(async ({ id }, { query }) => ({ object: 'list', data: await listCalls(id, parseCallsFilter(query)) })),
+  );
+  router.get(
+    '/calls',
+    read(async ({ query }) => ({ object: 'list', data: await listCalls(null, parseCallsFilter(query)) })),
   );
   router.get(
     '/teams/:project/usage',
@@ -81,9 +87,10 @@ const callsQuery = z.object({
   before: z.string().refine(isUuid, 'must be the id of a call').optional(),
   task_id: z.string().min(1).max(256).optional(),
   source: z.string().min(1).max(256).optional(),
+  failed: z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false),
 });
 
 function parseCallsFilter(query: unknown): CallsFilter {
-  const { limit, before = null, task_id: taskId = null, source = null } = parseOrBadRequest(callsQuery, query);
-  return { limit, before, taskId, source };
+  const { limit, before = null, task_id: taskId = null, source = null, failed } = parseOrBadRequest(callsQuery, query);
+  return { limit, before, taskId, source, failed };
 }

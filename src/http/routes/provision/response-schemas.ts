@@ -65,12 +65,23 @@ const attempt = z.looseObject({
   duration_ms: count,
   cost: usd.nullable().describe('null: the price is unknown'),
   price_unknown: z.boolean().describe('The model has no price in the catalog'),
+  error: z
+    .looseObject({
+      reason: z.string().describe('such as `connect`, `timeout`, `status`, `unreadable`, `broken`, `deadline`, `stopped` or `lost`'),
+      type: text.describe("the vendor's type"),
+      code: text.describe("the vendor's code, or that of the system, such as ECONNREFUSED"),
+      message: text.describe("an excerpt of the vendor's message, masked and without text of the request"),
+    })
+    .nullable()
+    .describe('why the attempt failed; null if it did not, or the reason was deleted'),
 });
 
 export const callResponse = z.looseObject({
   id,
   created_at: time,
+  project: z.string().describe('slug of the project'),
   key: z.string().describe('prefix of the key'),
+  key_name: text.describe('null: a call of the gateway itself'),
   source: z.string(),
   route: z.string(),
   model_asked: z.string(),

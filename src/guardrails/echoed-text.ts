@@ -1,0 +1,164 @@
+/**
+ * Removes from a vendor's error what the vendor quotes from the request, because such a text is kept and shown where prompts are not. Names of
+ * parameters, models and roles stay. Best effort: a vendor that rewords the prompt is not recognized.
+ */
+
+const placeholder = '[…]';
+/** Longer quotes are removed even if the request doesn't contain them, because the vendor may have changed or shortened them. */
+const maxQuotedLength = 40;
+/** A run of so many words that the request contains too is a quote. Shorter runs occur in both by chance. */
+const quotedWords = 4;
+const minRunLength = 12;
+/** A single word of this length is a quote if the request contains it. */
+const quotedWordLength = 16;
+/** Longer runs of characters are data, such as base64. */
+const data = /\S{81,}/g;
+
+/** `request` is the text of the request, as `readRequestText` or `collapseSpace` returns it. */
+export function removeEchoes(text: string, request: string): string {
+  const withoutRuns = removeRuns(collapseSpace(unescapeJson(text)).replaceAll(data, placeholder), request);
+  return removeSegments(removeQuotes(withoutRuns, request), request).replaceAll(/\[…\](?:\s*\[…\])+/g, placeholder);
+}
+
+const closingQuotes: Readonly<Record<string, string>> = { '“': '”', '‘': '’', '«': '»', '「': '」' };
+/** A quotation mark within a word is an apostrophe. */
+const opening = /(?<![\p{L}\p{N}])["'`“‘«「]/gu;
+
+function removeQuotes(text: string, request: string): string {
+  const chunks: string[] = [];
+  let at = 0;
+  for (const { 0: mark, index } of text.matchAll(opening)) {
+    if (index < at) continue;
+    const start = index + 1;
+    const end = findClosing(text, closingQuotes[mark] ?? mark, start);
+    const quoted = text.slice(start, end ?? text.length);
+    const isRemoved =
+      quoted.length > maxQuotedLength || quoted.includes(placeholder) || isEchoed(quoted, request) || hasPair(quoted, request);
+    // A text that was cut off may end within a quote. Otherwise a mark without its counterpart quotes nothing.
+    if (end === null && !isRemoved) continue;
+    chunks.push(text.slice(at, start), isRemoved ? placeholder : quoted);
+    at = end ?? text.length;
+  }
+  chunks.push(text.slice(at));
+  return chunks.join('');
+}
+
+const minPairLength = 6;
+
+/** Reports whether two words of a quote follow each other in the request too: the vendor may have shortened what it quotes. */
+function hasPair(quoted: string, request: string): boolean {
+  const words = quoted.split(' ');
+  return words.some((word, index) => {
+    const pair = `${word} ${words[index + 1] ?? ''}`;
+    return index + 1 < words.length && pair.length >= minPairLength && request.includes(pair);
+  });
+}
+
+function findClosing(text: string, mark: string, from: number): number | null {
+  for (let at = text.indexOf(mark, from); at !== -1; at = text.indexOf(mark, at + 1)) {
+    const isEscaped = text[at - 1] === '\\';
+    if (!isEscaped && !/^[\p{L}\p{N}]/u.test(text.slice(at + 1, at + 3))) return at;
+  }
+  return null;
+}
+
+const delimiters = /([:：;,，。=(){}<>|]|\.{3}|(?<!\[)…)/;
+
+const segmentCore = /[^\s"'`“”‘’«»「」](?:.*[^\s"'`“”‘’«»「」])?/su;
+
+/** Removes what stands between two delimiters if the request contains all of it, as in `Invalid value: <text>`. */
+function removeSegments(text: string, request: string): string {
+  const [first = '', ...rest] = text.split(delimiters);
+  return first + rest.map((segment) => segment.replace(segmentCore, (core) => (isEchoed(core, request) ? placeholder : core))).join('');
+}
+
+/** Everything but white space and punctuation, of ASCII and of other scripts. */
+const words = /[^\s!-,./:-@[-^`{-~\u2000-\u206f\u3000-\u303f\uff00-\uff20]+/g;
+
+/** Removes each run of words that the request contains too. */
+function removeRuns(text: string, request: string): string {
+  const found = [...text.matchAll(words)].map(({ 0: word, index }) => ({ word, start: index, end: index + word.length }));
+  const isQuoted = found.map(({ word }) => word.length >= quotedWordLength && isEchoed(word, request));
+  for (const [first, { start }] of found.entries()) {
+    const end = found[first + quotedWords - 1]?.end ?? start;
+    if (end - start >= minRunLength && request.includes(text.slice(start, end))) isQuoted.fill(true, first, first + quotedWords);
+  }
+  const chunks: string[] = [];
+  let at = 0;
+  for (const [position, { start, end }] of found.entries()) {
+    if (!isQuoted[position]) continue;
+    if (position === 0 || !isQuoted[position - 1]) chunks.push(text.slice(at, start), placeholder);
+    at = end;
+  }
+  chunks.push(text.slice(at));
+  return chunks.join('');
+}
+
+/** Names occur more often in few requests. A longer search would be slow. */
+const maxOccurrences = 50;
+
+/** Reports whether the request contains the text other than as the name of a member, or as the value of `model` or `role`. */
+function isEchoed(text: string, request: string): boolean {
+  if (!/[\p{L}]|\d{5}/u.test(text) || text.length < 2) return false;
+  let count = 0;
+  for (let at = request.indexOf(text); at !== -1; at = request.indexOf(text, at + 1)) {
+    count += 1;
+    const before = request.slice(Math.max(0, at - 12), at);
+    const after = request.slice(at + text.length, at + text.length + 3);
+    const isName = before.endsWith('"') && /^" ?:/.test(after);
+    const isValue = /"(?:model|role)" ?: ?"$/.test(before) && after.startsWith('"');
+    if ((!isName && !isValue) || count > maxOccurrences) return true;
+  }
+  return false;
+}
+
+/** Requests with more text are not compared. */
+const maxRequestLength = 256 * 1_024;
+const readTexts = new WeakMap<Buffer, string>();
+
+/**
+ * The text of a JSON body, to be compared with errors: without base64, and unescaped twice, because the arguments of tool calls are JSON in a
+ * string. Null if it is too long to be compared.
+ */
+export function readRequestText(body: Buffer): string | null {
+  const known = readTexts.get(body);
+  if (known !== undefined) return known;
+  const bytes = body.length > minDataBytes ? omitData(body) : body;
+  if (bytes.length > maxRequestLength) return null;
+  const text = collapseSpace(unescapeJson(unescapeJson(bytes.toString('utf8'))));
+  readTexts.set(body, text);
+  return text;
+}
+
+const minDataBytes = 4_096;
+const quote = 0x22;
+
+/** Removes strings that have no space in their first 4 KiB and are ASCII. A native search for quotes skips each of them. */
+function omitData(body: Buffer): Buffer {
+  const kept: Buffer[] = [];
+  let from = 0;
+  for (let at = 0; at < body.length; ) {
+    const found = body.indexOf(quote, at);
+    const end = found === -1 ? body.length : found;
+    if (end - at > minDataBytes && /^[!-~]*$/.test(body.toString('latin1', at, at + minDataBytes))) {
+      kept.push(body.subarray(from, at));
+      from = end;
+    }
+    at = end + 1;
+  }
+  kept.push(body.subarray(from));
+  return Buffer.concat(kept);
+}
+
+const escapes: Readonly<Record<string, string>> = { n: ' ', r: ' ', t: ' ', b: ' ', f: ' ' };
+
+function unescapeJson(text: string): string {
+  if (!text.includes('\\')) return text;
+  return text.replaceAll(/\\(?:u([\da-fA-F]{4})|(.))/gs, (_, code?: string, character = '') =>
+    code === undefined ? (escapes[character] ?? character) : String.fromCharCode(Number.parseInt(code, 16)),
+  );
+}
+
+export function collapseSpace(text: string): string {
+  return text.replaceAll(/ \s+|[^\S ]\s*/g, ' ').trim();
+}

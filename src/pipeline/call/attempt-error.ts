@@ -1,0 +1,77 @@
+/**
+ * Describes why an attempt failed, for its record and for the log. The record has an excerpt of the vendor's message, masked and without what
+ * the vendor quotes from the request. The log gets no message at all.
+ */
+import type { Attempt, AttemptError, Call, MediaCall } from '../../core/call.ts';
+import { errorCode } from '../../core/error-messages.ts';
+import { VendorError, type VendorErrorKind } from '../../core/errors.ts';
+import { asString } from '../../core/json/narrow.ts';
+import { maskPrivateData } from '../../guardrails/content-classes.ts';
+import { readRequestText, removeEchoes } from '../../guardrails/echoed-text.ts';
+import type { Logger } from '../../observability/logger.ts';
+
+/** Returns the text of the request. Null if there is none to compare with, so that no message is kept. */
+export type ReadRequest = () => string | null;
+
+/** Longer messages are cut off before they are searched, which takes time for each of their words. */
+const maxSearchedLength = 600;
+const maxMessageLength = 500;
+/** Their messages are fixed sentences of the gateway. The others may quote the vendor. */
+const hasOwnMessage: ReadonlySet<VendorErrorKind> = new Set(['connect', 'timeout', 'stopped', 'aborted']);
+/** Types and codes are identifiers. Other text, which a vendor could quote, is left out. */
+const identifier = /^[\w.:/-]{1,64}$/;
+
+/**
+ * Returns the attempt with the reason why it failed, and logs it. The attempt is returned unchanged if its caller left, because then nothing
+ * failed.
+ */
+export function recordFailure(logger: Logger, call: Call | MediaCall, attempt: Attempt, cause: unknown, readRequest: ReadRequest): Attempt {
+  if (attempt.outcome === 'client_left') return attempt;
+  const error = toAttemptError(attempt, cause, readRequest);
+  const { n, provider, model, status, outcome } = attempt;
+  const isFault = outcome === 'failed' || outcome === 'interrupted';
+  logger[isFault ? 'warn' : 'info'](
+    {
+      call: call.id,
+      project: call.projectSlug,
+      provider,
+      model: `${provider}/${model}`,
+      attempt: n,
+      outcome,
+      status,
+      reason: error.reason,
+      upstreamType: error.type,
+      upstreamCode: error.code,
+    },
+    'attempt failed',
+  );
+  return { ...attempt, error };
+}
+
+/** The text of internal calls is stored elsewhere, where an erasure finds it. So nothing that may quote it is kept here. */
+export function requestReader({ body, isInternal }: Call): ReadRequest {
+  return () => (isInternal ? null : readRequestText(body));
+}
+
+function toAttemptError({ outcome }: Attempt, cause: unknown, readRequest: ReadRequest): AttemptError {
+  if (outcome === 'deadline') return { reason: 'deadline', type: null, code: null, message: 'the deadline of the call passed' };
+  if (!(cause instanceof VendorError)) return { reason: 'internal', type: null, code: null, message: null };
+  const { kind, detail, vendorMessage, report, message } = cause;
+  const text = detail ?? vendorMessage ?? (kind === 'status' ? null : message);
+  return {
+    reason: kind,
+    type: toIdentifier(report.type),
+    code: toIdentifier(report.code ?? asString(errorCode(cause.cause))),
+    message: text === null || hasOwnMessage.has(kind) ? text : toExcerpt(text, readRequest()),
+  };
+}
+
+function toIdentifier(text: string | null): string | null {
+  return text !== null && identifier.test(text) ? text : null;
+}
+
+function toExcerpt(text: string, request: string | null): string | null {
+  if (request === null) return null;
+  const excerpt = maskPrivateData(removeEchoes(text.slice(0, maxSearchedLength), request));
+  return excerpt.length > maxMessageLength ? `${excerpt.slice(0, maxMessageLength - 1)}…` : excerpt || null;
+}

@@ -1,0 +1,26 @@
+/** Says in a sentence why there was no connection to a vendor, from the code of Node or undici. Pure. */
+
+const sentences: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'the connection was refused',
+  ECONNRESET: 'the connection was reset before the response began',
+  EPIPE: 'the connection was reset before the response began',
+  UND_ERR_SOCKET: 'the connection was closed before the response began',
+  ETIMEDOUT: 'there was no connection in time',
+  UND_ERR_CONNECT_TIMEOUT: 'there was no connection in time',
+  ENOTFOUND: 'DNS does not know the host',
+  EAI_AGAIN: 'DNS did not respond',
+  EHOSTUNREACH: 'the host cannot be reached',
+  ENETUNREACH: 'the network of the host cannot be reached',
+};
+
+/** Codes of OpenSSL and of Node's check of certificates. */
+const certificateCodes = /CERT|SIGNED|UNABLE_TO|ALTNAME|HOSTNAME_MISMATCH/;
+const tlsCodes = /^(?:EPROTO|ERR_SSL|ERR_TLS)/;
+
+export function describeConnectionError(code: string | null): string {
+  if (code === null) return 'the connection was closed before the response began';
+  const sentence = sentences[code];
+  if (sentence !== undefined) return sentence;
+  if (certificateCodes.test(code)) return 'the TLS certificate of the host was rejected';
+  return tlsCodes.test(code) ? 'the TLS handshake failed' : 'there was no connection';
+}
