@@ -38,10 +38,10 @@ export function createReadIdle({ database, sliceMs = 2_000 }: ReadIdleOptions) {
   return async ({ projectId, run, idleMs }: ReadIdleRequest): Promise<ReadIdleResult> => {
     const endAt = performance.now() + sliceMs;
     let read = 0;
-    for (let more = await isCurrent(database, projectId, run); more && performance.now() < endAt; ) {
+    for (let more = await isCurrent(database, projectId, run); more; ) {
       const count = await database.transaction((tx) => readBatch(tx, projectId, idleMs));
       read += count;
-      more = count > 0;
+      more = count > 0 && performance.now() < endAt;
     }
     return (await waitForNext(projectId, run, idleMs, read)) ?? (await finish(projectId, run, read)) ?? { kind: 'wait', waitMs: 0, read };
   };
