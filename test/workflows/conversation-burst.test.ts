@@ -3,9 +3,9 @@
  * Counts what Temporal has to do, which doesn't depend on the speed of the machine.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createConversationActivities } from '../../activities/create-activities.ts';
 import { systemClock } from '../../src/core/time.ts';
@@ -21,6 +21,7 @@ import { chatBody, createProject, record, settledCall } from '../memory/calls.ts
 import { copyEmbeddedTemplate } from '../support/embedded-template.ts';
 import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 import { temporalEnvironment } from '../support/temporal-program.ts';
+import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
 const conversations = 300;
 const perDrain = 50;
@@ -33,6 +34,8 @@ let durable: Durable | null = null;
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'gateway-burst-'));
   copyEmbeddedTemplate(dataDir);
+  const bundle = await prepareTestBundle();
+  await copyFile(bundle, join(dataDir, basename(bundle)));
   database = await openEmbeddedDatabase({ dataDir });
   await migrate(database);
 });
