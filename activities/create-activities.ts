@@ -4,6 +4,7 @@
  */
 import { activityInfo, Context, cancellationSignal } from '@temporalio/activity';
 import type { Episodes } from '../src/memory/conversations/episodes.ts';
+import type { ReadIdle } from '../src/memory/conversations/read-idle.ts';
 import type { ErasureSteps } from '../src/memory/erasure/erasure-steps.ts';
 import type { BatchRun } from '../src/memory/learning/replay.ts';
 import type {
@@ -44,13 +45,20 @@ export function createActivities(deps: ActivityDeps): Activities {
 }
 
 export interface ConversationActivityDeps extends Pick<Episodes, 'readConversation'> {
+  readonly readIdle: ReadIdle;
   /** How long a conversation must be without calls to count as finished, by the current configuration. */
   readonly idleMs: () => number;
 }
 
 /** Without heartbeats: a local activity has none. */
-export function createConversationActivities({ idleMs, readConversation }: ConversationActivityDeps) {
+export function createConversationActivities({ idleMs, readConversation, readIdle }: ConversationActivityDeps) {
   return {
+    readIdleConversations: async ({ project_id: projectId, run }) => {
+      const result = await readIdle({ projectId, run, idleMs: idleMs() });
+      if (result.kind !== 'wait') return { kind: result.kind, read: result.read };
+      const { waitMs, read, waiting } = result;
+      return { kind: 'wait', waitMs: Math.ceil(waitMs), read, ...(waiting !== undefined && { waiting }) };
+    },
     readConversation: async ({ conversation_id: conversationId, opened }) =>
       toPollResult(await readConversation({ conversationId, opened, idleMs: idleMs() })),
   } satisfies Partial<Activities>;

@@ -1,8 +1,9 @@
 /**
  * `npm run benchmark-idle`: many conversations become idle at the same time, on the PostgreSQL of DATABASE_URL (in a temporary database) and the
  * Temporal dev server of `npm start`. Prints the rates at which workflows start and conversations are read, and the cost of one: CPU of this
- * process (client and worker), CPU of the dev server, events in its history, bytes on its disk. Learning and embeddings are idle. Fails when
- * conversations are not read in time.
+ * process (client and worker), CPU of the dev server, bytes on its disk, and what Temporal's histories hold: runs, workflow tasks, timers and
+ * events. Meanwhile the learning batch of another project starts, and the number of workflow tasks that ran before it ended says how long it
+ * waited, whatever the speed of this machine. Learning and embeddings are idle. Fails when conversations are not read in time.
  *
  *   npm run benchmark-idle -- [--count 10000] [--idle-seconds 30] [--minutes 15]
  */
@@ -16,11 +17,12 @@ import { parseArgs } from 'node:util';
 import { createConversationActivities } from '../activities/create-activities.ts';
 import { systemClock } from '../src/core/time.ts';
 import { migrate } from '../src/db/migrate.ts';
+import { enqueue } from '../src/db/outbox.ts';
 import { openServerDatabase } from '../src/db/pool.ts';
 import { createTemporal } from '../src/jobs/client/temporal.ts';
 import { readRecord } from '../src/jobs/dev-server/dev-server-files.ts';
 import { startDurable } from '../src/jobs/durable.ts';
-import { createEpisodes } from '../src/memory/conversations/episodes.ts';
+import { createReadIdle } from '../src/memory/conversations/read-idle.ts';
 import { recordCalls } from '../src/memory/conversations/record-calls.ts';
 import { settledCall } from '../test/memory/calls.ts';
 
@@ -33,6 +35,7 @@ const { values } = parseArgs({
 });
 const [count, idleSeconds, minutes] = [Number(values.count), Number(values['idle-seconds']), Number(values.minutes)];
 const sliceRows = 500;
+const neighbourId = 'learning/neighbour/batch/benchmark';
 /** Milliseconds of a clock tick in /proc: 100 ticks a second on every Linux that Node supports. */
 const tickMs = 10;
 
@@ -42,9 +45,12 @@ if (!adminUrl) {
   process.exit(1);
 }
 const silent = () => {};
+const neverCalled = () => Promise.reject(new Error('only runs of older versions call this'));
 /** @param {object} _fields @param {string} message */
 const say = (_fields, message) => console.error(message);
 const logger = { debug: silent, info: silent, warn: say, error: say };
+/** When the conversations become idle, in milliseconds since 1970. */
+let idleAt = Number.POSITIVE_INFINITY;
 const name = `gateway_benchmark_${randomUUID().replaceAll('-', '')}`;
 const admin = openServerDatabase({ connectionString: adminUrl });
 await admin.query(`create database ${name}`);
@@ -71,6 +77,7 @@ try {
   const idleMs = idleSeconds * 1_000;
   // Every conversation has its only turn now.
   await database.query('update conversations set last_turn_at = now()');
+  idleAt = Date.now() + idleMs;
   await database.query('update outbox set created_at = now()');
   durable = startDurable({
     temporal: { mode: 'dev', address: null, namespace: 'default' },
@@ -83,14 +90,19 @@ try {
     dataDir,
     database,
     activities: {
-      ...createConversationActivities({ idleMs: () => idleMs, readConversation: createEpisodes({ database }).readConversation }),
+      ...createConversationActivities({ idleMs: () => idleMs, readIdle: createReadIdle({ database }), readConversation: neverCalled }),
       lookAtLearning: async () => ({ kind: 'idle' }),
       embedPassages: async () => ({ kind: 'done', passages: 0 }),
+      // The batch of another project: one group, which is learned at once.
+      openBatch: async () => ({ groups: [{ position: 0, waitMs: 0, attempts: 0 }], total: 1 }),
+      learnGroup: async () => ({ kind: 'settled', outcome: 'learned', code: null, written: 1 }),
+      consolidateGroup: async () => ({ kind: 'settled', outcome: 'done', code: null, written: 1 }),
+      finishBatch: async () => ({ finished: true, batch: null, runId: '' }),
     },
     batches: { filterOpen: async () => [], close: async () => {}, isOpen: async () => false },
     clock: systemClock,
     reenqueueUnfinished: async () => {},
-    startDelayMs: (workflow) => (workflow === 'conversationIdle' ? idleMs : 0),
+    startDelayMs: (workflow) => (workflow === 'idleConversations' ? idleMs : 0),
     logger,
     graceMs: 10_000,
   });
@@ -115,13 +127,18 @@ async function measure(server, running) {
   const from = performance.now();
   const [ownBefore, serverBefore, diskBefore] = [process.cpuUsage(), await cpuMsOf(server.pid), await diskBytes()];
   const secondsSince = () => (performance.now() - from) / 1_000;
+  let hasNeighbour = false;
   let startedAfter = 0;
   let read = 0;
   for (let next = 10; read < count && secondsSince() < minutes * 60; ) {
     await sleep(500);
+    if (!hasNeighbour && Date.now() > idleAt) {
+      hasNeighbour = true;
+      await startNeighbour();
+    }
     const [row] = await database.query(
       `select (select count(*)::integer from conversations where state = 'read') as read,
-              (select count(*)::integer from outbox where workflow = 'conversationIdle') as waiting`,
+              (select count(*)::integer from outbox where workflow = 'idleConversations') as waiting`,
     );
     read = Number(row?.['read']);
     if (startedAfter === 0 && row?.['waiting'] === 0) startedAfter = secondsSince();
@@ -139,22 +156,63 @@ async function measure(server, running) {
   if (startedAfter > 0) console.log(`started: ${count} in ${startedAfter.toFixed(1)} s, ${(count / startedAfter).toFixed(1)} a second`);
   console.log(`read: ${read} in ${seconds.toFixed(1)} s, ${(read / seconds).toFixed(1)} a second`);
   console.log(`each: ${each(ownMs)} ms CPU of this process, ${each(serverMs)} ms CPU of the dev server`);
-  console.log(
-    `each: ${each(((await diskBytes()) - diskBefore) / 1_024)} KiB on the dev server's disk, ${await eventsOfOne(server)} events`,
-  );
+  console.log(`each: ${each(((await diskBytes()) - diskBefore) / 1_024)} KiB on the dev server's disk`);
+  await sleep(2_000); // The visibility store lags behind, and the batch may still run.
+  await countActions(server);
   if (read < count) process.exitCode = 1;
 }
 
-/** @param {{ address: string, namespace: string }} server */
-async function eventsOfOne({ address, namespace }) {
-  const [row] = await database.query(`select id from conversations where state = 'read' order by id limit 1`);
-  if (!row) return 0;
+async function startNeighbour() {
+  const projectId = randomUUID();
+  await database.query(`insert into projects (id, slug, name) values ($1::uuid, 'neighbour', 'neighbour')`, [projectId]);
+  const entry = { workflow: 'learningBatch', workflowId: neighbourId, input: { batch_id: projectId }, projectId };
+  await database.transaction((tx) => enqueue(tx, [entry]));
+}
+
+/** Prints what the histories hold. @param {{ address: string, namespace: string }} server */
+async function countActions({ address, namespace }) {
   const temporal = createTemporal({ address, namespace, logger });
+  const counts = { runs: 0, signals: 0, workflowTasks: 0, timers: 0, activities: 0, localActivities: 0, events: 0 };
+  /** Event types whose events are counted, with their numbers in Temporal's API. */
+  /** @type {Map<number, keyof typeof counts>} */
+  const counted = new Map([
+    [1, 'runs'],
+    [6, 'workflowTasks'],
+    [10, 'activities'],
+    [17, 'timers'],
+    [25, 'localActivities'],
+    [26, 'signals'],
+  ]);
+  /** @type {number[]} */
+  const taskTimes = [];
+  let [queuedAt, endedAt] = [0, 0];
   try {
-    return (await temporal.client.workflow.getHandle(`conversation/${row['id']}/1`).describe()).historyLength;
+    const { client } = temporal;
+    for await (const { workflowId, runId } of client.workflow.list()) {
+      const events = (await client.workflow.getHandle(workflowId, runId).fetchHistory()).events ?? [];
+      const times = events.map(({ eventTime }) => Number(String(eventTime?.seconds ?? 0)) * 1_000 + (eventTime?.nanos ?? 0) / 1e6);
+      if (workflowId === neighbourId) {
+        [queuedAt, endedAt] = [times[0] ?? 0, times.at(-1) ?? 0];
+        continue;
+      }
+      if (!workflowId.startsWith('conversation')) continue;
+      for (const [index, { eventType }] of events.entries()) {
+        const name = counted.get(Number(eventType));
+        counts.events += 1;
+        if (name) counts[name] += 1;
+        if (name === 'workflowTasks') taskTimes.push(times[index] ?? 0);
+      }
+    }
   } finally {
     await temporal.close();
   }
+  for (const [name, total] of Object.entries(counts)) console.log(`${name}: ${total}, each ${(total / count).toFixed(4)}`);
+  const before = taskTimes.filter((time) => time >= queuedAt && time <= endedAt).length;
+  console.log(
+    endedAt > queuedAt
+      ? `the other project's batch: ${((endedAt - queuedAt) / 1_000).toFixed(1)} s, in which ${before} workflow tasks of conversations ran`
+      : "the other project's batch did not end",
+  );
 }
 
 /** CPU time of a process; Linux only, 0 elsewhere. @param {number} pid */

@@ -34,7 +34,21 @@ export const searchAttributes = {
   batch: { name: 'GatewayBatch', type: 'KEYWORD' },
 } as const;
 
-/** Input of `conversationIdle`; the member names are those of the outbox row. */
+/** Input of `idleConversations`; the member names are those of the outbox row. */
+export interface IdleConversationsInput {
+  readonly project_id: string;
+  /** Sequence number of the project's runs; a superseded run does nothing. */
+  readonly run: number;
+}
+
+/** Result of reading the idle conversations of a project, with how many were read now. */
+export type ReadIdleResult = { readonly read: number } & (
+  | { readonly kind: 'done' } // no conversation is open
+  | { readonly kind: 'superseded' } // a newer run is responsible, or the project was deleted
+  | (Wait & { readonly waiting?: number }) // check again after this time; `waiting` conversations are open
+);
+
+/** Input of `conversationIdle`, which only older versions start; the member names are those of the outbox row. */
 export interface ConversationIdleInput {
   readonly conversation_id: string;
   /** Number of the conversation's opening that this run is for; each opening has a separate run. */
@@ -273,7 +287,9 @@ export interface Activities {
   finishErasure(input: SubjectErasureInput): Promise<void>;
   /** Polls the vendor; settles a finished video, else returns how long to wait. */
   pollVideo(input: VideoOperationInput): Promise<VideoPollResult>;
-  /** Reads the conversation if it was idle for the idle time, else returns how long to wait. */
+  /** Reads the conversations of the project that were idle for the idle time, and returns when to check again. */
+  readIdleConversations(input: IdleConversationsInput): Promise<ReadIdleResult>;
+  /** Reads the conversation if it was idle for the idle time, else returns how long to wait. For runs of older versions. */
   readConversation(input: ConversationIdleInput): Promise<IdleCheckResult>;
 }
 
@@ -282,6 +298,7 @@ export const workflowNames = [
   'conversationIdle',
   'dailyCleanup',
   'embedMemory',
+  'idleConversations',
   'learningBatch',
   'projectLearning',
   'subjectErasure',

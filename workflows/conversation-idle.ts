@@ -1,11 +1,6 @@
 /**
- * One run per opening of a conversation: waits until the conversation has been idle for the idle time, then reads it.
- *
- * No signal is sent per call. The run starts with a delay of the idle time, checks the row, and sleeps again when the conversation went on.
- * The database computes the delay, so workflow time and database time need not agree.
- *
- * This is the most frequent workflow by far, and the Temporal server limits its rate. As a local activity, the check of a conversation with
- * one turn takes one workflow task and six events instead of four tasks and 22 events.
+ * One run per opening of a conversation, as older versions start them: waits until the conversation has been idle for the idle time, then
+ * reads it. Kept for the runs and outbox rows that they leave behind; `idle-conversations.ts` has replaced it.
  */
 import { continueAsNew, proxyLocalActivities } from '@temporalio/workflow';
 import type { Activities, ConversationIdleInput } from './contract.ts';

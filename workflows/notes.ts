@@ -40,6 +40,7 @@ export const templates = {
   // Static summaries: one line per workflow.
   conversationIdle: '{slug}: read a conversation when it is idle',
   dailyCleanup: 'daily cleanup of expired data',
+  idleConversations: '{slug}: read conversations when they are idle, run {count}',
   embedMemory: '{slug}: compute embeddings, run {count}',
   learningBatch: '{slug}: learning batch {id}',
   projectLearning: '{slug}: start learning batches when they are due',
@@ -49,6 +50,8 @@ export const templates = {
   // Static details: what the run is for, and a Markdown list of ids that the API and the CLI take.
   aboutConversation:
     'Begins when the conversation has been idle for the idle time, then reads its messages for learning. Until then there is nothing to do.',
+  aboutConversations:
+    'Reads the conversations of this project for learning, each once it has been idle for the idle time. Ends when no conversation is open.',
   aboutCleanup: 'Deletes expired data and updates indexes, one kind after the other. Started daily by the schedule `daily-cleanup`.',
   aboutEmbeddings: 'Computes the missing embeddings of stored memories, so that search finds them by meaning.',
   aboutBatch: 'Learns memories from the messages of a batch, group by group, with the memory model.',
@@ -61,7 +64,7 @@ export const templates = {
   opening: '- Opening: {count}',
   showBatch: '- Inspect: `gateway batches show {id}`',
   replayBatch: '- Replay: `gateway batches replay {id}`',
-  embeddingRun: '- Run: {count}',
+  projectRun: '- Run: {count}',
   erasure: '- Erasure: {id}',
   call: '- Call: {id}',
 
@@ -74,6 +77,8 @@ export const templates = {
   // Activities and timers.
   readIfIdle: 'read the conversation if it is idle',
   idleCheck: 'the conversation continues; check again at {time}',
+  readIdle: 'read the conversations that are idle',
+  nextIdleCheck: '{count} conversations are open; next check at {time}',
   pollVideo: 'poll the vendor, poll {count}',
   nextPoll: 'the vendor works on the video; next poll at {time}',
   nextPollUnreachable: 'no usable response; next poll at {time}',
@@ -138,6 +143,10 @@ export const templates = {
   conversationRead: 'The conversation is read.',
   conversationGone: 'The conversation was deleted.',
   conversationSuperseded: 'The conversation was opened again; a newer run is responsible for it.',
+  conversationsWait: 'Open conversations that are not idle yet or are read next: {count}. Next check at {time}.',
+  conversationsRead: 'Conversations that this run has read: {count}.',
+  noConversationsWait: 'No conversation is open. The next one starts a new run.',
+  conversationsSuperseded: 'A newer run reads the conversations of this project.',
   videoRuns: 'The vendor works on the video. Polls: {count}; next at {time}.',
   videoUnreachable: 'The vendor does not respond or does not know the video. Polls: {count}; next at {time}.',
   videoGivesUp: 'If the vendor does not say how it ended, the run gives up at {time}.',

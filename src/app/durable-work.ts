@@ -51,7 +51,7 @@ export function startDurableWork(deps: DurableWorkDeps): Durable {
   const errorRetentionMs = (): number => snapshot().config.errorRetentionMs;
   const activities = createActivities({
     cleanup: { steps: createCleanupSteps({ database, clock, logger: options.logger, errorRetentionMs }) },
-    memory: { idleMs, readConversation: memory.episodes.readConversation },
+    memory: { idleMs, readConversation: memory.episodes.readConversation, readIdle: memory.readIdle },
     embeddings: { embedPassages: memory.embedPassages },
     erasures,
     learning: { ...learning.activities, stopping: stopping.signal },
@@ -72,7 +72,7 @@ export function startDurableWork(deps: DurableWorkDeps): Durable {
       await reenqueueVideoPolls(database);
       await reenqueueErasures(database);
     },
-    startDelayMs: (workflow) => (workflow === 'conversationIdle' ? idleMs() : 0),
+    startDelayMs: (workflow) => (workflow === 'idleConversations' || workflow === 'conversationIdle' ? idleMs() : 0),
   });
   return {
     ...durable,

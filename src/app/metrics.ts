@@ -10,6 +10,7 @@ import type { Journal } from '../journal/journal.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { CallMetrics } from '../observability/metrics/call-metrics.ts';
+import { metrics } from '../observability/metrics/definitions.ts';
 import { type MetricFamily, type MetricValues, toFamilies } from '../observability/metrics/families.ts';
 import { createProcessMetrics } from '../observability/metrics/process-metrics.ts';
 import type { ResponseCache } from '../pipeline/cache/response-cache.ts';
@@ -132,12 +133,23 @@ function readState({ database, durable, keyring }: MetricsDeps): MetricValues {
     ...(state !== 'off' && { temporalUp: state === 'ready' ? 1 : 0 }),
     ...(polling !== null && { workerPolling: polling ? 1 : 0 }),
     cachedKeys: keyring.countCached(),
+    ...readTaskQueue(work),
     databaseConnections: pools.flatMap(({ name, busy, idle }) => [
       { value: busy, labels: { pool: name, state: 'busy' } },
       { value: idle, labels: { pool: name, state: 'idle' } },
     ]),
     databaseConnectionsLimit: pools.map(({ name, maxConnections }) => ({ value: maxConnections, labels: { pool: name } })),
     databaseWaiting: pools.map(({ name, waiting }) => ({ value: waiting, labels: { pool: name } })),
+  };
+}
+
+function readTaskQueue(work: Durable | null): MetricValues {
+  const { backlogs = [], knowsFairness = null } = work?.taskQueue() ?? {};
+  return {
+    temporalBacklog: backlogs.map(({ type, tasks }) => ({ value: tasks, labels: { type } })),
+    temporalBacklogAge: backlogs.map(({ type, ageMs }) => ({ value: ageMs / 1_000, labels: { type } })),
+    temporalFairness: knowsFairness === null ? null : Number(knowsFairness),
+    activityWait: work?.activityWaits.samples(metrics.activityWait, {}) ?? [],
   };
 }
 

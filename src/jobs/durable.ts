@@ -9,7 +9,9 @@ import { backoffDelays, retry } from '../core/backoff.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
+import { createHistogram, type Histogram } from '../observability/metrics/histogram.ts';
 import { createSchedules } from './client/schedules.ts';
+import type { TaskQueueState } from './client/task-queue.ts';
 import { createTemporal, type Temporal } from './client/temporal.ts';
 import { startOpenWork, type WorkOfRuns, watchClosedRuns } from './closed-runs.ts';
 import { MissingNamespaceError, servesNamespace, type TemporalOptions } from './connection/temporal-connection.ts';
@@ -20,6 +22,7 @@ import { durableOff } from './durable-off.ts';
 import { type Dispatcher, startDispatcher } from './outbox/dispatcher.ts';
 import { createMissingKeys } from './payloads/missing-keys.ts';
 import { workflowsUrl } from './ui-url.ts';
+import { type TaskQueueWatch, watchTaskQueue } from './watch-task-queue.ts';
 import type { RunningWorker } from './worker/temporal-worker.ts';
 import { prepareWorkflowBundle } from './worker/workflow-bundle.ts';
 
@@ -69,6 +72,10 @@ export interface Durable {
   isPolling(): boolean | null;
   /** Age in milliseconds of the oldest undelivered outbox row; 0 when there is none. */
   lagMs(): number;
+  /** Temporal's queue as of the last read, at most some seconds ago. Null while it cannot be read. */
+  taskQueue(): TaskQueueState | null;
+  /** How long activities of this process's worker waited in the queue. */
+  readonly activityWaits: Pick<Histogram, 'samples'>;
   /** URL of the dev server's web UI for its namespace. Null without a dev server. */
   uiUrl(): string | null;
   /** Deletes all runs of a workflow id. Rejects while Temporal is unavailable. */
@@ -94,6 +101,8 @@ export function startDurable(options: DurableOptions): Durable {
   let worker: RunningWorker | null = null;
   let dispatcher: Dispatcher | null = null;
   let closedRuns: { stop(): Promise<void> } | null = null;
+  let taskQueue: TaskQueueWatch | null = null;
+  const activityWaits = createHistogram();
   let hasBeenReady = false;
   const missingKeys = createMissingKeys({ clock: options.clock, logger });
   let missingNamespace: MissingNamespaceError | null = null;
@@ -111,6 +120,8 @@ export function startDurable(options: DurableOptions): Durable {
     },
     isPolling: () => (options.role === 'worker' ? (worker?.isPolling() ?? false) : null),
     lagMs: () => dispatcher?.lagMs() ?? 0,
+    taskQueue: () => taskQueue?.current() ?? null,
+    activityWaits,
     uiUrl: () => (server ? workflowsUrl(server.uiUrl, server.namespace) : null),
     async deleteRuns(workflowId, recordRuns) {
       if (!temporal) throw new Error('not connected to Temporal yet');
@@ -123,7 +134,7 @@ export function startDurable(options: DurableOptions): Durable {
     async stop() {
       stopping.abort();
       await starting;
-      await Promise.all([dispatcher?.stop(), closedRuns?.stop()]);
+      await Promise.all([dispatcher?.stop(), closedRuns?.stop(), taskQueue?.stop()]);
       await worker?.stop();
       await temporal?.close();
       await server?.stop();
@@ -167,7 +178,13 @@ export function startDurable(options: DurableOptions): Durable {
     });
     if (options.role === 'worker') {
       const bundle = (bundleSignal: AbortSignal): Promise<string> => prepareWorkflowBundle({ dataDir, logger, signal: bundleSignal });
-      worker = temporal.startWorker({ activities: options.activities, bundle, buildId: settings.buildId, graceMs: options.graceMs });
+      worker = temporal.startWorker({
+        activities: options.activities,
+        bundle,
+        buildId: settings.buildId,
+        graceMs: options.graceMs,
+        onActivityWait: activityWaits.observe,
+      });
     }
     const connected = temporal;
     dispatcher = startDispatcher({
@@ -213,9 +230,10 @@ export function startDurable(options: DurableOptions): Durable {
     phase = reachable ? 'ready' : 'down';
     if (!reachable || hasBeenReady) return;
     hasBeenReady = true;
-    if (temporal && worker && !signal.aborted) {
+    if (temporal && !signal.aborted) {
       const { batches, clock } = options;
-      closedRuns = watchClosedRuns({ temporal, workflow: 'learningBatch', work: batches, clock, logger });
+      taskQueue = watchTaskQueue({ read: temporal.readTaskQueue, logger });
+      if (worker) closedRuns = watchClosedRuns({ temporal, workflow: 'learningBatch', work: batches, clock, logger });
     }
     options.onReady?.(durable);
   }

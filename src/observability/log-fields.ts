@@ -59,6 +59,7 @@ export const logFields = {
   count: 'number of them',
   namespace: 'Temporal namespace',
   queue: 'task queue',
+  tasks: 'number of tasks that wait in the task queue',
   workflow: 'name of the workflow',
   workflowId: 'workflow id',
   workflowIds: 'workflow ids, the first ones of many',

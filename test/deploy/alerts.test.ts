@@ -154,6 +154,13 @@ const cases: Readonly<
   TemporalUnavailable: { series: { 'gateway_temporal_up{job="gateway",instance="a:9464"}': '1x10 0x50' }, labels: gateway },
   WorkerMissing: { series: { 'gateway_worker_polling{instance="w:9464"}': '1x10 _x50', 'gateway_temporal_up{instance="a:9464"}': '1x60' } },
   OutboxLag: { series: { gateway_outbox_lag_seconds: '1x10 0+60x50', gateway_temporal_up: '1x60' } },
+  TemporalBacklog: {
+    series: {
+      'gateway_temporal_backlog_age_seconds{type="workflow"}': '5x10 90x50',
+      'gateway_temporal_backlog_age_seconds{type="activity"}': '0x60',
+    },
+    labels: { type: 'workflow' },
+  },
   // Due, and so not counted as rejected, for a minute of each hour.
   OutboxRowsRejected: {
     series: { 'gateway_outbox_rows{state="rejected"}': '0x10 1x28 0 1x50', 'gateway_outbox_rows{state="due"}': '5x60' },
@@ -315,6 +322,7 @@ test('boards read metrics that exist; boards and alerts together use all of them
     'gateway_response_cache_entries',
     'gateway_response_cache_bytes',
     'gateway_cached_keys',
+    'gateway_temporal_fairness',
     'gateway_database_connections_limit',
     'process_open_fds',
   ]);

@@ -38,6 +38,7 @@ describe('durable work', () => {
         read.push(conversationId);
         return { kind: 'read' } as const;
       },
+      readIdle: async () => ({ kind: 'done', read: 0 }) as const,
     };
     const durable = startDurable({
       temporal: { mode: 'dev', address: null, namespace: 'default' },

@@ -132,12 +132,11 @@ export async function markAllRead(database: Database, projectId: string): Promis
   await database.query(`update conversations set state = 'read', read_at = now() where project_id = $1::uuid`, [projectId]);
 }
 
-/** Workflow ids of pending outbox rows for conversations of a project. */
-export async function listOutboxIds(database: Database, projectId: string): Promise<string[]> {
+/** Workflow ids of pending outbox rows that start the idle timer of a project. */
+export async function listIdleTimerStarts(database: Database, projectId: string): Promise<string[]> {
   const rows = await database.query<{ workflowId: string }>(
     `select workflow_id as "workflowId" from outbox
-      where (input ->> 'conversation_id')::uuid in (select id from conversations where project_id = $1::uuid)
-      order by id`,
+      where project_id = $1::uuid and workflow = 'idleConversations' order by id`,
     [projectId],
   );
   return rows.map((row) => row.workflowId);

@@ -14,15 +14,18 @@ import { openWorkOf, rowsOf } from '../support/project-rows.ts';
 /** Work that a request causes. */
 type Work = 'cleanup' | 'embedding' | 'erasure' | 'learning' | 'replay' | 'reset' | 'video';
 
-/** For each activity the work that causes it, and the points at which its worker crashes (test/support/crash-worker.ts). */
-const table: Readonly<Record<keyof Activities, readonly [Work, ...string[]]>> = {
+/**
+ * For each activity the work that causes it, and the points at which its worker crashes (test/support/crash-worker.ts). Only runs of older
+ * versions call `readConversation`.
+ */
+const table: Readonly<Record<Exclude<keyof Activities, 'readConversation'>, readonly [Work, ...string[]]>> = {
   // Temporal notices a crash of these after half a minute.
   embedPassages: ['embedding', 'before memory_passages', 'before memory_embeddings', 'after'],
   cleanUp: ['cleanup', 'before conversations', 'before memory_items', 'after'],
   lookAtErasure: ['erasure', 'before erasures', 'after'],
   purgeErasedRuns: ['erasure', 'before erasure_runs', 'before erasures', 'after'],
   finishErasure: ['erasure', 'before erasures', 'after'],
-  readConversation: ['learning', 'before conversations', 'after'],
+  readIdleConversations: ['learning', 'before conversations', 'after'],
   lookAtLearning: ['learning', 'before memory_batches', 'after'],
   openBatch: ['learning', 'after'],
   learnGroup: ['learning', 'before memory_batch_groups', 'before memory_items', 'after'],

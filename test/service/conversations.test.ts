@@ -99,6 +99,15 @@ async function readEpisode(gateway: TestGateway, id: string | null): Promise<Epi
   });
 }
 
+/** Workflow id of a run of the project's idle timer, by default the latest. */
+async function idleTimerId({ database, project }: TestGateway, run?: number): Promise<string> {
+  const [timer] = await database.query<{ projectId: string; run: number }>(
+    'select project_id as "projectId", run from idle_timers where project_id = (select id from projects where slug = $1::text)',
+    [project],
+  );
+  return `conversations/${timer?.projectId}/${run ?? timer?.run}`;
+}
+
 async function countRows({ database }: TestGateway, table: 'outbox' | 'conversations'): Promise<number> {
   const [row] = await database.query<{ count: number }>(`select count(*)::integer as count from ${table}`);
   return row?.count ?? 0;
@@ -146,7 +155,7 @@ describe('with Temporal, a conversation', () => {
     expect(await conversationOf(gateway, second)).toBe(id);
     const again = await readEpisode(gateway, id);
     expect([again.turns, again.text]).toEqual([4, expect.stringContaining('Good evening.')]);
-    expect((await closedRun(gateway, `conversation/${id}/2`)).name).toBe('COMPLETED');
+    expect((await closedRun(gateway, await idleTimerId(gateway, 2))).name).toBe('COMPLETED');
   });
 
   it('is visible in workflows and the Temporal web UI, whose history contains neither its text nor its subject', async () => {
@@ -156,7 +165,7 @@ describe('with Temporal, a conversation', () => {
     const first = await say(gateway, chat, 'The patient said that she is pregnant.', options);
     const id = await conversationOf(gateway, await say(gateway, chat, 'Nobody may know of it.', { ...options, before: first }));
     expect(await readEpisode(gateway, id)).toMatchObject({ subject, title: 'The patient said that she is pregnant.' });
-    const workflowId = `conversation/${id}/1`;
+    const workflowId = await idleTimerId(gateway, 1);
     expect((await closedRun(gateway, workflowId)).name).toBe('COMPLETED');
 
     const page = await fetch(durable.uiUrl() ?? '');
@@ -168,15 +177,17 @@ describe('with Temporal, a conversation', () => {
       expect(run?.status).toMatch(/COMPLETED/);
       return run;
     });
-    expect(listed).toMatchObject({ type: { name: 'conversationIdle' }, closeTime: readAt });
+    expect(listed).toMatchObject({ type: { name: 'idleConversations' }, closeTime: readAt });
 
     const answer = await fetch(`${api}/workflows/${encodeURIComponent(workflowId)}/history`);
     const history = withDecodedPayloads(await answer.text());
     // Proves that the history was read and payloads were decoded.
-    expect(history).toContain('readConversation');
-    expect(history).toContain(`"conversation_id":"${id}"`);
+    expect(history).toContain('readIdleConversations');
+    expect(history).toContain(`"project_id":"${workflowId.split('/')[1]}"`);
+    // The history would outlive an erasure of the conversation.
+    expect(history).not.toContain(id);
     // The slug of the project is visible to operators.
-    expect(history).toContain('acme-clinic: read a conversation when it is idle');
+    expect(history).toContain('acme-clinic: read conversations when they are idle');
     for (const planted of ['patient', 'pregnant', 'Nobody', 'You said', subject, 'lovelace', 'hospital'])
       expect(history.toLowerCase()).not.toContain(planted.toLowerCase());
   });
@@ -195,11 +206,7 @@ describe('with Temporal, a conversation', () => {
     await isBackAgain();
     const read = await readEpisode(gateway, id);
     expect(read).toMatchObject({ title: 'Are you still there?', turns: 6, messages: third.history });
-    const [{ opened } = { opened: 0 }] = await gateway.database.query<{ opened: number }>(
-      'select opened from conversations where id = $1::uuid',
-      [id],
-    );
-    expect((await closedRun(gateway, `conversation/${id}/${opened}`)).name).toBe('COMPLETED');
+    expect((await closedRun(gateway, await idleTimerId(gateway))).name).toBe('COMPLETED');
     await eventually(async () => expect(await countRows(gateway, 'outbox')).toBe(0));
   });
 });
@@ -264,7 +271,7 @@ it('with Temporal off, calls, usage and stored conversations work, and pending w
       await untilReady(gateway.app.startDurable());
       expect(await readEpisode(gateway, id)).toMatchObject({ title: 'Nobody is in a hurry.', turns: 4 });
       await eventually(async () => expect(await countRows(gateway, 'outbox')).toBe(0));
-      expect((await closedRun(gateway, `conversation/${id}/1`)).name).toBe('COMPLETED');
+      expect((await closedRun(gateway, await idleTimerId(gateway, 1))).name).toBe('COMPLETED');
     });
   } finally {
     await rm(dataDir, { recursive: true, force: true });

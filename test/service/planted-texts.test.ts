@@ -196,9 +196,9 @@ describePostgres('planted texts', () => {
           'call < POST /v1/chat/completions',
           'chat m < call',
           'store call < POST /v1/chat/completions',
-          'outbox conversationIdle < POST /v1/chat/completions',
-          'activity readConversation < outbox conversationIdle',
-          'workflow conversationIdle < outbox conversationIdle',
+          'outbox idleConversations < POST /v1/chat/completions',
+          'activity readIdleConversations < outbox idleConversations',
+          'workflow idleConversations < outbox idleConversations',
         ]),
       );
       expect(traced.find(({ name }) => name === 'store call')?.links).toEqual([batch?.spanId]);

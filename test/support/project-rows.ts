@@ -42,6 +42,7 @@ const unfinished = `
     where learnable and messages - batched_messages >= (settings ->> 'batch_of')::integer
   union all select project_id, 'a batch' from memory_batches where state <> 'done'
   union all select project_id, 'vectors' from memory_embeddings where active
+  union all select project_id, 'an idle timer' from idle_timers where active
   union all select project_id, 'an erasure' from erasures where state <> 'done'
   union all select project_id, 'a video' from videos where state = 'running'
   union all select project_id, 'an outbox row' from outbox

@@ -14,6 +14,7 @@ import type {
   GroupStepResult,
   IdleCheckResult,
   Progress,
+  ReadIdleResult,
   VideoPollResult,
   WorkflowName,
 } from '../../workflows/contract.ts';
@@ -90,6 +91,17 @@ function createConversationIdle(): Scenario {
     title: 'conversationIdle',
     activities: { readConversation: respond },
     run: async () => expectRenewed((await start('conversationIdle', input)).workflowId),
+    check: () => expect(inputs).toEqual(times(9, input)),
+  };
+}
+
+function createIdleConversations(): Scenario {
+  const input = { project_id: randomUUID(), run: 2 };
+  const { inputs, respond } = responding<ReadIdleResult>(...times(8, { ...wait, read: 3, waiting: 2 }), { kind: 'done', read: 1 });
+  return {
+    title: 'idleConversations',
+    activities: { readIdleConversations: respond },
+    run: async () => expectRenewed((await start('idleConversations', input)).workflowId),
     check: () => expect(inputs).toEqual(times(9, input)),
   };
 }
@@ -225,6 +237,7 @@ function createLearningBatch(): Scenario {
 
 const scenarios = [
   createConversationIdle(),
+  createIdleConversations(),
   createVideoOperation(),
   createEmbedMemory(),
   createDailyCleanup(),

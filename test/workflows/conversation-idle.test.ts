@@ -43,7 +43,7 @@ describe('conversationIdle', () => {
       if (!read) throw new Error('no test has started this conversation');
       return read(request);
     };
-    worker = shared().work(createConversationActivities({ idleMs: () => idleMs, readConversation }));
+    worker = shared().work(createConversationActivities({ idleMs: () => idleMs, readConversation, readIdle: undefined as never }));
     await shared().temporal.probe();
   });
   afterAll(() => worker.stop());

@@ -33,8 +33,8 @@ export function describeRun(workflow: WorkflowName, { workflowId, projectId, pro
       ...(projectId === undefined ? [] : [{ key: searchAttributes.project, value: projectId }]),
       ...(slug === '' ? [] : [{ key: searchAttributes.projectSlug, value: slug }]),
       ...(batchId === undefined ? [] : [{ key: searchAttributes.batch, value: batchId }]),
-      // The state of a reading is its Temporal status: keeping an attribute current would cost an event per conversation.
-      ...(workflow === 'conversationIdle' ? [] : [{ key: searchAttributes.state, value: 'running' }]),
+      // The state of an idle timer is its Temporal status: keeping an attribute current would cost as many events as the reading.
+      ...(workflow === 'conversationIdle' || workflow === 'idleConversations' ? [] : [{ key: searchAttributes.state, value: 'running' }]),
     ],
   };
 }
@@ -63,7 +63,11 @@ function describeWork(workflow: WorkflowName, input: OutboxInput, slug: string):
       return { summary: note('learningBatch', slug, batchId), about: note('aboutBatch'), ids, batchId };
     }
     case 'embedMemory':
-      return { summary: note('embedMemory', slug, text('run')), about: note('aboutEmbeddings'), ids: [note('embeddingRun', text('run'))] };
+      return { summary: note('embedMemory', slug, text('run')), about: note('aboutEmbeddings'), ids: [note('projectRun', text('run'))] };
+    case 'idleConversations': {
+      const run = text('run');
+      return { summary: note('idleConversations', slug, run), about: note('aboutConversations'), ids: [note('projectRun', run)] };
+    }
     case 'subjectErasure': {
       const id = text('erasure_id');
       return { summary: note('subjectErasure', slug, id), about: note('aboutErasure'), ids: [note('erasure', id)] };

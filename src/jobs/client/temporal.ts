@@ -26,6 +26,7 @@ import { type RunningWorker, runWorker } from '../worker/temporal-worker.ts';
 import type { WorkerSpec } from '../worker/worker-options.ts';
 import { describeRun, type StartEntry } from './describe-run.ts';
 import { createSearchAttributes, type SearchAttributes } from './search-attributes.ts';
+import { readTaskQueue, type TaskQueueState } from './task-queue.ts';
 
 export interface Temporal {
   /** The SDK's client, for operations without a function here. Its payloads pass the gateway's codecs. */
@@ -42,6 +43,8 @@ export interface Temporal {
    * `PermanentStartError` when retrying cannot succeed, any other error when Temporal is unavailable.
    */
   start(entry: StartEntry, options?: StartOptions): Promise<boolean>;
+  /** What the server says of the task queue now. */
+  readTaskQueue(): Promise<TaskQueueState>;
   /** Deletes all runs of this workflow id with their histories, after `recordRuns` has stored their number. */
   deleteRuns(workflowId: string, recordRuns: (count: number) => Promise<void>): Promise<void>;
   /** Runs a worker in the background until it is stopped. */
@@ -96,6 +99,7 @@ export function createTemporal(options: TemporalOptions): Temporal {
       await attributes.ensureRegistered();
     },
     start: (entry, startOptions = {}) => withRequestTimeout(connection, () => startEntry(client, entry, { ...startOptions, attributes })),
+    readTaskQueue: () => withRequestTimeout(connection, () => readTaskQueue(connection, namespace)),
     deleteRuns: (workflowId, recordRuns) => withRequestTimeout(connection, () => deleteRuns(writeOnlyClient, workflowId, recordRuns)),
     startWorker: (spec) => runWorker(options, spec),
     close: () => connection.close(),
@@ -112,7 +116,7 @@ async function startEntry(
   entry: StartEntry,
   { attributes, delayMs = 0, again = false }: StartOptions & { readonly attributes: SearchAttributes },
 ): Promise<boolean> {
-  const { workflow, workflowId, input, signal } = entry;
+  const { workflow, workflowId, input, signal, projectId } = entry;
   if (!isWorkflowName(workflow)) throw new PermanentStartError(`unknown workflow ${workflow}`);
   const { searchAttributes: typedSearchAttributes, ...description } = describeRun(workflow, entry);
   const start = async (withAttributes: boolean): Promise<void> => {
@@ -123,6 +127,8 @@ async function startEntry(
       workflowIdReusePolicy: again || mayStartAgain(entry) ? 'ALLOW_DUPLICATE' : 'REJECT_DUPLICATE',
       workflowIdConflictPolicy: 'USE_EXISTING',
       ...description,
+      // Servers before 1.29 ignore it. Activities have the key of their run.
+      ...(projectId !== undefined && { priority: { fairnessKey: projectId } }),
       ...(withAttributes && { typedSearchAttributes: attributes.filter(typedSearchAttributes) }),
     } as const;
     if (signal) await client.workflow.signalWithStart(workflow, { ...options, signal: signal.name, signalArgs: [signal.input] });

@@ -63,6 +63,8 @@ const stopGraceMs = 10_000;
  * (https://sqlite.org/pragma.html#pragma_synchronous), and the dispatcher re-enqueues unfinished work.
  */
 const sqlitePragmas = ['--sqlite-pragma', 'journal_mode=WAL', '--sqlite-pragma', 'synchronous=1'];
+/** Projects take turns in the task queue. Servers that do not know the setting ignore it. */
+const fairQueues = ['--dynamic-config-value', 'matching.enableFairness=true'];
 /** Interval of the liveness check. Polled, because a reattached server is not a child process and sends no exit event. */
 const checkIntervalMs = 1_500;
 const restartBackoff = { initialMs: 1_000, maxMs: 30_000 };
@@ -195,7 +197,16 @@ async function spawnServer(
         String(ports.address),
         '--ui-port',
         String(ports.ui),
-      ].concat('--db-filename', join(dataDir, 'temporal.db'), '--namespace', namespace, '--log-level', 'error', ...sqlitePragmas),
+      ].concat(
+        '--db-filename',
+        join(dataDir, 'temporal.db'),
+        '--namespace',
+        namespace,
+        '--log-level',
+        'error',
+        ...sqlitePragmas,
+        ...fairQueues,
+      ),
       // No inherited variables: vendors' keys and TEMPORAL_… settings are not for the server. HOME keeps it away from the user's settings.
       { cwd: dataDir, env: { HOME: dataDir }, detached: true, stdio: ['ignore', log.fd, log.fd] },
     );

@@ -2,6 +2,7 @@
 import type { DataConverter } from '@temporalio/common';
 import { memoryQueue } from '../../../workflows/contract.ts';
 import type { Logger } from '../../observability/logger.ts';
+import { measureWaits } from './measure-waits.ts';
 import { traceActivities, traceSink } from './trace-runs.ts';
 import { wrapActivities } from './wrap-activities.ts';
 
@@ -11,20 +12,22 @@ export interface WorkerSpec {
   readonly bundle: (signal: AbortSignal) => Promise<string>;
   /** When set, the worker takes part in worker versioning under this build id. */
   readonly buildId?: string | undefined;
+  /** Called at the start of each activity with how long its task waited for a worker, in milliseconds. */
+  readonly onActivityWait?: (ms: number) => void;
   /** How long running activities and workflow tasks may take to finish at a stop. */
   readonly graceMs: number;
 }
 
 /** Sized for two cores: activities mostly wait for the database, and a workflow task takes about a millisecond. */
 export function workerOptions(
-  { activities, buildId, graceMs }: WorkerSpec,
+  { activities, buildId, onActivityWait, graceMs }: WorkerSpec,
   { dataConverter, logger }: { dataConverter: DataConverter; logger: Logger },
 ) {
   const options = {
     taskQueue: memoryQueue,
     activities: wrapActivities(activities, logger),
     dataConverter,
-    interceptors: { activity: [traceActivities] },
+    interceptors: { activity: [traceActivities, ...(onActivityWait ? [measureWaits(onActivityWait)] : [])] },
     sinks: traceSink,
     maxCachedWorkflows: 200,
     workflowThreadPoolSize: 1,

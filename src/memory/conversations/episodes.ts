@@ -1,9 +1,8 @@
 /** Conversations as episodes of the API, and the step from `stored` to `read`. */
 import type { IdleCheckResult } from '../../../workflows/contract.ts';
 import type { Database } from '../../db/database.ts';
-import { deriveTitle, formatTranscript, readMessages, type StoredMessage } from '../records/conversation-messages.ts';
-import { requestEmbedding } from '../triggers/embedding-runs.ts';
-import { triggerLearning } from '../triggers/learning-triggers.ts';
+import { formatTranscript, readMessages, type StoredMessage } from '../records/conversation-messages.ts';
+import { readConversations } from './read-idle.ts';
 
 export interface Episode {
   readonly id: string;
@@ -41,7 +40,10 @@ export function createEpisodes({ database }: { readonly database: Database }) {
       return { ...episode, text: (row.state === 'read' ? text : null) ?? formatTranscript(messages), messages };
     },
 
-    /** Marks the conversation as read when its last turn is `idleMs` ago by the database clock. Idempotent. */
+    /**
+     * Marks the conversation as read when its last turn is `idleMs` ago by the database clock. Idempotent. For the runs of older versions,
+     * which had one per conversation.
+     */
     readConversation: ({ conversationId, opened, idleMs }: { conversationId: string; opened: number; idleMs: number }) =>
       database.transaction(async (tx): Promise<IdleCheckResult> => {
         const [row] = await tx.query<ConversationState>(
@@ -56,15 +58,7 @@ export function createEpisodes({ database }: { readonly database: Database }) {
         if (row.opened !== opened) return { kind: 'superseded' };
         if (row.state === 'read') return { kind: 'read' };
         if (row.waitMs > 0) return { kind: 'wait', waitMs: Math.ceil(row.waitMs) };
-        const messages = await readMessages(tx, conversationId, row.messages);
-        await tx.query(
-          `update conversations
-              set state = 'read', read_at = now(), title = $2::text, text = $3::text
-            where id = $1::uuid`,
-          [conversationId, deriveTitle(messages), formatTranscript(messages)],
-        );
-        await requestEmbedding(tx, row.projectId);
-        if (row.learnable) await triggerLearning(tx, row.projectId);
+        await readConversations(tx, row.projectId, [{ id: conversationId, messages: row.messages, learnable: row.learnable }]);
         return { kind: 'read' };
       }),
   };

@@ -1,10 +1,9 @@
-/** Writes the changes of a batch to conversations, their messages and passages, and the outbox rows of their idle timers. */
+/** Writes the changes of a batch to conversations, their messages and passages, and starts the idle timers of their projects. */
 import type { Queries } from '../../db/database.ts';
-import { enqueue } from '../../db/outbox.ts';
 import { type Column, selectRows, toBatches, toColumns } from '../../db/row-batches.ts';
 import { addConversationPassages } from '../records/passages.ts';
 import { triggerLearning } from '../triggers/learning-triggers.ts';
-import { toIdleTimerEntry } from './idle-timer.ts';
+import { startIdleTimers } from './idle-timer.ts';
 import type { AppendedMessage, Conversation, ConversationWorkingSet } from './working-set.ts';
 
 export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkingSet): Promise<void> {
@@ -28,7 +27,10 @@ export async function saveWorkingSet(tx: Queries, workingSet: ConversationWorkin
     })),
   );
   await attributeResponses(tx, workingSet);
-  await enqueue(tx, changed.filter((conversation) => conversation.needsIdleTimer).map(toIdleTimerEntry));
+  await startIdleTimers(
+    tx,
+    changed.filter((conversation) => conversation.needsIdleTimer),
+  );
   // A repeated call can make a conversation learnable that is already read.
   const newlyLearnable = changed.filter(({ state, learnable, isNew }) => state === 'read' && learnable && !isNew);
   for (const projectId of new Set(newlyLearnable.map((conversation) => conversation.projectId))) await triggerLearning(tx, projectId);

@@ -79,7 +79,7 @@ async function erase(tx: Queries, id: string, { projectId, subject, askedBy }: E
   return { id, projectId, sha256, erasedAt: tombstone.erasedAt, deleted: counts };
 }
 
-/** Each opening of a conversation had its own workflow run (`conversations/idle-timer.ts`). */
+/** Older versions started a workflow run for each opening of a conversation, and Temporal may still have them. */
 async function recordRuns(tx: Queries, erasureId: string, projectId: string, subject: string): Promise<void> {
   await tx.query(
     `insert into erasure_runs (erasure_id, workflow_id)

@@ -2,6 +2,7 @@
 
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
+import { toColumns } from '../../db/row-batches.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 
 export interface StoredMessage extends NormalMessage {
@@ -9,17 +10,39 @@ export interface StoredMessage extends NormalMessage {
 }
 
 /** The first `count` messages in order. Messages are only appended, so this is a stable prefix. */
-export async function readMessages(queries: Queries, conversationId: string, count: number): Promise<StoredMessage[]> {
-  const rows = await queries.query<{ role: 'user' | 'assistant'; content: PartContent; createdAt: Date }>(
-    `select part.role, part.content, slot.created_at as "createdAt"
-       from conversation_parts slot
-       join conversations conversation on conversation.id = slot.conversation_id
+export async function readMessages(queries: Queries, conversationId: string, count: number): Promise<readonly StoredMessage[]> {
+  return (await readMessagesOf(queries, [{ id: conversationId, messages: count }])).get(conversationId) ?? [];
+}
+
+/** The same for several conversations, by their ids; those without messages are missing. */
+export async function readMessagesOf(
+  queries: Queries,
+  conversations: readonly { readonly id: string; readonly messages: number }[],
+): Promise<ReadonlyMap<string, readonly StoredMessage[]>> {
+  const rows = await queries.query<MessageRow>(
+    `select slot.conversation_id as id, part.role, part.content, slot.created_at as "createdAt"
+       from unnest($1::uuid[], $2::integer[]) as requested (id, messages)
+       join conversations conversation on conversation.id = requested.id
+       join conversation_parts slot on slot.conversation_id = requested.id and slot.position < requested.messages
        join parts part on part.project_id = conversation.project_id and part.hash = slot.part_hash
-      where slot.conversation_id = $1::uuid and slot.position < $2::integer
-      order by slot.position`,
-    [conversationId, count],
+      order by slot.conversation_id, slot.position`,
+    toColumns(conversations, 'id', 'messages'),
   );
-  return rows.map(({ role, content, createdAt }) => ({ role, text: content.text, toolCalls: content.tool_calls, createdAt }));
+  const messages = new Map<string, StoredMessage[]>();
+  for (const { id, role, content, createdAt } of rows) {
+    const message = { role, text: content.text, toolCalls: content.tool_calls, createdAt };
+    const others = messages.get(id);
+    if (others) others.push(message);
+    else messages.set(id, [message]);
+  }
+  return messages;
+}
+
+interface MessageRow {
+  readonly id: string;
+  readonly role: 'user' | 'assistant';
+  readonly content: PartContent;
+  readonly createdAt: Date;
 }
 
 /** One `user: …` or `assistant: …` block per message; tool calls follow as `[calls name(arguments)]` lines. */

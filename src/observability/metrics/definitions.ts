@@ -158,6 +158,26 @@ export const metrics = {
   }),
   workerPolling: gauge('gateway_worker_polling', '1 while the worker of this process polls Temporal.', { of: 'max' }),
 
+  temporalBacklog: gauge('gateway_temporal_backlog_tasks', "Tasks that wait in Temporal's queue for a worker, by type.", {
+    labels: ['type'],
+    of: 'max',
+  }),
+  temporalBacklogAge: gauge(
+    'gateway_temporal_backlog_age_seconds',
+    "How long the oldest task has waited in Temporal's queue for a worker, by type; 0 when there is none.",
+    { labels: ['type'], of: 'max' },
+  ),
+  temporalFairness: gauge(
+    'gateway_temporal_fairness',
+    '1 when the Temporal server is of a version that can let projects take turns in the queue, 0 when it is older.',
+    { of: 'min' },
+  ),
+  activityWait: histogram(
+    'gateway_activity_schedule_to_start_seconds',
+    'Time that activities waited until the worker of this process started them.',
+    [],
+  ),
+
   // The process.
   cachedKeys: gauge('gateway_cached_keys', 'Virtual keys in memory, whose calls are served while the database is unavailable.', {
     of: 'min',

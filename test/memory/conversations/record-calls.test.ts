@@ -10,7 +10,7 @@ import {
   chatBody,
   createProject,
   listConversations,
-  listOutboxIds,
+  listIdleTimerStarts,
   markAllRead,
   putMemorySettings,
   record,
@@ -116,16 +116,20 @@ describeDatabases('recording calls', (database) => {
     });
   });
 
-  test('each opening of a conversation enqueues exactly one workflow', async () => {
+  test('an opening starts the idle timer of the project unless one is active', async () => {
     const projectId = await createProject(database());
     const call = (step: Step, at: number) => settledCall({ projectId, ...step, at, body: chatBody(...step.lines) });
     await record(database(), [call(first, 0), call(second, 1)]);
     await record(database(), [call(second, 2)]);
     await markAllRead(database(), projectId);
+    await record(database(), [settledCall({ projectId, source: 'other', at: 3, body: chatBody('u q1'), answer: 'r1' })]);
+    expect(await listIdleTimerStarts(database(), projectId)).toEqual([`conversations/${projectId}/1`]);
+    await markAllRead(database(), projectId);
+    await database().query('update idle_timers set active = false where project_id = $1::uuid', [projectId]);
     await record(database(), [call(third, 3), call({ lines: ['u q1', 'a r1', 'u q2', 'a r2', 'u q3', 'a r3', 'u q4'], answer: 'r4' }, 4)]);
     const [seen] = await listConversations(database(), projectId);
     expect(seen).toMatchObject({ state: 'stored', opened: 2, calls: 4 });
-    expect(await listOutboxIds(database(), projectId)).toEqual([`conversation/${seen?.id}/1`, `conversation/${seen?.id}/2`]);
+    expect(await listIdleTimerStarts(database(), projectId)).toEqual([1, 2].map((run) => `conversations/${projectId}/${run}`));
   });
 
   const unrecorded: [title: string, options: Partial<CallOptions>][] = [
@@ -221,7 +225,7 @@ describeDatabases('recording calls', (database) => {
     await record(database(), [...calls, ...calls]);
     await record(database(), calls);
     expect(await listConversations(database(), projectId)).toMatchObject([{ calls: 3, lines: three }]);
-    expect(await listOutboxIds(database(), projectId)).toHaveLength(1);
+    expect(await listIdleTimerStarts(database(), projectId)).toHaveLength(1);
   });
 
   test('a message is stored once per project, however often it is sent, and never shared between projects', async () => {
@@ -348,16 +352,19 @@ describeDatabases('recording calls', (database) => {
     return { ...text, lines: parts.map((part) => part.line) };
   }
 
-  test('a conversation unread an hour after its last turn enqueues its idle timer again when it continues', async () => {
+  test('a conversation that is unread an hour after its last turn starts a new idle timer if the active one is overdue', async () => {
     const projectId = await createProject(database());
     const say = (at: number) => record(database(), [settledCall({ projectId, subject: 'u', at, body: chatBody(`u ${at}`), answer: 'r' })]);
     await say(0);
     await say(3_000);
-    expect(await listOutboxIds(database(), projectId)).toHaveLength(1);
+    expect(await listIdleTimerStarts(database(), projectId)).toHaveLength(1);
     await say(7_000);
+    expect(await listIdleTimerStarts(database(), projectId)).toHaveLength(1);
+    await database().query(`update idle_timers set due_at = now() - interval '1 hour' where project_id = $1::uuid`, [projectId]);
+    await say(11_000);
     const [seen] = await listConversations(database(), projectId);
-    expect(seen).toMatchObject({ calls: 3, state: 'stored', opened: 1 });
-    expect(await listOutboxIds(database(), projectId)).toEqual([`conversation/${seen?.id}/1`, `conversation/${seen?.id}/1`]);
+    expect(seen).toMatchObject({ calls: 4, state: 'stored', opened: 1 });
+    expect(await listIdleTimerStarts(database(), projectId)).toEqual([1, 2].map((run) => `conversations/${projectId}/${run}`));
   });
 
   test('concurrent batches of one dialogue create one conversation', async () => {

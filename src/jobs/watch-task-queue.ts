@@ -1,0 +1,55 @@
+/**
+ * Watches how long tasks wait in Temporal's queue, for metrics and the log: work that Temporal has accepted and no worker has taken is not in
+ * the outbox any more, and does not fail either.
+ */
+import { memoryQueue } from '../../workflows/contract.ts';
+import { createBackgroundLoop } from '../core/background-loop.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { TaskQueueState } from './client/task-queue.ts';
+
+export interface TaskQueueWatchOptions {
+  readonly read: () => Promise<TaskQueueState>;
+  readonly logger: Logger;
+  readonly intervalMs?: number;
+}
+
+export interface TaskQueueWatch {
+  /** As of the last read. Null when that failed, and before the first. */
+  current(): TaskQueueState | null;
+  stop(): Promise<void>;
+}
+
+/** The alert `TemporalBacklog` has the same limit. */
+const maxAgeMs = 60_000;
+
+/** Begins at once. */
+export function watchTaskQueue({ read, logger, intervalMs = 10_000 }: TaskQueueWatchOptions): TaskQueueWatch {
+  let state: TaskQueueState | null = null;
+  let isLate = false;
+  let unfairVersion: string | null = null;
+  const loop = createBackgroundLoop({
+    async run() {
+      state = await read();
+      logChanges(state);
+      return 'idle';
+    },
+    intervalMs,
+    // The dispatcher logs outages of Temporal.
+    onFailure: () => {
+      state = null;
+    },
+  });
+  loop.start();
+  return { current: () => state, stop: () => loop.stop() };
+
+  function logChanges({ backlogs, serverVersion, knowsFairness }: TaskQueueState): void {
+    const late = backlogs.find(({ ageMs }) => ageMs > maxAgeMs);
+    if (late && !isLate)
+      logger.warn({ queue: memoryQueue, tasks: late.tasks, seconds: Math.round(late.ageMs / 1_000) }, 'Temporal tasks wait for a worker');
+    if (!late && isLate) logger.info({ queue: memoryQueue }, 'Temporal tasks no longer wait');
+    isLate = late !== undefined;
+    if (knowsFairness === false && unfairVersion !== serverVersion)
+      logger.warn({ version: serverVersion }, 'Temporal server too old for fairness; a project with many tasks delays the others');
+    unfairVersion = knowsFairness === false ? serverVersion : null;
+  }
+}

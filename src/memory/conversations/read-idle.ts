@@ -1,0 +1,133 @@
+/**
+ * Reads idle conversations: the step from `stored` to `read`, in which a conversation gets its title and transcript and may be learned from.
+ * PostgreSQL says which conversations are due; Temporal's run `idleConversations` says when to look.
+ */
+import type { ReadIdleResult } from '../../../workflows/contract.ts';
+import type { Database, Queries } from '../../db/database.ts';
+import { lockConversations } from '../../db/locks.ts';
+import { selectRows, toBatches } from '../../db/row-batches.ts';
+import { deriveTitle, formatTranscript, readMessagesOf } from '../records/conversation-messages.ts';
+import { requestEmbedding } from '../triggers/embedding-runs.ts';
+import { triggerLearning } from '../triggers/learning-triggers.ts';
+
+export interface ReadIdleRequest {
+  readonly projectId: string;
+  /** Number of the project's run that asks. */
+  readonly run: number;
+  readonly idleMs: number;
+}
+
+export type ReadIdle = ReturnType<typeof createReadIdle>;
+
+interface ReadIdleOptions {
+  readonly database: Database;
+  /** How long one check reads at most. Its run then waits a second, in which the runs of other projects get their turn. */
+  readonly sliceMs?: number;
+}
+
+/** Conversations and messages of one transaction. */
+const maxConversations = 100;
+const maxMessages = 2_000;
+/** Conversations that become idle within this share of the idle time, and within a minute, are read by one check. */
+const gatherShare = 0.1;
+const maxGatherMs = 60_000;
+const maxCounted = 100_000;
+
+/** Reads what is idle by the database clock, and returns when to check again. Idempotent. */
+export function createReadIdle({ database, sliceMs = 2_000 }: ReadIdleOptions) {
+  return async ({ projectId, run, idleMs }: ReadIdleRequest): Promise<ReadIdleResult> => {
+    const endAt = performance.now() + sliceMs;
+    let read = 0;
+    for (let more = await isCurrent(database, projectId, run); more; ) {
+      const count = await database.transaction((tx) => readBatch(tx, projectId, idleMs));
+      read += count;
+      more = count > 0 && performance.now() < endAt;
+    }
+    return (await waitForNext(projectId, run, idleMs, read)) ?? (await finish(projectId, run, read)) ?? { kind: 'wait', waitMs: 0, read };
+  };
+
+  /** Null when no conversation is open, or the run is superseded. */
+  async function waitForNext(projectId: string, run: number, idleMs: number, read: number): Promise<ReadIdleResult | null> {
+    const [next] = await database.query<{ waiting: number; dueMs: number | null }>(
+      `select count(*)::integer as waiting, (extract(epoch from min(last_turn_at) - now()) * 1000 + $2::float8)::float8 as "dueMs"
+         from (select last_turn_at from conversations where project_id = $1::uuid and state = 'stored'
+                order by last_turn_at limit ${maxCounted}) as open`,
+      [projectId, idleMs],
+    );
+    if (!next || next.dueMs === null) return null;
+    const waitMs = next.dueMs <= 0 ? 0 : Math.max(next.dueMs, Math.min(maxGatherMs, idleMs * gatherShare));
+    const [timer] = await database.query(
+      `update idle_timers set due_at = now() + $3::float8 * interval '1 ms'
+        where project_id = $1::uuid and run = $2::integer and active returning 1`,
+      [projectId, run, waitMs],
+    );
+    return timer ? { kind: 'wait', waitMs, read, waiting: next.waiting } : null;
+  }
+
+  /** Ends the run. Null when a conversation was opened meanwhile. */
+  function finish(projectId: string, run: number, read: number): Promise<ReadIdleResult | null> {
+    return database.transaction(async (tx) => {
+      await lockConversations(tx, projectId);
+      if (!(await isCurrent(tx, projectId, run))) return { kind: 'superseded', read };
+      const [open] = await tx.query(`select 1 from conversations where project_id = $1::uuid and state = 'stored' limit 1`, [projectId]);
+      if (open) return null;
+      await tx.query(`update idle_timers set active = false where project_id = $1::uuid`, [projectId]);
+      return { kind: 'done', read };
+    });
+  }
+}
+
+/** False when a newer run has taken over, the run has finished before, or the project was deleted. */
+async function isCurrent(queries: Queries, projectId: string, run: number): Promise<boolean> {
+  const rows = await queries.query(`select 1 from idle_timers where project_id = $1::uuid and run = $2::integer and active`, [
+    projectId,
+    run,
+  ]);
+  return rows.length > 0;
+}
+
+/**
+ * Returns how many conversations were read. Leaves out those that a call or an erasure is changing now: waiting for their locks could
+ * deadlock, and the next check finds them.
+ */
+async function readBatch(tx: Queries, projectId: string, idleMs: number): Promise<number> {
+  const idle = await tx.query<IdleConversation>(
+    `select id, messages, learnable from conversations
+      where project_id = $1::uuid and state = 'stored' and last_turn_at <= now() - $2::float8 * interval '1 ms'
+      order by last_turn_at
+      limit ${maxConversations}
+        for update skip locked`,
+    [projectId, idleMs],
+  );
+  const [batch = []] = toBatches(idle, ({ messages }) => messages, maxMessages);
+  await readConversations(tx, projectId, batch);
+  return batch.length;
+}
+
+export interface IdleConversation {
+  readonly id: string;
+  readonly messages: number;
+  readonly learnable: boolean;
+}
+
+/** Marks conversations of a project as read. The caller has locked their rows. */
+export async function readConversations(tx: Queries, projectId: string, conversations: readonly IdleConversation[]): Promise<void> {
+  if (conversations.length === 0) return;
+  const messages = await readMessagesOf(tx, conversations);
+  const { text, values } = selectRows<IdleConversation>(
+    [
+      ['id', 'uuid', ({ id }) => id],
+      ['title', 'text', ({ id }) => deriveTitle(messages.get(id) ?? [])],
+      ['text', 'text', ({ id }) => formatTranscript(messages.get(id) ?? [])],
+    ],
+    conversations,
+  );
+  await tx.query(
+    `update conversations as existing set state = 'read', read_at = now(), title = new.title, text = new.text
+       from (${text}) as new
+      where existing.id = new.id`,
+    values,
+  );
+  await requestEmbedding(tx, projectId);
+  if (conversations.some(({ learnable }) => learnable)) await triggerLearning(tx, projectId);
+}

@@ -1,0 +1,109 @@
+import { expect, test } from '@jest/globals';
+import { reenqueueIdleTimers } from '../../../src/memory/conversations/idle-timer.ts';
+import { createReadIdle } from '../../../src/memory/conversations/read-idle.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { chatBody, createProject, listConversations, listIdleTimerStarts, record, settledCall } from '../calls.ts';
+
+const idleMs = 600_000;
+
+describeDatabases('reading idle conversations', (database) => {
+  /** Stores conversations of one call each, whose last turns ended this many milliseconds ago. */
+  async function open(projectId: string, ...agoMs: readonly number[]): Promise<void> {
+    const existing = (await listConversations(database(), projectId)).length;
+    const calls = agoMs.map((_, index) => {
+      const question = `question ${existing + index}`;
+      return settledCall({ projectId, at: existing + index, body: chatBody(`u ${question}`), answer: 'answer' });
+    });
+    await record(database(), calls);
+    const added = (await listConversations(database(), projectId)).slice(existing);
+    await database().query(
+      `update conversations set last_turn_at = now() - new.ago * interval '1 ms'
+         from unnest($1::uuid[], $2::float8[]) as new (id, ago) where conversations.id = new.id`,
+      [added.map(({ id }) => id), agoMs],
+    );
+  }
+  const read = (projectId: string, run = 1, sliceMs?: number) =>
+    createReadIdle({ database: database(), ...(sliceMs !== undefined && { sliceMs }) })({ projectId, run, idleMs });
+  const statesOf = async (projectId: string): Promise<unknown[]> =>
+    database().query('select state, title, text from conversations where project_id = $1::uuid order by started_at', [projectId]);
+  const isActive = async (projectId: string): Promise<boolean> => {
+    const [timer] = await database().query<{ active: boolean }>('select active from idle_timers where project_id = $1::uuid', [projectId]);
+    return timer?.active === true;
+  };
+
+  test('reads all that are idle, each with its title and text, and waits for the next', async () => {
+    const projectId = await createProject(database());
+    await open(projectId, idleMs + 5_000, idleMs, idleMs - 120_000, 0);
+    const result = await read(projectId);
+    expect(result).toEqual({ kind: 'wait', waitMs: expect.any(Number), read: 2, waiting: 2 });
+    const waitMs = result.kind === 'wait' ? result.waitMs : 0;
+    expect(waitMs).toBeGreaterThan(60_000);
+    expect(waitMs).toBeLessThanOrEqual(120_000);
+    const states = await statesOf(projectId);
+    expect(states.slice(0, 2)).toEqual(
+      [0, 1].map((n) => ({ state: 'read', title: `question ${n}`, text: `user: question ${n}\nassistant: answer` })),
+    );
+    expect(states.slice(2)).toMatchObject([{ state: 'stored' }, { state: 'stored' }]);
+  });
+
+  test('gathers what becomes idle within a minute into one check', async () => {
+    const projectId = await createProject(database());
+    await open(projectId, idleMs - 1_000);
+    expect(await read(projectId)).toEqual({ kind: 'wait', waitMs: 60_000, read: 0, waiting: 1 });
+  });
+
+  test('ends when no conversation is open, and the next conversation starts a new run', async () => {
+    const projectId = await createProject(database());
+    await open(projectId, idleMs);
+    expect(await read(projectId)).toEqual({ kind: 'done', read: 1 });
+    expect(await isActive(projectId)).toBe(false);
+    await open(projectId, 0);
+    expect(await listIdleTimerStarts(database(), projectId)).toEqual([1, 2].map((run) => `conversations/${projectId}/${run}`));
+    expect(await read(projectId)).toEqual({ kind: 'superseded', read: 0 });
+    expect(await read(projectId, 2)).toMatchObject({ kind: 'wait', read: 0, waiting: 1 });
+  });
+
+  test('reads a bounded part at a time, and checks again at once', async () => {
+    const projectId = await createProject(database());
+    await open(projectId, ...Array<number>(130).fill(idleMs));
+    // The slice has ended after its first transaction.
+    expect(await read(projectId, 1, 0)).toEqual({ kind: 'wait', waitMs: 0, read: 100, waiting: 30 });
+    expect(await read(projectId)).toEqual({ kind: 'done', read: 30 });
+  });
+
+  test('reads no conversations of another project, and none for a run that was superseded or has ended', async () => {
+    const [ours, theirs] = [await createProject(database()), await createProject(database())];
+    await open(ours, idleMs);
+    await open(theirs, idleMs);
+    expect(await read(ours, 7)).toEqual({ kind: 'superseded', read: 0 });
+    expect(await statesOf(ours)).toMatchObject([{ state: 'stored' }]);
+    expect(await read(ours)).toEqual({ kind: 'done', read: 1 });
+    expect(await read(ours)).toEqual({ kind: 'superseded', read: 0 });
+    expect(await statesOf(theirs)).toMatchObject([{ state: 'stored' }]);
+  });
+
+  test('wakes learning once for many learnable conversations, and not for a single call without a subject', async () => {
+    const projectId = await createProject(database());
+    const learningRows = () =>
+      database().query(`select 1 from outbox where workflow = 'projectLearning' and project_id = $1::uuid`, [projectId]);
+    await open(projectId, idleMs);
+    await read(projectId);
+    expect(await learningRows()).toHaveLength(0);
+    const asAnn = (at: number) => settledCall({ projectId, subject: `ann-${at}`, at, body: chatBody(`u I am ${at}`), answer: 'hi' });
+    await record(database(), [10, 11, 12].map(asAnn));
+    await database().query(`update conversations set last_turn_at = now() - interval '1 hour' where project_id = $1::uuid`, [projectId]);
+    expect(await read(projectId, 2)).toEqual({ kind: 'done', read: 3 });
+    expect(await learningRows()).toHaveLength(1);
+  });
+
+  test('on connecting to Temporal, enqueues active runs again and starts a run for conversations of older versions', async () => {
+    const [current, older, quiet] = [await createProject(database()), await createProject(database()), await createProject(database())];
+    for (const projectId of [current, older, quiet]) await open(projectId, idleMs);
+    await read(quiet);
+    await database().query('delete from idle_timers where project_id = $1::uuid', [older]);
+    await database().query('delete from outbox');
+    await reenqueueIdleTimers(database());
+    const starts = await Promise.all([current, older, quiet].map((projectId) => listIdleTimerStarts(database(), projectId)));
+    expect(starts).toEqual([[`conversations/${current}/1`], [`conversations/${older}/1`], []]);
+  });
+});

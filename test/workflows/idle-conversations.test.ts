@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { WorkflowHandle } from '@temporalio/client';
+import { createConversationActivities } from '../../activities/create-activities.ts';
+import { gatewayError } from '../../src/core/errors.ts';
+import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
+import type { ReadIdle } from '../../src/memory/conversations/read-idle.ts';
+import type { ReadIdleResult } from '../../workflows/contract.ts';
+import { rawHistory } from '../support/histories.ts';
+import { startTogether } from '../support/start-together.ts';
+import { detailsOf, sharedTemporal, until } from '../support/temporal.ts';
+
+const planted = 'the patient said she is pregnant';
+const idleMs = 10_000;
+
+describe('idleConversations', () => {
+  const shared = sharedTemporal();
+
+  /** The memory's results by project. */
+  const reads = new Map<string, ReadIdle>();
+  let worker: RunningWorker;
+  beforeAll(async () => {
+    const readIdle: ReadIdle = async (request) => {
+      const read = reads.get(request.projectId);
+      if (!read) throw new Error('no test has started this project');
+      return read(request);
+    };
+    worker = shared().work(createConversationActivities({ idleMs: () => idleMs, readIdle, readConversation: undefined as never }));
+    await shared().temporal.probe();
+  });
+  afterAll(() => worker.stop());
+
+  async function start(read: ReadIdle, { projectId = randomUUID() as string, delayMs = 0 } = {}): Promise<WorkflowHandle> {
+    const { temporal } = shared();
+    reads.set(projectId, read);
+    const workflowId = `conversations/${projectId}/1`;
+    const input = { project_id: projectId, run: 1 };
+    await temporal.start({ workflow: 'idleConversations', workflowId, projectId, projectSlug: 'acme', input }, { delayMs });
+    return temporal.client.workflow.getHandle(workflowId);
+  }
+  /** Returns the results in order, and fails where there is none. */
+  const scripted = (...results: readonly ReadIdleResult[]): ReadIdle => {
+    const left = [...results];
+    return async () => {
+      const result = left.shift();
+      if (!result) throw new Error('no result is left');
+      return result;
+    };
+  };
+  const wait = { kind: 'wait', waitMs: 0, read: 3, waiting: 2 } as const;
+
+  /** Their waits overlap. */
+  const cases: Readonly<Record<string, () => Promise<void>>> = {
+    async 'passes the project, its run and the idle time to the memory, and ends when no conversation is open'() {
+      const projectId = randomUUID();
+      const requests: unknown[] = [];
+      const handle = await start(
+        async (request) => {
+          requests.push(request);
+          return { kind: 'done', read: 5 };
+        },
+        { projectId },
+      );
+      expect(await handle.result()).toEqual({ outcome: 'done', read: 5 });
+      expect(requests).toEqual([{ projectId, run: 1, idleMs }]);
+    },
+    async 'checks again while conversations are open, and counts those that it has read'() {
+      const handle = await start(scripted(wait, wait, { kind: 'done', read: 1 }));
+      expect(await handle.result()).toEqual({ outcome: 'done', read: 7 });
+    },
+    async 'ends when a newer run has taken over'() {
+      const handle = await start(scripted({ kind: 'superseded', read: 0 }));
+      expect(await handle.result()).toEqual({ outcome: 'superseded', read: 0 });
+    },
+    async 'takes one workflow task and six events for conversations that become idle together, with a delayed start'() {
+      const handle = await start(scripted({ kind: 'done', read: 6_000 }), { delayMs: 1_000 });
+      await handle.result();
+      const { events } = await handle.fetchHistory();
+      expect(events).toHaveLength(6);
+    },
+    async 'takes six more events for each later check'() {
+      const handle = await start(scripted(wait, { kind: 'done', read: 1 }));
+      await handle.result();
+      const { events } = await handle.fetchHistory();
+      expect(events).toHaveLength(12);
+    },
+    async 'shows how many conversations are open and read while it waits'() {
+      const handle = await start(scripted({ ...wait, waitMs: 3_000 }, { kind: 'done', read: 4 }));
+      await until('it waits', async () => (await handle.query<{ waiting?: number }>('status')).waiting === 2);
+      const details = await detailsOf(handle);
+      expect(details).toContain('Open conversations that are not idle yet or are read next: 2. Next check at ');
+      expect(details).toContain('Conversations that this run has read: 3.');
+      await handle.result();
+      expect(await handle.query('status')).toEqual({ state: 'done', outcome: 'done', read: 7 });
+      const { memo, searchAttributes } = await handle.describe();
+      expect(memo).toEqual({ summary: 'acme: read conversations when they are idle, run 1' });
+      expect(searchAttributes).toMatchObject({ GatewayKind: ['conversations'], GatewayProjectSlug: ['acme'] });
+    },
+    async 'retries when the memory fails, and only counts reach the history'() {
+      let tries = 0;
+      const handle = await start(async () => {
+        if (tries++ === 0) throw gatewayError('query_failed', { message: planted, cause: new Error(planted) });
+        return { kind: 'done', read: 1, title: planted } as ReadIdleResult;
+      });
+      expect(await handle.result()).toEqual({ outcome: 'done', read: 1 });
+      expect(rawHistory(await handle.fetchHistory())).not.toContain('patient');
+    },
+  };
+  const started = startTogether(Object.keys(cases), (title) => cases[title]?.() ?? Promise.reject(new Error('no such case')));
+
+  test.each(Object.keys(cases))('%s', (title) => started(title));
+});
