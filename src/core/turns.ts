@@ -5,7 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 
-export const pieceBytes = 1_024 * 1_024;
+const pieceBytes = 1_024 * 1_024;
 
 let last: Promise<void> = Promise.resolve();
 
@@ -32,6 +32,16 @@ export async function joinInTurns(chunks: readonly Uint8Array[], totalBytes: num
     }
   }
   return joined;
+}
+
+/** Yields the bytes of the parts, piece by piece, e.g. for a connection. */
+export async function* takeInTurns(parts: readonly Buffer[]): AsyncGenerator<Buffer, void> {
+  for (const part of parts) {
+    for (let from = 0; from < part.length; from += pieceBytes) {
+      await takeTurn();
+      yield part.subarray(from, from + pieceBytes);
+    }
+  }
 }
 
 /** Continues the checksum `crc` over the bytes, piece by piece. */

@@ -20,7 +20,7 @@ import type { HandleCall } from '../../pipeline/call/handle-call.ts';
 import type { ProjectContext } from '../../pipeline/call/project-context.ts';
 import { noRoute, quoteName } from '../../routing/no-route.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
-import { checkContentType, type KeyBodies, maxBodyBytes, readBody, toPlainTextError } from '../body.ts';
+import { ClientDisconnectedError, checkContentType, type KeyBodies, maxBodyBytes, readBody, toPlainTextError } from '../body.ts';
 import type { BodyMemory } from '../body-memory.ts';
 import { type ErrorReports, sendError } from '../error-handler.ts';
 import { detectAbandonedStream, keepAliveComment, onClientDisconnect } from '../half-close.ts';
@@ -90,6 +90,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const settings = settingsLookup instanceof Promise ? await settingsUnlessLate(settingsLookup) : settingsLookup;
       const source = { id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body };
       const call = parseCall(isLarge ? { ...source, ...(await inspectLarge(source, conversion !== undefined)) } : source);
+      // The client may have left during the inspection.
+      if (response.destroyed) throw new ClientDisconnectedError();
       const isChecked = project.settings.rules.input !== null;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock, isChecked });
       // The vendor bills a plain call once it is sent, so from then on we read it to its end even if the client

@@ -20,6 +20,7 @@ import { defaultMemorySettings, isSourceRecorded, readMemorySettings } from '../
 import { createCredentialMasker } from '../text/credential-masker.ts';
 import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
 import { hashScope, type Sha256, toScopedKey } from './chain.ts';
+import { findLargeText } from './large-texts.ts';
 import { loadWorkingSet } from './load-working-set.ts';
 import { matchConversation } from './match-conversation.ts';
 import { saveWorkingSet } from './save-working-set.ts';
@@ -38,7 +39,7 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
   const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
   const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
   const readText = createTextReader(masker);
-  const texts = await mapInTurns(newCalls, (call) => toCallText(call, readText(call)));
+  const texts = await mapInTurns(newCalls, (call) => toCallText(call, findLargeText(call.content) ?? readText(call)));
   const recordedCalls: RecordedCall[] = [];
   for (const [index, call] of newCalls.entries()) {
     const text = texts[index];

@@ -19,12 +19,13 @@ export function createTextReader(masker: CredentialMasker): (call: CallWithText)
   /** By the text of the response, which hits of the same entry share: a key of all that is compared took 5 µs. */
   const hits = new Map<string, { readonly call: CallWithText; readonly text: MaskedText }[]>();
   return (call) => {
-    if (call.result.cache !== 'hit') return readText(call, masker);
+    const readable = { ...call.content, route: call.metadata.route };
+    if (call.result.cache !== 'hit') return readText(readable, masker);
     const key = call.content.response?.text ?? '';
     const alike = hits.get(key) ?? [];
     const equal = alike.find((hit) => isSameText(hit.call, call));
     if (equal) return equal.text;
-    const text = readText(call, masker);
+    const text = readText(readable, masker);
     hits.set(key, [...alike, { call, text }]);
     return text;
   };
@@ -38,13 +39,13 @@ function isSameText(one: CallWithText, other: CallWithText): boolean {
   return JSON.stringify(oneCalls) === JSON.stringify(otherCalls);
 }
 
-function readText({ metadata, content }: CallWithText, masker: CredentialMasker): MaskedText {
-  const { messages, extras, isPrefilled } = parsePrompt(metadata.route, parseJson(content.request.toString('utf8')));
+type ReadableCall = Pick<CallContent, 'request' | 'response'> & { readonly route: PromptRoute };
+
+export function readText({ route, request, response: turn }: ReadableCall, masker: CredentialMasker): MaskedText {
+  const { messages, extras, isPrefilled } = parsePrompt(route, parseJson(request.toString('utf8')));
   const partial = isPrefilled ? messages.at(-1) : undefined;
-  const prompt = partial && content.response ? messages.slice(0, -1) : messages;
-  const response = content.response
-    ? normalizeMessage('assistant', partial ? { ...content.response, text: partial.text + content.response.text } : content.response)
-    : null;
+  const prompt = partial && turn ? messages.slice(0, -1) : messages;
+  const response = turn ? normalizeMessage('assistant', partial ? { ...turn, text: partial.text + turn.text } : turn) : null;
   const masked = prompt.map(masker.maskMessage);
   if (response) masked.push(masker.maskMessage(response));
   return { extras: extras.map(masker.maskExtra), parts: chainMessages(masked), promptLength: prompt.length };
