@@ -83,7 +83,7 @@ const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
   const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, failpoint = () => undefined } = options;
-  const { beforeStore, onStored, onRejected, recentBytes = 16 * 1_024 * 1_024, files = nodeFileSystem } = options;
+  const { beforeStore, onStored, onRejected, recentBytes = 64 * 1_024 * 1_024, files = nodeFileSystem } = options;
   const quarantine = createQuarantine(dataDir, options.isErased, files);
   const batches = createBatchStore({ database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected });
   let position: Position = { segment: 0, offset: 0 };

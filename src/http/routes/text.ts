@@ -11,8 +11,8 @@ import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { hasOutputLimit } from '../../dialects/json/output-limit.ts';
 import { scanJson } from '../../dialects/json/scan-body.ts';
-import { inspectLargeBody } from '../../dialects/routes/large-body.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
+import { receiveLargeBody } from '../../memory/conversations/large-texts.ts';
 import { isSourceRecorded, type MemorySettings } from '../../memory/records/settings.ts';
 import type { CallResponse } from '../../pipeline/call/call-response.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
@@ -159,7 +159,7 @@ export function inspectLarge(
   isCompletion = false,
 ): Promise<Required<Pick<CallSource, 'body' | 'spans'>>> {
   const needs = { isCached: settings.cache.enabled, hasRules: settings.rules.input !== null };
-  return inspectLargeBody(body, { owner: caller.projectId, route, isCompletion, ...needs });
+  return receiveLargeBody(caller.projectId, body, { route, isCompletion, ...needs });
 }
 
 /** Builds the Call from headers and body. Throws the 400 codes of the route. */

@@ -20,11 +20,11 @@ import { defaultMemorySettings, isSourceRecorded, readMemorySettings } from '../
 import { createCredentialMasker } from '../text/credential-masker.ts';
 import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
 import { hashScope, type Sha256, toScopedKey } from './chain.ts';
-import { findLargeText } from './large-texts.ts';
 import { loadWorkingSet } from './load-working-set.ts';
+import { type CallWithText, hasText, type MaskedText } from './masked-prompt.ts';
 import { matchConversation } from './match-conversation.ts';
 import { saveWorkingSet } from './save-working-set.ts';
-import { type CallWithText, createTextReader, hasText, type MaskedText } from './text-reader.ts';
+import { createTextReader } from './text-reader.ts';
 import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
 
 /** Stores the masked texts of `calls`, which the batch newly stored, and assigns the recorded ones to conversations. */
@@ -39,7 +39,7 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
   const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
   const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
   const readText = createTextReader(masker);
-  const texts = await mapInTurns(newCalls, (call) => toCallText(call, findLargeText(call.content) ?? readText(call)));
+  const texts = await mapInTurns(newCalls, (call) => toCallText(call, readText(call)));
   const recordedCalls: RecordedCall[] = [];
   for (const [index, call] of newCalls.entries()) {
     const text = texts[index];
