@@ -8,12 +8,11 @@ import type { BodySpans } from '../../core/json/spans.ts';
 import { defineJob, largeBytes } from '../../core/low-priority-thread.ts';
 import { joinInTurns } from '../../core/turns.ts';
 import { rememberFacts } from '../../dialects/json/body-facts.ts';
-import type { Inspection } from '../../dialects/routes/inspect-body.ts';
-import type { inspectLargeCall, readLargePrompt } from './large-text-jobs.ts';
+import type { inspectLargeBody, LargeBody, readLargePrompt } from './large-text-jobs.ts';
 import { hasText, type MaskedPrompt } from './masked-prompt.ts';
 
 const jobs = new URL('./large-text-jobs.ts', import.meta.url).href;
-const inspectInThread = defineJob<typeof inspectLargeCall>(jobs, 'inspectLargeCall');
+const inspectInThread = defineJob<typeof inspectLargeBody>(jobs, 'inspectLargeBody');
 const readInThread = defineJob<typeof readLargePrompt>(jobs, 'readLargePrompt');
 
 /** By the body. A batch may be stored in several transactions, so prompts stay until the body is freed. */
@@ -26,11 +25,11 @@ const known = new WeakMap<Buffer, MaskedPrompt>();
 export async function receiveLargeBody(
   owner: string,
   body: Buffer,
-  inspection: Omit<Inspection, 'bytes'>,
+  use: Omit<LargeBody, 'bytes'>,
 ): Promise<{ readonly body: Buffer; readonly spans: BodySpans }> {
   // A body that arrived in one piece may share its memory with other data of the connection.
   const bytes = body.buffer.byteLength === body.length ? body : await joinInTurns([body], body.length);
-  const inspected = await inspectInThread(owner, { ...inspection, bytes });
+  const inspected = await inspectInThread(owner, { ...use, bytes });
   if ('refused' in inspected) throw gatewayError(inspected.refused.code, { message: inspected.refused.message });
   const { bytes: checked, spans, facts, prompt } = inspected;
   const received = Buffer.from(checked.buffer, checked.byteOffset, checked.byteLength);
