@@ -33,7 +33,7 @@ interface Job {
 
 /**
  * Returns a function that runs the exported function `name` of `module` in the thread. Input and result are copied,
- * except that a member of type Uint8Array that has its memory for itself is moved, so the sender can't use it any more.
+ * except that a Uint8Array of `largeBytes` or more is moved with all of its memory, so the sender can't use it any more.
  * Rejects if the function throws or breaks the thread.
  */
 export function defineJob<Run extends (input: never) => object>(
@@ -46,12 +46,11 @@ export function defineJob<Run extends (input: never) => object>(
 
 /** Lists the memory that moves with a message. */
 export function movedMemory(message: object): ArrayBuffer[] {
-  return Object.values(message).flatMap((value) => (ownsMemory(value) ? value.buffer : []));
+  return Object.values(message).flatMap((value) => (isMoved(value) ? value.buffer : []));
 }
 
-/** Small buffers share their memory with others. */
-function ownsMemory(value: unknown): value is Uint8Array<ArrayBuffer> {
-  return value instanceof Uint8Array && value.buffer instanceof ArrayBuffer && value.byteLength === value.buffer.byteLength;
+function isMoved(value: unknown): value is Uint8Array<ArrayBuffer> {
+  return value instanceof Uint8Array && value.buffer instanceof ArrayBuffer && value.byteLength >= largeBytes;
 }
 
 /** The waiting jobs of each owner. The first owner in the map is served next. */

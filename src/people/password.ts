@@ -14,8 +14,8 @@ const minLength = 12;
 const maxLength = 256;
 
 const deriveInThread = defineJob<typeof deriveHash>(new URL('./password-job.ts', import.meta.url).href, 'deriveHash');
-/** The limit keeps a flood of sign-ins from taking a whole core. A full queue takes a few seconds. */
-const hashes = createBoundedWork({ maxWaiting: 50 });
+/** The thread computes one hash at a time, so this many take a few seconds. */
+const hashes = createBoundedWork({ maxTasks: 50 });
 
 /** So many hashes are waiting that another sign-in should be refused. */
 export const isHashingBusy = hashes.isBusy;

@@ -1,6 +1,6 @@
 import { getPriority } from 'node:os';
 import { expect, test } from '@jest/globals';
-import { defineJob } from '../../src/core/low-priority-thread.ts';
+import { defineJob, largeBytes } from '../../src/core/low-priority-thread.ts';
 import type { breakThread, echo, fail, readPriority } from './thread-jobs.ts';
 
 const jobs = new URL('./thread-jobs.ts', import.meta.url).href;
@@ -16,14 +16,16 @@ test('owners take turns, so one with many jobs does not delay another by more th
   expect(ended).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
 });
 
-test('large bytes are moved to the thread and back, and small ones that share memory are copied', async () => {
-  const large = Buffer.alloc(100_000, 7);
+test('large bytes are moved to the thread and back, and small ones are copied', async () => {
+  const large = Buffer.alloc(largeBytes, 7);
   const { bytes } = await runEcho('a', { text: '', bytes: large });
   expect(large.length).toBe(0);
-  expect(Buffer.from(bytes ?? []).equals(Buffer.alloc(100_000, 7))).toBe(true);
-  const small = Buffer.from('abc');
-  expect(Buffer.from((await runEcho('a', { text: '', bytes: small })).bytes ?? []).toString()).toBe('abc');
-  expect(small.toString()).toBe('abc');
+  expect(Buffer.from(bytes ?? []).equals(Buffer.alloc(largeBytes, 7))).toBe(true);
+  for (const small of [Buffer.from('abc'), Buffer.alloc(1_000, 7)]) {
+    const before = small.toString();
+    expect(Buffer.from((await runEcho('a', { text: '', bytes: small })).bytes ?? []).toString()).toBe(before);
+    expect(small.toString()).toBe(before);
+  }
 });
 
 test('a job that throws, and one that breaks the thread, fail alone', async () => {
