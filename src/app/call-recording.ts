@@ -18,6 +18,7 @@ import { createJournal } from '../journal/journal.ts';
 import { deleteExpired, type IsErased, listQuarantined } from '../journal/quarantine.ts';
 import { createRecovery, recoverOnce } from '../journal/recover.ts';
 import type { EstimateCost } from '../journal/unfinished-calls.ts';
+import { readLargePrompts } from '../memory/conversations/large-texts.ts';
 import { findRetentionPeriods } from '../memory/erasure/retention.ts';
 import { isAnyErased } from '../memory/erasure/tombstones.ts';
 import { createCredentialMasker } from '../memory/text/credential-masker.ts';
@@ -66,7 +67,15 @@ export async function createCallRecording(deps: CallRecordingDeps) {
     onQuotaRequested: () => drain.wake(),
   });
   const isErased: IsErased = (calls) => isAnyErased(database, calls);
-  const shared = { dataDir, database, store, logger, isErased, ...(journalFiles && { files: journalFiles }) };
+  const shared = {
+    dataDir,
+    database,
+    store,
+    beforeStore: readLargePrompts,
+    logger,
+    isErased,
+    ...(journalFiles && { files: journalFiles }),
+  };
   const drain = createDrain({
     ...shared,
     journal,

@@ -5,8 +5,8 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { GatewayError, gatewayError } from '../core/errors.ts';
-import { type BodySpans, scanObject } from '../core/json/spans.ts';
-import { JsonSyntaxError } from '../core/json/syntax.ts';
+import { largeBytes } from '../core/low-priority-thread.ts';
+import { joinInTurns } from '../core/turns.ts';
 import { PlainTextError } from './plain-text-error.ts';
 
 /** The bodies that are held of one key (`body-memory.ts`). */
@@ -93,7 +93,8 @@ function readArriving(request: IncomingMessage, limitBytes: number, memory: KeyB
     request.on('end', () => {
       clearTimeout(timer);
       const [only] = chunks;
-      resolve(only && chunks.length === 1 ? only : Buffer.concat(chunks, size));
+      if (only && chunks.length === 1) resolve(only);
+      else resolve(size < largeBytes ? Buffer.concat(chunks, size) : joinInTurns(chunks, size));
     });
     // Every request emits `close`, most after `end`: creating an error for each cost 7 µs of CPU per call (measured). An `error` is emitted only
     // to listeners, and `close` follows it.
@@ -120,17 +121,6 @@ export class ClientDisconnectedError extends Error {
 
 export function tooLarge(limitBytes: number): PlainTextError {
   return new PlainTextError(413, `the body is larger than ${limitBytes} bytes`);
-}
-
-/** Positions of the members `keys` of a JSON body. Throws `bad_json`. */
-export function scanJson(body: Buffer, keys: ReadonlySet<string>): BodySpans {
-  try {
-    return scanObject(body, keys);
-  } catch (error) {
-    if (error instanceof JsonSyntaxError)
-      throw gatewayError('bad_json', { message: `the body is not valid JSON: ${error.message}`, cause: error });
-    throw error;
-  }
 }
 
 /** Converts syntax and content type errors to plain text, as on all routes but chat and messages (docs/api/reference.md#plain-text-errors). */

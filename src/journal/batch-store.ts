@@ -24,9 +24,13 @@ import { sanitizeCall, stripText } from './sanitize-call.ts';
 /** Stores a batch in the transaction `tx`. Must be idempotent by call id. */
 export type StoreCalls = (tx: Queries, calls: readonly SettledCall[]) => Promise<unknown>;
 
+/** Prepares the calls of a batch before its transaction begins, because a transaction may wait for nothing but the database. */
+export type BeforeStore = (calls: readonly SettledCall[]) => Promise<void>;
+
 export interface BatchStoreOptions {
   readonly database: Database;
   readonly store: StoreCalls;
+  readonly beforeStore?: BeforeStore | undefined;
   readonly quarantine: Quarantine;
   readonly logger: Logger;
   readonly failpoint: HitFailpoint;
@@ -53,7 +57,8 @@ export interface BatchCounts {
 /** Texts are parsed and hashed on the event loop before they are stored, which bounds a batch beyond the number of its rows. */
 export const maxBatchBytes = 4 * 1_024 * 1_024;
 
-export function createBatchStore({ database, store, quarantine, logger, failpoint, onStored, onRejected }: BatchStoreOptions) {
+export function createBatchStore(options: BatchStoreOptions) {
+  const { database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected } = options;
   /** Ids of calls that are stored or rejected, while others of the same `storeEntries` are pending. */
   const done = new Set<string>();
   let stored = 0;
@@ -63,6 +68,7 @@ export function createBatchStore({ database, store, quarantine, logger, failpoin
   const commit = async (unsanitized: readonly SettledCall[]): Promise<void> => {
     // Here, since it throws for a value of a wrong type: calls from memory were not validated.
     const calls = unsanitized.map(sanitizeCall);
+    await beforeStore?.(calls);
     await traceBatch(
       calls.map(({ metadata }) => metadata.trace),
       () =>

@@ -14,7 +14,7 @@ import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
-import { type BatchCounts, createBatchStore, maxBatchBytes, type StoreCalls } from './batch-store.ts';
+import { type BatchCounts, type BeforeStore, createBatchStore, maxBatchBytes, type StoreCalls } from './batch-store.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
 import type { Journal } from './journal.ts';
@@ -45,6 +45,7 @@ export interface DrainOptions {
   readonly dataDir: string;
   readonly database: Database;
   readonly store: StoreCalls;
+  readonly beforeStore?: BeforeStore;
   readonly clock: Clock;
   readonly logger: Logger;
   /** A batch that is full earlier is stored at once. Default: 100. */
@@ -82,9 +83,9 @@ const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
   const { journal, dataDir, database, store, clock, logger, intervalMs = 100, prepare, failpoint = () => undefined } = options;
-  const { onStored, onRejected, recentBytes = 16 * 1_024 * 1_024, files = nodeFileSystem } = options;
+  const { beforeStore, onStored, onRejected, recentBytes = 64 * 1_024 * 1_024, files = nodeFileSystem } = options;
   const quarantine = createQuarantine(dataDir, options.isErased, files);
-  const batches = createBatchStore({ database, store, quarantine, logger, failpoint, onStored, onRejected });
+  const batches = createBatchStore({ database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected });
   let position: Position = { segment: 0, offset: 0 };
   let waiters: readonly Waiter[] = [];
   let preparedAt: number | null = null;

@@ -5,6 +5,8 @@
  *   u32 length of the bytes after the CRC | u32 CRC-32 of these bytes | u32 length of the JSON | JSON | attachment
  */
 import { crc32 } from 'node:zlib';
+import { largeBytes } from '../core/low-priority-thread.ts';
+import { crc32InTurns } from '../core/turns.ts';
 
 export interface Frame {
   readonly meta: Buffer;
@@ -32,12 +34,15 @@ export interface FrameBuffer {
   readonly length: number;
   /** `meta`: the JSON in parts. */
   add(meta: readonly string[], attachment: Buffer | null): void;
+  /** Computes the checksums of large frames, which `add` leaves out because they take too long for one turn. Call it before you write such frames. */
+  addChecksums(): Promise<void>;
   /** The frames in order, until `clear`. */
   buffers(): readonly Buffer[];
   clear(): void;
 }
 
 const prefixBytes = 8;
+const crcOffset = 4;
 export const headerBytes = 12;
 /** As many bytes as are written at once on the event loop (`sync-writes.ts`). */
 const reusedBytes = 256 * 1_024;
@@ -45,20 +50,27 @@ const maxUtf8Bytes = 3;
 
 /** The buffers of a frame in order. The attachment is not copied. */
 export function encodeFrame(meta: string, attachment: Buffer | null): Buffer[] {
+  const head = encodeHead(meta, attachment);
+  const headCrc = crc32(head.subarray(prefixBytes));
+  head.writeUInt32LE(attachment === null ? headCrc : crc32(attachment, headCrc), crcOffset);
+  return attachment === null || attachment.length === 0 ? [head] : [head, attachment];
+}
+
+/** Without the checksum. */
+function encodeHead(meta: string, attachment: Buffer | null): Buffer {
   const metaBytes = Buffer.byteLength(meta);
   const head = Buffer.allocUnsafe(headerBytes + metaBytes);
   head.writeUInt32LE(headerBytes - prefixBytes + metaBytes + (attachment?.length ?? 0), 0);
   head.writeUInt32LE(metaBytes, prefixBytes);
   head.write(meta, headerBytes, 'utf8');
-  const headCrc = crc32(head.subarray(prefixBytes));
-  head.writeUInt32LE(attachment === null ? headCrc : crc32(attachment, headCrc), 4);
-  return attachment === null || attachment.length === 0 ? [head] : [head, attachment];
+  return head;
 }
 
 /** Frames that do not fit in the reused memory get buffers of their own, and their attachments are not copied. */
 export function createFrameBuffer(): FrameBuffer {
   const memory = Buffer.allocUnsafeSlow(reusedBytes);
   let buffers: Buffer[] = [];
+  let unsummed: { readonly head: Buffer; readonly attachment: Buffer }[] = [];
   let length = 0;
   let used = 0;
   /** Start of the frames that are not in `buffers` yet. */
@@ -67,6 +79,13 @@ export function createFrameBuffer(): FrameBuffer {
   const endBuffer = (): void => {
     if (used > start) buffers.push(memory.subarray(start, used));
     start = used;
+  };
+
+  const encodeSeparately = (meta: string, attachment: Buffer | null): Buffer[] => {
+    if (attachment === null || attachment.length < largeBytes) return encodeFrame(meta, attachment);
+    const head = encodeHead(meta, attachment);
+    unsummed.push({ head, attachment });
+    return [head, attachment];
   };
 
   return {
@@ -80,7 +99,7 @@ export function createFrameBuffer(): FrameBuffer {
       for (const part of meta) metaLength += part.length;
       if (frame + headerBytes + maxUtf8Bytes * metaLength + attachedBytes > reusedBytes) {
         endBuffer();
-        for (const buffer of encodeFrame(meta.join(''), attachment)) {
+        for (const buffer of encodeSeparately(meta.join(''), attachment)) {
           buffers.push(buffer);
           length += buffer.length;
         }
@@ -92,8 +111,13 @@ export function createFrameBuffer(): FrameBuffer {
       used = metaEnd + attachedBytes;
       memory.writeUInt32LE(used - frame - prefixBytes, frame);
       memory.writeUInt32LE(metaEnd - frame - headerBytes, frame + prefixBytes);
-      memory.writeUInt32LE(crc32(memory.subarray(frame + prefixBytes, used)), frame + 4);
+      memory.writeUInt32LE(crc32(memory.subarray(frame + prefixBytes, used)), frame + crcOffset);
       length += used - frame;
+    },
+    async addChecksums() {
+      for (const { head, attachment } of unsummed)
+        head.writeUInt32LE(await crc32InTurns(attachment, crc32(head.subarray(prefixBytes))), crcOffset);
+      unsummed = [];
     },
     buffers() {
       endBuffer();
@@ -101,6 +125,7 @@ export function createFrameBuffer(): FrameBuffer {
     },
     clear() {
       buffers = [];
+      unsummed = [];
       length = 0;
       used = 0;
       start = 0;
@@ -108,8 +133,22 @@ export function createFrameBuffer(): FrameBuffer {
   };
 }
 
-/** The complete frames at the start of `bytes`, whose memory they share. */
-export function decodeFrames(bytes: Buffer): DecodedFrames {
+/**
+ * As `decodeFrames`, but checks the checksums of large frames in turns, because each may take tens of milliseconds.
+ */
+export async function decodeInTurns(bytes: Buffer): Promise<DecodedFrames> {
+  const decoded = decodeFrames(bytes, largeBytes);
+  let usedBytes = 0;
+  for (const [index, { raw }] of decoded.frames.entries()) {
+    if (raw.length >= largeBytes && (await crc32InTurns(raw.subarray(prefixBytes))) !== raw.readUInt32LE(crcOffset))
+      return { frames: decoded.frames.slice(0, index), usedBytes, end: 'damaged', neededBytes: 0 };
+    usedBytes += raw.length;
+  }
+  return decoded;
+}
+
+/** The complete frames at the start of `bytes`, whose memory they share. The checksums of frames from `uncheckedBytes` on are not checked. */
+export function decodeFrames(bytes: Buffer, uncheckedBytes = Number.POSITIVE_INFINITY): DecodedFrames {
   const frames: Frame[] = [];
   let offset = 0;
   const endWith = (stop: FrameEnd, neededBytes = 0): DecodedFrames => ({ frames, usedBytes: offset, end: stop, neededBytes });
@@ -120,7 +159,8 @@ export function decodeFrames(bytes: Buffer): DecodedFrames {
     if (length < headerBytes - prefixBytes || metaBytes > length - (headerBytes - prefixBytes)) return endWith('damaged');
     const end = offset + prefixBytes + length;
     if (end > bytes.length) return endWith('truncated', prefixBytes + length);
-    if (crc32(bytes.subarray(offset + prefixBytes, end)) !== bytes.readUInt32LE(offset + 4)) return endWith('damaged');
+    const isChecked = end - offset < uncheckedBytes;
+    if (isChecked && crc32(bytes.subarray(offset + prefixBytes, end)) !== bytes.readUInt32LE(offset + crcOffset)) return endWith('damaged');
     const metaEnd = offset + headerBytes + metaBytes;
     frames.push({
       meta: bytes.subarray(offset + headerBytes, metaEnd),

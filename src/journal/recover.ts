@@ -14,7 +14,7 @@ import { withTimeout } from '../core/time-limit.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
 import type { Database } from '../db/database.ts';
 import type { Logger } from '../observability/logger.ts';
-import { type BatchCounts, createBatchStore, type StoreCalls } from './batch-store.ts';
+import { type BatchCounts, type BeforeStore, createBatchStore, type StoreCalls } from './batch-store.ts';
 import type { HitFailpoint } from './failpoints.ts';
 import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
 import { createQuarantine, type IsErased } from './quarantine.ts';
@@ -39,6 +39,7 @@ export interface RecoveryOptions {
   readonly closedId?: string;
   readonly database: Database;
   readonly store: StoreCalls;
+  readonly beforeStore?: BeforeStore;
   readonly logger: Logger;
   readonly intervalMs?: number;
   readonly estimateCost?: EstimateCost;
@@ -77,11 +78,11 @@ export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journ
 }
 
 export function createRecovery(options: RecoveryOptions): Recovery {
-  const { dataDir, ownId, closedId, database, store, logger, intervalMs = 5_000 } = options;
+  const { dataDir, ownId, closedId, database, store, beforeStore, logger, intervalMs = 5_000 } = options;
   const { estimateCost = () => null, onRecovered, files = nodeFileSystem, failpoint = () => undefined } = options;
   const journalFolder = join(dataDir, 'journal');
   const quarantine = createQuarantine(dataDir, options.isErased, files);
-  const batches = createBatchStore({ database, store, quarantine, logger, failpoint });
+  const batches = createBatchStore({ database, store, beforeStore, quarantine, logger, failpoint });
   const takeovers = new Map<string, Takeover>();
   /** Journals recovered by the last run. */
   let finished = 0;

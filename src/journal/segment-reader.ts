@@ -1,6 +1,6 @@
 /** Reads a segment in windows of bounded size, so that a backlog of any length needs the memory of one window (or one record). */
 import type { JournalFileSystem } from './file-system.ts';
-import { decodeFrames, type Frame, type FrameEnd, headerBytes } from './frame.ts';
+import { decodeInTurns, type Frame, type FrameEnd, headerBytes } from './frame.ts';
 
 export interface SegmentWindow {
   readonly frames: readonly Frame[];
@@ -24,9 +24,9 @@ export async function readWindow(
   maxBytes = windowBytes,
 ): Promise<SegmentWindow> {
   const read = (bytes: number): Promise<Buffer> => files.read(file, offset, Math.min(bytes, endOffset - offset));
-  let decoded = decodeFrames(await read(Math.max(maxBytes, headerBytes)));
+  let decoded = await decodeInTurns(await read(Math.max(maxBytes, headerBytes)));
   const isLargerThanWindow = decoded.frames.length === 0 && decoded.end === 'truncated' && decoded.neededBytes > maxBytes;
-  if (isLargerThanWindow && decoded.neededBytes <= endOffset - offset) decoded = decodeFrames(await read(decoded.neededBytes));
+  if (isLargerThanWindow && decoded.neededBytes <= endOffset - offset) decoded = await decodeInTurns(await read(decoded.neededBytes));
   const nextOffset = offset + decoded.usedBytes;
   const isCutByWindow = decoded.end !== 'damaged' && decoded.frames.length > 0 && nextOffset < endOffset;
   return { frames: decoded.frames, nextOffset, end: isCutByWindow ? 'more' : decoded.end };

@@ -131,6 +131,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     try {
       const open = await openCurrent();
       segment = open.segment;
+      await group.frames.addChecksums();
       failpoint('before write');
       await open.file.writeAll(group.frames.buffers(), segment.bytes);
       failpoint('after write');

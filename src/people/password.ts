@@ -1,8 +1,9 @@
 /** Password hashes: argon2id, stored as a PHC string with its parameters, so that they can be raised for new hashes. */
-import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from 'node:crypto';
-import { promisify } from 'node:util';
+import { type Argon2Parameters, randomBytes, timingSafeEqual } from 'node:crypto';
 import { gatewayError } from '../core/errors.ts';
+import { defineJob } from '../core/low-priority-thread.ts';
 import { createBoundedWork } from './bounded-work.ts';
+import type { deriveHash } from './password-job.ts';
 
 /** OWASP's minimum for argon2id: 19 MiB, two passes, one lane. A hash takes tens of milliseconds, outside the event loop. */
 const cost = { memory: 19_456, passes: 2, parallelism: 1 };
@@ -12,13 +13,9 @@ const minLength = 12;
 /** Bounds the work of normalization. */
 const maxLength = 256;
 
-const deriveHash = promisify(argon2);
-/**
- * Hashes run on libuv's thread pool, which DNS lookups and file access need too, and on a single core they compete
- * with inference calls for CPU time. The limit keeps a flood of sign-ins from starving all of these. A full queue
- * takes a few seconds.
- */
-const hashes = createBoundedWork({ maxWaiting: 50 });
+const deriveInThread = defineJob<typeof deriveHash>(new URL('./password-job.ts', import.meta.url).href, 'deriveHash');
+/** The thread computes one hash at a time, so this many take a few seconds. */
+const hashes = createBoundedWork({ maxTasks: 50 });
 
 /** So many hashes are waiting that another sign-in should be refused. */
 export const isHashingBusy = hashes.isBusy;
@@ -59,7 +56,8 @@ const unusableHash = `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.
 /** Keyboards differ in how they compose characters, hence NFKC. */
 async function derive(password: string, parameters: Omit<Argon2Parameters, 'message'>): Promise<Buffer> {
   const message = password.slice(0, 4 * maxLength).normalize('NFKC');
-  return hashes.run(() => deriveHash('argon2id', { message, ...parameters }));
+  const { hash } = await hashes.run(() => deriveInThread('passwords', { message, ...parameters }));
+  return Buffer.from(hash);
 }
 
 function encode(bytes: Buffer): string {

@@ -5,6 +5,7 @@
  * returns how it ended instead of throwing.
  */
 import { contextOverflowCode, VendorError } from '../core/errors.ts';
+import { takeInTurns } from '../core/turns.ts';
 import type { ResponseSummary, RouteCodec, StreamReader } from '../dialects/contract/route-codec.ts';
 import { parseVendorError, type VendorErrorBody } from '../dialects/contract/vendor-error.ts';
 import { startContentTimeout } from './content-timeout.ts';
@@ -25,7 +26,8 @@ const accountStatuses: ReadonlySet<number> = new Set([401, 403]);
 export interface TextRequest {
   readonly provider: Provider;
   readonly codec: RouteCodec;
-  readonly body: Buffer;
+  /** Large bodies are sent in parts. */
+  readonly body: Buffer | readonly Buffer[];
   readonly stream: boolean;
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
@@ -81,12 +83,14 @@ async function sendInTime(httpClient: VendorHttpClient, request: TextRequest, ti
 function send(httpClient: VendorHttpClient, request: TextRequest): Promise<VendorResponse> {
   const { provider, codec, body, stream, signal, forwardedHeaders } = request;
   const { url, plainHeaders, streamHeaders } = targetOf(provider, codec);
-  const headers = stream ? streamHeaders : plainHeaders;
+  const accepted = stream ? streamHeaders : plainHeaders;
+  const isWhole = Buffer.isBuffer(body);
+  const headers = isWhole ? accepted : { ...accepted, 'content-length': String(body.reduce((sum, part) => sum + part.length, 0)) };
   const sent = httpClient.send({
     url,
     method: 'POST',
     headers: Object.keys(forwardedHeaders).length > 0 ? { ...headers, ...forwardedHeaders, ...provider.headers } : headers,
-    body,
+    body: isWhole ? body : takeInTurns(body),
     connectTimeoutMs: provider.connectTimeoutMs,
     firstByteTimeoutMs: provider.firstByteTimeoutMs,
     idleTimeoutMs: provider.idleTimeoutMs,

@@ -1,12 +1,42 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { createFrameBuffer, decodeFrames, encodeFrame } from '../../src/journal/frame.ts';
+import { createFrameBuffer, decodeFrames, decodeInTurns, encodeFrame } from '../../src/journal/frame.ts';
 import { decodeRecord, encodeRecord, type JournalRecord } from '../../src/journal/record.ts';
 import { attemptStart, factsOf, settledCall } from './calls.ts';
 
 const frameOf = (meta: string, attachment: Buffer | null = null): Buffer => Buffer.concat(encodeFrame(meta, attachment));
 
 describe('frames', () => {
+  test('large frames have the same bytes, and their checksums are computed and checked in turns', async () => {
+    const attachment = Buffer.alloc(5 * 1_024 * 1_024, 'text');
+    const file = Buffer.concat([frameOf('{"n":1}'), frameOf('{"n":2}', attachment), frameOf('{"n":3}')]);
+    const frames = createFrameBuffer();
+    for (const [meta, attached] of [
+      ['{"n":1}', null],
+      ['{"n":2}', attachment],
+      ['{"n":3}', null],
+    ] as const)
+      frames.add([meta], attached);
+    let turns = 0;
+    let isDone = false;
+    const counting = (async () => {
+      for (; !isDone; turns += 1) await nextTurn();
+    })();
+    await frames.addChecksums();
+    expect(turns).toBeGreaterThanOrEqual(4);
+    expect(Buffer.concat(frames.buffers()).equals(file)).toBe(true);
+    turns = 0;
+    expect(await decodeInTurns(file)).toEqual(decodeFrames(file));
+    expect(turns).toBeGreaterThanOrEqual(4);
+    isDone = true;
+    await counting;
+    file[file.length - 100] = 0;
+    const first = decodeFrames(file);
+    expect(first).toMatchObject({ end: 'damaged', usedBytes: frameOf('{"n":1}').length });
+    expect(await decodeInTurns(file)).toEqual(first);
+  });
+
   test('decode as they were encoded, whatever bytes the attachment has', () => {
     const bytes = fc.uint8Array({ maxLength: 300 });
     fc.assert(

@@ -157,6 +157,18 @@ export function splice(bytes: Buffer, splices: readonly Splice[]): Buffer {
   return result;
 }
 
+/** As `splice`, but returns the parts of the result without copying the body, which takes tens of milliseconds for a large one. */
+export function spliceParts(bytes: Buffer, splices: readonly Splice[]): Buffer[] {
+  const parts: Buffer[] = [];
+  let from = 0;
+  for (const { span, replacement } of [...splices].sort((a, b) => a.span.start - b.span.start)) {
+    parts.push(bytes.subarray(from, span.start), Buffer.from(replacement));
+    from = span.end;
+  }
+  parts.push(bytes.subarray(from));
+  return parts;
+}
+
 /** The splice that replaces a member's value, or inserts the member as the object's first. `json` is the text of the value. */
 export function setMember(spans: BodySpans, key: string, json: string): Splice {
   const member = spans.members.get(key);

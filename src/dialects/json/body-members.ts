@@ -2,6 +2,7 @@
 import { gatewayError } from '../../core/errors.ts';
 import type { BodySpans, Member } from '../../core/json/spans.ts';
 import { decodeString } from '../../core/json/spans.ts';
+import { factsOf } from './body-facts.ts';
 
 /** OpenRouter members that let a caller choose other models, or tools that OpenRouter bills. */
 const otherModelKeys = ['models', 'plugins'] as const;
@@ -111,6 +112,8 @@ const zero = 0x30;
  * `é`, have other codes.
  */
 export function hidesAscii(body: Buffer): boolean {
+  const known = factsOf(body)?.hidesAscii;
+  if (known !== undefined) return known;
   const first = body.indexOf(escapedAscii);
   if (first < 0) return false;
   // We go byte by byte because text in many languages has thousands of escapes. A native search for each of them

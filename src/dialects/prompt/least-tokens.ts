@@ -7,6 +7,7 @@
  */
 import { characters } from '../../core/json/characters.ts';
 import { kindAt, skipSpace, skipString } from '../../core/json/syntax.ts';
+import { factsOf } from '../json/body-facts.ts';
 
 const { backslash, colon } = characters;
 
@@ -24,6 +25,8 @@ const maxCountedBytes = 8 * 1024 * 1024;
 
 /** Counting stops when the bound is above `limit`. Zero when the vendor may shorten the prompt. */
 export function countLeastTokens(body: Buffer, limit: number): number {
+  const known = factsOf(body)?.leastTokens;
+  if (known !== undefined) return known;
   if (shorteningKeys.some((key) => body.includes(key))) return 0;
   let tokens = 0;
   let bytesLeft = maxCountedBytes;

@@ -8,26 +8,18 @@
 import { characters } from '../../core/json/characters.ts';
 import { decodeString, scanMembers } from '../../core/json/spans.ts';
 import { skipSpace, skipString } from '../../core/json/syntax.ts';
+import { factsOf, type InputSize } from '../json/body-facts.ts';
 import { countImageParts } from './request-features.ts';
 
 const { backslash, closeBrace, closeBracket, colon, openBrace, openBracket, quote } = characters;
-
-export interface InputSize {
-  /** Bytes without the base64 data of media. */
-  readonly textBytes: number;
-  /** In the body, or referenced by URL. */
-  readonly images: number;
-  /** Of base64. */
-  readonly audioBytes: number;
-  /** Of base64: PDFs, and whatever is no image. */
-  readonly documentBytes: number;
-}
 
 /** Sizes of bodies with media, which are asked for several times per call. */
 const measured = new WeakMap<Buffer, InputSize>();
 
 /** The body's syntax has been checked before. */
 export function measureInput(body: Buffer): InputSize {
+  const found = factsOf(body)?.size;
+  if (found) return found;
   if (!hasEncodedData(body)) return { textBytes: body.length, images: countImageParts(body), audioBytes: 0, documentBytes: 0 };
   const known = measured.get(body);
   if (known) return known;

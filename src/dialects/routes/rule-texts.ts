@@ -9,6 +9,7 @@
 import type { TextRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { asObject, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
+import { factsOf } from '../json/body-facts.ts';
 import { scanTokens } from '../json/scan-tokens.ts';
 import { unsealReasoning } from '../json/sealed-reasoning.ts';
 
@@ -28,6 +29,8 @@ const responseMembers: Readonly<Record<TextRoute, readonly string[]>> = {
  * didn't evaluate.
  */
 export function readRequestTexts(body: Buffer): readonly string[] {
+  const known = factsOf(body)?.texts;
+  if (known) return known;
   const { memberCount, longNumbers } = scanTokens(body);
   const read = extractTexts([parseJson(body.toString('utf8'))], { isRequest: true });
   if (read.memberCount !== memberCount)

@@ -5,11 +5,22 @@
 import { gatewayError } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import { createSseParser, formatEvent, type SseEvent } from '../../core/sse.ts';
+import { rejectDuplicateKeys } from '../json/body-members.ts';
 import { asNumber, isLosslessObject, omitNullish } from '../json/lossless-json.ts';
 import { parseLossless } from '../json/parse-lossless.ts';
+import { scanJson } from '../json/scan-body.ts';
+
+/** A body that repeats one of them is rejected, as on chat. */
+const readKeys = ['model', 'prompt', 'stream', 'max_tokens', 'n', 'user'];
 
 /** The body of the chat completion. Throws `bad_json`. */
-export function toChatRequest(body: Buffer): Buffer {
+export function completionToChat(body: Buffer): Buffer {
+  // For the syntax errors of all routes.
+  rejectDuplicateKeys(scanJson(body, new Set(readKeys)), readKeys);
+  return toChatRequest(body);
+}
+
+function toChatRequest(body: Buffer): Buffer {
   const parsed = parseLossless(body.toString('utf8'));
   if (!isLosslessObject(parsed)) refuse('the body is nested too deeply, or has too many values');
   // Vendors reject members of the older format in a chat completion, also with a value that asks for nothing.

@@ -1,6 +1,7 @@
 /** `POST /v1/messages/count_tokens`: authentication, content rules and routing of messages, without its ceilings and records. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newId } from '../../core/ids.ts';
+import { largeBytes } from '../../core/low-priority-thread.ts';
 import { countTokens as codec } from '../../dialects/messages/count-tokens.ts';
 import type { CountTokens } from '../../pipeline/call/count-tokens.ts';
 import { parseKey } from '../authenticate.ts';
@@ -8,7 +9,7 @@ import { checkContentType, type KeyBodies, maxBodyBytes, readBody } from '../bod
 import { sendBytes, sendError } from '../error-handler.ts';
 import { onClientDisconnect } from '../half-close.ts';
 import { setModelHeader } from '../send-response.ts';
-import { type CallRouteDeps, parseCall } from './text.ts';
+import { type CallRouteDeps, inspectLarge, parseCall } from './text.ts';
 
 export interface CountTokensRouteDeps extends CallRouteDeps {
   readonly countTokens: CountTokens;
@@ -32,7 +33,8 @@ export function createCountTokensRoute(deps: CountTokensRouteDeps) {
       const project = await findProject(caller.projectId);
       const now = clock.now();
       const { headers } = request;
-      const call = parseCall({ id: newId(startedAt), startedAt, now, codec, caller, project, settings: null, headers, body });
+      const source = { id: newId(startedAt), startedAt, now, codec, caller, project, settings: null, headers, body };
+      const call = parseCall(bodyBytes < largeBytes ? source : { ...source, ...(await inspectLarge(source)) });
       const abandoned = new AbortController();
       onClientDisconnect(response, () => abandoned.abort());
       const timeoutMs = Math.min(maxVendorMs, (call.deadlineAt ?? Number.POSITIVE_INFINITY) - now);

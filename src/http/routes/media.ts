@@ -2,6 +2,7 @@
 import type { ServerResponse } from 'node:http';
 import type { MediaCall } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
+import { scanJson } from '../../dialects/json/scan-body.ts';
 import {
   assertImageModel,
   type MediaFields,
@@ -16,7 +17,6 @@ import type { GenerateImages } from '../../pipeline/media/images.ts';
 import type { SynthesizeSpeech } from '../../pipeline/media/speech.ts';
 import type { RelayUpload } from '../../pipeline/media/uploads.ts';
 import { noRoute, quoteName } from '../../routing/no-route.ts';
-import { scanJson } from '../body.ts';
 import { detectAbandonedStream, onClientDisconnect, whenDisconnected } from '../half-close.ts';
 import { sendImages, sendMedia } from '../send-response.ts';
 import { readUpload } from '../upload.ts';

@@ -3,12 +3,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Call, type Caller, isDialect, isPromptRoute, type MemoryOptions, type TextRoute } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
+import type { BodySpans } from '../../core/json/spans.ts';
+import { largeBytes } from '../../core/low-priority-thread.ts';
 import type { Clock } from '../../core/time.ts';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { hasOutputLimit } from '../../dialects/json/output-limit.ts';
+import { scanJson } from '../../dialects/json/scan-body.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
+import { receiveLargeBody } from '../../memory/conversations/large-texts.ts';
 import { isSourceRecorded, type MemorySettings } from '../../memory/records/settings.ts';
 import type { CallResponse } from '../../pipeline/call/call-response.ts';
 import { startCancellation } from '../../pipeline/call/cancellation.ts';
@@ -16,7 +20,7 @@ import type { HandleCall } from '../../pipeline/call/handle-call.ts';
 import type { ProjectContext } from '../../pipeline/call/project-context.ts';
 import { noRoute, quoteName } from '../../routing/no-route.ts';
 import { type FindCaller, parseKey } from '../authenticate.ts';
-import { checkContentType, type KeyBodies, maxBodyBytes, readBody, scanJson, toPlainTextError } from '../body.ts';
+import { ClientDisconnectedError, checkContentType, type KeyBodies, maxBodyBytes, readBody, toPlainTextError } from '../body.ts';
 import type { BodyMemory } from '../body-memory.ts';
 import { type ErrorReports, sendError } from '../error-handler.ts';
 import { detectAbandonedStream, keepAliveComment, onClientDisconnect } from '../half-close.ts';
@@ -57,7 +61,7 @@ export interface TextRouteDeps extends CallRouteDeps {
 
 /** Serves another format over a route: converts its body to that of the route, and the response back. */
 export interface FormatConversion {
-  /** Throws the errors of the route. */
+  /** Throws the errors of the route. Not called for large bodies, which `inspectLarge` converts. */
   readonly toRoute: (body: Buffer) => Buffer;
   readonly toCaller: (response: CallResponse) => CallResponse;
 }
@@ -79,12 +83,16 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       bodies = bodyMemory.of(caller.quotaKeyId);
       const received = await readBody(request, maxBodyBytes, bodies);
       bodyBytes = received.length;
-      const body = conversion ? conversion.toRoute(received) : received;
+      const isLarge = bodyBytes >= largeBytes;
+      const body = conversion && !isLarge ? conversion.toRoute(received) : received;
       const projectLookup = findProject(caller.projectId);
       const project = projectLookup instanceof Promise ? await projectLookup : projectLookup;
       const settingsLookup = isPromptRoute(route) ? memorySettings(caller.projectId) : null;
       const settings = settingsLookup instanceof Promise ? await settingsUnlessLate(settingsLookup) : settingsLookup;
-      const call = parseCall({ id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body });
+      const source = { id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body };
+      const call = parseCall(isLarge ? { ...source, ...(await inspectLarge(source, conversion !== undefined)) } : source);
+      // The client may have left during the inspection.
+      if (response.destroyed) throw new ClientDisconnectedError();
       const isChecked = project.settings.rules.input !== null;
       const cancellation = startCancellation({ stream: call.stream, deadlineAt: call.deadlineAt, clock, isChecked });
       // The vendor bills a plain call once it is sent, so from then on we read it to its end even if the client
@@ -130,7 +138,7 @@ export function modelTooLong(model: string): Error {
   return noRoute(undefined, `${quoteName(model)} is longer than ${maxModelLength} characters`);
 }
 
-interface CallSource {
+export interface CallSource {
   readonly id: string;
   readonly startedAt: number;
   /** When the body was complete. */
@@ -142,6 +150,17 @@ interface CallSource {
   readonly settings: MemorySettings | null;
   readonly headers: IncomingMessage['headers'];
   readonly body: Buffer;
+  /** Of a large body. */
+  readonly spans?: BodySpans;
+}
+
+/** Checks a large body, which this replaces, outside of the event loop. Throws `bad_json`. */
+export function inspectLarge(
+  { body, codec: { route }, caller, project: { settings } }: CallSource,
+  isCompletion = false,
+): Promise<Required<Pick<CallSource, 'body' | 'spans'>>> {
+  const needs = { isCached: settings.cache.enabled, hasRules: settings.rules.input !== null };
+  return receiveLargeBody(caller.projectId, body, { route, isCompletion, ...needs });
 }
 
 /** Builds the Call from headers and body. Throws the 400 codes of the route. */
@@ -153,7 +172,7 @@ export function parseCall(received: CallSource): Call {
   const sourceHeader = parseSource(headers);
   const source = sourceHeader ?? project.slug;
   const sourceGiven = sourceHeader !== null;
-  const spans = scanJson(body, bodyKeys);
+  const spans = received.spans ?? scanJson(body, bodyKeys);
   const summary = codec.parseRequest(body, spans);
   if (summary.model !== null && summary.model.length > maxModelLength) throw modelTooLong(summary.model);
   const call: Call = {

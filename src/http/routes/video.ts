@@ -1,10 +1,10 @@
 /** The video routes (docs/api/reference.md#video): start a video, get its state, download its file. */
 import { gatewayError } from '../../core/errors.ts';
 import { parseStringMember } from '../../dialects/json/body-members.ts';
+import { scanJson } from '../../dialects/json/scan-body.ts';
 import { parseVideoRequest, videoBodyKeys } from '../../dialects/media/video.ts';
 import type { StartVideo } from '../../pipeline/video/start-video.ts';
 import type { OperationStatus, VideoQueries, VideoRequester } from '../../pipeline/video/video-queries.ts';
-import { scanJson } from '../body.ts';
 import { sendJson } from '../error-handler.ts';
 import { detectAbandonedStream, onClientDisconnect, whenDisconnected } from '../half-close.ts';
 import { sendFile, sendVideoStart } from '../send-response.ts';

@@ -21,9 +21,10 @@ import { createCredentialMasker } from '../text/credential-masker.ts';
 import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
 import { hashScope, type Sha256, toScopedKey } from './chain.ts';
 import { loadWorkingSet } from './load-working-set.ts';
+import { type CallWithText, hasText, type MaskedText } from './masked-prompt.ts';
 import { matchConversation } from './match-conversation.ts';
 import { saveWorkingSet } from './save-working-set.ts';
-import { type CallWithText, createTextReader, hasText, type MaskedText } from './text-reader.ts';
+import { createTextReader } from './text-reader.ts';
 import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
 
 /** Stores the masked texts of `calls`, which the batch newly stored, and assigns the recorded ones to conversations. */

@@ -1,18 +1,8 @@
 /** Reads and masks the texts of settled calls. */
-import { type CallContent, isPromptRoute, type PromptRoute, type SettledCall } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
-import { normalizeMessage, parsePrompt } from '../../dialects/prompt/prompt.ts';
 import type { CredentialMasker } from '../text/credential-masker.ts';
-import type { CallText } from './call-texts.ts';
-import { chainMessages } from './chain.ts';
-
-export type CallWithText = SettledCall & { readonly metadata: { readonly route: PromptRoute }; readonly content: CallContent };
-
-export function hasText(call: SettledCall): call is CallWithText {
-  return call.content !== null && isPromptRoute(call.metadata.route);
-}
-
-export type MaskedText = Pick<CallText, 'extras' | 'parts' | 'promptLength'>;
+import { findLargePrompt } from './large-texts.ts';
+import { addResponse, type CallWithText, type MaskedText, readPrompt } from './masked-prompt.ts';
 
 /** Reads the texts of a batch. Hits of the response cache repeat a request and its response, so equal ones are read once. */
 export function createTextReader(masker: CredentialMasker): (call: CallWithText) => MaskedText {
@@ -39,13 +29,6 @@ function isSameText(one: CallWithText, other: CallWithText): boolean {
 }
 
 function readText({ metadata, content }: CallWithText, masker: CredentialMasker): MaskedText {
-  const { messages, extras, isPrefilled } = parsePrompt(metadata.route, parseJson(content.request.toString('utf8')));
-  const partial = isPrefilled ? messages.at(-1) : undefined;
-  const prompt = partial && content.response ? messages.slice(0, -1) : messages;
-  const response = content.response
-    ? normalizeMessage('assistant', partial ? { ...content.response, text: partial.text + content.response.text } : content.response)
-    : null;
-  const masked = prompt.map(masker.maskMessage);
-  if (response) masked.push(masker.maskMessage(response));
-  return { extras: extras.map(masker.maskExtra), parts: chainMessages(masked), promptLength: prompt.length };
+  const prompt = findLargePrompt(content) ?? readPrompt(metadata.route, parseJson(content.request.toString('utf8')), masker);
+  return addResponse(prompt, content.response, masker);
 }

@@ -10,6 +10,7 @@ import { lockProject } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import { readCallText } from '../conversations/read-call-text.ts';
 import { formatName, formatVersion, type RecordType, timeSql } from './format.ts';
+import { toLinePieces } from './json-lines.ts';
 
 export interface ExportRequest {
   readonly projectId: string;
@@ -23,18 +24,18 @@ export type ExportMemory = (request: ExportRequest) => AsyncGenerator<string, Ex
 
 export type ExportCounts = Readonly<Partial<Record<RecordType, number>>>;
 
-/** Yields whole lines, many at a time; the last one has the number of records. Returns these. */
+/** Yields the lines in pieces. The last line has the number of records. Returns these. */
 export function createExportMemory({ database }: { readonly database: Database }): ExportMemory {
   return async function* ({ projectId, project, subject }) {
     const exportedAt = await takeCut(database, projectId);
     const scope = { queries: database, projectId, subject, exportedAt };
-    yield toLines([{ type: 'header', format: formatName, version: formatVersion, project, subject, exported_at: exportedAt }]);
+    yield* toLinePieces([{ type: 'header', format: formatName, version: formatVersion, project, subject, exported_at: exportedAt }]);
     const counts: Partial<Record<RecordType, number>> = {};
     for await (const page of readRecords(scope)) {
       for (const { type } of page) counts[type] = (counts[type] ?? 0) + 1;
-      yield toLines(page);
+      yield* toLinePieces(page);
     }
-    yield toLines([{ type: 'end', records: counts }]);
+    yield* toLinePieces([{ type: 'end', records: counts }]);
     return counts;
   };
 }
@@ -62,10 +63,6 @@ async function takeCut(database: Database, projectId: string): Promise<string> {
     if (!row) throw new Error('the database has no time');
     return row.now;
   });
-}
-
-function toLines(records: readonly object[]): string {
-  return records.map((record) => `${JSON.stringify(record, (_, value: unknown) => (value === null ? undefined : value))}\n`).join('');
 }
 
 /** In the order in which an import needs them: each after what it refers to. */
@@ -224,8 +221,11 @@ async function* interleave(
   yield conversations.slice(next);
 }
 
-/** Compressed bytes of a page beyond which it ends; a message has up to 4 Mi characters. */
-const maxPageBytes = 2 * 1024 * 1024;
+/** A page ends when its messages have about this many bytes. One message has up to 4 Mi characters. */
+const maxPageBytes = 4 * 1024 * 1024;
+/** PostgreSQL compresses longer messages, to a half or, when they repeat themselves, to an eightieth. We can't tell without reading them. */
+const minCompressedBytes = 2_000;
+const assumedCompression = 20;
 
 /** In the order of conversations and positions. */
 async function* readMessagePages({ queries, projectId }: Scope, ids: readonly string[]): AsyncGenerator<readonly MessageRow[], void> {
@@ -236,7 +236,8 @@ async function* readMessagePages({ queries, projectId }: Scope, ids: readonly st
               ${timeSql('sized.created_at')} as created_at
          from (select page.*, sum(page.bytes) over (order by page.conversation_id, page.position) - page.bytes as preceding
                  from (select slot.conversation_id, slot.position, part.role, part.content, slot.call_id, slot.created_at,
-                              pg_column_size(part.content) as bytes,
+                              pg_column_size(part.content) * case when pg_column_size(part.content) < ${minCompressedBytes} then 1
+                                                                  else ${assumedCompression} end as bytes,
                               case when part.parent_hash is distinct from previous.part_hash then true end as starts
                          from conversation_parts slot
                          join parts part on part.project_id = $1::uuid and part.hash = slot.part_hash

@@ -1,8 +1,8 @@
 /** The key under which responses are cached: equal for calls that must get the same response. */
-import { createHash, hash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Call } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
-import { omitMembers } from '../../core/json/omit.ts';
+import { digestParameters, parameterBytes } from '../../dialects/json/parameter-digest.ts';
 
 export interface CacheKeyInput {
   readonly call: Pick<Call, 'route' | 'body' | 'spans' | 'forwardedHeaders' | 'addsOutputLimit' | 'maxOutputTokens'>;
@@ -10,9 +10,6 @@ export interface CacheKeyInput {
   /** Of the configuration that the candidates come from. */
   readonly revision: number;
 }
-
-/** Excluded from the key: the candidates identify the model, the others select the response format. */
-const excludedMembers = ['model', 'stream', 'stream_options'];
 
 /**
  * Equal only for calls of one project, in one dialect, to the same candidates in the same order, with bodies of the same bytes. Bodies are
@@ -22,14 +19,11 @@ export function computeCacheKey(projectId: string, { call, candidates, revision 
   const { route, body, spans, forwardedHeaders } = call;
   const addedLimit = call.addsOutputLimit ? call.maxOutputTokens : null;
   const parameters = parametersOf({ projectId, route, revision, candidates, forwardedHeaders, addedLimit });
-  const parts = omitMembers(body, spans, excludedMembers);
-  if (body.length <= maxJoinedBytes) return hash('sha256', Buffer.concat([parameters, ...parts]), 'base64');
-  const digest = createHash('sha256').update(parameters);
-  for (const part of parts) digest.update(part);
-  return digest.digest('base64');
+  const compared = body.length <= maxJoinedBytes ? parameterBytes(body, spans) : [Buffer.from(digestParameters(body, spans))];
+  return hash('sha256', Buffer.concat([parameters, ...compared]), 'base64');
 }
 
-/** One hash of joined bytes takes less than an object that is given them in parts, unless there are many bytes to copy. */
+/** One hash of joined bytes takes less than a digest of the parts, unless there are many bytes to copy. */
 const maxJoinedBytes = 16 * 1_024;
 
 interface KeyParameters extends Pick<Call, 'route' | 'forwardedHeaders'>, Pick<CacheKeyInput, 'candidates' | 'revision'> {

@@ -6,7 +6,8 @@ import { type Call, isDialect } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { setMember, splice } from '../../core/json/spans.ts';
+import { setMember, splice, spliceParts } from '../../core/json/spans.ts';
+import { largeBytes } from '../../core/low-priority-thread.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
 import { rejectUntranslatable, UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import { asLosslessObject } from '../../dialects/json/lossless-json.ts';
@@ -28,7 +29,8 @@ import { translateJson, translateStream, withBody, withTurn } from './translate-
 export interface DialectAdapter {
   /** Codec of the vendor's dialect. */
   readonly codec: RouteCodec;
-  readonly body: Buffer;
+  /** In parts if it is large. */
+  readonly body: Buffer | readonly Buffer[];
   /** Converts the vendor's response to the caller's dialect. Throws VendorError `unreadable`. */
   toCallerResponse(response: VendorResponse): VendorResponse;
 }
@@ -62,7 +64,7 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
     }
     return {
       codec,
-      body: splice(body, splices),
+      body: body.length < largeBytes ? splice(body, splices) : spliceParts(body, splices),
       toCallerResponse: (response) => response,
     };
   }

@@ -8,8 +8,10 @@ import type { Candidate } from '../../core/candidate.ts';
 import { clampToSafeInteger, tokenCost } from '../../core/cost.ts';
 import type { CallUnits, Price, Tokens } from '../../core/pricing.ts';
 import { noTokens } from '../../core/pricing.ts';
+import type { InputSize } from '../../dialects/json/body-facts.ts';
 import { hidesAscii, parseLenientCount, parsePositiveInteger, parseStringMember } from '../../dialects/json/body-members.ts';
-import { type InputSize, measureInput } from '../../dialects/routes/input-size.ts';
+import { measureInput } from '../../dialects/routes/input-size.ts';
+import { mentionsCacheControl, refersElsewhere } from '../../dialects/routes/outside-input.ts';
 import { estimateSearches } from './estimate.ts';
 import { requestedTiers, requestedTools } from './extra-charges.ts';
 import { defaultEstimate, type UsageEstimate, type UsageEstimates } from './usage-estimates.ts';
@@ -30,19 +32,6 @@ const defaultInputWindow = 200_000;
  * than this.
  */
 const inputTokensPerToolUse = 20_000;
-/** As bytes, because they are found faster than a text. */
-const cacheMark = Buffer.from('"cache_control"');
-const typeMark = Buffer.from('"type"');
-/**
- * Matches members and part types that refer to input outside the body. Files match too, because their pages may be
- * compressed.
- */
-const references = /"(?:file_id|file_url|file_data|video_url|audio_url|document_url|item_reference)"|"(?:input_audio|data)"\s*:\s*"https?:/;
-/** Matches an item of `/v1/responses` that has only an id, because its type is optional. */
-const itemById = /\{\s*"id"\s*:\s*"[^"]*"\s*\}/;
-const documentType = /"type"\s*:\s*"document"/;
-/** Matches the document sources other than plain text. */
-const documentSource = /"type"\s*:\s*"(?:url|file|base64)"/;
 /** Rerank vendors split documents into chunks of about 500 tokens and bill a hundred chunks as one search. */
 const bytesPerSearch = 50_000;
 
@@ -168,7 +157,7 @@ function largestUsage(call: Call, { candidate, price, input: { size, mayHide, is
   const uses = Object.values(toolUses);
   for (const count of uses) input += count * inputTokensPerToolUse;
   const serviceTier = surchargedTiers(call, price);
-  const kind = dearestInput(price, () => mayHide() || body.includes(cacheMark));
+  const kind = dearestInput(price, () => mayHide() || mentionsCacheControl(body));
   const units = uses.length === 0 && serviceTier === '' ? {} : { toolUses, ...(serviceTier !== '' && { serviceTier }) };
   return { tokens: { ...noTokens, [kind]: input, output }, units };
 }
@@ -205,16 +194,10 @@ function surchargedTiers(call: Call, { tierMillionths }: Price): string {
 
 /**
  * Reports whether the vendor reads input that the body only refers to, such as an earlier response or one of its
- * items, a stored prompt, a file, or media at a URL. It's also true for a document in the body, because even a small
- * one may have many pages.
+ * items, a stored prompt, a file, or media at a URL.
  */
 function hasInputElsewhere({ route, body, spans: { members } }: Call): boolean {
   const isNamed = (key: string): boolean => members.has(key) && members.get(key)?.kind !== 'null';
   if (route === 'responses' && (isNamed('previous_response_id') || isNamed('conversation') || isNamed('prompt'))) return true;
-  // Messages whose content is a plain string have no `type` members.
-  if (route !== 'responses' && !body.includes(typeMark)) return false;
-  // One regex pass over a string is faster than searching the bytes for each name (measured).
-  const text = body.toString('latin1');
-  if (references.test(text) || (route === 'responses' && itemById.test(text))) return true;
-  return documentType.test(text) && documentSource.test(text);
+  return refersElsewhere(body, route);
 }

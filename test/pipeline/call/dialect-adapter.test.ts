@@ -72,7 +72,7 @@ interface Target {
   readonly form?: ResponsesForm;
 }
 
-const jsonOf = ({ body }: DialectAdapter): unknown => JSON.parse(body.toString('utf8'));
+const jsonOf = ({ body }: DialectAdapter): unknown => JSON.parse(Buffer.concat([body].flat()).toString('utf8'));
 const asked = '"messages":[{"role":"user","content":"hi"}]';
 const chatText = `{ "x" : 1.0, "model":"standard",${asked} }`;
 const messagesText = `{ "x" : 1.0, "model":"standard","max_tokens":9,${asked} }`;

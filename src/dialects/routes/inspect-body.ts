@@ -1,0 +1,37 @@
+/** Checks a large body and collects its facts. This takes up to a second, so it belongs in the low-priority thread. */
+import type { TextRoute } from '../../core/call.ts';
+import type { BodySpans } from '../../core/json/spans.ts';
+import type { BodyFacts } from '../json/body-facts.ts';
+import { bodyKeys, hidesAscii } from '../json/body-members.ts';
+import { digestParameters } from '../json/parameter-digest.ts';
+import { scanJson } from '../json/scan-body.ts';
+import { countLeastTokens } from '../prompt/least-tokens.ts';
+import { measureInput } from './input-size.ts';
+import { mentionsCacheControl, refersElsewhere } from './outside-input.ts';
+import { readRequestTexts } from './rule-texts.ts';
+
+export interface BodyUse {
+  readonly route: TextRoute;
+  /** The response cache needs the digest of the body. */
+  readonly isCached: boolean;
+  /** Content rules need its texts. */
+  readonly hasRules: boolean;
+}
+
+/** Throws `bad_json`. */
+export function inspectBody(
+  body: Buffer,
+  { route, isCached, hasRules }: BodyUse,
+): { readonly spans: BodySpans; readonly facts: BodyFacts } {
+  const spans = scanJson(body, bodyKeys);
+  const facts = {
+    size: measureInput(body),
+    leastTokens: countLeastTokens(body, Number.POSITIVE_INFINITY),
+    hidesAscii: hidesAscii(body),
+    refersElsewhere: refersElsewhere(body, route),
+    mentionsCacheControl: mentionsCacheControl(body),
+    digest: isCached ? digestParameters(body, spans) : null,
+    texts: hasRules ? readRequestTexts(body) : null,
+  };
+  return { spans, facts };
+}

@@ -1,0 +1,6 @@
+/** The job that computes a password hash in the low-priority thread. */
+import { type Argon2Parameters, argon2Sync } from 'node:crypto';
+
+export function deriveHash(parameters: Argon2Parameters): { readonly hash: Uint8Array } {
+  return { hash: argon2Sync('argon2id', parameters) };
+}

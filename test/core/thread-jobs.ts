@@ -1,0 +1,20 @@
+/** Jobs for `low-priority-thread.test.ts`. */
+import { readlinkSync } from 'node:fs';
+import { getPriority } from 'node:os';
+
+export function echo<Value extends object>(value: Value): Value {
+  return value;
+}
+
+export function fail({ message }: { readonly message: string }): never {
+  throw new Error(message);
+}
+
+/** Ends the thread, as an allocation that fails does. */
+export function breakThread(_input: object): never {
+  process.exit(1);
+}
+
+export function readPriority(_input: object): { readonly priority: number } {
+  return { priority: getPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1))) };
+}

@@ -1,0 +1,54 @@
+import { randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { crc32 } from 'node:zlib';
+import { expect, test } from '@jest/globals';
+import { crc32InTurns, joinInTurns, takeInTurns, takeTurn } from '../../src/core/turns.ts';
+
+const mebibyte = 1_024 * 1_024;
+const bytes = randomBytes(5 * mebibyte + 17);
+const chunks = [bytes.subarray(0, 10), bytes.subarray(10, 3 * mebibyte), bytes.subarray(3 * mebibyte)];
+
+/** Counts the turns of the event loop until the work has ended. */
+async function countTurns<Result>(work: Promise<Result>): Promise<{ turns: number; result: Result }> {
+  let isDone = false;
+  const ended = work.finally(() => {
+    isDone = true;
+  });
+  let turns = 0;
+  for (; !isDone; turns += 1) await nextTurn();
+  return { turns, result: await ended };
+}
+
+async function collect(pieces: AsyncIterable<Buffer>): Promise<Buffer[]> {
+  const all: Buffer[] = [];
+  for await (const piece of pieces) all.push(piece);
+  return all;
+}
+
+test('bytes are joined and summed as in one go, and the event loop turns for every mebibyte', async () => {
+  const joined = await countTurns(joinInTurns(chunks, bytes.length));
+  expect(joined.result.equals(bytes)).toBe(true);
+  expect(joined.turns).toBeGreaterThanOrEqual(5);
+  const sum = await countTurns(crc32InTurns(bytes.subarray(4), crc32(bytes.subarray(0, 4))));
+  expect(sum.result).toBe(crc32(bytes));
+  expect(sum.turns).toBeGreaterThanOrEqual(5);
+});
+
+test('bytes are taken in pieces of at most a mebibyte', async () => {
+  const { turns, result } = await countTurns(collect(takeInTurns(chunks)));
+  expect(Buffer.concat(result).equals(bytes)).toBe(true);
+  expect(Math.max(...result.map(({ length }) => length))).toBe(mebibyte);
+  expect(turns).toBeGreaterThanOrEqual(result.length);
+});
+
+test('callers that wait at the same time get turns of their own', async () => {
+  let turns = 0;
+  let isDone = false;
+  const counting = (async () => {
+    for (; !isDone; turns += 1) await nextTurn();
+  })();
+  const at = await Promise.all(Array.from({ length: 5 }, () => takeTurn().then(() => turns)));
+  isDone = true;
+  await counting;
+  expect(new Set(at).size).toBe(5);
+});

@@ -1,0 +1,31 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, test } from '@jest/globals';
+import { toLinePieces } from '../../../src/memory/portability/json-lines.ts';
+
+test('a long record is written in short pieces, and other work runs between two of them', async () => {
+  const text = 'a "quoted" line\n😀\u0001\ud800 '.repeat(100_000);
+  const records = [
+    { type: 'item', text: 'short', subject: null, tags: [null, 1.5, true] },
+    { type: 'message', text, tool_calls: [{ name: 'search', arguments: text, empty: null }, null], created_at: '2026-01-01' },
+    { type: 'end', records: { item: 1 } },
+  ];
+  let turns = 0;
+  let isDone = false;
+  const counting = (async () => {
+    for (; !isDone; turns += 1) await nextTurn();
+  })();
+  const pieces: { text: string; turn: number }[] = [];
+  for await (const piece of toLinePieces(records)) pieces.push({ text: piece, turn: turns });
+  isDone = true;
+  await counting;
+  const lines = pieces.map((piece) => piece.text).join('');
+  expect(lines.split('\n').map((line) => (line === '' ? null : JSON.parse(line)))).toEqual([
+    { type: 'item', text: 'short', tags: [null, 1.5, true] },
+    { type: 'message', text, tool_calls: [{ name: 'search', arguments: text }, null], created_at: '2026-01-01' },
+    { type: 'end', records: { item: 1 } },
+    null,
+  ]);
+  // Escapes make a piece longer than its text.
+  for (const piece of pieces) expect(piece.text.length).toBeLessThan(1_024 * 1_024);
+  expect(new Set(pieces.map(({ turn }) => turn)).size).toBe(pieces.length);
+});
