@@ -102,9 +102,11 @@ async function createInvocation({ command, client, values, args, warn, output }:
   };
   return {
     ...{ client, values, args, members, warn, output },
-    send(operation, body, timeoutMs) {
+    async send(operation, body, timeoutMs) {
       const [method, path] = resolve(operation);
-      return client.send(method, path, body, timeoutMs);
+      return client.send(method, path, body, timeoutMs).catch((error: unknown) => {
+        throw error instanceof CommandError ? nameOptions(error, command) : error;
+      });
     },
     upload: (operation, chunks) => client.upload(resolve(operation)[1], chunks),
     download: (operation) => client.download(resolve(operation)[1]),
@@ -133,6 +135,15 @@ function toMethod(text: string): Method {
   const method = (['GET', 'PUT', 'POST', 'PATCH', 'DELETE'] as const).find((known) => known === text.toUpperCase());
   if (!method) throw new Error(`no command sends ${text}`);
   return method;
+}
+
+/** The service names the members of a request. This names the options that set them, which the caller of a command knows. */
+function nameOptions({ message, status, cause }: CommandError, { options: accepted = [] }: Command): CommandError {
+  const named = message.replaceAll(/(^|; )([a-z_]+(?:\.[a-z_]+)*)((?:\.\d+)?: )/g, (all, before: string, member: string, after: string) => {
+    const option = accepted.find((name) => options[name].member === member);
+    return option === undefined ? all : `${before}--${option}${after}`;
+  });
+  return new CommandError(named, status, cause);
 }
 
 /** What to say when the value of a path parameter is missing. */

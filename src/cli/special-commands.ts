@@ -40,7 +40,8 @@ export function replayBatches({ send, args, values, members }: Invocation): Prom
   return send('post /provision/batches/replay', { ...members, project });
 }
 
-export async function createPerson({ send, values, members }: Invocation): Promise<JsonObject> {
+export async function createPerson({ send, args, values, members }: Invocation): Promise<JsonObject> {
+  if (args.email === undefined) throw new CommandError('which person? gateway people create <email>');
   const file = textOf(values, 'password-file');
   if (file === undefined) return send('post /provision/people', members);
   const [password = ''] = (await readInput(file)).split(/\r?\n/, 1);

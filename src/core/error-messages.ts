@@ -2,9 +2,30 @@
 import type { z } from 'zod';
 import { isObject } from './json/narrow.ts';
 
-/** The issues found by a zod schema, each with its path: `ceilings.rpm: Invalid input: expected number, received string`. */
+/** The issues found by a zod schema, each with its path: `ceilings.rpm: must be a number`. */
 export function formatIssues(error: z.core.$ZodError): string[] {
-  return error.issues.map(({ path, message }) => (path.length === 0 ? message : `${path.join('.')}: ${message}`));
+  return error.issues.map(({ path, message }) =>
+    path.length === 0 ? plainMessage(message) : `${path.join('.')}: ${plainMessage(message)}`,
+  );
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  ...{ string: 'a text', number: 'a number', int: 'a whole number', boolean: 'true or false', array: 'a list', object: 'an object' },
+};
+
+/** Replaces the default messages of zod with sentences like those that our schemas set themselves. */
+function plainMessage(message: string): string {
+  return message
+    .replace(/^Invalid input: expected .*, received undefined$/, 'is required')
+    .replace(/^Invalid input: expected (\w+), received \w+$/, (all, kind: string) => (kinds[kind] ? `must be ${kinds[kind]}` : all))
+    .replace(
+      /^Invalid option: expected one of (.*)$/,
+      (_, values: string) => `must be ${values.replaceAll('"', '').split('|').join(' or ')}`,
+    )
+    .replace(/^Too small: expected number to be >=?(\S+)$/, 'must be at least $1')
+    .replace(/^Too big: expected number to be <=?(\S+)$/, 'must be at most $1')
+    .replace(/^Too small: expected (?:string|array) to have >=1 (?:characters|items)$/, 'must not be empty')
+    .replace(/^Too big: expected string to have <=(\d+) characters$/, 'must have at most $1 characters');
 }
 
 /** The message of a thrown value. Does not use `instanceof`: PGlite throws objects that are no errors, workflow sandboxes errors of another realm. */

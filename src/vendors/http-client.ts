@@ -9,6 +9,7 @@ import { errorCode } from '../core/error-messages.ts';
 import { VendorError } from '../core/errors.ts';
 import { asString, isObject } from '../core/json/narrow.ts';
 import { describeConnectionError } from './connection-error.ts';
+import { createDecodedBody, parseContentEncoding } from './decode-body.ts';
 import { createResponseBody, type IncomingBody, type ResponseBody } from './response-body.ts';
 
 export interface Timeouts {
@@ -150,8 +151,11 @@ function createExchange(options: ExchangeOptions): Dispatcher.DispatchHandler {
       clearTimeout(firstByteTimer);
       // Parsed above. The raw ones keep 2 kB of memory as long as the response is open (measured).
       started.rawHeaders = null;
-      body = createResponseBody(started);
-      waiting?.resolve({ status, headers, body });
+      const encoding = parseContentEncoding(headers['content-encoding']);
+      body = encoding === null ? createResponseBody(started) : createDecodedBody(started, encoding);
+      // The length is that of the encoded body.
+      const decoded = encoding === null ? headers : { ...headers, 'content-length': undefined, 'content-encoding': undefined };
+      waiting?.resolve({ status, headers: decoded, body });
       waiting = null;
     },
     onResponseData(_started, chunk) {

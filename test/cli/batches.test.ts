@@ -137,10 +137,10 @@ test.each([
   ['replay', randomUUID(), 'no such batch'],
   ['replay', '7', 'id: must be a UUID'],
   ['show', '', 'which batch? see gateway batches list'],
-  ['list', '--state sleeping', 'state: '],
+  ['list', '--state sleeping', '--state: '],
   ['list', 'extra', '"extra" is an unexpected argument'],
   ['replay', '', 'which batch? see gateway batches list, or add --project <project> --state failed'],
-  ['replay', '--state running', 'state: '],
+  ['replay', '--state running', '--state: '],
 ])('batches %s %s: exit status 1 and one line', async (command, word, sentence) => {
   const line = `batches ${command} ${word} --project acme`.replaceAll('  ', ' ');
   const { status, written, errors } = await gateway(line);

@@ -8,6 +8,7 @@ import { createLeaseStore } from '../../src/ceilings/lease-store.ts';
 import { publishAddress } from '../../src/cli/addresses.ts';
 import { commands } from '../../src/cli/command-table.ts';
 import { runCommand } from '../../src/cli/commands.ts';
+import { options } from '../../src/cli/options.ts';
 import { asObject } from '../../src/core/json/narrow.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
@@ -174,6 +175,35 @@ test('every command has a line in the help of its group', async () => {
   }
 });
 
+test('every command says in a sentence what is missing or malformed', async () => {
+  const given: Readonly<Record<string, string>> = { project: 'asked', email: 'x@example.com', model: 'a/b' };
+  // Their first argument is a file, or they read standard input.
+  const tried = Object.entries(commands).filter(([name]) => !name.endsWith(' import'));
+  const failures: string[] = [];
+  const attempt = async (line: string): Promise<void> => {
+    if ((await gateway(line)) === 0) return;
+    expect([line, errors]).toEqual([line, expect.stringMatching(/^gateway: [^\n]+\n$/)]);
+    failures.push(`${line} => ${errors}`);
+  };
+  await gateway('projects create asked');
+  for (const [name, { args = {}, options: accepted = [] }] of tried) {
+    const full = [
+      name,
+      ...Object.keys(args).map((arg) => given[arg] ?? 'odd'),
+      ...(accepted.includes('project') ? ['--project asked'] : []),
+    ];
+    await attempt(name);
+    await attempt(full.join(' '));
+    const malformed = accepted.filter((option) => !['project', 'output', 'password-file'].includes(option));
+    for (const option of malformed) await attempt(`${full.join(' ')} --${option}${options[option].value === undefined ? '' : ' ?!'}`);
+  }
+  expect(failures.filter((failure) => /Invalid|expected|received|undefined|NaN|Too (?:small|big)|Unrecognized/.test(failure))).toEqual([]);
+  expect(failures.filter((failure) => failure.startsWith('tokens create x@example.com =>'))).toEqual([
+    'tokens create x@example.com => gateway: --name: is required; --scopes: is required; --days: is required\n',
+  ]);
+  expect(failures.length).toBeGreaterThan(80);
+});
+
 test('projects set changes what is named, projects show prints every setting', async () => {
   await gateway('projects create tuned --name Tuned --may-call off');
   const options = '--tier standard=openai/a,openai/b --tier small=openai/c --monthly-cap 12.5 --providers openai --cache-ttl 60';
@@ -299,7 +329,7 @@ test('people, members, sessions, sign-in-link and audit', async () => {
   expect(await gateway('sign-in-link --email ann@example.com')).toBe(0);
   expect(written).toMatch(/^http\S+\n\nIt signs in ann@example\.com, once, until 2026/);
   expect(await gateway('sign-in-link')).toBe(1);
-  expect(errors).toMatch(/^gateway: email: /);
+  expect(errors).toMatch(/^gateway: --email: /);
   expect(await gateway('sessions list ann@example.com')).toBe(0);
   expect(written).toBe('No sessions.\n');
   expect(await gateway('sessions revoke ann@example.com')).toBe(0);
@@ -314,7 +344,7 @@ test('people, members, sessions, sign-in-link and audit', async () => {
   const [, id = ''] = /^\w+ +editor +settings:read,usage:read +- +2026-12-20T10:00:00Z +(\S+)$/m.exec(written) ?? [];
   expect(written).not.toContain(token);
   expect(await gateway('tokens create ann@example.com --name editor --scopes all --days 91')).toBe(1);
-  expect(errors).toMatch(/^gateway: scopes\.0: .+; expires_in_days: /);
+  expect(errors).toMatch(/^gateway: --scopes\.0: .+; --days: /);
   expect(await gateway(`tokens revoke ann@example.com ${id}`)).toBe(0);
   expect(await gateway('tokens list ann@example.com')).toBe(0);
   expect(written).toBe('No personal tokens.\n');
@@ -359,14 +389,14 @@ test.each([
   ['keys list --project nobody', 'no such project'],
   ['keys revoke --project team', 'which key? name it by its prefix, see gateway keys list'],
   ['keys create --project x --rpm many', '--rpm must be a number'],
-  ['keys create --project team --expires tomorrow', 'expires_at: must be a time in RFC 3339, for example 2027-01-01T00:00:00Z'],
+  ['keys create --project team --expires tomorrow', '--expires: must be a time in RFC 3339, for example 2027-01-01T00:00:00Z'],
   ['keys list --colour red', "Unknown option '--colour'"],
   ['keys list --project team --rpm 3', 'gateway keys list has no option --rpm'],
   ['projects set team', 'what should change? see gateway projects --help'],
   ['memory set --project team', 'what should change? see gateway memory --help'],
   ['projects set team --may-call maybe', '--may-call must be on or off'],
   ['projects set team --tier standard', '--tier must be <name>=<model>,<model>, for example standard=openai/gpt-4o'],
-  ['projects set team --time-zone Mars', 'time_zone: must be the IANA name of a time zone, for example Europe/Berlin'],
+  ['projects set team --time-zone Mars', '--time-zone: must be the IANA name of a time zone, for example Europe/Berlin'],
   ['rules set --project team --rule credential', '--rule must be <class>:<place>:<action>, for example credential:input:block'],
   ['rules set --project team --file /nowhere', "/nowhere cannot be read: ENOENT: no such file or directory, open '/nowhere'"],
   ['applications set --project team --calls 1', 'which application? see gateway applications list'],

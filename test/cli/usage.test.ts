@@ -166,14 +166,14 @@ onBothDatabases('usage reprice with invalid arguments', (database) => {
 
   test.each([
     [['--to', '2026-11-01'], 'which calls? gateway usage reprice --from <time> --to <time>'],
-    [['--from', 'yesterday', '--to', '2026-11-01'], 'from: must be a time in RFC 3339'],
-    [['--from', '2026-11-02', '--to', '2026-11-01'], 'to: must be after from'],
-    [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'best'], 'prices: '],
-    [['--from', '2026-11-01', '--to', '2026-11-02', '--models', 'echo'], 'models.0: must be <provider>/<model>'],
-    [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--project', 'acme'], 'project: not allowed with prices "now"'],
+    [['--from', 'yesterday', '--to', '2026-11-01'], '--from: must be a time in RFC 3339'],
+    [['--from', '2026-11-02', '--to', '2026-11-01'], '--to: must be after from'],
+    [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'best'], '--prices: '],
+    [['--from', '2026-11-01', '--to', '2026-11-02', '--models', 'echo'], '--models.0: must be <provider>/<model>'],
+    [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--project', 'acme'], '--project: not allowed with prices "now"'],
     [
       ['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'now', '--models', 'one/none'],
-      'models: there is no price now for one/none',
+      '--models: there is no price now for one/none',
     ],
     [['--from', '2026-11-01', '--to', '2026-11-02', '--project', 'nobody'], 'no such project'],
   ])('%j: one line with the error', async (options, sentence) => {

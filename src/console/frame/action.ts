@@ -3,7 +3,6 @@ import type { Request, Response } from 'express';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { readBody } from '../../http/body.ts';
 import { type ChangeRecorder, recordChange } from '../../people/record-change.ts';
-import { plainError } from './field-errors.ts';
 import type { Responder } from './respond.ts';
 import type { ActionResult, ActionRoute, ConsoleContext } from './route.ts';
 import { isCsrfToken } from './same-site.ts';
@@ -36,7 +35,7 @@ export async function runSubmitted(
     if (!route.invalidForm || !isInputError(error)) throw error;
     const page = await route.invalidForm(context, form, error.message);
     return responder.sendPage(response, { ...page, status: 422 }, visit, visited, {
-      text: sentence(plainError(error.message)),
+      text: sentence(error.message),
       tone: 'bad',
     });
   }

@@ -17,18 +17,7 @@ export function parseFieldErrors(message: string | undefined): FieldErrors {
       const about = sentences.filter(({ path }) => path === name || path.startsWith(`${name}.`));
       if (about.length === 0) return undefined;
       const text = about.map(({ path, text }) => [path.slice(name.length + 1), text].filter((part) => part !== '').join(': ')).join('; ');
-      return sentence(plainError(text));
+      return sentence(text);
     },
   };
-}
-
-/** Replaces default messages of Zod with those that the stores use. */
-export function plainError(message: string): string {
-  return message
-    .replaceAll(/Too small: expected number to be >=?(\S+)/g, 'must be at least $1')
-    .replaceAll(/Too big: expected number to be <=?(\S+)/g, 'must be at most $1')
-    .replaceAll(/Too small: expected string to have >=1 characters/g, 'must not be empty')
-    .replaceAll(/Too big: expected string to have <=(\d+) characters/g, 'must have at most $1 characters')
-    .replaceAll(/Invalid input: expected (number|int), received \w+/g, 'must be a number')
-    .replaceAll(/Invalid input: expected string, received \w+/g, 'must be a text');
 }
