@@ -29,7 +29,7 @@ describeOwnPostgres('in containers', () => {
   const { GATEWAY_ADMIN_TOKEN: token } = composeSecrets;
 
   const startAll = async (): Promise<void> => {
-    for (const name of services) running.set(name, await composed.start(name));
+    await Promise.all(services.map(async (name) => running.set(name, await composed.start(name))));
     expect([...running.values()].map((started) => started.stderr())).toEqual(['', '', '']);
     await writeFile(join(folder, 'states.json'), JSON.stringify(await readStates()));
   };
@@ -182,7 +182,7 @@ describeOwnPostgres('in containers', () => {
       return failures;
     };
     // The service responds to these two, and has nothing with that id.
-    const expected = [expect.stringMatching(/: gateway: there is no lease/), expect.stringMatching(/: gateway: there is no batch/)];
+    const expected = [expect.stringMatching(/: gateway: the process holds no lease$/), expect.stringMatching(/: gateway: no such batch$/)];
     const prefixes = ['docker compose exec gateway-1 gateway', 'kubectl exec gateway-0 -- gateway'];
     expect(await Promise.all(prefixes.map(failuresWith))).toEqual([expected, expected]);
   });
