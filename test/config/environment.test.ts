@@ -14,9 +14,11 @@ test('an empty environment configures the embedded service on the loopback inter
         dataDir: '.gateway',
         databaseUrl: null,
         logLevel: 'info',
+        logFormat: 'auto',
         workers: 1,
         bodyMemoryBytes: 512 * 1024 * 1024,
         stopDelayMs: 0,
+        stopTimeoutMs: 10_000,
         metricsAddress: null,
       },
       temporal: {

@@ -1,12 +1,19 @@
 /** The manifests of docs/kubernetes.md, against the code: they parse, name each other, and hold settings that the service accepts. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../src/config/load.ts';
 import type { Command } from '../../src/config/variables.ts';
+import { openServerDatabase } from '../../src/db/pool.ts';
+import { servesNamespace } from '../../src/jobs/connection/temporal-connection.ts';
 import { readDockerfile } from '../support/dockerfile.ts';
 import { root } from '../support/gateway-process.ts';
+import { createTestDatabase, describePostgres, runAsAdmin } from '../support/postgres.ts';
+import { ensurePostgres } from '../support/postgres-install.ts';
+import { run } from '../support/run.ts';
+import { ensureTemporal } from '../support/temporal-program.ts';
+import { createTemporalServer } from '../support/temporal-server.ts';
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string };
@@ -21,6 +28,7 @@ interface PodTemplate {
     readonly securityContext: { readonly runAsNonRoot: boolean; readonly runAsUser: number; readonly fsGroup: number };
     readonly containers: readonly {
       readonly image: string;
+      readonly command?: readonly string[];
       readonly args: readonly [Command];
       readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
       readonly env?: readonly { readonly name: string; readonly value: string }[];
@@ -59,12 +67,14 @@ const image = readDockerfile();
 const packageFile = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { readonly version: string };
 /** The page is about the next release. */
 const version = packageFile.version.replace('-dev', '');
-const workloads = manifests.flatMap(({ kind, metadata: { name }, spec }) => {
+const templates = manifests.flatMap(({ kind, metadata: { name }, spec }) => {
   const [container] = spec?.template?.spec.containers ?? [];
   return spec?.template && container
     ? [{ kind, name, spec, pod: spec.template.spec, labels: spec.template.metadata.labels, container }]
     : [];
 });
+/** What runs the gateway's image; other Jobs prepare its services. */
+const workloads = templates.filter(({ container }) => container.args !== undefined);
 const find = (kind: string, name: string): Manifest | undefined =>
   manifests.find((object) => object.kind === kind && object.metadata.name === name);
 
@@ -72,6 +82,7 @@ describe('the manifests of docs/kubernetes.md', () => {
   test('parse, and are the objects that the page names', () => {
     expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
     expect(manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
+      ...['Secret gateway-superuser', 'Job gateway-vector', 'Job gateway-temporal-namespace'],
       ...['Secret gateway', 'ConfigMap gateway', 'ConfigMap gateway-yaml', `Job gateway-migrate-${version.replaceAll('.', '-')}`],
       ...['StatefulSet gateway', 'Service gateway-pods', 'Service gateway', 'PodDisruptionBudget gateway', 'Deployment gateway-worker'],
     ]);
@@ -155,4 +166,43 @@ describe('the manifests of docs/kubernetes.md', () => {
       expect([...Object.keys(config.providers)]).toEqual(['openai']);
     }
   });
+
+  describePostgres('prepare PostgreSQL', () => {
+    test('with the extension vector, in a database that lacks it, also twice', async () => {
+      const { url, drop } = await createTestDatabase('empty');
+      try {
+        await runAsAdmin(url, 'drop extension if exists vector cascade');
+        const { command } = containerOf('gateway-vector');
+        const path = [await ensurePostgres().catch(() => ''), process.env.PATH].filter(Boolean).join(delimiter);
+        for (const _start of [1, 2]) await run(command[0] ?? '', command.slice(1), { env: { PATH: path, DATABASE_URL: url } });
+        const database = openServerDatabase({ connectionString: url, maxConnections: 1 });
+        const rows = await database.query(`select 1 as found from pg_extension where extname = 'vector'`).finally(() => database.close());
+        expect(rows).toEqual([{ found: 1 }]);
+      } finally {
+        await drop();
+      }
+    });
+  });
+
+  test('prepare Temporal with the namespace that the gateway uses, also twice', async () => {
+    const { command, env = [] } = containerOf('gateway-temporal-namespace');
+    const variables = Object.fromEntries(env.map(({ name, value }) => [name, value]));
+    const settings = find('ConfigMap', 'gateway')?.data;
+    expect(variables).toMatchObject({ TEMPORAL_ADDRESS: settings?.TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE: settings?.TEMPORAL_NAMESPACE });
+    const temporal = await createTemporalServer();
+    try {
+      const PATH = `${dirname(await ensureTemporal())}:/usr/bin:/bin`;
+      const own = { ...variables, PATH, TEMPORAL_ADDRESS: temporal.address };
+      for (const _start of [1, 2]) await run(command[0] ?? '', command.slice(1), { env: own });
+      expect(await servesNamespace(temporal.address, String(settings?.TEMPORAL_NAMESPACE))).toBe(true);
+    } finally {
+      await temporal.remove();
+    }
+  });
 });
+
+function containerOf(job: string) {
+  const container = templates.find(({ name }) => name === job)?.container;
+  if (!container?.command) throw new Error(`${job} has no command`);
+  return { ...container, command: container.command };
+}

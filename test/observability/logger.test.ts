@@ -152,7 +152,9 @@ test('text for people has the time, level, message and fields, and the stack of 
   logger.info({ url: 'http://127.0.0.1:8080', settings: ['A', 'B'], asked: 'two words' }, 'listening');
   expect(lines[0]).toMatch(/^\d\d:\d\d:\d\d INFO {2}listening url=http:\/\/127\.0\.0\.1:8080 settings=\["A","B"\] asked="two words"\n$/);
   logger.error({ err: new Error('no database', { cause: new Error('refused') }) }, 'failed');
-  expect(lines[1]).toMatch(/^\d\d:\d\d:\d\d ERROR failed\n {2}Error: no database\n {2}at .*\n[^]* {2}caused by:\n {4}Error: refused\n {4}at /);
+  expect(lines[1]).toMatch(
+    /^\d\d:\d\d:\d\d ERROR failed\n {2}Error: no database\n {2}at .*\n[\s\S]* {2}caused by:\n {4}Error: refused\n {4}at /,
+  );
 });
 
 test('text for people has no secret, and nothing that a terminal would interpret', () => {
