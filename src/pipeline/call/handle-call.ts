@@ -279,8 +279,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const { response, attempt, failed } = responded;
     const outcome = end === 'ok' && admitted.cancellation.cancelledBy() === 'client' ? 'client_left' : end;
     const { sent } = admitted;
-    const describe = (last: Attempt): Attempt =>
-      problem === undefined ? last : recordFailure(logger, sent, last, new VendorError('broken', problem), requestReader(sent));
+    const describe =
+      problem === undefined
+        ? undefined
+        : (last: Attempt) => recordFailure(logger, sent, last, new VendorError('broken', problem), requestReader(sent));
     const settled = settleResponse(endOf(admitted, failed), attempt, summary, outcome, describe);
     const { caller, body } = sent;
     usageEstimates.observe(caller.quotaKeyId, { bodyBytes: body.length, choices: countChoices(sent) }, settled.result);
