@@ -68,6 +68,16 @@ export interface ErrorMembers {
   readonly upstream_type?: string;
   /** What was requested, and what would work. */
   readonly hint?: string;
+  /** The vendor's code in place of the gateway's, for callers that ask for it. Replaces `code`, which comes before it in the body. */
+  readonly code?: string;
+  /** Why a vendor can't continue a thread, in the form that Anthropic's SDKs read (docs/architecture/translation.md#threads). */
+  readonly details?: ThreadErrorDetails;
+}
+
+export interface ThreadErrorDetails {
+  readonly error_code: string;
+  /** Members of the request that the vendor doesn't support with a thread. */
+  readonly unsupported?: readonly string[];
 }
 
 export interface GatewayErrorOptions {
@@ -77,6 +87,8 @@ export interface GatewayErrorOptions {
   readonly cause?: unknown;
   /** Value of `retry-after`; by default that of the code. */
   readonly retryAfterSeconds?: number | undefined;
+  /** Tells the official SDKs not to retry, because no wait that they make can help (`x-should-retry`). */
+  readonly shouldRetry?: false;
   readonly members?: ErrorMembers;
 }
 
@@ -85,6 +97,7 @@ export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly retryAfterSeconds: number | undefined;
+  readonly shouldRetry: false | undefined;
   readonly members: ErrorMembers;
 
   constructor(code: ErrorCode, options: GatewayErrorOptions) {
@@ -94,6 +107,7 @@ export class GatewayError extends Error {
     this.code = code;
     this.status = options.status ?? row.status;
     this.retryAfterSeconds = options.retryAfterSeconds ?? row.retryAfterSeconds;
+    this.shouldRetry = options.shouldRetry;
     this.members = options.members ?? {};
   }
 }

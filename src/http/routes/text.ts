@@ -1,7 +1,7 @@
 /** The six inference routes, and what is converted to one of them: turns a request into a Call, and sends its response. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Call, type Caller, isDialect, isPromptRoute, type MemoryOptions, type TextRoute } from '../../core/call.ts';
-import { gatewayError } from '../../core/errors.ts';
+import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import { withTimeout } from '../../core/time-limit.ts';
@@ -24,6 +24,7 @@ import {
   hasSubjectHeader,
   parseCacheControl,
   parseCorrelation,
+  parseErrorCodes,
   parseMemoryMode,
   parseSource,
   parseSubject,
@@ -71,6 +72,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
     const id = newId(startedAt);
     let bodies: KeyBodies | undefined;
     let bodyBytes = 0;
+    let errorCodes = parseErrorCodes(request.headers);
     try {
       const callerLookup = findCaller(parseKey(request.headers, route === 'messages'));
       const caller = callerLookup instanceof Promise ? await callerLookup : callerLookup;
@@ -81,6 +83,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const body = conversion ? conversion.toRoute(received) : received;
       const projectLookup = findProject(caller.projectId);
       const project = projectLookup instanceof Promise ? await projectLookup : projectLookup;
+      errorCodes ??= project.settings.errorCodes;
       const settingsLookup = isPromptRoute(route) ? memorySettings(caller.projectId) : null;
       const settings = settingsLookup instanceof Promise ? await settingsUnlessLate(settingsLookup) : settingsLookup;
       const call = parseCall({ id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body });
@@ -104,7 +107,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       }
     } catch (error) {
       if (!response.headersSent) setCallId(response, id, style);
-      sendError(response, isDialect(route) ? error : toPlainTextError(error), style, deps, id);
+      const shown = errorCodes === 'vendor' && style === 'chat' ? withVendorCode(error) : error;
+      sendError(response, isDialect(route) ? shown : toPlainTextError(shown), style, deps, id);
     } finally {
       bodies?.release(bodyBytes);
     }
@@ -113,6 +117,13 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
 
 /** Abandons a stream whose response head couldn't be sent, so that its call is settled. No effect after a delivery. */
 const refuseChunk = (): boolean => false;
+
+/** Returns the error with the vendor's code as its `code`, if the vendor named one. */
+function withVendorCode(error: unknown): unknown {
+  if (!(error instanceof GatewayError) || error.members.upstream_code === undefined) return error;
+  const { code, message, status, cause, retryAfterSeconds, members } = error;
+  return gatewayError(code, { message, status, cause, retryAfterSeconds, members: { ...members, code: error.members.upstream_code } });
+}
 
 /** They are in memory but for the first call of a project. A database that fails or hangs prevents no call. */
 const settingsTimeoutMs = 1_000;

@@ -3,7 +3,7 @@
  * and plain calls share an entry: it is returned byte for byte, or converted to the other format where the conversion is lossless;
  * otherwise each format has an entry.
  *
- * Sampled responses are cached like any other; `cache-control: no-cache` requests a new one. See docs/architecture/response-cache.md.
+ * Calls that ask for sampling get a new response each time, unless the project caches those too. See docs/architecture/response-cache.md.
  */
 import { type Call, type Dialect, isDialect } from '../../core/call.ts';
 import type { Span } from '../../core/json/spans.ts';
@@ -11,6 +11,7 @@ import { createSseParser, type EventVisitor } from '../../core/sse.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Clock } from '../../core/time.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
+import { asksForSampling } from '../../dialects/json/body-members.ts';
 import { jsonToStream, streamToJson } from '../../dialects/routes/response-formats.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import { type CacheKeyInput, computeCacheKey } from './cache-key.ts';
@@ -21,6 +22,8 @@ import { type CachedResponse, createResponseStore, type ResponseFormat } from '.
 export interface CacheSettings {
   readonly enabled: boolean;
   readonly ttlMs: number;
+  /** Also caches responses of calls that ask for sampling. */
+  readonly sampled: boolean;
 }
 
 /** A cached response in the format that the call asks for. */
@@ -97,6 +100,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
       const { route, caller, cache, stream, memory, startedAt } = call;
       const isUsed = settings.enabled && (cache.reads || cache.writes);
       if (!isUsed || !isDialect(route)) return { hit: null, writer: null };
+      if (!settings.sampled && asksForSampling(call.body, call.spans)) return { hit: null, writer: null };
       const { projectId } = caller;
       const key = computeCacheKey(projectId, request);
       const format: ResponseFormat = stream ? 'stream' : 'plain';
