@@ -70,13 +70,13 @@ export interface ErrorMembers {
   readonly hint?: string;
   /** The vendor's code in place of the gateway's, for callers that ask for it. Replaces `code`, which comes before it in the body. */
   readonly code?: string;
-  /** Why a vendor can't continue a thread, in the form that Anthropic's SDKs read (docs/architecture/translation.md#threads). */
-  readonly details?: ThreadErrorDetails;
+  readonly details?: ErrorDetails;
 }
 
-export interface ThreadErrorDetails {
+/** `details` of Anthropic's errors, by which its SDKs decide whether to send a conversation again (docs/architecture/translation.md#threads). */
+export interface ErrorDetails {
   readonly error_code: string;
-  /** Members of the request that the vendor doesn't support with a thread. */
+  /** What of the request is not supported in a thread. */
   readonly unsupported?: readonly string[];
 }
 
@@ -136,6 +136,7 @@ export interface VendorReport {
   readonly param: string | null;
   /** The window in tokens that a prompt which is too long did not fit into. Not sent to the caller. */
   readonly windowTokens: number | null;
+  readonly details?: ErrorDetails;
 }
 
 export const contextOverflowCode = 'context_length_exceeded';
@@ -177,6 +178,11 @@ export class VendorError extends Error {
 }
 
 /** Members of an error body that repeat what the vendor says. */
-export function vendorMembers({ report: { code, type, param } }: VendorError): ErrorMembers {
-  return { ...(param !== null && { param }), ...(code !== null && { upstream_code: code }), ...(type !== null && { upstream_type: type }) };
+export function vendorMembers({ report: { code, type, param, details } }: VendorError): ErrorMembers {
+  return {
+    ...(param !== null && { param }),
+    ...(code !== null && { upstream_code: code }),
+    ...(type !== null && { upstream_type: type }),
+    ...(details && { details }),
+  };
 }

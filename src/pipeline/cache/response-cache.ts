@@ -14,6 +14,7 @@ import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
 import { asksForSampling } from '../../dialects/json/body-members.ts';
 import { jsonToStream, streamToJson } from '../../dialects/routes/response-formats.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
+import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 import { type CacheKeyInput, computeCacheKey } from './cache-key.ts';
 import { createInvalidationLog } from './invalidation-log.ts';
 import { type CachedResponse, createResponseStore, type ResponseFormat } from './lru-store.ts';
@@ -31,12 +32,13 @@ export interface CacheHit {
   readonly bytes: Buffer;
   readonly contentType: string;
   readonly model: string;
+  readonly changes?: RequestChanges | null | undefined;
   readonly summary: ResponseSummary;
   /** Events of a stream that only report usage. */
   readonly usage: readonly Span[];
 }
 
-type ResponseSource = Pick<CachedResponse, 'contentType' | 'model'>;
+type ResponseSource = Pick<CachedResponse, 'contentType' | 'model' | 'changes'>;
 
 /** Collects the bytes sent to the caller. Nothing is stored before `commit`. */
 export interface CacheWriter {
@@ -137,17 +139,16 @@ function render(
   { dialect, storedFormat, format }: { dialect: Dialect; storedFormat: ResponseFormat; format: ResponseFormat },
 ): CacheHit | null {
   if (storedFormat === format) {
-    const { bytes, contentType, model } = response;
+    const { bytes, contentType, model, changes } = response;
     const reading = readOnce(response, dialect, format);
-    return reading && { bytes, contentType, model, ...reading };
+    return reading && { bytes, contentType, model, changes, ...reading };
   }
   const text = format === 'plain' ? streamToJson(dialect, response.bytes) : jsonToStream(dialect, response.bytes);
   if (text === null) return null;
   const bytes = Buffer.from(text);
   const reading = readBytes(bytes, dialect, format);
-  return (
-    reading && { bytes, contentType: format === 'plain' ? 'application/json' : 'text/event-stream', model: response.model, ...reading }
-  );
+  const { model, changes } = response;
+  return reading && { bytes, contentType: format === 'plain' ? 'application/json' : 'text/event-stream', model, changes, ...reading };
 }
 
 type Reading = Pick<CacheHit, 'summary' | 'usage'>;

@@ -7,6 +7,7 @@ import { VendorError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
+import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import type { Chain } from '../../failover/chain.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
@@ -28,6 +29,8 @@ import { reservedUsage } from './usage-bounds.ts';
 export interface Responded {
   readonly response: VendorResponse;
   readonly attempt: WinningAttempt;
+  /** What became of members that the vendor did not get as they were sent; null when the request was not translated. */
+  readonly changes: RequestChanges | null;
   /** The attempts before it. */
   readonly failed: readonly Attempt[];
 }
@@ -88,7 +91,8 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     try {
       const provider = findProvider(candidate.provider);
       if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
-      const { codec, body, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm);
+      const mayOmitTools = !hasLaterNative(request.candidates, candidate);
+      const { codec, body, changes, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm, mayOmitTools);
       isSent = true;
       const vendorResponse = await sendToVendor(httpClient, {
         provider,
@@ -101,7 +105,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
         signal: cancellation.signal,
       });
       const attempt = { n, candidate, waitMs, startedAt, status: vendorResponse.status, firstByteMs: clock.now() - startedAt };
-      received = { response: vendorResponse, attempt, failed: chain.failed };
+      received = { response: vendorResponse, attempt, changes, failed: chain.failed };
       const response = toCallerResponse(vendorResponse);
       report(request, candidate, null);
       return response === vendorResponse ? received : { ...received, response };
@@ -154,6 +158,11 @@ export function createAttemptChain({ httpClient, findProvider, breakers, journal
     };
     return chain;
   };
+}
+
+/** Reports whether a candidate after this one has the route of responses, and with it the tools that OpenAI runs. */
+function hasLaterNative(candidates: readonly Candidate[], candidate: Candidate): boolean {
+  return candidates.indexOf(candidate) < candidates.findLastIndex(({ responses }) => responses === 'native');
 }
 
 /**

@@ -31,6 +31,10 @@ const furtherMembers = {
     .describe("The vendor's code; `context_length_exceeded` for every prompt that is too long, whatever the vendor calls it."),
   upstream_type: z.string().optional().describe("The vendor's type."),
   hint: z.string().optional().describe('What was requested, and what would work.'),
+  details: z
+    .looseObject({ error_code: z.string(), unsupported: z.array(z.string()).optional() })
+    .optional()
+    .describe("Details of the vendor, in the form of Anthropic's API, by which its SDKs decide whether to send a whole conversation again."),
 };
 
 export const errorSchemas = {
