@@ -50,7 +50,10 @@ function asText(value: unknown): string | null {
 function readDetails({ details }: JsonObject): ErrorDetails | null {
   const { error_code: errorCode, unsupported } = asObject(details);
   if (typeof errorCode !== 'string') return null;
-  return { error_code: errorCode, ...(Array.isArray(unsupported) && { unsupported: unsupported.filter((name) => typeof name === 'string') }) };
+  return {
+    error_code: errorCode,
+    ...(Array.isArray(unsupported) && { unsupported: unsupported.filter((name) => typeof name === 'string') }),
+  };
 }
 
 /** Google's `details`: the first that has the member. */

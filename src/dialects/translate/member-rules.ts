@@ -44,7 +44,10 @@ export const chatToMessages: MemberRules<MessagesTarget> = (() => {
         // Some callers send the address in place of the object.
         image_url: dropped((image) => isNot('auto', undefined, null)(asLosslessObject(image).detail)),
       },
-      file: { type: translated, file: translated, cache_control: translated },
+      file: {
+        ...{ type: translated, cache_control: translated },
+        file: object({ file_data: translated, filename: translated, file_id: dropped((_id, { parent }) => isSet(parent.file_data)) }),
+      },
     }),
   );
   // Vendors refuse reasoning that they haven't signed.
@@ -212,6 +215,7 @@ export const responsesToChat: MemberRules<ReasoningForm> = (() => {
   const stored = (name: string, what: string): string => `${name}: this model's vendor stores no ${what}`;
   const responses = (name: string): string => `${stored(name, 'responses')}; send the whole conversation as input`;
   const part = { type: translated };
+  const storedFile = dropped((_file, { parent }) => isSet(parent.file_data));
   const content = list(
     union({
       input_text: { ...part, text: translated },
@@ -219,10 +223,10 @@ export const responsesToChat: MemberRules<ReasoningForm> = (() => {
       text: { ...part, text: translated },
       refusal: { ...part, refusal: translated },
       input_image: {
-        ...{ ...part, image_url: translated, file_id: translated },
+        ...{ ...part, image_url: translated, file_id: dropped((_id, { parent }) => isSet(parent.image_url)) },
         detail: dropped((detail, { target }) => target === 'messages' && detail !== 'auto'),
       },
-      input_file: { ...part, filename: translated, file_data: translated, file_id: translated, file_url: translated },
+      input_file: { ...part, filename: translated, file_data: translated, file_id: storedFile, file_url: storedFile },
       input_audio: { ...part, input_audio: translated },
     }),
   );
@@ -266,7 +270,7 @@ export const responsesToChat: MemberRules<ReasoningForm> = (() => {
       union({
         function: functionTool,
         custom: customTool,
-        namespace: { ...tool, tools: list(union({ function: functionTool, custom: customTool })) },
+        namespace: { ...part, name: translated, tools: list(union({ function: functionTool, custom: customTool })) },
       }),
     ),
     parallel_tool_calls: dropped((value, { parent }) => value === false && asArray(parent.tools).length === 0),

@@ -53,7 +53,9 @@ export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: 
   if (effort !== null && !budgets.has(effort) && !noEfforts.has(effort) && !defaultEfforts.has(effort))
     return rejectUntranslatable('the effort of reasoning is not one that the messages dialect has', { param: 'reasoning_effort' });
   if (type === 'disabled' || enabled === false) return null;
-  const members = Object.entries({ thinking, reasoning, reasoning_effort: chatEffort }).filter(([, value]) => value !== undefined && value !== null);
+  const members = Object.entries({ thinking, reasoning, reasoning_effort: chatEffort }).filter(
+    ([, value]) => value !== undefined && value !== null,
+  );
   const names = members.map(([name]) => name);
   const budget = asNumber(budgetTokens) ?? asNumber(maxTokens) ?? null;
   if (budget !== null) return { effort: null, budget, members: names };

@@ -2,8 +2,9 @@
  * Decides what becomes of each member of a request that is translated, by a table of rules (`member-rules.ts`), so that none of them
  * disappears silently: a member is translated, dropped or adjusted under its name, or it makes the request untranslatable.
  */
-import type { JsonObject } from '../../core/json/narrow.ts';
+
 import type { ErrorDetails } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { isLosslessObject } from '../json/lossless-json.ts';
 
@@ -113,7 +114,12 @@ export function createRuleBuilders<Target>() {
     adjusted: (applies: Condition<Target>, otherwise: MemberRule<Target> = translated): MemberRule<Target> => ({
       ...{ kind: 'adjusted', applies, otherwise, reason: '' },
     }),
-    refused: (reason: string, applies: Condition<Target> = always, otherwise: MemberRule<Target> = translated, details?: ErrorDetails): MemberRule<Target> => ({
+    refused: (
+      reason: string,
+      applies: Condition<Target> = always,
+      otherwise: MemberRule<Target> = translated,
+      details?: ErrorDetails,
+    ): MemberRule<Target> => ({
       ...{ kind: 'refused', applies, otherwise, reason },
       ...(details && { details }),
     }),

@@ -34,7 +34,9 @@ const furtherMembers = {
   details: z
     .looseObject({ error_code: z.string(), unsupported: z.array(z.string()).optional() })
     .optional()
-    .describe("Details of the vendor, in the form of Anthropic's API, by which its SDKs decide whether to send a whole conversation again."),
+    .describe(
+      "Details of the vendor, in the form of Anthropic's API, by which its SDKs decide whether to send a whole conversation again.",
+    ),
 };
 
 export const errorSchemas = {

@@ -1,0 +1,32 @@
+/** Reads from the type declarations of the official SDKs which members their vendors document. */
+import { readFileSync } from 'node:fs';
+
+export const declarations = {
+  completions: 'openai/resources/chat/completions/completions.d.ts',
+  shared: 'openai/resources/shared.d.ts',
+  responses: 'openai/resources/responses/responses.d.ts',
+  messages: '@anthropic-ai/sdk/resources/beta/messages/messages.d.ts',
+} as const;
+
+/** The members of an interface that are sent in the body. Anthropic's SDK sends some parameters as headers, and says so. */
+export function documentedMembers(file: keyof typeof declarations, name: string): string[] {
+  const source = readFileSync(new URL(`../../../node_modules/${declarations[file]}`, import.meta.url), 'utf8');
+  const opening = new RegExp(`interface ${name}\\b[^{;]*\\{`).exec(source);
+  if (!opening) throw new Error(`${declarations[file]} has no interface ${name}`);
+  const members: string[] = [];
+  let depth = 1;
+  let comment = '';
+  // A statement at depth 1 is a member: a comment, then its name up to the colon.
+  const tokens = /\/\*[\s\S]*?\*\/|[{}]|([A-Za-z_]\w*)\??:/g;
+  tokens.lastIndex = opening.index + opening[0].length;
+  for (let token = tokens.exec(source); token && depth > 0; token = tokens.exec(source)) {
+    if (token[0] === '{') depth += 1;
+    else if (token[0] === '}') depth -= 1;
+    else if (depth === 1 && token[0].startsWith('/*')) comment = token[0];
+    else if (depth === 1 && token[1] !== undefined) {
+      if (!comment.includes('Header param:')) members.push(token[1]);
+      comment = '';
+    }
+  }
+  return members;
+}
