@@ -1,12 +1,24 @@
 /** Reads from the type declarations of the official SDKs which members their vendors document. */
 import { readFileSync } from 'node:fs';
+import type { JsonObject } from '../../../src/core/json/narrow.ts';
 
-export const declarations = {
+const declarations = {
   completions: 'openai/resources/chat/completions/completions.d.ts',
   shared: 'openai/resources/shared.d.ts',
   responses: 'openai/resources/responses/responses.d.ts',
   messages: '@anthropic-ai/sdk/resources/beta/messages/messages.d.ts',
 } as const;
+
+/** An interface of the SDK's types, the request that holds such an object, and for each member a value that asks for something. */
+export interface Place {
+  readonly type: readonly [file: keyof typeof declarations, name: string];
+  readonly request: JsonObject;
+  /** Path of the object in the request. */
+  readonly at: readonly (string | number)[];
+  readonly values: JsonObject;
+  /** Path of the object, whose members are not named one by one when all of it is dropped. */
+  readonly within?: string;
+}
 
 /** The members of an interface that are sent in the body. Anthropic's SDK sends some parameters as headers, and says so. */
 export function documentedMembers(file: keyof typeof declarations, name: string): string[] {
