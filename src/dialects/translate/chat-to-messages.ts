@@ -4,7 +4,6 @@
  *
  * `member-rules.ts` says which members are translated here, and what becomes of the others.
  */
-import type { ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asArray } from '../../core/json/narrow.ts';
 import { listToolCalls } from '../chat/tool-calls.ts';
@@ -20,15 +19,8 @@ import { readRequestedReasoning, toThinking } from './reasoning.ts';
 import { applyRules, createChanges, type RequestChanges } from './request-changes.ts';
 import { toResponseId } from './response-ids.ts';
 import { toMessagesUsage, toStopReason } from './stop-reasons.ts';
+import type { MessagesTarget } from './targets.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
-
-/** The model that the request is sent to. */
-export interface MessagesTarget extends Pick<ModelTraits, 'supportsSchema' | 'thinking'> {
-  readonly model: string;
-  /** Used when the caller set no limit: the model's own limit, or 4,096. */
-  readonly maxTokens: number;
-  readonly stream: boolean;
-}
 
 /** Adds what is dropped or adjusted to `changes`. Throws UntranslatableError. */
 export function requestToMessages(body: JsonObject, target: MessagesTarget, changes = createChanges()): JsonObject {

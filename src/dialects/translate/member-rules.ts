@@ -8,11 +8,10 @@ import { asArray } from '../../core/json/narrow.ts';
 import { asLosslessObject, asNonEmptyString, asNumber, isLosslessObject } from '../json/lossless-json.ts';
 import { unsealReasoning } from '../json/sealed-reasoning.ts';
 import { readReasoning, readThinkingBlock, signedParts } from './chat-reasoning.ts';
-import type { MessagesTarget } from './chat-to-messages.ts';
-import type { ChatTarget } from './messages-to-chat.ts';
 import { isHighestEffort } from './reasoning.ts';
 import { createRuleBuilders, type MemberRule, type MemberRules } from './request-changes.ts';
 import type { ReasoningForm } from './responses/items.ts';
+import type { ChatTarget, MessagesTarget } from './targets.ts';
 
 const isSet = (value: unknown): boolean => value !== undefined && value !== null;
 const isNot =

@@ -4,7 +4,6 @@
  *
  * `member-rules.ts` says which members are translated here, and what becomes of the others.
  */
-import type { ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
@@ -19,15 +18,8 @@ import { toReasoningEffort } from './reasoning.ts';
 import { applyRules, createChanges } from './request-changes.ts';
 import { toResponseId } from './response-ids.ts';
 import { toChatUsage, toFinishReason } from './stop-reasons.ts';
+import type { ChatTarget } from './targets.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
-
-/** The model that the request is sent to. */
-export interface ChatTarget extends Pick<ModelTraits, 'reasons' | 'takesReasoning'> {
-  readonly model: string;
-  readonly stream: boolean;
-  /** OpenAI's newer models accept only the default, `max_completion_tokens`; some other vendors only `max_tokens`. */
-  readonly maxTokensField?: 'max_completion_tokens' | 'max_tokens';
-}
 
 /** Adds what is dropped or adjusted to `changes`. Throws UntranslatableError. */
 export function requestToChat(body: JsonObject, target: ChatTarget, changes = createChanges()): JsonObject {
