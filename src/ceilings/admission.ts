@@ -218,7 +218,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       const reservation =
         counters.length === 0
           ? emptyReservation
-          : reserveAll({ limits, counters, bounds, quotaFor, unmeteredQuotaFor, onUncheckedRefusal, process, counterIdOf });
+          : reserveAll({ limits, startedAt, counters, bounds, quotaFor, unmeteredQuotaFor, onUncheckedRefusal, process, counterIdOf });
       if (reservation instanceof Promise) reservation.then(noteAdmitted, () => undefined);
       else noteAdmitted();
       return reservation;

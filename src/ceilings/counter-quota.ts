@@ -68,12 +68,15 @@ export function createCounterQuota(options: CounterQuotaOptions) {
   let isLeaseTooLarge = false;
   /** Other processes have been asked to return quota for the call that waits first. */
   let hasRequestedReturn = false;
+  /** Whether running calls, here or in another process, held part of the ceiling when it last denied a call. */
+  let wasHeldByCalls = false;
   let usedAt = performance.now();
 
   return {
     /** Row of `limit_counters`; null before the first lease. */
     counterId: (): number | null => lease.counterId,
     reserved: (): number => lease.quota.reserved,
+    wasHeldByCalls: (): boolean => wasHeldByCalls,
     /** Nothing is held locally or in the database. */
     isEvictable: (): boolean =>
       lease.quota.leased === 0 &&
@@ -203,7 +206,10 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     // A call larger than all that is left gets all of it, but only while no other call has a reservation.
     if (mayGrant() && grant.heldByOthers === 0 && reserved === 0 && available > 0)
       queue.resolveWhere((waiter) => (waiter === first ? lease.tryGrant(available) : null));
-    else queue.deny(first.bound, waiters);
+    else {
+      wasHeldByCalls = reserved > 0 || grant.heldByOthers > 0;
+      queue.deny(first.bound, waiters);
+    }
     return nextTask();
   }
 

@@ -1,6 +1,7 @@
 /** The counters a call is counted against, in refusal order: key, application, project. */
 import type { GatewayError } from '../core/errors.ts';
 import { gatewayError } from '../core/errors.ts';
+import { minuteMs } from '../core/time.ts';
 import type { Ceiling, CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 import { windowAt } from '../core/windows.ts';
 
@@ -114,14 +115,23 @@ export function formatCounterKey({ projectId, scope, scopeId, ceiling, window, s
   return `${projectId} ${scope} ${ceiling} ${window} ${start} ${scopeId}`;
 }
 
-/** Error of a call that the ceiling denies. See docs/api/reference.md#rate-limits-and-ceilings. */
-export function ceilingExceeded({ scope, scopeId, ceiling }: CounterKey): GatewayError {
+/**
+ * Error of a call that the ceiling denies. If `isLasting` is true, SDKs are told not to retry. See
+ * docs/api/reference.md#rate-limits-and-ceilings.
+ */
+export function ceilingExceeded({ scope, scopeId, ceiling }: CounterKey, isLasting = false): GatewayError {
+  const retry = isLasting ? ({ shouldRetry: false } as const) : {};
   switch (scope) {
     case 'key':
-      return gatewayError('tenant_capped', { message: `key budget exceeded (${ceiling})` });
+      return gatewayError('tenant_capped', { message: `key budget exceeded (${ceiling})`, ...retry });
     case 'source':
-      return gatewayError('source_capped', { message: `source budget exceeded for '${scopeId}' (${ceiling})` });
+      return gatewayError('source_capped', { message: `source budget exceeded for '${scopeId}' (${ceiling})`, ...retry });
     case 'project':
-      return gatewayError('credits_exhausted');
+      return gatewayError('credits_exhausted', retry);
   }
+}
+
+/** Reports whether the counter's window will still be open in a minute, which is how long SDKs wait between their retries. */
+export function isOpenInAMinute({ end }: CounterKey, epochMs: number): boolean {
+  return end === null || end - epochMs > minuteMs;
 }

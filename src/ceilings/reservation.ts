@@ -7,7 +7,7 @@ import { usageFor } from '../core/ceiling-usage.ts';
 import { gatewayError } from '../core/errors.ts';
 import type { CeilingName } from '../core/windows.ts';
 import type { CounterQuota } from './counter-quota.ts';
-import { ceilingExceeded, type LimitedCounter, type Limits } from './counters.ts';
+import { ceilingExceeded, isOpenInAMinute, type LimitedCounter, type Limits } from './counters.ts';
 import type { UnmeteredQuota } from './unmetered-quotas.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
@@ -38,6 +38,8 @@ export type UncheckedRefusal = 'policy' | 'exhausted';
 export interface ReservationRequest {
   readonly limits: Limits;
   readonly counters: readonly LimitedCounter[];
+  /** When the call started. */
+  readonly startedAt: number;
   /** Called only where a ceiling needs it. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
@@ -120,7 +122,7 @@ class CallReservation implements Reservation {
         return;
       case 'denied':
         this.release();
-        throw ceilingExceeded(counter.key);
+        throw ceilingExceeded(counter.key, isLasting(counter, quota, this.#request.startedAt));
       case 'unavailable':
         this.#addUnmetered(counter, bound);
     }
@@ -197,6 +199,14 @@ function releaseAll(grants: readonly CounterGrant[]): void {
 
 function isBounded({ key: { ceiling } }: LimitedCounter): boolean {
   return ceiling === 'cost' || ceiling === 'tpm';
+}
+
+/**
+ * Reports whether a retry within a minute would be denied, too. Running calls often use less than they have reserved, except of the
+ * ceiling `calls`, so a retry may succeed when they end.
+ */
+function isLasting({ key }: LimitedCounter, quota: CounterQuota, startedAt: number): boolean {
+  return isOpenInAMinute(key, startedAt) && (key.ceiling === 'calls' || !quota.wasHeldByCalls());
 }
 
 /** What a call with these bounds reserves on a counter. */

@@ -40,7 +40,7 @@ const projectOptions = [
     'monthly-cap',
     'on-budget-store-down',
   ] as const),
-  ...(['cache', 'cache-ttl', 'time-zone', 'file'] as const),
+  ...(['cache', 'cache-ttl', 'cache-sampled', 'error-codes', 'time-zone', 'file'] as const),
 ] as const;
 const ceilingOptions = ['calls', 'calls-window', 'cost', 'cost-window'] as const;
 

@@ -53,6 +53,11 @@ const table = {
     ...{ value: '<seconds>', help: 'how long a response stays in the cache', member: 'cache.ttl_seconds' },
     parse: (text) => parseNumber(text, 'cache-ttl'),
   },
+  'cache-sampled': {
+    ...{ value: 'on|off', help: 'the response cache also answers calls with a temperature above 0, or with n above 1' },
+    ...{ member: 'cache_sampled', parse: (text) => parseSwitch(text, 'cache-sampled') },
+  },
+  'error-codes': { value: 'gateway|vendor', help: 'whose code an error has where the vendor names one', member: 'error_codes' },
   'time-zone': { value: '<name>', help: 'zone of reports, for example Europe/Berlin', member: 'time_zone' },
   models: { value: '<a,b>|all', help: 'models and tiers', member: 'models', parse: listOrAll },
   calls: { value: '<n>|none', help: 'number of calls per window', member: 'ceilings.calls', parse: amount('calls', 'none') },

@@ -68,6 +68,16 @@ export interface ErrorMembers {
   readonly upstream_type?: string;
   /** What was requested, and what would work. */
   readonly hint?: string;
+  /** The vendor's code in place of the gateway's, for callers that ask for it. Replaces `code`, which comes before it in the body. */
+  readonly code?: string;
+  readonly details?: ErrorDetails;
+}
+
+/** `details` of Anthropic's errors, by which its SDKs decide whether to send a conversation again (docs/architecture/translation.md#threads). */
+export interface ErrorDetails {
+  readonly error_code: string;
+  /** What of the request is not supported in a thread. */
+  readonly unsupported?: readonly string[];
 }
 
 export interface GatewayErrorOptions {
@@ -77,6 +87,8 @@ export interface GatewayErrorOptions {
   readonly cause?: unknown;
   /** Value of `retry-after`; by default that of the code. */
   readonly retryAfterSeconds?: number | undefined;
+  /** Tells the official SDKs not to retry, because no wait that they make can help (`x-should-retry`). */
+  readonly shouldRetry?: false;
   readonly members?: ErrorMembers;
 }
 
@@ -85,6 +97,7 @@ export class GatewayError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly retryAfterSeconds: number | undefined;
+  readonly shouldRetry: false | undefined;
   readonly members: ErrorMembers;
 
   constructor(code: ErrorCode, options: GatewayErrorOptions) {
@@ -94,6 +107,7 @@ export class GatewayError extends Error {
     this.code = code;
     this.status = options.status ?? row.status;
     this.retryAfterSeconds = options.retryAfterSeconds ?? row.retryAfterSeconds;
+    this.shouldRetry = options.shouldRetry;
     this.members = options.members ?? {};
   }
 }
@@ -122,6 +136,7 @@ export interface VendorReport {
   readonly param: string | null;
   /** The window in tokens that a prompt which is too long did not fit into. Not sent to the caller. */
   readonly windowTokens: number | null;
+  readonly details?: ErrorDetails;
 }
 
 export const contextOverflowCode = 'context_length_exceeded';
@@ -167,6 +182,11 @@ export class VendorError extends Error {
 }
 
 /** Members of an error body that repeat what the vendor says. */
-export function vendorMembers({ report: { code, type, param } }: VendorError): ErrorMembers {
-  return { ...(param !== null && { param }), ...(code !== null && { upstream_code: code }), ...(type !== null && { upstream_type: type }) };
+export function vendorMembers({ report: { code, type, param, details } }: VendorError): ErrorMembers {
+  return {
+    ...(param !== null && { param }),
+    ...(code !== null && { upstream_code: code }),
+    ...(type !== null && { upstream_type: type }),
+    ...(details && { details }),
+  };
 }

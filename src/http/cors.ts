@@ -8,7 +8,13 @@ import { responseHeaders } from './openapi/contract/parameters.ts';
 const methods = 'GET, HEAD, POST, PATCH, DELETE';
 /** The longest time for which Chromium keeps the answer to a preflight request; Firefox has more. */
 const maxAgeSeconds = 7_200;
-const exposedHeaders = ['x-request-id', 'request-id', 'retry-after', ...Object.keys(responseHeaders).filter(isOwnHeader)].join(', ');
+const exposedHeaders = [
+  'x-request-id',
+  'request-id',
+  'retry-after',
+  'x-should-retry',
+  ...Object.keys(responseHeaders).filter(isOwnHeader),
+].join(', ');
 
 function isOwnHeader(name: string): boolean {
   return name.startsWith('x-gateway-');

@@ -46,9 +46,10 @@ export function sendError(
   // A vendor's message may quote the prompt; the log line of the call reports its failure.
   if (apiError.status >= 500 && apiError.cause !== undefined && !(apiError.cause instanceof VendorError))
     logger.error({ ...call, err: apiError.cause, code: apiError.code }, 'call failed');
-  const { status, code, message, members, retryAfterSeconds } = apiError;
+  const { status, code, message, members, retryAfterSeconds, shouldRetry } = apiError;
   recordErrorCode(code);
   if (retryAfterSeconds !== undefined) response.setHeader('retry-after', String(retryAfterSeconds));
+  if (shouldRetry === false) response.setHeader('x-should-retry', 'false');
   const body =
     style === 'messages'
       ? { type: 'error', error: { type: messagesErrorType(status), message, ...members } }

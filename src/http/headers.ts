@@ -47,6 +47,12 @@ export function parseFirstContentTimeoutMs(headers: IncomingHttpHeaders): number
   throw gatewayError('bad_request', { message: `${contentTimeoutHeader} must be an integer from 1 to ${maxContentTimeoutMs}` });
 }
 
+/** `x-gateway-error-codes`. Null when absent or neither `gateway` nor `vendor`. */
+export function parseErrorCodes(headers: IncomingHttpHeaders): 'gateway' | 'vendor' | null {
+  const value = headers['x-gateway-error-codes'];
+  return value === 'gateway' || value === 'vendor' ? value : null;
+}
+
 /** `x-gateway-memory`. An empty value acts as `write` not sent explicitly. Throws `invalid_memory_mode`. */
 export function parseMemoryMode(headers: IncomingHttpHeaders): Pick<MemoryOptions, 'mode' | 'explicitWrite'> {
   const value = headers['x-gateway-memory'];

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { RequestChanges } from '../dialects/translate/request-changes.ts';
 import type { CallResponse } from '../pipeline/call/call-response.ts';
 import type { DeliverStream } from '../pipeline/call/deliver-stream.ts';
 import type { MediaStream } from '../pipeline/media/handle-media-call.ts';
@@ -24,10 +25,11 @@ export function setCallId(response: ServerResponse, id: string, style: ErrorStyl
 
 /** Adds to `headers`. Returns a promise only for a stream. It resolves when the response is handed to the connection, or the caller has disconnected. */
 export function sendCallResponse(response: ServerResponse, callResponse: CallResponse, headers: string[]): Promise<void> | undefined {
-  const { model, cache, recalled } = callResponse;
+  const { model, cache, recalled, changes } = callResponse;
   headers.push('x-gateway-model', toHeaderValue(model));
   if (cache !== null) headers.push('x-gateway-cache', cache);
   if (recalled.length > 0) headers.push('x-gateway-memory-recalled', recalled.join());
+  if (changes) headers.push(...changeHeaders(changes));
   if (callResponse.kind === 'plain') {
     sendBytes(response, callResponse.status, callResponse.contentType, callResponse.bytes, headers);
     return undefined;
@@ -35,6 +37,22 @@ export function sendCallResponse(response: ServerResponse, callResponse: CallRes
   headers.push('content-type', 'text/event-stream', 'cache-control', 'no-cache', 'x-accel-buffering', 'no');
   response.writeHead(200, headers);
   return sendStream(response, callResponse.deliver);
+}
+
+/** Headers that name the members of a translated request that the vendor did not get as they were sent. */
+function changeHeaders({ dropped, adjusted }: RequestChanges): string[] {
+  return [
+    ...(dropped.size > 0 ? ['x-gateway-dropped', listNames(dropped)] : []),
+    ...(adjusted.size > 0 ? ['x-gateway-adjusted', listNames(adjusted)] : []),
+  ];
+}
+
+/** A caller may send any number of unknown members, of any length. */
+const [maxNames, maxNameLength] = [40, 64];
+
+function listNames(names: ReadonlySet<string>): string {
+  const listed = [...names].slice(0, maxNames).map((name) => encodeURIComponent(name.toWellFormed()).slice(0, maxNameLength));
+  return names.size > maxNames ? `${listed.join(', ')}, and ${names.size - maxNames} more` : listed.join(', ');
 }
 
 export function sendImages(response: ServerResponse, { model, json }: ImageResult): void {

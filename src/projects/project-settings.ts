@@ -22,7 +22,9 @@ export interface ProjectSettings {
   readonly monthlyCapNanos: number | null;
   /** If this is null, the value of the configuration file applies. */
   readonly onBudgetStoreDown: StoreDownPolicy | null;
-  readonly cache: { readonly enabled: boolean; readonly ttlMs: number };
+  readonly cache: { readonly enabled: boolean; readonly ttlMs: number; readonly sampled: boolean };
+  /** Whose code the `code` of an error has where the vendor names one. */
+  readonly errorCodes: 'gateway' | 'vendor';
   /** IANA name of the zone in which reports split days. */
   readonly timeZone: string;
   /** Overrides by application name. */
@@ -55,6 +57,10 @@ const fields = {
     .enum(['allow', 'refuse'])
     .nullable()
     .describe('calls whose ceilings cannot be checked because the database is unavailable; null: as the configuration file says'),
+  cache_sampled: z.boolean().describe('the response cache also answers calls with a temperature above 0, or with n above 1'),
+  error_codes: z
+    .enum(['gateway', 'vendor'])
+    .describe("vendor: `code` of an error is the vendor's code where it names one, `type` stays the gateway's"),
   time_zone: timeZone.describe('IANA name of the zone in which the console splits days'),
 };
 
@@ -73,6 +79,9 @@ const storedSettings = z.object({
   monthly_cap: fields.monthly_cap.default(null),
   on_budget_store_down: fields.on_budget_store_down.default(null),
   cache: cache.default({ enabled: true, ttl_seconds: 600 }),
+  // Not members of `cache`: an older process, which may run at the same time, would refuse to read them there.
+  cache_sampled: fields.cache_sampled.default(false),
+  error_codes: fields.error_codes.default('gateway'),
   // Not validated: a server with newer time zone data may have stored it.
   time_zone: z.string().default('UTC'),
 });
@@ -113,7 +122,8 @@ export function toProjectSettings(stored: StoredSettings, applications: Readonly
     mayCall: stored.may_call,
     monthlyCapNanos: stored.monthly_cap === null ? null : Number(nanosFromUsd(stored.monthly_cap)),
     onBudgetStoreDown: stored.on_budget_store_down,
-    cache: { enabled: stored.cache.enabled, ttlMs: stored.cache.ttl_seconds * 1_000 },
+    cache: { enabled: stored.cache.enabled, ttlMs: stored.cache.ttl_seconds * 1_000, sampled: stored.cache_sampled },
+    errorCodes: stored.error_codes,
     timeZone: isTimeZone(stored.time_zone) ? stored.time_zone : 'UTC',
     applications,
   });
@@ -133,6 +143,8 @@ export function toSettingsJson(settings: ProjectSettings): StoredSettings {
     monthly_cap: settings.monthlyCapNanos === null ? null : toUsd(settings.monthlyCapNanos),
     on_budget_store_down: settings.onBudgetStoreDown,
     cache: { enabled: settings.cache.enabled, ttl_seconds: settings.cache.ttlMs / 1_000 },
+    cache_sampled: settings.cache.sampled,
+    error_codes: settings.errorCodes,
     time_zone: settings.timeZone,
   });
 }

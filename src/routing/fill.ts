@@ -4,7 +4,7 @@
  * - For a tier: models of the route's kind, cheapest first. A tier whose known models are all of another kind is not filled. `auto` names no
  *   models, so only the route's kind counts.
  * - For a model id: models of the same name at other providers, in file order, of the route's kind or of the kind chat, which is the default of
- *   rows without a kind.
+ *   rows without a kind. Not for embeddings: vectors of two models can't be compared, and the same name doesn't make them the same model.
  */
 import type { Route } from '../core/call.ts';
 import type { Catalog, CatalogModel, Kind } from './catalog.ts';
@@ -38,6 +38,7 @@ export function findFill({ catalog, route, resolution, isAuto }: FillRequest): r
     case 'unknown':
       return [];
     case 'model': {
+      if (route === 'embeddings') return [];
       const names = new Set(resolution.ids.map((id) => splitModelId(id)?.model ?? id));
       const isFitting = (id: string): boolean => ['chat', routeKinds[route]].includes(catalog.models.get(id)?.kind ?? 'chat');
       return [...names]

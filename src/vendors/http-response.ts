@@ -65,9 +65,14 @@ function toPlainText(text: string): string {
 }
 
 const maxNameLength = 128;
+const maxNames = 20;
 
 /** Bounds what the vendor says and strips the key from it, which some vendors repeat. */
-export function toReport({ code, type, param, windowTokens }: VendorReport, secrets: readonly string[]): VendorReport {
-  const bound = (text: string | null): string | null => (text === null ? null : stripSecrets(text, secrets).slice(0, maxNameLength));
-  return { code: bound(code), type: bound(type), param: bound(param), windowTokens };
+export function toReport({ code, type, param, windowTokens, details }: VendorReport, secrets: readonly string[]): VendorReport {
+  const boundText = (text: string): string => stripSecrets(text, secrets).slice(0, maxNameLength);
+  const bound = (text: string | null): string | null => (text === null ? null : boundText(text));
+  const report = { code: bound(code), type: bound(type), param: bound(param), windowTokens };
+  if (!details) return report;
+  const unsupported = details.unsupported?.slice(0, maxNames).map(boundText);
+  return { ...report, details: { error_code: boundText(details.error_code), ...(unsupported && { unsupported }) } };
 }

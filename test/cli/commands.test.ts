@@ -208,11 +208,16 @@ test('projects set changes what is named, projects show prints every setting', a
   await gateway('projects create tuned --name Tuned --may-call off');
   const options = '--tier standard=openai/a,openai/b --tier small=openai/c --monthly-cap 12.5 --providers openai --cache-ttl 60';
   expect(await gateway(`projects set tuned ${options} --time-zone Europe/Berlin --catalog-fill default`)).toBe(0);
-  expect(await gateway('projects set tuned --monthly-cap none --cache off')).toBe(0);
+  expect(await gateway('projects set tuned --monthly-cap none --cache off --cache-sampled on --error-codes vendor')).toBe(0);
   expect(await gateway('projects show tuned --json')).toBe(0);
   expect(JSON.parse(written)).toMatchObject({
     ...{ name: 'Tuned', may_call: false, monthly_cap: null, providers: ['openai'], time_zone: 'Europe/Berlin', catalog_fill: null },
-    ...{ tiers: { standard: ['openai/a', 'openai/b'], small: ['openai/c'] }, cache: { enabled: false, ttl_seconds: 60 } },
+    ...{
+      tiers: { standard: ['openai/a', 'openai/b'], small: ['openai/c'] },
+      cache: { enabled: false, ttl_seconds: 60 },
+      cache_sampled: true,
+      error_codes: 'vendor',
+    },
   });
   expect(await gateway('projects show tuned')).toBe(0);
   expect(written).toMatch(/^tiers\.standard +openai\/a,openai\/b$/m);

@@ -384,6 +384,13 @@ test('settings of the project are changed one by one', async () => {
   const refusing = { ...fields, read: again, monthly_cap: '12.5', on_budget_store_down: 'refuse' };
   expect((await owner.post(`${path}/project/edit`, refusing)).status).toBe(303);
   expect(await textOf(member.get(`${path}/project`))).toContain('are refused with 503. The project says so.');
+  const before = hiddenValue(await (await owner.get(`${path}/project/edit`)).text(), 'read');
+  const sampled = { ...refusing, read: before, 'cache.enabled': 'on', cache_sampled: 'on', error_codes: 'on' };
+  expect((await owner.post(`${path}/project/edit`, sampled)).status).toBe(303);
+  expect(await textOf(member.get(`${path}/project`))).toMatch(
+    /kept for 10 min[a-z]*, also sampled ones .* The vendor's, where it names one/,
+  );
+  expect(await (await owner.get(`${path}/project/edit`)).text()).toMatch(/name="cache_sampled"[^>]*checked/);
   await gateway().admin('PUT', '/provision/teams/acme', { monthly_cap: null, time_zone: 'UTC', on_budget_store_down: null });
   expect(await textOf(member.get(`${path}/project`))).toContain('The configuration of the gateway says so.');
 });

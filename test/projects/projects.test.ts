@@ -36,6 +36,8 @@ describeDatabases('projects', (database) => {
       may_call: true,
       monthly_cap: null,
       cache: { enabled: true, ttl_seconds: 600 },
+      cache_sampled: false,
+      error_codes: 'gateway',
       time_zone: 'UTC',
       on_budget_store_down: null,
       created_at: '2026-11-20T10:00:00Z',
@@ -50,6 +52,8 @@ describeDatabases('projects', (database) => {
       tiers: { standard: ['openai/a'] },
       monthly_cap: 12.5,
       cache: { ttl_seconds: 5 },
+      cache_sampled: true,
+      error_codes: 'vendor',
     });
     now += 1_000;
     const { project, created } = await projects.put(slug, { retired: ['openai/b'], providers: null, cache: { enabled: false } });
@@ -61,7 +65,8 @@ describeDatabases('projects', (database) => {
         tiers: { standard: ['openai/a'] },
         retired: ['openai/b'],
         monthlyCapNanos: 12_500_000_000,
-        cache: { enabled: false, ttlMs: 5_000 },
+        cache: { enabled: false, ttlMs: 5_000, sampled: true },
+        errorCodes: 'vendor',
       },
       updatedAt: now,
       createdAt: now - 1_000,

@@ -94,15 +94,18 @@ describe('a model that no provider of the project serves is filled with models o
   test.each<[string, Asked, string[]]>([
     ['a full id', { model: 'away/gpt' }, ['openai/gpt', 'azure/gpt']],
     ['of a provider that does not exist', { model: 'nobody/mini' }, ['openai/mini']],
-    ['that serve the route', { model: 'away/gpt', route: 'embeddings' }, ['openai/gpt']],
-    ['of the kind of the route', { model: 'nobody/embed-small', route: 'embeddings' }, ['openai/embed-small']],
-    ['or without a kind, which counts as chat', { model: 'nobody/mini', route: 'embeddings' }, ['openai/mini']],
+    ['that serve the route', { model: 'away/gpt', route: 'moderations' }, ['openai/gpt']],
+    ['or without a kind, which counts as chat', { model: 'nobody/mini', route: 'moderations' }, ['openai/mini']],
   ])('%s', (_name, asked, ids) => {
     expect(idsOf(asked)).toEqual(ids);
   });
 });
 
 describe('no fill', () => {
+  test.each(['nobody/embed-small', 'away/embed-small', 'away/gpt'])('for embeddings of the explicit model %s', (model) => {
+    expect(() => plan({ model, route: 'embeddings' })).toThrow('no models available for route');
+  });
+
   test('if a provider serves a model of the chain', () => {
     expect(idsOf({ model: 'served' })).toEqual(['openai/gpt']);
     expect(plan({ model: 'served' }).entries).toEqual([

@@ -53,6 +53,15 @@ const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string
       says({ type: 'file', file: { file_id: 'file-1' } }),
       /^a file must be inline, not stored at the vendor$/,
     ],
+    ['log probabilities', { logprobs: true, top_logprobs: 2 }, /^logprobs cannot be expressed in the messages dialect$/],
+    ['biased tokens', { logit_bias: { 5: -100 } }, /^logit_bias cannot be expressed in the messages dialect$/],
+    ['moderation', { moderation: { model: 'm' } }, /^moderation cannot be expressed in the messages dialect$/],
+    [
+      'a stop sequence of white space',
+      { stop: ['END', '\n'] },
+      /^stop sequences of white space only are refused by vendors of the messages/,
+    ],
+    ['an effort that messages lacks', { reasoning_effort: 'huge' }, /^the effort of reasoning is not one that the messages dialect has$/],
     [
       'an unknown role',
       { messages: [user, { role: 'narrator', content: 'x' }] },
@@ -72,6 +81,18 @@ const untranslatable: Readonly<Record<Dialect, readonly (readonly [title: string
       /^more than four stop sequences cannot be expressed in the chat dialect$/,
     ],
     ['tool servers', { mcp_servers: [{ type: 'url', url: 'https://x' }] }, /^mcp_servers cannot be expressed in the chat dialect$/],
+    [
+      'a thread that another vendor keeps',
+      { thread: { type: 'continue', previous_message_id: 'msg_1' } },
+      /^thread: this model's vendor keeps no threads; send the whole conversation$/,
+    ],
+    ['a compaction', { compaction: { type: 'summarize' } }, /^compaction cannot be expressed in the chat dialect$/],
+    ['a place of inference', { inference_geo: 'us' }, /^inference_geo cannot be expressed in the chat dialect$/],
+    [
+      'citations of a document',
+      says({ type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'x' }, citations: { enabled: true } }),
+      /^citations of a document cannot be expressed in the chat dialect$/,
+    ],
     ['a container', { container: 'c-1' }, /^container cannot be expressed in the chat dialect$/],
     [
       'an image stored at its vendor',

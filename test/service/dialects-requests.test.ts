@@ -89,7 +89,6 @@ describe('a chat request at a messages vendor', () => {
         user: 'ada',
         n: 1,
         seed: 7,
-        logit_bias: { 5: 1 },
         store: true,
         metadata: { a: 'b' },
         stream_options: null,

@@ -76,8 +76,9 @@ describe('200: an identical request is served from the cache', () => {
     });
   });
 
-  test('also with several choices', async () => {
+  test('also with several choices, when the project caches sampled responses', async () => {
     const lent = await lendProject();
+    await lent.admin('PUT', `/provision/teams/${lent.project}`, { cache_sampled: true });
     const say = `one/say-${Buffer.from('😀 every word').toString('base64url')}`;
     await ask(lent, 'chat', { model: say, more: { n: 2 } });
     expect((await ask(lent, 'chat', { model: say, more: { n: 2 }, stream: true })).cache).toBe('hit');
@@ -211,6 +212,31 @@ describe('the vendor is called', () => {
     ['after an answer of no-store', { headers: { 'cache-control': 'NO-STORE,x' } }, {}],
   ])('200: %s', async (_when, first, second) => {
     await missesTwice(await lendProject(), first, second);
+  });
+
+  test.each<[string, object]>([
+    ['a temperature above 0', { temperature: 1 }],
+    ['a temperature that is text', { temperature: '0.7' }],
+    ['several choices', { n: 2 }],
+  ])('200: each time when the request asks for %s, unless the project caches sampled responses', async (_what, more) => {
+    const lent = await lendProject();
+    const count = await vendorCallsOf(lent, async () => {
+      await missesTwice(lent, { more }, { more });
+      // What was not stored is not found either when the project turns it on.
+      await lent.admin('PUT', `/provision/teams/${lent.project}`, { cache_sampled: true });
+      expect(caches([await ask(lent, 'chat', { more }), await ask(lent, 'chat', { more })])).toEqual(['miss', 'hit']);
+    });
+    expect(count).toBe(3);
+  });
+
+  test.each<[string, object]>([
+    ['no temperature', {}],
+    ['a temperature of 0', { temperature: 0.0 }],
+    ['null', { temperature: null, n: null }],
+    ['one choice', { n: 1 }],
+  ])('200: once for requests with %s', async (_what, more) => {
+    const lent = await lendProject();
+    expect(caches([await ask(lent, 'chat', { more }), await ask(lent, 'chat', { more })])).toEqual(['miss', 'hit']);
   });
 
   test('200: with no-cache, and the response is stored', async () => {

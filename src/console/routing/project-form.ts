@@ -3,7 +3,7 @@
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import { monthAt } from '../../core/time.ts';
 import type { StoreDownPolicy } from '../../core/windows.ts';
-import { toSettingsJson } from '../../projects/project-settings.ts';
+import { type ProjectSettings, toSettingsJson } from '../../projects/project-settings.ts';
 import type { Projects } from '../../projects/projects.ts';
 import { ceilingMeters, toUses } from '../frame/ceilings.ts';
 import {
@@ -93,7 +93,8 @@ async function showProject({ readCounters, onBudgetStoreDown }: ProjectSettingsD
         ['Project', html`<code>${project.slug}</code>`],
         ['Time zone of reports', settings.timeZone],
         ['Calls', settings.mayCall ? badge('allowed', 'good') : badge('refused with 402', 'bad')],
-        ['Response cache', settings.cache.enabled ? `On, responses are kept for ${formatDuration(settings.cache.ttlMs)}` : 'Off'],
+        ['Response cache', cacheSummary(settings.cache)],
+        ['Code of errors', settings.errorCodes === 'vendor' ? "The vendor's, where it names one" : "The gateway's"],
       ]),
     )}
 ${section('Monthly cap', card(ceilingMeters(uses)), { hint: 'Calls beyond the cap are refused with 429 until the next month (UTC).' })}
@@ -108,10 +109,15 @@ ${section(
   };
 }
 
+function cacheSummary({ enabled, ttlMs, sampled }: ProjectSettings['cache']): string {
+  if (!enabled) return 'Off';
+  return `On, responses are kept for ${formatDuration(ttlMs)}${sampled ? ', also sampled ones' : ''}`;
+}
+
 /** The members of the settings that the form edits. */
 function settingsOf({ project }: ConsoleContext): Settings {
-  const { time_zone, may_call, monthly_cap, on_budget_store_down, cache } = toSettingsJson(project.settings);
-  return { name: project.name, time_zone, may_call, monthly_cap, on_budget_store_down, cache };
+  const { time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes } = toSettingsJson(project.settings);
+  return { name: project.name, time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes };
 }
 
 interface RejectedForm {
@@ -175,6 +181,12 @@ function projectForm({ onBudgetStoreDown }: ProjectSettingsDeps, context: Consol
             inherited: { from: 'deployment', policy: onBudgetStoreDown() },
             hint: 'When the database cannot be reached, ceilings cannot be checked. A key may choose otherwise.',
           }),
+          checkboxField({
+            name: 'error_codes',
+            label: "Errors have the vendor's code where it names one",
+            checked: form.has('error_codes'),
+            hint: 'For clients that only look at code, for example for context_length_exceeded.',
+          }),
         ]),
         fieldset('Response cache', [
           checkboxField({
@@ -190,6 +202,12 @@ function projectForm({ onBudgetStoreDown }: ProjectSettingsDeps, context: Consol
             required: true,
             ...{ type: 'number', min: 1, max: 86_400, step: 1, unit: 'seconds' },
           }),
+          checkboxField({
+            name: 'cache_sampled',
+            label: 'Also answer calls that ask for sampling',
+            checked: form.has('cache_sampled'),
+            hint: 'Calls with a temperature above 0, or with n above 1, then get the same response again.',
+          }),
         ]),
       ],
     })}`,
@@ -204,15 +222,19 @@ function editOf(form: URLSearchParams): SettingsEdit {
     monthly_cap: numberOrNull(form, 'monthly_cap'),
     on_budget_store_down: textOrNull(form, 'on_budget_store_down'),
     cache: { enabled: form.has('cache.enabled'), ttl_seconds: numberOrNull(form, 'cache.ttl_seconds') },
+    cache_sampled: form.has('cache_sampled'),
+    error_codes: form.has('error_codes') ? 'vendor' : 'gateway',
   });
 }
 
 function toForm({ project }: ConsoleContext): URLSearchParams {
-  const { time_zone, may_call, monthly_cap, on_budget_store_down, cache } = toSettingsJson(project.settings);
+  const { time_zone, may_call, monthly_cap, on_budget_store_down, cache, cache_sampled, error_codes } = toSettingsJson(project.settings);
   const form = new URLSearchParams({ name: project.name, time_zone, 'cache.ttl_seconds': String(cache.ttl_seconds) });
   if (monthly_cap !== null) form.set('monthly_cap', String(monthly_cap));
   if (on_budget_store_down !== null) form.set('on_budget_store_down', on_budget_store_down);
   if (may_call) form.set('may_call', 'on');
   if (cache.enabled) form.set('cache.enabled', 'on');
+  if (cache_sampled) form.set('cache_sampled', 'on');
+  if (error_codes === 'vendor') form.set('error_codes', 'on');
   return form;
 }

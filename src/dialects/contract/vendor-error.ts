@@ -1,5 +1,5 @@
 /** Reads a vendor's error body, in the forms of all vendors (docs/vendors.md). Pure. */
-import { contextOverflowCode, type VendorReport } from '../../core/errors.ts';
+import { contextOverflowCode, type ErrorDetails, type VendorReport } from '../../core/errors.ts';
 import { asArray, asObject, asString, isObject, type JsonObject, parseJson } from '../../core/json/narrow.ts';
 import { isContextOverflow, parseExceededWindow } from './context-overflow.ts';
 
@@ -25,7 +25,8 @@ export function readVendorError(body: JsonObject): VendorErrorBody {
   const code = asCode(error.code) ?? asText(asObject(error.details).error_code) ?? findDetail(error, 'reason') ?? asText(issue.type);
   const type = asText(error.type) ?? asText(error.status);
   const param = asText(error.param) ?? findField(error) ?? toPath(issue.loc);
-  return normalize({ message, code, type, param });
+  const details = readDetails(error);
+  return normalize({ message, code, type, param, ...(details && { details }) });
 }
 
 function normalize(error: Omit<VendorErrorBody, 'windowTokens'>): VendorErrorBody {
@@ -43,6 +44,16 @@ function asCode(value: unknown): string | null {
 function asText(value: unknown): string | null {
   const text = asString(value);
   return text === '' || text === 'None' || text === 'about:blank' ? null : text;
+}
+
+/** Anthropic's `details`. Google's are a list. */
+function readDetails({ details }: JsonObject): ErrorDetails | null {
+  const { error_code: errorCode, unsupported } = asObject(details);
+  if (typeof errorCode !== 'string') return null;
+  return {
+    error_code: errorCode,
+    ...(Array.isArray(unsupported) && { unsupported: unsupported.filter((name) => typeof name === 'string') }),
+  };
 }
 
 /** Google's `details`: the first that has the member. */

@@ -22,6 +22,7 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   'max_completion_tokens',
   'max_output_tokens',
   'n',
+  'temperature',
   'prediction',
   'service_tier',
   'speed',
@@ -99,6 +100,20 @@ export function parsePositiveInteger(body: Buffer, member: Member | undefined): 
 export function parseLenientCount(text: string): number | null {
   const value = Number(text.replaceAll('_', ''));
   return Number.isSafeInteger(value) && value > 0 ? value : null;
+}
+
+/**
+ * Reports whether the caller asks for samples that differ from call to call, by a `temperature` above 0 or by several choices. Without
+ * `temperature` the vendor's default applies, which the caller didn't ask for.
+ */
+export function asksForSampling(body: Buffer, { members }: BodySpans): boolean {
+  return parseAmount(body, members.get('temperature')) > 0 || parseAmount(body, members.get('n')) > 1;
+}
+
+/** Parses a number, or a number in a string, which some vendors accept. NaN for everything else. */
+function parseAmount(body: Buffer, member: Member | undefined): number {
+  const text = member?.kind === 'number' ? body.toString('latin1', member.value.start, member.value.end) : parseStringMember(body, member);
+  return text === null ? Number.NaN : Number(text);
 }
 
 const escapedAscii = Buffer.from('\\u00');

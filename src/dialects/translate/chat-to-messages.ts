@@ -2,11 +2,8 @@
  * Translates chat to messages: the request of a chat caller for a messages vendor, and the JSON response of a chat vendor for a messages
  * caller. Pure. Bodies come from `parseLossless`.
  *
- * A member that changes the meaning and has no equivalent makes the request untranslatable. Only `seed`, `logprobs`, `logit_bias`, penalties,
- * `store`, `service_tier`, `metadata`, `verbosity`, `prediction`, the `name` of a message and unknown parameters are dropped, and with thinking
- * `temperature` and `top_p`. A `temperature` above 1 becomes 1.
+ * `member-rules.ts` says which members are translated here, and what becomes of the others.
  */
-import type { ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asArray } from '../../core/json/narrow.ts';
 import { listToolCalls } from '../chat/tool-calls.ts';
@@ -17,38 +14,35 @@ import { readReasoning, toThinkingBlocks } from './chat-reasoning.ts';
 import { getResponseText } from './chat-text.ts';
 import { type ToolSettings, toToolSettings } from './chat-tools.ts';
 import { type MessagesTurn, parseToolInput, toMessagesTurns } from './chat-turns.ts';
-import { toThinking } from './reasoning.ts';
+import { chatToMessages } from './member-rules.ts';
+import { readRequestedReasoning, toThinking } from './reasoning.ts';
+import { applyRules, createChanges, type RequestChanges } from './request-changes.ts';
 import { toResponseId } from './response-ids.ts';
 import { toMessagesUsage, toStopReason } from './stop-reasons.ts';
+import type { MessagesTarget } from './targets.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
-/** The model that the request is sent to. */
-export interface MessagesTarget extends Pick<ModelTraits, 'supportsSchema' | 'thinking'> {
-  readonly model: string;
-  /** Used when the caller set no limit: the model's own limit, or 4,096. */
-  readonly maxTokens: number;
-  readonly stream: boolean;
-}
-
-/** Throws UntranslatableError. */
-export function requestToMessages(body: JsonObject, target: MessagesTarget): JsonObject {
-  rejectInexpressible(body);
+/** Adds what is dropped or adjusted to `changes`. Throws UntranslatableError. */
+export function requestToMessages(body: JsonObject, target: MessagesTarget, changes = createChanges()): JsonObject {
+  applyRules(body, chatToMessages, target, changes);
   if (!Array.isArray(body.messages)) rejectUntranslatable('messages is not a list');
   const { system, turns } = toMessagesTurns(asArray(body.messages));
   const maxTokens = body.max_completion_tokens ?? body.max_tokens ?? target.maxTokens;
   // A model without support for schemas returns JSON through a tool that it is forced to call.
   const settings = toToolSettings(body, turns, target.supportsSchema ?? false);
-  const thinking = mayThink(turns, settings)
-    ? toThinking(body.reasoning_effort, asNumber(maxTokens) ?? 0, target.thinking ?? 'budget')
-    : null;
+  const reasoning = readRequestedReasoning(body);
+  const thinking =
+    reasoning && mayThink(turns, settings) ? toThinking(reasoning, asNumber(maxTokens) ?? 0, target.thinking ?? 'budget') : null;
+  if (thinking === null) for (const name of reasoning?.members ?? []) changes.dropped.add(name);
+  else if (thinking.isReduced) for (const name of reasoning?.members ?? []) changes.adjusted.add(name);
+  if (thinking !== null) for (const name of samplingNames) if ((body[name] ?? null) !== null) dropSampling(name, changes);
   const outputConfig = omitNullish({ format: settings.format, effort: thinking?.effort });
   return omitNullish({
     model: target.model,
     max_tokens: maxTokens,
     system: system.length > 0 ? system : null,
     messages: turns,
-    // A thinking model accepts neither temperature nor top_p.
-    ...(thinking === null ? toSampling(body) : {}),
+    ...(thinking === null ? { ...toSampling(body), top_k: body.top_k } : {}),
     stop_sequences: toStopSequences(body.stop),
     tools: settings.tools.length > 0 ? settings.tools : null,
     tool_choice: settings.toolChoice,
@@ -96,14 +90,12 @@ export function responseToMessages(response: JsonObject, names: ResponseIdentity
   };
 }
 
-function rejectInexpressible(body: JsonObject): void {
-  const { n, modalities, web_search_options: webSearch, functions } = body;
-  if (n !== undefined && n !== null && asNumber(n) !== 1)
-    rejectUntranslatable('n other than 1 cannot be expressed in the messages dialect');
-  if (asArray(modalities).some((modality) => modality !== 'text'))
-    rejectUntranslatable('only text output can be expressed in the messages dialect');
-  if (isLosslessObject(webSearch)) rejectUntranslatable('web_search_options cannot be expressed in the messages dialect');
-  if (asArray(functions).length > 0) rejectUntranslatable('functions cannot be expressed in the messages dialect; tools can');
+/** A thinking model accepts none of them. */
+const samplingNames = ['temperature', 'top_p', 'top_k'];
+
+function dropSampling(name: string, { dropped, adjusted }: RequestChanges): void {
+  adjusted.delete(name);
+  dropped.add(name);
 }
 
 /** Vendors reject thinking when a tool call is forced, or when the model continues a turn that it started without thinking. */
@@ -122,7 +114,12 @@ function toSampling({ temperature, top_p: topP }: JsonObject): JsonObject {
 }
 
 function toStopSequences(stop: unknown): unknown {
-  return typeof stop === 'string' ? [stop] : stop;
+  const stops = typeof stop === 'string' ? [stop] : stop;
+  if (!Array.isArray(stops)) return stops;
+  const filled = stops.filter((text) => text !== '');
+  if (filled.some((text) => typeof text === 'string' && text.trim() === ''))
+    rejectUntranslatable('stop sequences of white space only are refused by vendors of the messages dialect', { param: 'stop' });
+  return filled.length === 0 ? null : filled;
 }
 
 function toMetadata({ user, safety_identifier: safetyIdentifier }: JsonObject): JsonObject | null {

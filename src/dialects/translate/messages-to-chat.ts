@@ -2,36 +2,28 @@
  * Translates messages to chat: the request of a messages caller for a chat vendor, and the JSON response of a messages vendor for a chat
  * caller. Pure. Bodies come from `parseLossless`.
  *
- * A member that changes the meaning and has no equivalent makes the request untranslatable. Only cache breakpoints, thinking that the
- * vendor would refuse, and the parameters `top_k`, `service_tier`, `context_management` and unknown ones are dropped.
+ * `member-rules.ts` says which members are translated here, and what becomes of the others.
  */
-import type { ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
-import { asArray, asString } from '../../core/json/narrow.ts';
+import { asString } from '../../core/json/narrow.ts';
 import { parseMessagesUsage } from '../contract/token-usage.ts';
 import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, omitNullish, toPlainNumbers } from '../json/lossless-json.ts';
 import { readThinkingBlock, toReasoningMembers } from './chat-reasoning.ts';
 import { jsonAnswerToolName } from './json-answer-tool.ts';
+import { messagesToChat } from './member-rules.ts';
 import { toChatTools } from './messages-tools.ts';
 import { toChatMessages } from './messages-turns.ts';
 import { toReasoningEffort } from './reasoning.ts';
+import { applyRules, createChanges } from './request-changes.ts';
 import { toResponseId } from './response-ids.ts';
 import { toChatUsage, toFinishReason } from './stop-reasons.ts';
+import type { ChatTarget } from './targets.ts';
 import { createToolId, type ResponseIdentity } from './tool-ids.ts';
 
-/** The model that the request is sent to. */
-export interface ChatTarget extends Pick<ModelTraits, 'reasons' | 'takesReasoning'> {
-  readonly model: string;
-  readonly stream: boolean;
-  /** OpenAI's newer models accept only the default, `max_completion_tokens`; some other vendors only `max_tokens`. */
-  readonly maxTokensField?: 'max_completion_tokens' | 'max_tokens';
-}
-
-/** Throws UntranslatableError. */
-export function requestToChat(body: JsonObject, target: ChatTarget): JsonObject {
-  if (asArray(body.mcp_servers).length > 0) rejectUntranslatable('mcp_servers cannot be expressed in the chat dialect');
-  if (body.container !== undefined && body.container !== null) rejectUntranslatable('container cannot be expressed in the chat dialect');
+/** Adds what is dropped or adjusted to `changes`. Throws UntranslatableError. */
+export function requestToChat(body: JsonObject, target: ChatTarget, changes = createChanges()): JsonObject {
+  applyRules(body, messagesToChat, target, changes);
   return omitNullish({
     model: target.model,
     messages: toChatMessages(body, target.takesReasoning),

@@ -2,6 +2,7 @@
 import type { ModelTraits } from '../../core/candidate.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
 import { asString } from '../../core/json/narrow.ts';
+import { rejectUntranslatable } from '../contract/untranslatable.ts';
 import { asLosslessObject, asNumber } from '../json/lossless-json.ts';
 
 const budgets = new Map([
@@ -9,7 +10,10 @@ const budgets = new Map([
   ['medium', 4_096],
   ['high', 16_384],
   ['xhigh', 16_384],
+  ['max', 16_384],
 ]);
+/** The least that vendors accept. */
+const minBudget = 1_024;
 /** Mapped to efforts that every model with efforts accepts; few accept the highest ones. */
 const efforts = new Map([
   ['low', 'low'],
@@ -19,24 +23,75 @@ const efforts = new Map([
   ['max', 'high'],
 ]);
 
-/** Messages settings for a `reasoning_effort`. */
+/** Efforts that become `high`. */
+export function isHighestEffort(effort: unknown): boolean {
+  return effort === 'xhigh' || effort === 'max';
+}
+
+/** What a chat request asks of reasoning, and the members in which it does. */
+export interface RequestedReasoning {
+  /** Name of an effort. Null when the request sets a number of tokens. */
+  readonly effort: string | null;
+  readonly budget: number | null;
+  readonly members: readonly string[];
+}
+
+/** Values of an effort that mean the vendor's default. */
+const defaultEfforts: ReadonlySet<string> = new Set(['default', 'auto']);
+/** Without thinking, or with the least that a chat model can do. */
+const noEfforts: ReadonlySet<string> = new Set(['none', 'minimal']);
+
+/**
+ * Reads `reasoning_effort` of a chat request, and the forms of OpenRouter (`reasoning`) and of messages vendors (`thinking`). Returns null if
+ * the request asks for no reasoning. Throws UntranslatableError for an unknown effort.
+ */
+export function readRequestedReasoning({ thinking, reasoning, reasoning_effort: chatEffort }: JsonObject): RequestedReasoning | null {
+  const { type, budget_tokens: budgetTokens } = asLosslessObject(thinking);
+  const { effort: routerEffort, max_tokens: maxTokens, enabled } = asLosslessObject(reasoning);
+  const isOn = type === 'enabled' || type === 'adaptive' || enabled === true;
+  const effort = asString(chatEffort) ?? asString(routerEffort) ?? (isOn ? 'medium' : null);
+  if (effort !== null && !budgets.has(effort) && !noEfforts.has(effort) && !defaultEfforts.has(effort))
+    return rejectUntranslatable('the effort of reasoning is not one that the messages dialect has', { param: 'reasoning_effort' });
+  if (type === 'disabled' || enabled === false) return null;
+  const members = Object.entries({ thinking, reasoning, reasoning_effort: chatEffort }).filter(
+    ([, value]) => value !== undefined && value !== null,
+  );
+  const names = members.map(([name]) => name);
+  const budget = asNumber(budgetTokens) ?? asNumber(maxTokens) ?? null;
+  if (budget !== null) return { effort: null, budget, members: names };
+  return effort === null || !budgets.has(effort) ? null : { effort, budget: null, members: names };
+}
+
+/** Messages settings for reasoning. */
 export interface Thinking {
   readonly thinking: JsonObject;
   /** For `output_config`. Null with a budget. */
   readonly effort: string | null;
+  /** The model thinks less than requested. */
+  readonly isReduced: boolean;
 }
 
 /**
- * Null when no thinking is requested. At least half of `maxTokens` stays for the response: a requested budget that is too large is reduced
- * to the next lower one, and omitted when even the lowest is too large.
+ * Null when the model cannot think, or has no tokens for it. At least half of `maxTokens` stays for the response: a requested effort whose
+ * budget is too large gets the next lower one. A budget that the caller sets only has to be smaller than `maxTokens`.
  */
-export function toThinking(effort: unknown, maxTokens: number, form: NonNullable<ModelTraits['thinking']>): Thinking | null {
-  const name = asString(effort) ?? '';
-  const requested = budgets.get(name);
-  if (requested === undefined || form === 'none') return null;
-  if (form === 'adaptive') return { thinking: { type: 'adaptive' }, effort: efforts.get(name) ?? null };
-  const fitting = [...budgets.values()].filter((budget) => budget <= requested && budget * 2 <= maxTokens);
-  return fitting.length === 0 ? null : { thinking: { type: 'enabled', budget_tokens: Math.max(...fitting) }, effort: null };
+export function toThinking(
+  { effort, budget }: RequestedReasoning,
+  maxTokens: number,
+  form: NonNullable<ModelTraits['thinking']>,
+): Thinking | null {
+  if (form === 'none') return null;
+  if (form === 'adaptive') {
+    const name = effort ?? effortFor(budget ?? 0);
+    return { thinking: { type: 'adaptive' }, effort: efforts.get(name) ?? null, isReduced: isHighestEffort(name) };
+  }
+  if (budget !== null && budget >= minBudget && budget < maxTokens)
+    return { thinking: { type: 'enabled', budget_tokens: budget }, effort: null, isReduced: false };
+  const requested = budget ?? budgets.get(effort ?? '') ?? 0;
+  const fitting = [...budgets.values()].filter((tokens) => tokens <= Math.max(requested, minBudget) && tokens * 2 <= maxTokens);
+  if (fitting.length === 0) return null;
+  const given = Math.max(...fitting);
+  return { thinking: { type: 'enabled', budget_tokens: given }, effort: null, isReduced: given < requested || isHighestEffort(effort) };
 }
 
 /** The `reasoning_effort` of a messages request. Null means the vendor's default. */
@@ -46,7 +101,10 @@ export function toReasoningEffort(body: JsonObject): string | null {
   const named = efforts.get(asString(asLosslessObject(body.output_config).effort) ?? '');
   if (named !== undefined) return named;
   const budget = type === 'enabled' ? asNumber(budgetTokens) : undefined;
-  if (budget === undefined) return null;
+  return budget === undefined ? null : effortFor(budget);
+}
+
+function effortFor(budget: number): string {
   if (budget >= 16_384) return 'high';
   return budget >= 4_096 ? 'medium' : 'low';
 }

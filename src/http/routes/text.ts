@@ -1,7 +1,7 @@
 /** The six inference routes, and what is converted to one of them: turns a request into a Call, and sends its response. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Call, type Caller, isDialect, isPromptRoute, type MemoryOptions, type TextRoute } from '../../core/call.ts';
-import { gatewayError } from '../../core/errors.ts';
+import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { newId } from '../../core/ids.ts';
 import type { BodySpans } from '../../core/json/spans.ts';
 import { largeBytes } from '../../core/low-priority-thread.ts';
@@ -28,6 +28,7 @@ import {
   hasSubjectHeader,
   parseCacheControl,
   parseCorrelation,
+  parseErrorCodes,
   parseFirstContentTimeoutMs,
   parseMemoryMode,
   parseSource,
@@ -76,6 +77,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
     const id = newId(startedAt);
     let bodies: KeyBodies | undefined;
     let bodyBytes = 0;
+    let errorCodes = parseErrorCodes(request.headers);
     try {
       const callerLookup = findCaller(parseKey(request.headers, route === 'messages'));
       const caller = callerLookup instanceof Promise ? await callerLookup : callerLookup;
@@ -87,6 +89,7 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       const body = conversion && !isLarge ? conversion.toRoute(received) : received;
       const projectLookup = findProject(caller.projectId);
       const project = projectLookup instanceof Promise ? await projectLookup : projectLookup;
+      errorCodes ??= project.settings.errorCodes;
       const settingsLookup = isPromptRoute(route) ? memorySettings(caller.projectId) : null;
       const settings = settingsLookup instanceof Promise ? await settingsUnlessLate(settingsLookup) : settingsLookup;
       const source = { id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body };
@@ -113,7 +116,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       }
     } catch (error) {
       if (!response.headersSent) setCallId(response, id, style);
-      sendError(response, isDialect(route) ? error : toPlainTextError(error), style, deps, id);
+      const shown = errorCodes === 'vendor' && style === 'chat' ? withVendorCode(error) : error;
+      sendError(response, isDialect(route) ? shown : toPlainTextError(shown), style, deps, id);
     } finally {
       bodies?.release(bodyBytes);
     }
@@ -122,6 +126,13 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
 
 /** Abandons a stream whose response head couldn't be sent, so that its call is settled. No effect after a delivery. */
 const refuseChunk = (): boolean => false;
+
+/** Returns the error with the vendor's code as its `code`, if the vendor named one. */
+function withVendorCode(error: unknown): unknown {
+  if (!(error instanceof GatewayError) || error.members.upstream_code === undefined) return error;
+  const { code, message, status, cause, retryAfterSeconds, members } = error;
+  return gatewayError(code, { message, status, cause, retryAfterSeconds, members: { ...members, code: error.members.upstream_code } });
+}
 
 /** They are in memory but for the first call of a project. A database that fails or hangs prevents no call. */
 const settingsTimeoutMs = 1_000;

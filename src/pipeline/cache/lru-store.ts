@@ -3,6 +3,7 @@
  * deleted when it is read or when it is the least recently used one.
  */
 import { LRUCache } from 'lru-cache';
+import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 
 export type ResponseFormat = 'plain' | 'stream';
 
@@ -12,6 +13,8 @@ export interface CachedResponse {
   readonly contentType: string;
   /** `<provider>/<model>` that responded. */
   readonly model: string;
+  /** What became of members that the vendor did not get as they were sent; null or absent when nothing was translated. */
+  readonly changes?: RequestChanges | null;
   readonly projectId: string;
   /** SHA-256 (hexadecimal) of the subjects whose data the response may contain, for erasure. */
   readonly subjects: readonly string[];

@@ -3,7 +3,7 @@
  * and plain calls share an entry: it is returned byte for byte, or converted to the other format where the conversion is lossless;
  * otherwise each format has an entry.
  *
- * Sampled responses are cached like any other; `cache-control: no-cache` requests a new one. See docs/architecture/response-cache.md.
+ * Calls that ask for sampling get a new response each time, unless the project caches those too. See docs/architecture/response-cache.md.
  */
 import { type Call, type Dialect, isDialect } from '../../core/call.ts';
 import type { Span } from '../../core/json/spans.ts';
@@ -11,8 +11,10 @@ import { createSseParser, type EventVisitor } from '../../core/sse.ts';
 import { hashSubjectHex } from '../../core/subject.ts';
 import type { Clock } from '../../core/time.ts';
 import type { ResponseSummary } from '../../dialects/contract/route-codec.ts';
+import { asksForSampling } from '../../dialects/json/body-members.ts';
 import { jsonToStream, streamToJson } from '../../dialects/routes/response-formats.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
+import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 import { type CacheKeyInput, computeCacheKey } from './cache-key.ts';
 import { createInvalidationLog } from './invalidation-log.ts';
 import { type CachedResponse, createResponseStore, type ResponseFormat } from './lru-store.ts';
@@ -21,6 +23,8 @@ import { type CachedResponse, createResponseStore, type ResponseFormat } from '.
 export interface CacheSettings {
   readonly enabled: boolean;
   readonly ttlMs: number;
+  /** Also caches responses of calls that ask for sampling. */
+  readonly sampled: boolean;
 }
 
 /** A cached response in the format that the call asks for. */
@@ -28,12 +32,13 @@ export interface CacheHit {
   readonly bytes: Buffer;
   readonly contentType: string;
   readonly model: string;
+  readonly changes?: RequestChanges | null | undefined;
   readonly summary: ResponseSummary;
   /** Events of a stream that only report usage. */
   readonly usage: readonly Span[];
 }
 
-type ResponseSource = Pick<CachedResponse, 'contentType' | 'model'>;
+type ResponseSource = Pick<CachedResponse, 'contentType' | 'model' | 'changes'>;
 
 /** Collects the bytes sent to the caller. Nothing is stored before `commit`. */
 export interface CacheWriter {
@@ -97,6 +102,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
       const { route, caller, cache, stream, memory, startedAt } = call;
       const isUsed = settings.enabled && (cache.reads || cache.writes);
       if (!isUsed || !isDialect(route)) return { hit: null, writer: null };
+      if (!settings.sampled && asksForSampling(call.body, call.spans)) return { hit: null, writer: null };
       const { projectId } = caller;
       const key = computeCacheKey(projectId, request);
       const format: ResponseFormat = stream ? 'stream' : 'plain';
@@ -133,17 +139,16 @@ function render(
   { dialect, storedFormat, format }: { dialect: Dialect; storedFormat: ResponseFormat; format: ResponseFormat },
 ): CacheHit | null {
   if (storedFormat === format) {
-    const { bytes, contentType, model } = response;
+    const { bytes, contentType, model, changes } = response;
     const reading = readOnce(response, dialect, format);
-    return reading && { bytes, contentType, model, ...reading };
+    return reading && { bytes, contentType, model, changes, ...reading };
   }
   const text = format === 'plain' ? streamToJson(dialect, response.bytes) : jsonToStream(dialect, response.bytes);
   if (text === null) return null;
   const bytes = Buffer.from(text);
   const reading = readBytes(bytes, dialect, format);
-  return (
-    reading && { bytes, contentType: format === 'plain' ? 'application/json' : 'text/event-stream', model: response.model, ...reading }
-  );
+  const { model, changes } = response;
+  return reading && { bytes, contentType: format === 'plain' ? 'application/json' : 'text/event-stream', model, changes, ...reading };
 }
 
 type Reading = Pick<CacheHit, 'summary' | 'usage'>;

@@ -8,6 +8,7 @@ import { VendorError } from '../../core/errors.ts';
 import { noTokens } from '../../core/pricing.ts';
 import type { Clock } from '../../core/time.ts';
 import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
+import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 import type { Breakers } from '../../failover/breaker.ts';
 import type { Chain } from '../../failover/chain.ts';
 import { classifyFailure } from '../../failover/classify-failure.ts';
@@ -33,6 +34,8 @@ import { type WaitEnd, watchContent } from './watch-content.ts';
 export interface Responded {
   readonly response: VendorResponse;
   readonly attempt: WinningAttempt;
+  /** What became of members that the vendor did not get as they were sent; null when the request was not translated. */
+  readonly changes: RequestChanges | null;
   /** The attempts before it. */
   readonly failed: readonly Attempt[];
 }
@@ -104,7 +107,8 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
     try {
       const provider = findProvider(candidate.provider);
       if (!provider) throw new VendorError('connect', 'the provider is no longer configured');
-      const { codec, body, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm);
+      const mayOmitTools = !hasLaterNative(request.candidates, candidate);
+      const { codec, body, changes, toCallerResponse } = adapterFor(call, candidate, provider, responsesForm, mayOmitTools);
       isSent = true;
       const vendorResponse = await sendToVendor(httpClient, {
         provider,
@@ -121,7 +125,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
       const firstByteMs = clock.now() - startedAt;
       const contentMs = isWithoutContent ? null : firstByteMs;
       const attempt: WinningAttempt = { n, candidate, waitMs, startedAt, status: vendorResponse.status, firstByteMs, contentMs };
-      received = { response: vendorResponse, attempt, failed: chain.failed };
+      received = { response: vendorResponse, attempt, changes, failed: chain.failed };
       if (isWithoutContent) {
         const watched = watchContent(vendorResponse, (end) => {
           if (end === 'content') attempt.contentMs = clock.now() - startedAt;
@@ -187,6 +191,11 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
     };
     return chain;
   };
+}
+
+/** Reports whether a candidate after this one has the route of responses, and with it the tools that OpenAI runs. */
+function hasLaterNative(candidates: readonly Candidate[], candidate: Candidate): boolean {
+  return candidates.indexOf(candidate) < candidates.findLastIndex(({ responses }) => responses === 'native');
 }
 
 /**

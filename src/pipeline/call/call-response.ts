@@ -1,5 +1,6 @@
 /** What handling a call returns to the HTTP layer. */
 import type { CallResult } from '../../core/call.ts';
+import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 import type { DeliverStream, DeliveryEnd } from './deliver-stream.ts';
 
 /**
@@ -12,6 +13,8 @@ export type CallResponse = {
   readonly cache: CallResult['cache'];
   /** Ids of the memories in the prompt. */
   readonly recalled: readonly string[];
+  /** What became of members of the request that the vendor did not get as they were sent. */
+  readonly changes?: RequestChanges | null;
 } & (
   | { readonly kind: 'plain'; readonly status: number; readonly contentType: string; readonly bytes: Buffer }
   | { readonly kind: 'stream'; readonly deliver: DeliverStream }

@@ -18,6 +18,7 @@ import { createStreamToMessages } from '../../dialects/translate/chat-to-message
 import { toCallerTurn } from '../../dialects/translate/json-answer-tool.ts';
 import { requestToChat, responseToChat } from '../../dialects/translate/messages-to-chat.ts';
 import { createStreamToChat } from '../../dialects/translate/messages-to-chat-stream.ts';
+import { createChanges, type RequestChanges } from '../../dialects/translate/request-changes.ts';
 import type { StreamTranslator } from '../../dialects/translate/stream.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 import type { Provider } from '../../vendors/vendor.ts';
@@ -31,6 +32,8 @@ export interface DialectAdapter {
   readonly codec: RouteCodec;
   /** In parts if it is large. */
   readonly body: Buffer | readonly Buffer[];
+  /** What became of members that the vendor does not get as they were sent; null when the body was not translated. */
+  readonly changes: RequestChanges | null;
   /** Converts the vendor's response to the caller's dialect. Throws VendorError `unreadable`. */
   toCallerResponse(response: VendorResponse): VendorResponse;
 }
@@ -39,7 +42,13 @@ export interface DialectAdapter {
 const defaultMaxTokens = 4_096;
 
 /** Creates the adapter. Throws a VendorError like that of a vendor's 400 when the vendor's dialect cannot express the request. */
-export function adapterFor(call: Call, candidate: Candidate, provider: Provider, responsesForm: ResponsesForm = 'native'): DialectAdapter {
+export function adapterFor(
+  call: Call,
+  candidate: Candidate,
+  provider: Provider,
+  responsesForm: ResponsesForm = 'native',
+  mayOmitTools = true,
+): DialectAdapter {
   const { route } = call;
   const addedLimit = addedLimitFor(call, candidate);
   const maxTokens = addedLimit ?? candidate.maxOutputTokens ?? defaultMaxTokens;
@@ -51,6 +60,7 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
         takesReasoning: candidate.traits?.takesReasoning ?? takesReasoning(provider),
         maxTokens,
         addedLimit,
+        mayOmitTools,
       }),
     );
   }
@@ -65,11 +75,13 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
     return {
       codec,
       body: body.length < largeBytes ? splice(body, splices) : spliceParts(body, splices),
+      changes: null,
       toCallerResponse: (response) => response,
     };
   }
   const identity = { id: call.id, model: candidate.model, createdSeconds: Math.floor(call.startedAt / 1000) };
   const body = refuseUntranslatable(() => parseBody(call));
+  const changes = createChanges();
   const thinking = asLosslessObject(body.thinking).type;
   const options = { hidesThinking: thinking !== 'enabled' && thinking !== 'adaptive' };
   const toCaller = (response: JsonObject): JsonObject | null =>
@@ -78,7 +90,8 @@ export function adapterFor(call: Call, candidate: Candidate, provider: Provider,
     route === 'chat' ? createStreamToChat(identity) : createStreamToMessages(identity, options);
   return {
     codec: routeCodecs[candidate.dialect],
-    body: refuseUntranslatable(() => translateRequest(body, call, { candidate, provider, maxTokens })),
+    body: refuseUntranslatable(() => translateRequest(body, call, { candidate, provider, maxTokens, changes })),
+    changes,
     toCallerResponse(response) {
       if (response.kind === 'stream')
         return { ...translateStream(response, createTranslator()), summary: () => withTurn(response.summary(), toCallerTurn) };
@@ -109,20 +122,19 @@ interface TranslationTarget {
   readonly provider: Provider;
   /** Used for a messages vendor if the caller set no limit. Calls on the messages route always set one. */
   readonly maxTokens: number;
+  readonly changes: RequestChanges;
 }
 
-function translateRequest(body: JsonObject, { stream }: Call, { candidate, provider, maxTokens }: TranslationTarget): Buffer {
+function translateRequest(body: JsonObject, { stream }: Call, { candidate, provider, maxTokens, changes }: TranslationTarget): Buffer {
   const { model, traits, dialect } = candidate;
   const translated =
     dialect === 'messages'
-      ? requestToMessages(body, { ...traits, model, stream, maxTokens })
-      : requestToChat(body, {
-          takesReasoning: takesReasoning(provider),
-          ...traits,
-          model,
-          stream,
-          maxTokensField: maxTokensField(provider),
-        });
+      ? requestToMessages(body, { ...traits, model, stream, maxTokens }, changes)
+      : requestToChat(
+          body,
+          { takesReasoning: takesReasoning(provider), ...traits, model, stream, maxTokensField: maxTokensField(provider) },
+          changes,
+        );
   return Buffer.from(JSON.stringify(translated));
 }
 
@@ -132,10 +144,10 @@ function refuseUntranslatable<Result>(translate: () => Result): Result {
     return translate();
   } catch (error) {
     if (!(error instanceof UntranslatableError)) throw error;
-    const { message } = error;
+    const { message, details } = error;
     // Messages about one member begin with its name.
-    const [param = null] = /^[\w.[\]]+(?=: )/.exec(message) ?? [];
-    const report = { code: null, type: null, param, windowTokens: null };
+    const param = error.param ?? /^[\w.[\]]+(?=: )/.exec(message)?.[0] ?? null;
+    const report = { code: null, type: null, param, windowTokens: null, ...(details && { details }) };
     throw new VendorError('status', message, { status: 400, vendorMessage: message, report, cause: error });
   }
 }

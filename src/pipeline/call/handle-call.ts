@@ -18,6 +18,7 @@ import type { Logger } from '../../observability/logger.ts';
 import type { TierRequest } from '../../routing/classify.ts';
 import type { Plan, Planner } from '../../routing/plan.ts';
 import type { StreamResponse, VendorResponse } from '../../vendors/text.ts';
+import type { CachedResponse } from '../cache/lru-store.ts';
 import type { CacheHit, CacheWriter, ResponseCache } from '../cache/response-cache.ts';
 import type { AttemptChain, AttemptDeps, Responded } from './attempt.ts';
 import { createAttemptChain } from './attempt.ts';
@@ -191,7 +192,8 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       await endCall(admitted, responded, response.summary, 'ok');
       const { status, contentType, bytes } = response;
       const { call, recalled } = admitted;
-      return { kind: 'plain', status, contentType, bytes, model: responded.attempt.candidate.id, cache: cacheStatusFor(call), recalled };
+      const { attempt, changes } = responded;
+      return { kind: 'plain', status, contentType, bytes, model: attempt.candidate.id, cache: cacheStatusFor(call), recalled, changes };
     } catch (cause) {
       if (admitted.isSettled) throw cause;
       if (chain.isJournaled) throw await settleUnexpected(admitted, chain.failed, responded ?? chain.unsent, cause);
@@ -265,6 +267,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       model: responded.attempt.candidate.id,
       cache: cacheStatusFor(call),
       recalled,
+      changes: responded.changes,
     };
   }
 
@@ -288,7 +291,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     usageEstimates.observe(caller.quotaKeyId, { bodyBytes: body.length, choices: countChoices(sent) }, settled.result);
     const recorded = settle(admitted, settled);
     if (outcome === 'ok' && response.status === 200 && summary.finished === true)
-      storeInCache(admitted.cacheWriter, response, attempt.candidate.id);
+      storeInCache(admitted.cacheWriter, response, { model: attempt.candidate.id, changes: responded.changes });
     await recorded;
   }
 
@@ -325,9 +328,9 @@ function toInternalError(cause: unknown): GatewayError {
   return cause instanceof GatewayError ? cause : gatewayError('internal_error', { cause });
 }
 
-function storeInCache(writer: CacheWriter | null, response: VendorResponse, model: string): void {
+function storeInCache(writer: CacheWriter | null, response: VendorResponse, source: Pick<CachedResponse, 'model' | 'changes'>): void {
   if (response.kind === 'plain') writer?.append(response.bytes);
-  writer?.commit({ model, contentType: response.kind === 'plain' ? response.contentType : streamType });
+  writer?.commit({ ...source, contentType: response.kind === 'plain' ? response.contentType : streamType });
 }
 
 function summaryOf(response: VendorResponse): ResponseSummary {

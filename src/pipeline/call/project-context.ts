@@ -6,7 +6,8 @@ import type { ProjectRouting } from '../../routing/rules.ts';
 import type { CacheSettings } from '../cache/response-cache.ts';
 
 /** An intersection, because routing and ceilings both have a member `applications`. */
-export type ProjectContext = ProjectRouting & ProjectLimits & { readonly rules: CompiledRules; readonly cache: CacheSettings };
+export type ProjectContext = ProjectRouting &
+  ProjectLimits & { readonly rules: CompiledRules; readonly cache: CacheSettings; readonly errorCodes: 'gateway' | 'vendor' };
 
 /** Returns all ceilings that apply to a call. */
 export function limitsFor(

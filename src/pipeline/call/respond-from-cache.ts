@@ -34,7 +34,7 @@ export function createRespondFromCache({ clock, checkBytes, record }: RespondFro
   /** Returns a cached response. It has no attempts and costs nothing; the journal gets only the settled record. */
   async function respondFromCache({ call, project, cancellation, plan, recalled }: CachedCall, hit: CacheHit): Promise<CallResponse> {
     cancellation.clearDeadline();
-    const { bytes, contentType, model, summary } = hit;
+    const { bytes, contentType, model, summary, changes = null } = hit;
     const metadata = toTextCallMetadata(call, plan);
     const end = (): CallEnd => ({ call, sent: call, recalled, metadata, failed: [], endedAt: clock.now() });
     // The current rules may be stricter than those that the response passed when it was stored.
@@ -52,8 +52,9 @@ export function createRespondFromCache({ clock, checkBytes, record }: RespondFro
         model,
         cache: 'hit',
         recalled,
+        changes,
       };
     await onEnd(summary, 'ok');
-    return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit', recalled };
+    return { kind: 'plain', status: 200, contentType, bytes, model, cache: 'hit', recalled, changes };
   }
 }

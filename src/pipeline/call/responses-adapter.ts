@@ -11,6 +11,7 @@ import { parseLossless } from '../../dialects/json/parse-lossless.ts';
 import { readAssistantTurn } from '../../dialects/passthrough/responses.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
 import { requestToMessages } from '../../dialects/translate/chat-to-messages.ts';
+import { createChanges } from '../../dialects/translate/request-changes.ts';
 import { chatToResponse, createChatToResponses } from '../../dialects/translate/responses/from-chat.ts';
 import { createMessagesToResponses, messagesToResponse } from '../../dialects/translate/responses/from-messages.ts';
 import { translateResponsesRequest } from '../../dialects/translate/responses/request.ts';
@@ -24,27 +25,37 @@ export interface ResponsesTarget {
   readonly takesReasoning: NonNullable<ModelTraits['takesReasoning']>;
   /** Used for a messages vendor when the caller set no limit. */
   readonly maxTokens: number;
+  /** Whether tools that OpenAI runs may be left out. */
+  readonly mayOmitTools: boolean;
   /** Used for a chat vendor if the caller set no limit. If this is null, we don't send a limit. */
   readonly addedLimit: number | null;
 }
 
 /** Returns the adapter. Throws UntranslatableError. */
-export function responsesAdapterFor(call: Call, { candidate, maxTokensField, maxTokens, addedLimit, takesReasoning }: ResponsesTarget) {
+export function responsesAdapterFor(call: Call, responsesTarget: ResponsesTarget) {
+  const { candidate, maxTokensField, maxTokens, addedLimit, takesReasoning, mayOmitTools } = responsesTarget;
   const { dialect, model, traits } = candidate;
   const { stream } = call;
   const parsed = parseLossless(call.body.toString('utf8'));
   if (parsed === undefined) rejectUntranslatable('the body is nested too deeply, or has too many values, to be translated');
-  const { chat, echo } = translateResponsesRequest(asLosslessObject(parsed), dialect === 'messages' ? 'messages' : takesReasoning);
+  const changes = createChanges();
+  const form = dialect === 'messages' ? 'messages' : takesReasoning;
+  const { chat, echo } = translateResponsesRequest(asLosslessObject(parsed), form, { mayOmitTools, changes });
+  if (dialect === 'chat' && traits?.reasons === false && isSet(chat.reasoning_effort)) changes.dropped.add('reasoning.effort');
+  const ofChat = createChanges();
   const body =
     dialect === 'messages'
-      ? requestToMessages(chat, { ...traits, model, stream, maxTokens })
+      ? requestToMessages(chat, { ...traits, model, stream, maxTokens }, ofChat)
       : toChatRequest(chat, { model, stream, maxTokensField, addedLimit, reasons: traits?.reasons !== false });
+  for (const name of ofChat.dropped) changes.dropped.add(toResponsesName(name));
+  for (const name of ofChat.adjusted) changes.adjusted.add(toResponsesName(name));
   const identity = { id: call.id, model, createdSeconds: Math.floor(call.startedAt / 1000) };
   const toResponse = dialect === 'messages' ? messagesToResponse : chatToResponse;
   const createTranslator = dialect === 'messages' ? createMessagesToResponses : createChatToResponses;
   return {
     codec: routeCodecs[dialect],
     body: Buffer.from(JSON.stringify(body)),
+    changes,
     toCallerResponse(response: VendorResponse): VendorResponse {
       if (response.kind === 'stream') {
         const translator = createTranslator(identity, echo);
@@ -55,6 +66,19 @@ export function responsesAdapterFor(call: Call, { candidate, maxTokensField, max
       return { ...withBody(response, body), summary: withTurn(response.summary, () => readAssistantTurn(body)) };
     },
   };
+}
+
+/** The member of a responses request that became this member of the chat request. */
+function toResponsesName(name: string): string {
+  return name
+    .replace(/^reasoning_effort$/, 'reasoning.effort')
+    .replace(/^response_format(?:\.json_schema)?/, 'text.format')
+    .replace(/^messages\b/, 'input')
+    .replace(/^tools\.function\b/, 'tools');
+}
+
+function isSet(value: unknown): boolean {
+  return value !== undefined && value !== null;
 }
 
 interface ChatSettings {

@@ -18,7 +18,7 @@ test.each<[string, object]>([
   // Anthropic
   [
     '{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: too large","details":{"error_code":"e_1"}}}',
-    { message: 'max_tokens: too large', type: 'invalid_request_error', code: 'e_1' },
+    { message: 'max_tokens: too large', type: 'invalid_request_error', code: 'e_1', details: { error_code: 'e_1' } },
   ],
   // Google, and its chat endpoint
   [

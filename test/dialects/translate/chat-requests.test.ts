@@ -20,6 +20,27 @@ describe('a chat request for a messages vendor', () => {
     ['top_p of 1 with a temperature', { top_p: 1, temperature: 0.5 }, { temperature: 0.5, top_p: undefined }],
     ['a stop text', { stop: 'END' }, { stop_sequences: ['END'] }],
     ['stop texts', { stop: ['A', 'B'] }, { stop_sequences: ['A', 'B'] }],
+    ['stop texts that are empty', { stop: [''] }, { stop_sequences: undefined }],
+    ['top_k', { top_k: 5 }, { top_k: 5 }],
+    ['the highest effort', { reasoning_effort: 'max', max_tokens: 40000 }, { thinking: { type: 'enabled', budget_tokens: 16384 } }],
+    ['an effort of OpenRouter', { reasoning: { effort: 'low' }, max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 1024 } }],
+    [
+      'a budget of OpenRouter',
+      { reasoning: { max_tokens: 2000 }, max_tokens: 9000 },
+      { thinking: { type: 'enabled', budget_tokens: 2000 } },
+    ],
+    ['reasoning of OpenRouter', { reasoning: { enabled: true }, max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 4096 } }],
+    [
+      'thinking of messages',
+      { thinking: { type: 'enabled', budget_tokens: 6000 }, max_tokens: 9000 },
+      { thinking: { type: 'enabled', budget_tokens: 6000 } },
+    ],
+    [
+      'thinking beyond the limit of tokens',
+      { thinking: { type: 'enabled', budget_tokens: 9000 }, max_tokens: 9000 },
+      { thinking: { type: 'enabled', budget_tokens: 4096 } },
+    ],
+    ['thinking that is off', { thinking: { type: 'disabled' }, reasoning_effort: 'high', max_tokens: 9000 }, { thinking: undefined }],
     ['stop that is null', { stop: null }, { stop_sequences: undefined }],
     ['user', { user: 'u-1' }, { metadata: { user_id: 'u-1' } }],
     ['safety_identifier', { safety_identifier: 's-1' }, { metadata: { user_id: 's-1' } }],
@@ -72,7 +93,7 @@ describe('a chat request for a messages vendor', () => {
     ['high effort with few tokens', { reasoning_effort: 'high', max_tokens: 9000 }, { thinking: { type: 'enabled', budget_tokens: 4096 } }],
     ['effort with too few tokens', { reasoning_effort: 'low', max_tokens: 1500 }, { thinking: undefined }],
     ['no effort', { reasoning_effort: 'none', max_tokens: 9000 }, { thinking: undefined }],
-    ['an unknown effort', { reasoning_effort: 'toString', max_tokens: 9000 }, { thinking: undefined }],
+    ['the default effort', { reasoning_effort: 'default', max_tokens: 9000 }, { thinking: undefined }],
     [
       'a thinking model takes no temperature',
       { reasoning_effort: 'low', max_tokens: 9000, temperature: 0.5, top_p: 0.5 },
@@ -87,9 +108,9 @@ describe('a chat request for a messages vendor', () => {
       'plain parameters are dropped',
       {
         seed: 1,
-        logprobs: true,
-        top_logprobs: 2,
-        logit_bias: { a: 1 },
+        logprobs: false,
+        top_logprobs: 0,
+        logit_bias: {},
         presence_penalty: 1,
         frequency_penalty: 1,
         store: true,
@@ -170,6 +191,8 @@ describe('a chat request for a messages vendor', () => {
 
   test.each<[string, object]>([
     ['several answers', { n: 2 }],
+    ['a stop sequence of white space', { stop: '\n\n' }],
+    ['an unknown effort', { reasoning_effort: 'toString' }],
     ['sound as answer', { modalities: ['text', 'audio'] }],
     ['a search', { web_search_options: {} }],
     ['functions of the old form', { functions: [{ name: 'f' }] }],

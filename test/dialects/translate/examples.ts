@@ -2,8 +2,9 @@
 
 import { asLosslessObject } from '../../../src/dialects/json/lossless-json.ts';
 import { parseLossless } from '../../../src/dialects/json/parse-lossless.ts';
-import { type MessagesTarget, requestToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
-import { type ChatTarget, requestToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
+import { requestToMessages } from '../../../src/dialects/translate/chat-to-messages.ts';
+import { requestToChat } from '../../../src/dialects/translate/messages-to-chat.ts';
+import type { ChatTarget, MessagesTarget } from '../../../src/dialects/translate/targets.ts';
 
 export const hello = { role: 'user', content: 'Hi' };
 export const tool = { type: 'function', function: { name: 'f', description: 'F.', parameters: { type: 'object', properties: {} } } };

@@ -12,7 +12,7 @@ import type { StreamChunk } from '../../../src/vendors/stream.ts';
 
 const candidate: Candidate = { id: 'one/m', provider: 'one', model: 'm', dialect: 'chat', price: null, maxOutputTokens: null };
 const candidates = [candidate];
-const settings = { enabled: true, ttlMs: 600_000 };
+const settings = { enabled: true, ttlMs: 600_000, sampled: false };
 const contentType = 'application/json';
 
 function callOf(text: string, more: Partial<Call> & { projectId?: string } = {}): Call {

@@ -1,13 +1,13 @@
 /**
  * Translates a responses request to a chat request, and determines what its response repeats of it. Pure. Bodies come from `parseLossless`.
  *
- * What needs responses that a vendor stores, and what has no equivalent, makes the request untranslatable. Only `store`, `metadata`,
- * `service_tier`, `truncation`, `text.verbosity`, `top_logprobs`, `include`, `max_tool_calls`, keys of prompt caches and unknown parameters
- * are dropped.
+ * `member-rules.ts` says which members are translated here, and what becomes of the others.
  */
 import type { JsonObject } from '../../../core/json/narrow.ts';
 import { rejectUntranslatable } from '../../contract/untranslatable.ts';
 import { asLosslessObject, asNonEmptyString, isLosslessObject, omitNullish } from '../../json/lossless-json.ts';
+import { responsesToChat } from '../member-rules.ts';
+import { applyRules, createChanges, type RequestChanges } from '../request-changes.ts';
 import { type ReasoningForm, toChatMessages } from './items.ts';
 import { type CallerTool, translateTools } from './tools.ts';
 
@@ -19,12 +19,25 @@ export interface RequestEcho {
   readonly tools: ReadonlyMap<string, CallerTool>;
 }
 
+/** How a request is translated. */
+interface ResponsesTranslation {
+  /** Whether tools that OpenAI runs may be left out when others remain. */
+  readonly mayOmitTools?: boolean;
+  /** Gets what is dropped and adjusted. */
+  readonly changes?: RequestChanges;
+}
+
 /** The chat request, without model, token limit and stream, and what its response repeats. Throws UntranslatableError. */
-export function translateResponsesRequest(body: JsonObject, form: ReasoningForm): { chat: JsonObject; echo: RequestEcho } {
-  rejectStored(body);
+export function translateResponsesRequest(
+  body: JsonObject,
+  form: ReasoningForm,
+  { mayOmitTools = true, changes = createChanges() }: ResponsesTranslation = {},
+): { chat: JsonObject; echo: RequestEcho } {
+  applyRules(body, responsesToChat, form, changes);
   const { effort } = asLosslessObject(body.reasoning);
   const { format } = asLosslessObject(body.text);
-  const tools = translateTools(body);
+  const tools = translateTools(body, mayOmitTools);
+  for (const name of tools.omitted) changes.dropped.add(`tools.${name}`);
   const chat = omitNullish({
     messages: toChatMessages(body, form),
     max_completion_tokens: body.max_output_tokens,
@@ -36,16 +49,6 @@ export function translateResponsesRequest(body: JsonObject, form: ReasoningForm)
     user: asNonEmptyString(body.user) ?? asNonEmptyString(body.safety_identifier),
   });
   return { chat, echo: { members: echoOf(body, tools.offered), tools: tools.byVendorName } };
-}
-
-/** The gateway stores no responses, and neither does a vendor without this route. */
-function rejectStored(body: JsonObject): void {
-  for (const name of ['previous_response_id', 'conversation']) {
-    if (body[name] !== undefined && body[name] !== null)
-      rejectUntranslatable(`${name}: this model's vendor stores no responses; send the whole conversation as input`);
-  }
-  if (body.background === true) rejectUntranslatable("background: this model's vendor stores no responses");
-  if (body.prompt !== undefined && body.prompt !== null) rejectUntranslatable("prompt: this model's vendor stores no prompts");
 }
 
 function toResponseFormat(format: unknown): JsonObject | null {

@@ -23,6 +23,8 @@ export interface TranslatedTools {
   readonly chat: JsonObject;
   /** The caller's tools that the model is offered. */
   readonly offered: readonly unknown[];
+  /** Types of the tools of OpenAI that were left out. */
+  readonly omitted: readonly string[];
   /** By the name that the vendor gets. */
   readonly byVendorName: ReadonlyMap<string, CallerTool>;
 }
@@ -39,7 +41,8 @@ const customInput = 'input';
 /** Help of OpenAI that an answer does not depend on; deferred tools, which `tool_search` finds, are always offered. */
 const optionalTools = /^(?:web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?|image_generation|tool_search)$/;
 
-export function translateTools(body: JsonObject): TranslatedTools {
+/** Throws UntranslatableError, also where tools of OpenAI would have to be left out and `mayOmit` is false. */
+export function translateTools(body: JsonObject, mayOmit = true): TranslatedTools {
   if (body.tools !== undefined && body.tools !== null && !Array.isArray(body.tools)) return rejectUntranslatable('tools: must be a list');
   const tools = [...asArray(body.tools), ...asArray(body.input).flatMap((item) => toolsOfItem(asLosslessObject(item)))];
   const isOffered = (tool: unknown): boolean => !optionalTools.test(asString(asLosslessObject(tool).type) ?? '');
@@ -47,6 +50,9 @@ export function translateTools(body: JsonObject): TranslatedTools {
   const all = offered.flatMap((tool: unknown) => declare(asLosslessObject(tool), null));
   if (all.length === 0 && tools.length > 0)
     return rejectUntranslatable("tools: web search and other tools that OpenAI runs do not exist at this model's vendor");
+  const omitted = tools.filter((tool) => !isOffered(tool)).map((tool) => asString(asLosslessObject(tool).type) ?? '');
+  if (omitted.length > 0 && !mayOmit)
+    rejectUntranslatable("tools: tools that OpenAI runs do not exist at this model's vendor, and a later model of the plan has them");
   const { choice, allowed } = translateChoice(body.tool_choice);
   const declared = allowed === null ? all : all.filter(({ vendorName }) => allowed.has(vendorName));
   const isSingle = declared.length > 0 && body.parallel_tool_calls === false;
@@ -57,6 +63,7 @@ export function translateTools(body: JsonObject): TranslatedTools {
       parallel_tool_calls: isSingle ? false : null,
     }),
     offered,
+    omitted,
     byVendorName: new Map(all.map(({ vendorName, caller }) => [vendorName, caller])),
   };
 }

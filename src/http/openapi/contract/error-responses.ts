@@ -31,12 +31,18 @@ const furtherMembers = {
     .describe("The vendor's code; `context_length_exceeded` for every prompt that is too long, whatever the vendor calls it."),
   upstream_type: z.string().optional().describe("The vendor's type."),
   hint: z.string().optional().describe('What was requested, and what would work.'),
+  details: z
+    .looseObject({ error_code: z.string(), unsupported: z.array(z.string()).optional() })
+    .optional()
+    .describe(
+      "Details of the vendor, in the form of Anthropic's API, by which its SDKs decide whether to send a whole conversation again.",
+    ),
 };
 
 export const errorSchemas = {
   ChatError: z
     .looseObject({ error: z.looseObject({ message: z.string(), type: z.string(), code: z.string(), ...furtherMembers }) })
-    .describe('`type` and `code` hold the same value.'),
+    .describe('`type` and `code` hold the same value, unless the caller or the project asks for codes of vendors.'),
   MessagesError: z.looseObject({
     type: z.literal('error'),
     error: z.looseObject({ type: z.string(), message: z.string(), ...furtherMembers }),
@@ -62,7 +68,11 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
         description: [...(codesOfStatus.length === 0 ? [] : [names.join(', ')]), ...(plainText === undefined ? [] : [plainText])].join(
           '; ',
         ),
-        headers: responseHeaderRefs([...headers, ...(mayHaveDelay ? ['retry-after' as const] : [])]),
+        headers: responseHeaderRefs([
+          ...headers,
+          ...(mayHaveDelay ? ['retry-after' as const] : []),
+          ...(codesOfStatus.some(isCeiling) ? ['x-should-retry' as const] : []),
+        ]),
         content: {
           ...(codesOfStatus.length > 0 && {
             'application/json': { schema: bodySchema(style, status, codesOfStatus) },
@@ -80,6 +90,10 @@ function getRetryDelay(code: ErrorCode, status: string): string | null {
   if (code === 'upstream_failed' && status === '503') return '1 to 60';
   const { retryAfterSeconds } = errorSpecs[code];
   return retryAfterSeconds === undefined ? null : String(retryAfterSeconds);
+}
+
+function isCeiling(code: ErrorCode): boolean {
+  return code === 'tenant_capped' || code === 'source_capped' || code === 'credits_exhausted';
 }
 
 /** A refusal has the first vendor's status; a status that the gateway also uses itself describes both. */
@@ -100,7 +114,8 @@ function bodySchema(style: ErrorResponsesSpec['style'], status: string, codes: r
 }
 
 function chatSchema(codes: readonly ErrorCode[]): JsonObject {
-  const code = { type: 'string', enum: codes };
+  // A refusal may have the vendor's code.
+  const code = codes.includes('upstream_refused') ? { type: 'string' } : { type: 'string', enum: codes };
   return { allOf: [{ $ref: '#/components/schemas/ChatError' }, { properties: { error: { properties: { code } } } }] };
 }
 

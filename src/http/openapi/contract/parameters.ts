@@ -59,6 +59,11 @@ const requestHeaders: Readonly<Record<string, Header>> = {
     description:
       '`no-cache`: bypasses the response cache and stores the response. `no-store`: bypasses it and stores nothing. `max-age=<seconds>`: limits the age of a cached response.',
   },
+  'x-gateway-error-codes': {
+    schema: text,
+    description:
+      "`vendor`: `code` of an error is the vendor's code where it names one, for example `context_length_exceeded`. `gateway`: the gateway's. Default: the setting of the project. Any other value is ignored.",
+  },
   ...correlation,
 };
 
@@ -166,7 +171,13 @@ export const responseHeaders = {
     description: 'the gateway estimated the count',
   },
   'x-gateway-warning': { schema: text, description: 'a member of the request that was ignored, although the caller may rely on it' },
+  'x-gateway-dropped': { schema: text, description: 'members of the request that the model did not get, separated by commas' },
+  'x-gateway-adjusted': { schema: text, description: 'members of the request that the model got with the nearest value that it accepts' },
   'retry-after': { schema: integer, description: 'seconds to wait' },
+  'x-should-retry': {
+    schema: { type: 'string', const: 'false' },
+    description: 'SDKs of OpenAI and Anthropic do not retry: the ceiling stays exhausted for longer than they wait',
+  },
   'cache-control': { schema: text, description: '`no-cache` on a streamed response, else `no-store`' },
   'x-accel-buffering': { schema: { type: 'string', const: 'no' }, description: 'on a streamed response' },
 };

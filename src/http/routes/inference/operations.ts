@@ -5,7 +5,7 @@
  * `dialects` validate byte ranges, since bodies are never parsed completely on the path of a call. A property test compares both.
  */
 import { z } from 'zod';
-import { isDialect, type TextRoute, textRoutes } from '../../../core/call.ts';
+import { isDialect, isPromptRoute, type TextRoute, textRoutes } from '../../../core/call.ts';
 import type { ErrorCode } from '../../../core/errors.ts';
 import { callCodes, keyCodes, type OperationSpec, type OperationSpecs } from '../../openapi/contract/operation-spec.ts';
 import { requestHeadersFor } from '../../openapi/contract/parameters.ts';
@@ -181,6 +181,7 @@ function operationOf(route: TextRoute): OperationSpec {
       route === 'messages' ? 'request-id' : 'x-request-id',
       'x-gateway-model',
       ...(isDialect(route) ? (['x-gateway-cache', 'x-gateway-memory-recalled'] as const) : []),
+      ...(isPromptRoute(route) ? (['x-gateway-dropped', 'x-gateway-adjusted'] as const) : []),
       'cache-control',
       ...(streams ? ['x-accel-buffering' as const] : []),
     ],

@@ -21,6 +21,8 @@ const project = z.looseObject({
   monthly_cap: usd.nullable(),
   on_budget_store_down: onBudgetStoreDown,
   cache: z.looseObject({ enabled: z.boolean(), ttl_seconds: z.int() }),
+  cache_sampled: z.boolean(),
+  error_codes: z.enum(['gateway', 'vendor']),
   time_zone: z.string(),
   created_at: time,
   updated_at: time,

@@ -1,0 +1,44 @@
+/** Reads from the type declarations of the official SDKs which members their vendors document. */
+import { readFileSync } from 'node:fs';
+import type { JsonObject } from '../../../src/core/json/narrow.ts';
+
+const declarations = {
+  completions: 'openai/resources/chat/completions/completions.d.ts',
+  shared: 'openai/resources/shared.d.ts',
+  responses: 'openai/resources/responses/responses.d.ts',
+  messages: '@anthropic-ai/sdk/resources/beta/messages/messages.d.ts',
+} as const;
+
+/** An interface of the SDK's types, the request that holds such an object, and for each member a value that asks for something. */
+export interface Place {
+  readonly type: readonly [file: keyof typeof declarations, name: string];
+  readonly request: JsonObject;
+  /** Path of the object in the request. */
+  readonly at: readonly (string | number)[];
+  readonly values: JsonObject;
+  /** Path of the object, whose members are not named one by one when all of it is dropped. */
+  readonly within?: string;
+}
+
+/** The members of an interface that are sent in the body. Anthropic's SDK sends some parameters as headers, and says so. */
+export function documentedMembers(file: keyof typeof declarations, name: string): string[] {
+  const source = readFileSync(new URL(`../../../node_modules/${declarations[file]}`, import.meta.url), 'utf8');
+  const opening = new RegExp(`interface ${name}\\b[^{;]*\\{`).exec(source);
+  if (!opening) throw new Error(`${declarations[file]} has no interface ${name}`);
+  const members: string[] = [];
+  let depth = 1;
+  let comment = '';
+  // A statement at depth 1 is a member: a comment, then its name up to the colon.
+  const tokens = /\/\*[\s\S]*?\*\/|[{}]|([A-Za-z_]\w*)\??:/g;
+  tokens.lastIndex = opening.index + opening[0].length;
+  for (let token = tokens.exec(source); token && depth > 0; token = tokens.exec(source)) {
+    if (token[0] === '{') depth += 1;
+    else if (token[0] === '}') depth -= 1;
+    else if (depth === 1 && token[0].startsWith('/*')) comment = token[0];
+    else if (depth === 1 && token[1] !== undefined) {
+      if (!comment.includes('Header param:')) members.push(token[1]);
+      comment = '';
+    }
+  }
+  return members;
+}

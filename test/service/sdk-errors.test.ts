@@ -1,0 +1,129 @@
+/** What the official SDKs make of the gateway's errors: when they retry, and which code they show. */
+import Anthropic from '@anthropic-ai/sdk';
+import { describe, expect, it } from '@jest/globals';
+import OpenAI from 'openai';
+import type { TestGateway } from '../support/gateway.ts';
+import { jsonOf, shareGateway } from '../support/gateway.ts';
+import type { Dialect } from './dialects-gateway.ts';
+import { dialects, paths } from './dialects-gateway.ts';
+import { projectLender } from './inference-routes.ts';
+
+const lent = shareGateway({
+  yaml: (vendorUrl) => `
+providers:
+  one: { base_url: ${vendorUrl}/v1, api_key: key-one, dialect: chat }
+  three: { base_url: ${vendorUrl}/v1, api_key: key-three, dialect: messages }
+models:
+  one/echo: { input: 1, output: 1 }
+  one/echo+held: { input: 1, output: 1 }
+  three/echo: { input: 1, output: 1 }
+`,
+});
+const lend = projectLender(lent, 'sdk-errors');
+
+const model = { chat: 'one/echo', messages: 'three/echo' } as const;
+const question = [{ role: 'user' as const, content: 'hi' }];
+
+async function withKey(gateway: TestGateway, settings: object): Promise<TestGateway> {
+  const { key } = await jsonOf<{ key: string }>(
+    gateway.admin('POST', `/provision/teams/${gateway.project}/keys`, { name: 'own', ...settings }),
+  );
+  return { ...gateway, key, call: (path, body, headers) => gateway.call(path, body, { authorization: `Bearer ${key}`, ...headers }) };
+}
+
+/** Calls with the dialect's SDK and its default retries. Returns the status of the error and of each response. */
+async function callWithSdk(caller: Dialect, { url, key }: TestGateway): Promise<{ status: unknown; responses: number[] }> {
+  const responses: number[] = [];
+  const countingFetch: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    responses.push(response.status);
+    return response;
+  };
+  const sdk = { apiKey: key, fetch: countingFetch };
+  const call =
+    caller === 'chat'
+      ? new OpenAI({ ...sdk, baseURL: `${url}/v1` }).chat.completions.create({ model: model.chat, messages: question })
+      : new Anthropic({ ...sdk, baseURL: url }).messages.create({ model: model.messages, max_tokens: 10, messages: question });
+  const error: unknown = await call.catch((cause: unknown) => cause);
+  return { status: error instanceof OpenAI.APIError || error instanceof Anthropic.APIError ? error.status : error, responses };
+}
+
+describe.each(dialects)('the SDK of %s callers sends one request when an exhausted ceiling outlasts its retries:', (caller) => {
+  it.each([
+    ['calls', 'day'],
+    ['calls', 'total'],
+    ['cost', 'month'],
+    ['cost', 'total'],
+  ])('%s of the key, window %s', async (ceiling, window) => {
+    const gateway = await withKey(await lend(), { ceilings: { [ceiling]: 0 }, windows: { [ceiling]: window } });
+    expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
+  });
+
+  it('calls of the application', async () => {
+    const gateway = await lend();
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}/applications/${gateway.project}`, { ceilings: { calls: 0 } });
+    expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
+  });
+
+  it('monthly cap of the project', async () => {
+    const gateway = await lend();
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { monthly_cap: 0 });
+    expect(await callWithSdk(caller, gateway)).toEqual({ status: 429, responses: [429] });
+  });
+});
+
+describe('retries are left to the SDK', () => {
+  const ask = (gateway: TestGateway, name: string = model.chat) =>
+    gateway.call(paths.chat, { model: name, messages: question, max_completion_tokens: 1_000 });
+
+  it('for a ceiling of the minute', async () => {
+    const answer = await ask(await withKey(await lend(), { ceilings: { rpm: 0 } }));
+    expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([429, null]);
+  });
+
+  it('while a running call holds what is left of a cost ceiling, which it may not spend', async () => {
+    const gateway = await withKey(await lend(), { ceilings: { cost: 0.0015 } });
+    const sent = gateway.vendor.requests().length;
+    const running = ask(gateway, 'one/echo+held');
+    while (gateway.vendor.requests().length === sent) await new Promise((resolve) => setTimeout(resolve, 5));
+    const denied = await ask(gateway);
+    expect([denied.status, denied.headers.get('x-should-retry')]).toEqual([429, null]);
+    gateway.vendor.release();
+    expect((await running).status).toBe(200);
+    expect((await ask(gateway)).status).toBe(200);
+  });
+});
+
+describe('the code of a prompt that is too long', () => {
+  const long = [{ role: 'user' as const, content: 'far too long for this model '.repeat(200) }];
+  const raised = async ({ url, key }: TestGateway, headers: Record<string, string> = {}) => {
+    const sdk = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, defaultHeaders: headers });
+    const error: unknown = await sdk.chat.completions.create({ model: 'one/window-100', messages: long }).catch((cause: unknown) => cause);
+    if (!(error instanceof OpenAI.APIError)) throw new Error('the call did not fail with an APIError');
+    return { status: error.status, code: error.code, type: error.type };
+  };
+  const ofGateway = { status: 400, code: 'upstream_refused', type: 'upstream_refused' };
+  const ofVendor = { status: 400, code: 'context_length_exceeded', type: 'upstream_refused' };
+
+  it("is the gateway's by default, and the vendor's with the header", async () => {
+    const gateway = await lend();
+    expect(await raised(gateway)).toEqual(ofGateway);
+    expect(await raised(gateway, { 'x-gateway-error-codes': 'other' })).toEqual(ofGateway);
+    expect(await raised(gateway, { 'x-gateway-error-codes': 'vendor' })).toEqual(ofVendor);
+  });
+
+  it("is the vendor's in a project that chooses it, unless the header says otherwise", async () => {
+    const gateway = await lend();
+    await gateway.admin('PUT', `/provision/teams/${gateway.project}`, { error_codes: 'vendor' });
+    expect(await raised(gateway)).toEqual(ofVendor);
+    expect(await raised(gateway, { 'x-gateway-error-codes': 'gateway' })).toEqual(ofGateway);
+  });
+
+  it('is not added to errors of messages, which have none', async () => {
+    const headers = { 'x-gateway-error-codes': 'vendor' };
+    const answer = await lent().call(paths.messages, { model: 'three/window-100', max_tokens: 10, messages: long }, headers);
+    const { error } = await jsonOf<{ error: object }>(answer);
+    expect(error).toMatchObject({ type: 'invalid_request_error', upstream_code: 'context_length_exceeded' });
+    expect(error).not.toHaveProperty('code');
+  });
+});
