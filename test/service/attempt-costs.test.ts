@@ -88,7 +88,9 @@ test('another attempt is made only if the ceiling has room for it and for the bi
   await eventually(async () => expect(release).not.toBeNull());
   const refused = await send('standard');
   expect(refused.status).toBe(502);
-  expect(await refused.json()).toMatchObject({ error: { code: 'upstream_failed', message: expect.stringContaining('no response in time') } });
+  expect(await refused.json()).toMatchObject({
+    error: { code: 'upstream_failed', message: expect.stringContaining('no response in time') },
+  });
   release?.();
   expect((await held).status).toBe(200);
   const rows = await readCosts(lent, 2);

@@ -6,5 +6,5 @@ create table idle_timers (
   -- When the run checks next. A run that is long overdue has ended without its code, and the next conversation starts another.
   due_at timestamptz not null default now()
 );
--- Idle conversations are now found by project (migration 0052).
+-- Idle conversations are now found by project (migration 0050).
 drop index conversations_unread;

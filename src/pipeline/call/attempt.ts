@@ -208,7 +208,10 @@ function chargeFailed(
   { received, isBilled, durationMs }: { readonly received: Responded | null; readonly isBilled: boolean; readonly durationMs: number },
 ): Pick<Attempt, 'tokens' | 'costNanos' | 'estimated'> {
   if (received?.response.kind === 'plain') {
-    const { tokens, costNanos, isEstimated } = computeCharge(call, candidate, received.response.summary, { outcome: 'failed', hiddenMs: 0 });
+    const { tokens, costNanos, isEstimated } = computeCharge(call, candidate, received.response.summary, {
+      outcome: 'failed',
+      hiddenMs: 0,
+    });
     return { tokens, costNanos, ...(isEstimated && { estimated: true }) };
   }
   if (!isBilled) return { tokens: noTokens, costNanos: 0 };
