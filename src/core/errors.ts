@@ -148,6 +148,7 @@ interface VendorErrorOptions {
   readonly report?: VendorReport;
   readonly retryAfterMs?: number | null;
   readonly isUnsent?: boolean;
+  readonly closedWhileSending?: boolean;
   readonly cause?: unknown;
 }
 
@@ -165,8 +166,10 @@ export class VendorError extends Error {
   readonly report: VendorReport;
   /** Delay requested by the vendor; undefined when it named none; null when retrying is useless (spend limit, quota). */
   readonly retryAfterMs: number | null | undefined;
-  /** The vendor received nothing of the request, so it cannot bill it. */
+  /** The vendor did not receive the whole request, so it cannot bill it. */
   readonly isUnsent: boolean;
+  /** A kept-alive connection closed before the whole request was sent. The request is unsent and can be repeated on a new connection. */
+  readonly closedWhileSending: boolean;
 
   constructor(kind: VendorErrorKind, message: string, options: VendorErrorOptions = {}) {
     super(message, { cause: options.cause });
@@ -177,7 +180,8 @@ export class VendorError extends Error {
     this.detail = options.detail ?? null;
     this.report = options.report ?? noReport;
     this.retryAfterMs = options.retryAfterMs;
-    this.isUnsent = options.isUnsent ?? false;
+    this.closedWhileSending = options.closedWhileSending ?? false;
+    this.isUnsent = options.isUnsent ?? this.closedWhileSending;
   }
 }
 

@@ -2,7 +2,7 @@
  * Tries the candidates of a plan in order until one succeeds, as `classify-failure.ts` judges their failures.
  *
  * After a vendor's 429 the candidates of other providers come first. When none remains, the same model is retried once after the delay that the
- * vendor requests, then the next one is tried. After a prompt that was too long, models with a window that is not larger are left out.
+ * vendor requests, then the next one is tried. A request that a kept-alive connection cut off is repeated once at the same model. After a prompt that was too long, models with a window that is not larger are left out.
  *
  * @see docs/architecture/routing-and-failover.md
  */
@@ -60,6 +60,10 @@ export async function runChain<Success>(chain: Chain<Success>): Promise<ChainRes
       const kind = classifyFailure(error);
       if (kind === 'aborted') return { kind: 'aborted', failures, cut: { candidate, error } };
       failures.push({ candidate, error });
+      if (error.closedWhileSending && !isRetry) {
+        retryMs = 0;
+        continue;
+      }
       if (isContextOverflow(error)) {
         const window = exceededWindow(candidate, error);
         queue = queue.filter((other) => mayBeLarger(other, window));

@@ -42,6 +42,7 @@ export function isContextOverflow(error: VendorError): boolean {
 export function isProviderFailure(error: VendorError): boolean {
   switch (error.kind) {
     case 'connect':
+      return !error.closedWhileSending;
     case 'timeout':
     case 'unreadable':
     case 'broken':

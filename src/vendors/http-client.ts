@@ -4,10 +4,10 @@
  * One undici pool per origin, no redirects (undici follows none), bounded sizes, and a timeout for every wait.
  */
 import { Readable } from 'node:stream';
-import { type Dispatcher, errors, Pool } from 'undici';
+import { buildConnector, type Dispatcher, errors, Pool } from 'undici';
 import { errorCode } from '../core/error-messages.ts';
 import { VendorError } from '../core/errors.ts';
-import { asString, isObject } from '../core/json/narrow.ts';
+import { asObject, asString, isObject } from '../core/json/narrow.ts';
 import { describeConnectionError } from './connection-error.ts';
 import { createDecodedBody, parseContentEncoding } from './decode-body.ts';
 import { createResponseBody, type IncomingBody, type ResponseBody } from './response-body.ts';
@@ -58,17 +58,30 @@ export interface VendorConnections {
 export function createVendorHttpClient(): VendorHttpClient {
   /** By origin and connect timeout. */
   const pools = new Map<string, Map<number, Pool>>();
+  /** Pools without new requests, whose running ones have not ended yet. */
+  const retired = new Set<Pool>();
   let abortedWith: VendorError | null = null;
 
   const poolFor = (origin: string, connectTimeoutMs: number): Pool => {
     const known = pools.get(origin)?.get(connectTimeoutMs);
     if (known) return known;
-    const pool = new Pool(origin, { connect: { timeout: connectTimeoutMs }, keepAliveTimeout: 30_000, pipelining: 1 });
+    const pool = new Pool(origin, { connect: createConnector(connectTimeoutMs), keepAliveTimeout: 30_000, pipelining: 1 });
     const ofOrigin = pools.get(origin) ?? new Map<number, Pool>();
     pools.set(origin, ofOrigin.set(connectTimeoutMs, pool));
     return pool;
   };
-  const listPools = (): Pool[] => [...pools.values()].flatMap((ofOrigin) => [...ofOrigin.values()]);
+  /** Closes the pool's idle connections, which the vendor has probably closed as well, so that the next request gets a new one. */
+  const retire = (pool: Pool, origin: string, connectTimeoutMs: number): void => {
+    const ofOrigin = pools.get(origin);
+    if (ofOrigin?.get(connectTimeoutMs) !== pool) return;
+    ofOrigin.delete(connectTimeoutMs);
+    retired.add(pool);
+    pool
+      .close()
+      .catch(ignoreLateError)
+      .finally(() => retired.delete(pool));
+  };
+  const listPools = (): Pool[] => [...[...pools.values()].flatMap((ofOrigin) => [...ofOrigin.values()]), ...retired];
 
   return {
     send({ url, method, headers, body, connectTimeoutMs, firstByteTimeoutMs, idleTimeoutMs, signal }) {
@@ -79,7 +92,11 @@ export function createVendorHttpClient(): VendorHttpClient {
       const path = url.pathname + url.search;
       const options = { path, method, headers, body: upload, headersTimeout: firstByteTimeoutMs, bodyTimeout: idleTimeoutMs };
       return new Promise((resolve, reject) => {
-        pool.dispatch(options, createExchange({ upload, firstByteTimeoutMs, signal, resolve, reject }));
+        const fail = (error: VendorError): void => {
+          if (error.closedWhileSending) retire(pool, url.origin, connectTimeoutMs);
+          reject(error);
+        };
+        pool.dispatch(options, createExchange({ upload, firstByteTimeoutMs, signal, resolve, reject: fail }));
       });
     },
     abort() {
@@ -192,5 +209,37 @@ export function toVendorError(cause: unknown, phase: 'unsent' | 'start' | 'body'
   const code = asString(errorCode(cause));
   // A connection that closes before any byte of the response counts as unreachable.
   // Only the system's code, such as ECONNREFUSED: never an address or a message.
-  return new VendorError('connect', `no connection (${code ?? 'closed'})`, { isUnsent, cause, detail: describeConnectionError(code) });
+  const closedWhileSending = isObject(cause) && closingErrors.has(cause);
+  return new VendorError('connect', `no connection (${code ?? 'closed'})`, {
+    isUnsent: isUnsent || closedWhileSending,
+    closedWhileSending,
+    cause,
+    detail: describeConnectionError(code),
+  });
+}
+
+/** Errors of kept-alive connections that closed before a request was completely sent. */
+const closingErrors = new WeakSet<object>();
+
+/**
+ * Connects, and finds out whether a connection that closes has sent its request completely. Otherwise the vendor cannot have processed it:
+ * either a write failed, or the operating system has not taken the last bytes. A reset after that proves nothing, because the vendor may have
+ * read the request before.
+ */
+function createConnector(timeout: number): buildConnector.connector {
+  const connect = buildConnector({ timeout });
+  return (options, callback) => {
+    connect(options, (...[failure, socket]) => {
+      if (failure !== null) return callback(failure, null);
+      let isPartlyUnsent = false;
+      socket.on('end', () => {
+        isPartlyUnsent = socket.writableLength > 0;
+      });
+      socket.on('error', (error) => {
+        const isCutOff = isPartlyUnsent || socket.writableLength > 0 || asObject(error).syscall === 'write';
+        if (isCutOff && socket.bytesRead > 0) closingErrors.add(error);
+      });
+      callback(null, socket);
+    });
+  };
 }
