@@ -1,5 +1,6 @@
 /** An erasure to its end: a real Temporal server waits for the process, deletes the run of the conversation and verifies the result. */
 import { expect, test } from '@jest/globals';
+import { enqueue } from '../../src/db/outbox.ts';
 import { eventually, jsonOf, withGateway } from '../support/gateway.ts';
 
 interface ErasureJson {
@@ -9,12 +10,20 @@ interface ErasureJson {
   readonly workflows: { readonly state: string; readonly purged: number };
 }
 
-test('200, then done: the run of the conversation is deleted from Temporal', async () => {
+test('200, then done: the run that an older version had for the conversation is deleted from Temporal', async () => {
   await withGateway({ temporal: true }, async ({ app, url, key, call, admin, database, project }) => {
     app.startDurable();
     const messages = [{ role: 'user', content: 'text of the subject' }];
     await (await call('/v1/chat/completions', { model: 'one/echo', messages }, { 'x-gateway-memory-subject': 'u' })).text();
-    await eventually(async () => expect(await database.query(`select 1 from conversations where state = 'read'`)).toHaveLength(1), 200_000);
+    const conversations = () => database.query<{ id: string }>(`select id from conversations where state = 'read'`);
+    await eventually(async () => expect(await conversations()).toHaveLength(1), 200_000);
+    const [conversation = { id: '' }] = await conversations();
+    const input = { conversation_id: conversation.id, opened: 1 };
+    const entry = { workflow: 'conversationIdle', workflowId: `conversation/${conversation.id}/1`, input };
+    await database.transaction((tx) => enqueue(tx, [entry]));
+    await eventually(async () =>
+      expect(await database.query('select 1 from outbox where workflow = $1::text', [entry.workflow])).toEqual([]),
+    );
     const headers = { authorization: `Bearer ${key}` };
     const { id } = await jsonOf<ErasureJson>(fetch(`${url}/v1/memory/subjects/u`, { method: 'DELETE', headers }));
     await eventually(async () => {

@@ -239,6 +239,8 @@ describePostgres('planted texts', () => {
       };
       const ask = (content: string, given: Record<string, string>): Promise<Response> =>
         say({ model: 'standard', user: texts.user, messages: [{ role: 'user', content }] }, 200, given);
+      // So that this call starts the idle timer of the project, whose run then continues its trace.
+      await database.query('update idle_timers set active = false');
       const response = await ask(statement, headers);
       await ask('I live in Oslo.', { 'x-gateway-memory-subject': 'ann' });
       const conversationId = await eventually(async () => {
