@@ -196,9 +196,6 @@ describePostgres('planted texts', () => {
           'call < POST /v1/chat/completions',
           'chat m < call',
           'store call < POST /v1/chat/completions',
-          'outbox idleConversations < POST /v1/chat/completions',
-          'activity readIdleConversations < outbox idleConversations',
-          'workflow idleConversations < outbox idleConversations',
         ]),
       );
       expect(traced.find(({ name }) => name === 'store call')?.links).toEqual([batch?.spanId]);
@@ -239,8 +236,6 @@ describePostgres('planted texts', () => {
       };
       const ask = (content: string, given: Record<string, string>): Promise<Response> =>
         say({ model: 'standard', user: texts.user, messages: [{ role: 'user', content }] }, 200, given);
-      // So that this call starts the idle timer of the project, whose run then continues its trace.
-      await database.query('update idle_timers set active = false');
       const response = await ask(statement, headers);
       await ask('I live in Oslo.', { 'x-gateway-memory-subject': 'ann' });
       const conversationId = await eventually(async () => {
