@@ -56,7 +56,9 @@ export function createOutageMonitor(logger: Logger | undefined, quietMs = defaul
 
   const isReported = (error: unknown, depth = 0): boolean => {
     if (!isObject(error) || depth > maxCauses) return false;
-    return reported.has(error) || isReported(error.cause, depth + 1);
+    if (reported.has(error) || isReported(error.cause, depth + 1)) return true;
+    const { errors } = error;
+    return Array.isArray(errors) && errors.length > 0 && errors.every((each) => isReported(each, depth + 1));
   };
 
   const counting =
