@@ -7,6 +7,7 @@ import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import type { Durable } from '../../src/jobs/durable.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { readUntilCut } from '../support/read-until-cut.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
 import { onBothDatabases } from './both-databases.ts';
 
@@ -290,7 +291,7 @@ onBothDatabases('a conversation', (database) => {
           messages: [{ role: 'user', content: 'Hello' }],
         };
         const response = await gateway.call(path, body);
-        await response.text();
+        await readUntilCut(response);
         expect(await callsOf(gateway, '?limit=1')).toMatchObject([{ outcome }]);
         expect(await conversationOf(gateway, { callId: response.headers.get('x-gateway-call-id') ?? '' })).toBeNull();
       }
