@@ -24,6 +24,7 @@ test('a UI on this machine needs no further options', async () => {
     adminTokens: ['admin-token-of-the-test'],
     payloadKeys: [Buffer.alloc(32, 7)],
     logLevel: 'info',
+    logFormat: 'auto',
   });
 });
 

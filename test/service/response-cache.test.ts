@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../../src/config/load.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
+import { readUntilCut } from '../support/read-until-cut.ts';
 import { unusedUrl } from '../support/unused-port.ts';
 import { anthropicOf, chatTools, type Dialect, messagesTools, openaiOf, paths, vendors, ways } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
@@ -34,7 +35,8 @@ async function ask(
   const own = caller === 'messages' ? { max_tokens: 100 } : {};
   const form = stream === undefined ? {} : { stream };
   const answer = await lent.call(paths[caller], { model, messages: question, ...own, ...more, ...form }, headers);
-  return { cache: answer.headers.get('x-gateway-cache'), status: answer.status, text: await answer.text() };
+  const { text } = await readUntilCut(answer);
+  return { cache: answer.headers.get('x-gateway-cache'), status: answer.status, text };
 }
 
 const caches = (asked: readonly Asked[]) => asked.map(({ cache }) => cache);
