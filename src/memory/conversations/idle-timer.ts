@@ -29,8 +29,8 @@ export async function startIdleTimers(tx: Queries, opened: readonly Pick<Convers
      returning project_id as "projectId", run`,
     [idle.map(({ projectId }) => projectId)],
   );
-  // The run continues the trace of a sampled call, if there is one among them.
-  const traces = new Map(opened.flatMap(({ projectId, trace }) => (trace === undefined ? [] : [[projectId, trace] as const])));
+  // The run continues the trace of the first sampled call.
+  const traces = new Map(opened.toReversed().flatMap(({ projectId, trace }) => (trace === undefined ? [] : [[projectId, trace] as const])));
   await enqueue(
     tx,
     started.map((run) => ({ ...toEntry(run), trace: traces.get(run.projectId) })),
