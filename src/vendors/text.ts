@@ -198,7 +198,13 @@ async function openStream(
   const fail = (reason: string): never => {
     const problem = reader.problem();
     if (problem?.code === contextOverflowCode) throw overflowError(problem, provider);
-    throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, { status });
+    const report = problem === null ? undefined : toReport(problem, provider.secrets);
+    const vendorMessage = vendorErrorText(problem?.message ?? null, provider);
+    throw new VendorError('broken', `the stream failed before its first chunk: ${reason}`, {
+      status,
+      vendorMessage,
+      ...(report && { report }),
+    });
   };
   if (first.kind !== 'chunk') return fail(first.kind === 'broken' ? first.message : 'it was empty');
   const isHeld = first.isOpening && (mayFailOver || isLimited);

@@ -321,8 +321,8 @@ test('boards read metrics that exist; boards and alerts together use all of them
     // For questions beyond the board.
     'gateway_response_cache_entries',
     'gateway_response_cache_bytes',
-    'gateway_cached_keys',
     'gateway_temporal_fairness',
+    'gateway_cached_keys',
     'gateway_database_connections_limit',
     'process_open_fds',
   ]);

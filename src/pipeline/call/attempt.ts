@@ -146,8 +146,9 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
       const outcome = vendorError ? attemptOutcome(vendorError, cancellation) : 'failed';
       const durationMs = clock.now() - startedAt;
       // A vendor that is too late may have generated something, and even if nobody waits for it, it may finish and
-      // bill the response. A response that breaks off has been generated at least in part.
-      const mayBeBilled = isCutOff(outcome) || vendorError?.kind === 'timeout' || vendorError?.kind === 'broken';
+      // bill the response. A response that breaks off without an error of the vendor has been generated at least in part.
+      const hasBrokenOff = vendorError?.kind === 'broken' && vendorError.vendorMessage === null;
+      const mayBeBilled = isCutOff(outcome) || vendorError?.kind === 'timeout' || hasBrokenOff;
       const isBilled = vendorError ? mayBeBilled && !vendorError.isUnsent : isSent;
       const failed: Attempt = {
         ...record,

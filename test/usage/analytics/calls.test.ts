@@ -156,8 +156,8 @@ describeDatabases('one call', (database) => {
     const stored = call({
       result: {
         model: 'p/lines',
-        costNanos: 10 * 2_000 + 2 * 1_000 + 3 * 8_000,
-        attempts: [attempt({ outcome: 'failed', status: 500 }), attempt({ n: 2 })],
+        costNanos: 10 * 2_000 + 2 * 1_000 + 3 * 8_000 + 1_000,
+        attempts: [attempt({ outcome: 'failed', status: null }), attempt({ n: 2 })],
       },
     });
     await store(database(), [stored]);
@@ -166,7 +166,7 @@ describeDatabases('one call', (database) => {
       id: stored.metadata.id,
       plan: stored.metadata.plan,
       attempts: [
-        { n: 1, status: 500 },
+        { n: 1, status: null },
         { n: 2, input: 12 },
       ],
     });
@@ -175,8 +175,9 @@ describeDatabases('one call', (database) => {
         { item: 'input', count: 10, priceNanos: 2_000_000_000n, per: 1_000_000, costNanos: { whole: 20_000n, millionths: 0n } },
         { item: 'cached input', count: 2, priceNanos: 1_000_000_000n, per: 1_000_000, costNanos: { whole: 2_000n, millionths: 0n } },
         { item: 'output', count: 3, priceNanos: 8_000_000_000n, per: 1_000_000, costNanos: { whole: 24_000n, millionths: 0n } },
+        { item: 'earlier attempts', count: 1, priceNanos: null, per: 1, costNanos: { whole: 1_000n, millionths: 0n } },
       ],
-      sumNanos: 46_000,
+      sumNanos: 47_000,
       comparison: 'equal',
       aboveTokens: null,
       serviceTier: null,
