@@ -135,8 +135,8 @@ test('a thread evaluates many short texts together', async () => {
 
 const rule = { class: 'email', place: 'input', action: 'block' };
 test.each<[string, unknown, RegExp[]]>([
-  ['no body', undefined, [/expected object/]],
-  ['not an array', { rules: 'all' }, [/rules: .*expected array/]],
+  ['no body', undefined, [/is required/]],
+  ['not an array', { rules: 'all' }, [/rules: must be a list/]],
   ['an unknown member', { rules: [], more: 1 }, [/more/]],
   [
     'every mistake',

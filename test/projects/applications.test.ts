@@ -143,7 +143,7 @@ describeDatabases('applications of a project', (database) => {
 
   describe('every mistake is named', () => {
     test.each<[unknown, string]>([
-      [[], 'expected object'],
+      [[], 'must be an object'],
       [{ colour: 1 }, 'colour'],
       [{ ceilings: { rpm: 1 } }, 'rpm'],
       [{ ceilings: { calls: 1.5 } }, 'ceilings.calls:'],

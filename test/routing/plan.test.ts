@@ -173,6 +173,7 @@ describe('a candidate', () => {
         maxInputTokens: null,
         contextWindow: null,
         imageTokens: null,
+        firstContentTimeoutMs: null,
         traits: {},
       },
     ]);
