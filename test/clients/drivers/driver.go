@@ -77,7 +77,7 @@ func drive(job Job, cases map[string]func(model string) (Seen, error)) {
 		if err != nil {
 			seen = Seen{Error: &Thrown{fmt.Sprintf("%T", err), err.Error()}}
 		}
-		line, _ := json.Marshal(map[string]any{"id": job.ID, "vendor": run.Vendor, "case": run.Case, "seen": seen})
+		line, _ := json.Marshal(map[string]any{"id": job.ID, "vendor": run.Vendor, "case": run.Case, "model": run.Model, "seen": seen})
 		fmt.Println(string(line))
 	}
 }
