@@ -12,7 +12,7 @@ interface Failure {
   readonly title: string;
   /** The vendor's script; see src/demo-vendor/scripts.ts. */
   readonly script: string;
-  /** The case of the driver that makes the call. If the driver has several of them, we use the first. */
+  /** The cases of the driver that can make the call. We use the first one that the driver has. */
   readonly cases: readonly DriverCase[];
 }
 
@@ -22,10 +22,10 @@ export const failures = {
   truncated: { title: 'stream ends early', script: 'end-after-3', cases: ['stream'] },
   cut: { title: 'plain response cut', script: 'break-after-1', cases: ['plain'] },
   overflow: { title: 'context overflow', script: 'window-8', cases: ['overflow', 'errors'] },
-  limited: { title: '429, then success', script: 'rate-limited-once-1', cases: ['retries'] },
-  failed: { title: '500, then success', script: 'fail-once-500', cases: ['retries'] },
-  overloaded: { title: '529', script: 'fail-529', cases: ['retries'] },
-  unauthorized: { title: '401', script: 'fail-401', cases: ['retries'] },
+  limited: { title: '429, then success', script: 'rate-limited-once-1', cases: ['retries', 'errors'] },
+  failed: { title: '500, then success', script: 'fail-once-500', cases: ['retries', 'errors'] },
+  overloaded: { title: '529', script: 'fail-529', cases: ['retries', 'errors'] },
+  unauthorized: { title: '401', script: 'fail-401', cases: ['retries', 'errors'] },
   silent: { title: 'no response', script: 'hang', cases: ['timeout'] },
 } as const satisfies Record<string, Failure>;
 
@@ -84,14 +84,18 @@ export async function runFailures(
   const own = `failures-${process.pid}-${clientsSoFar}`;
   const runs = routes.flatMap((route) =>
     failureNames.map((name) => {
+      const provider = route === 'direct' ? '' : `${providerOf(name, route)}/`;
       // The script `fail-once-500` and the number of requests belong to a model name.
-      const vendorModel = `echo+${failures[name].script}+${own}-${route}`;
-      return { route, name, vendorModel, model: route === 'direct' ? vendorModel : `${providerOf(name, route)}/${vendorModel}` };
+      const calls = failures[name].cases.map((each) => {
+        const vendorModel = `echo+${failures[name].script}+${own}-${route}-${each}`;
+        return { case: each, vendorModel, model: `${provider}${vendorModel}` };
+      });
+      return { route, name, calls };
     }),
   );
   const jobOf = (target: Target, chosen: typeof runs): object => ({
     ...{ id: own, url: target.url, key: target.key, flavor: client.api, samples, driver: client.driver, concurrency: client.runtime === 'node' ? 6 : 1 },
-    runs: chosen.flatMap(({ route, name, model }) => failures[name].cases.map((each) => ({ vendor: route, case: each, model }))),
+    runs: chosen.flatMap(({ route, calls }) => calls.map((call) => ({ vendor: route, case: call.case, model: call.model }))),
   });
   const lines = await Promise.all([
     runJob(jobOf({ url: vendor.url, key: 'key-direct' }, runs.filter(({ route }) => route === 'direct'))),
@@ -99,12 +103,11 @@ export async function runFailures(
   ]);
   const requested = vendor.requests().map(({ body }) => modelIn(body));
   const outcomes: Record<string, Partial<Record<FailureRoute, FailureOutcome>>> = {};
-  for (const { route, name, model, vendorModel } of runs) {
-    const ran = lines.flat().filter((line) => line.model === model);
-    const line = failures[name].cases.flatMap((each) => ran.find((found) => found.case === each) ?? [])[0];
-    if (line === undefined) continue;
-    const requests = requested.filter((each) => each === vendorModel).length / ran.length;
-    outcomes[name] = { ...outcomes[name], [route]: toOutcome(line.seen, requests) };
+  for (const { route, name, calls } of runs) {
+    const ran = calls.flatMap((call) => lines.flat().filter(({ model }) => model === call.model).map(({ seen }) => ({ seen, ...call })))[0];
+    if (ran === undefined) continue;
+    const requests = requested.filter((model) => model === ran.vendorModel).length;
+    outcomes[name] = { ...outcomes[name], [route]: toOutcome(ran.seen, requests) };
   }
   return outcomes;
 }
