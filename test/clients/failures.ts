@@ -133,10 +133,16 @@ export function compareOutcomes(direct: FailureOutcome, through: FailureOutcome)
   return direct.error === through.error && direct.status === through.status ? 'same' : 'other error';
 }
 
-/** Reports whether no failure is worse through the gateway. */
-export function isNoWorse(outcomes: FailureOutcomes): boolean {
-  return Object.values(outcomes).every(
-    ({ direct, ...through }) =>
-      direct === undefined || Object.values(through).every((outcome) => compareOutcomes(direct, outcome) !== 'worse'),
-  );
+/** Describes the failures that the client reports worse through the gateway than directly, apart from its exceptions. */
+export function findWorse(outcomes: FailureOutcomes, exceptions: Client['exceptions'] = []): string[] {
+  return failureNames.flatMap((name) => {
+    const { direct, ...through } = outcomes[name] ?? {};
+    if (direct === undefined) return [];
+    return vendors.flatMap((vendor) => {
+      const outcome = through[vendor];
+      const isDocumented = exceptions.some((each) => each.case === name && each.vendor === vendor);
+      const isWorse = outcome !== undefined && !isDocumented && compareOutcomes(direct, outcome) === 'worse';
+      return isWorse ? [`${failures[name].title}, ${vendor} vendor: ${direct.kind} directly, ${outcome.kind} through the gateway`] : [];
+    });
+  });
 }
