@@ -3,7 +3,7 @@
  * has no other model to fall back on, so the client sees the failure itself.
  */
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
-import { type DriverCase, samples, type Seen, type Vendor, vendors } from './cases.ts';
+import { type DriverCase, type Seen, samples, type Vendor, vendors } from './cases.ts';
 import type { Client } from './clients.ts';
 import type { DriverLine, Target } from './run-client.ts';
 
@@ -94,17 +94,40 @@ export async function runFailures(
     }),
   );
   const jobOf = (target: Target, chosen: typeof runs): object => ({
-    ...{ id: own, url: target.url, key: target.key, flavor: client.api, samples, driver: client.driver, concurrency: client.runtime === 'node' ? 6 : 1 },
+    ...{
+      id: own,
+      url: target.url,
+      key: target.key,
+      flavor: client.api,
+      samples,
+      driver: client.driver,
+      concurrency: client.runtime === 'node' ? 20 : 1,
+    },
     runs: chosen.flatMap(({ route, calls }) => calls.map((call) => ({ vendor: route, case: call.case, model: call.model }))),
   });
   const lines = await Promise.all([
-    runJob(jobOf({ url: vendor.url, key: 'key-direct' }, runs.filter(({ route }) => route === 'direct'))),
-    runJob(jobOf(gateway, runs.filter(({ route }) => route !== 'direct'))),
+    runJob(
+      jobOf(
+        { url: vendor.url, key: 'key-direct' },
+        runs.filter(({ route }) => route === 'direct'),
+      ),
+    ),
+    runJob(
+      jobOf(
+        gateway,
+        runs.filter(({ route }) => route !== 'direct'),
+      ),
+    ),
   ]);
   const requested = vendor.requests().map(({ body }) => modelIn(body));
   const outcomes: Record<string, Partial<Record<FailureRoute, FailureOutcome>>> = {};
   for (const { route, name, calls } of runs) {
-    const ran = calls.flatMap((call) => lines.flat().filter(({ model }) => model === call.model).map(({ seen }) => ({ seen, ...call })))[0];
+    const ran = calls.flatMap((call) =>
+      lines
+        .flat()
+        .filter(({ model }) => model === call.model)
+        .map(({ seen }) => ({ seen, ...call })),
+    )[0];
     if (ran === undefined) continue;
     const requests = requested.filter((model) => model === ran.vendorModel).length;
     outcomes[name] = { ...outcomes[name], [route]: toOutcome(ran.seen, requests) };
@@ -128,6 +151,8 @@ const ranks: Readonly<Record<FailureOutcome['kind'], number>> = { truncated: 0, 
 
 /** Compares what the client reported through the gateway with what it reported directly at the vendor. */
 export function compareOutcomes(direct: FailureOutcome, through: FailureOutcome): Comparison {
+  // Without a request at the vendor, the client or the gateway failed for a reason of its own, which proves nothing.
+  if (direct.requests === 0 || through.requests === 0) return 'worse';
   const difference = ranks[through.kind] - ranks[direct.kind];
   if (difference !== 0) return difference > 0 ? 'better' : 'worse';
   return direct.error === through.error && direct.status === through.status ? 'same' : 'other error';
@@ -142,7 +167,9 @@ export function findWorse(outcomes: FailureOutcomes, exceptions: Client['excepti
       const outcome = through[vendor];
       const isDocumented = exceptions.some((each) => each.case === name && each.vendor === vendor);
       const isWorse = outcome !== undefined && !isDocumented && compareOutcomes(direct, outcome) === 'worse';
-      return isWorse ? [`${failures[name].title}, ${vendor} vendor: ${direct.kind} directly, ${outcome.kind} through the gateway`] : [];
+      if (!isWorse) return [];
+      const [before, after] = [direct, outcome].map(({ kind, requests }) => (requests === 0 ? 'no request' : kind));
+      return [`${failures[name].title}, ${vendor} vendor: ${before} directly, ${after} through the gateway`];
     });
   });
 }

@@ -77,7 +77,9 @@ async function runOne(client: Client, target: Target, vendor: DemoVendor): Promi
     const ran = { ...common, version: await program.version(), outcomes };
     if (!hasFailures(client)) return ran;
     // Circuit breakers belong to a project, so another client's failures don't open this one's.
-    const slug = `failures-${titleOf(client).toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}`.slice(0, 60);
+    const slug = `failures-${titleOf(client)
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]+/g, '-')}`.slice(0, 60);
     const gateway = { url: target.url, key: await createKey(target.url, slug, projectSettings) };
     return { ...ran, failures: await runFailures(client, { vendor, gateway }, (job) => runDriver(program, [job])) };
   } catch (error) {

@@ -1,8 +1,13 @@
 """Flavors: `chat` of haystack-ai, `messages` of anthropic-haystack."""
 
+import os
+
 from driver import JOB, QUESTION, SAMPLES, drive
 from haystack.dataclasses import ChatMessage
 from haystack.utils import Secret
+
+# The generator of messages has no parameter for it.
+os.environ["ANTHROPIC_BASE_URL"] = JOB["url"]
 
 
 def generator_of(model, **more):
@@ -10,9 +15,7 @@ def generator_of(model, **more):
     if JOB["flavor"] == "messages":
         from haystack_integrations.components.generators.anthropic import AnthropicChatGenerator
 
-        generator = AnthropicChatGenerator(model=model, api_key=key, **more)
-        generator.client.base_url = JOB["url"]
-        return generator
+        return AnthropicChatGenerator(model=model, api_key=key, **more)
     from haystack.components.generators.chat import OpenAIChatGenerator
 
     return OpenAIChatGenerator(model=model, api_key=key, api_base_url=JOB["url"] + "/v1", **more)
