@@ -141,8 +141,12 @@ const rows: readonly Row[] = [
   { runtime: 'python', driver: 'haystack_models.py', apis: ['messages'], installs: [['anthropic-haystack', 'haystack-ai']] },
   { runtime: 'python', driver: 'strands_agents.py', apis: ['chat', 'messages'], installs: [['strands-agents[openai,anthropic]']] },
   {
-    ...{ runtime: 'python', driver: 'autogen_models.py', apis: ['chat', 'messages'] },
+    ...{ runtime: 'python', driver: 'autogen_models.py', apis: ['chat'] },
     installs: [['autogen-ext[openai,anthropic]', 'autogen-agentchat']],
+  },
+  {
+    ...{ runtime: 'python', driver: 'autogen_models.py', apis: ['messages'] },
+    installs: [['autogen-ext[openai,anthropic]', 'autogen-agentchat', 'anthropic==0.*']],
   },
   { runtime: 'python', driver: 'agno_agents.py', apis: ['chat', 'messages'], installs: [['agno', 'openai', 'anthropic']] },
   {
