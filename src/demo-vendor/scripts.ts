@@ -26,6 +26,7 @@
  *   break-before-first  break-after-<n>      headers sent, then the socket is closed (a plain response with n >= 1: half of it)
  *   stall-before-first  stall-after-<n>      the same, but the socket stays open and silent
  *   error-before-first  error-after-<n>      an error event, then the end (a plain response: 500)
+ *   end-before-first  end-after-<n>          the stream ends cleanly, without its closing events
  *   tiny-bytes  crlf                         events byte by byte; CRLF, comments, and writes that split characters and line ends
  *   no-done                                  a chat stream without `[DONE]`
  *
@@ -69,7 +70,7 @@ export interface Script {
   /** Only the first request of this model gets the fault. */
   readonly once: boolean;
   /** How the response is cut off, after how many deltas; null `after` means before the first one. */
-  readonly cut: { readonly kind: 'break' | 'stall' | 'error'; readonly after: number | null } | null;
+  readonly cut: { readonly kind: 'break' | 'stall' | 'error' | 'end'; readonly after: number | null } | null;
   readonly slowMs: number;
   readonly held: boolean;
   /** Null for the vendor's default pace. */
@@ -156,6 +157,7 @@ const exactTerms: ReadonlyMap<string, Partial<Script>> = new Map<string, Partial
     'break-before-first': { cut: { kind: 'break', after: null } },
     'stall-before-first': { cut: { kind: 'stall', after: null } },
     'error-before-first': { cut: { kind: 'error', after: null } },
+    'end-before-first': { cut: { kind: 'end', after: null } },
     held: { held: true },
     'tiny-bytes': { wire: 'tiny-bytes' },
     crlf: { wire: 'crlf' },
@@ -191,6 +193,7 @@ const numberedTerms: Readonly<Record<string, (amount: number, script: Script) =>
   'break-after-': (after) => ({ cut: { kind: 'break', after } }),
   'stall-after-': (after) => ({ cut: { kind: 'stall', after } }),
   'error-after-': (after) => ({ cut: { kind: 'error', after } }),
+  'end-after-': (after) => ({ cut: { kind: 'end', after } }),
   'long-': (count) => (count <= 1_000_000 ? { content: { kind: 'terms', count } } : undefined),
   'big-': (count) => (count <= 65_536 ? { content: { kind: 'kibibytes', count } } : undefined),
   'cached-': (cachedTokens) => ({ cachedTokens }),

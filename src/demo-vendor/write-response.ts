@@ -37,7 +37,7 @@ export async function writeResponse(
 function writeBody(response: ServerResponse, status: number, headers: Record<string, string>, body: Buffer, { cut }: Script): void {
   response.writeHead(status, { ...headers, 'content-length': String(body.length) });
   // Only successful responses are cut: an error status arrives complete.
-  if (cut === null || status !== 200) {
+  if (cut === null || cut.kind === 'end' || status !== 200) {
     response.end(body);
     return;
   }

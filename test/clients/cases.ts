@@ -23,7 +23,7 @@ export interface Seen {
   /** The client raised its own error for a prompt that is too long. */
   readonly overflow?: boolean;
   /** Class and message of what the client threw. */
-  readonly error?: { readonly name: string; readonly message: string };
+  readonly error?: { readonly name: string; readonly message: string; readonly status?: number | null };
 }
 
 interface Case {
@@ -45,6 +45,8 @@ const time = { name: 'get_time', input: { zone: 'Oslo' } };
 export const samples = {
   question,
   city: 'Oslo',
+  /** The timeout of a client whose vendor doesn't respond. */
+  timeoutMs: 2_000,
   /** A PNG of one pixel. */
   image: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
   tools: [
@@ -129,6 +131,8 @@ export const cases = {
 } as const satisfies Record<string, Case>;
 
 export type CaseName = keyof typeof cases;
+/** Also the call with a short timeout, which only the failures need. */
+export type DriverCase = CaseName | 'timeout';
 export const caseNames = Object.keys(cases) as readonly CaseName[];
 
 function checkTools(expected: Seen['calls'], said: string): Case['check'] {

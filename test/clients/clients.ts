@@ -137,8 +137,31 @@ const rows: readonly Row[] = [
     ...{ runtime: 'python', driver: 'llama_index_models.py', apis: ['messages'], knownModels: true },
     installs: [['llama-index-llms-anthropic', 'anthropic==0.*']],
   },
+  { runtime: 'python', driver: 'haystack_models.py', apis: ['chat'], installs: [['haystack-ai', 'anthropic-haystack']] },
+  { runtime: 'python', driver: 'haystack_models.py', apis: ['messages'], installs: [['anthropic-haystack', 'haystack-ai']] },
+  { runtime: 'python', driver: 'strands_agents.py', apis: ['chat', 'messages'], installs: [['strands-agents[openai,anthropic]']] },
+  {
+    ...{ runtime: 'python', driver: 'autogen_models.py', apis: ['chat'] },
+    installs: [['autogen-ext[openai,anthropic]', 'autogen-agentchat']],
+  },
+  {
+    ...{ runtime: 'python', driver: 'autogen_models.py', apis: ['messages'] },
+    installs: [['autogen-ext[openai,anthropic]', 'autogen-agentchat', 'anthropic==0.*']],
+  },
+  { runtime: 'python', driver: 'agno_agents.py', apis: ['chat', 'messages'], installs: [['agno', 'openai', 'anthropic']] },
+  {
+    ...{ runtime: 'python', driver: 'semantic_kernel_chat.py', apis: ['chat', 'messages'] },
+    installs: [['semantic-kernel[anthropic]']],
+  },
+  { runtime: 'python', driver: 'inspect_models.py', apis: ['chat', 'messages'], installs: [['inspect-ai', 'openai', 'anthropic']] },
   { runtime: 'go', driver: 'openai.go', apis: ['chat'], installs: [['github.com/openai/openai-go/v3']] },
   { runtime: 'go', driver: 'anthropic.go', apis: ['messages'], installs: [['github.com/anthropics/anthropic-sdk-go']] },
+  { runtime: 'go', driver: 'go_openai.go', apis: ['chat'], installs: [['github.com/sashabaranov/go-openai']] },
+  { runtime: 'go', driver: 'langchaingo.go', apis: ['chat', 'messages'], installs: [['github.com/tmc/langchaingo']] },
+  {
+    ...{ runtime: 'go', driver: 'eino.go', apis: ['chat'] },
+    installs: [['github.com/cloudwego/eino-ext/components/model/openai', 'github.com/cloudwego/eino']],
+  },
 ];
 
 export const clients: readonly Client[] = rows.flatMap(({ apis, installs, ...row }) =>

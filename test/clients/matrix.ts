@@ -3,13 +3,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKey, createPrograms } from '../../scripts/programs.js';
+import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
 import { finalText, startAgentVendor } from './agent-vendor.ts';
 import { agents, agentTask, agentYaml, runAgent } from './agents.ts';
 import { type Client, clients } from './clients.ts';
+import { findWorse, hasFailures, runFailures } from './failures.ts';
 import { installClient, nameOf } from './install.ts';
 import { type ClientRecord, readRecord, type TaskRecord, writeRecord, writeRequests } from './record.ts';
 import { anonymize, startRequestRecorder } from './request-recorder.ts';
-import { isAsDocumented, matrixYaml, projectSettings, runClient, type Target } from './run-client.ts';
+import { isAsDocumented, matrixYaml, projectSettings, runClient, runDriver, type Target } from './run-client.ts';
 import { callServer } from './server-routes.ts';
 import { servers, serverYaml } from './servers.ts';
 
@@ -24,7 +26,7 @@ export async function recordMatrix(names: readonly string[]): Promise<boolean> {
   const isChosen = (title: string): boolean => names.length === 0 || names.some((name) => title.includes(name));
   const chosen = clients.filter((client) => isChosen(titleOf(client)));
   const before = await readRecord();
-  const ranClients = chosen.length === 0 ? [] : await withService(matrixYaml, (target) => runClients(chosen, target));
+  const ranClients = chosen.length === 0 ? [] : await runClients(chosen);
   const ranAgents = await runAgents(agents.filter(({ name }) => isChosen(name)));
   const ranServers = await runServers(servers.filter(({ name }) => isChosen(name)));
   const byTitle = new Map([...before.clients, ...ranClients].map((record) => [titleOf(record), record]));
@@ -40,26 +42,46 @@ export async function recordMatrix(names: readonly string[]): Promise<boolean> {
   return ranClients.every(isGood) && results.every((result) => result === 'ok');
 }
 
-async function runClients(chosen: readonly Client[], target: Target): Promise<ClientRecord[]> {
+async function runClients(chosen: readonly Client[]): Promise<ClientRecord[]> {
+  const vendor = await createDemoVendor();
+  try {
+    return await withService(
+      (vendorUrl) => matrixYaml(vendorUrl, vendor.url),
+      (target) => runAll(chosen, target, vendor),
+    );
+  } finally {
+    await vendor.close();
+  }
+}
+
+async function runAll(chosen: readonly Client[], target: Target, vendor: DemoVendor): Promise<ClientRecord[]> {
   const waiting = [...chosen];
   const records: ClientRecord[] = [];
   const work = async (): Promise<void> => {
     for (let client = waiting.shift(); client !== undefined; client = waiting.shift()) {
-      const record = await runOne(client, target);
+      const record = await runOne(client, target, vendor);
       records.push(record);
-      report(titleOf(client), isGood(record) ? 'ok' : (record.outcomes ?? record.problem));
+      report(titleOf(client), isGood(record) ? 'ok' : record);
     }
   };
   await Promise.all(Array.from({ length: concurrency }, work));
   return records;
 }
 
-async function runOne(client: Client, target: Target): Promise<ClientRecord> {
+async function runOne(client: Client, target: Target, vendor: DemoVendor): Promise<ClientRecord> {
   const { runtime, api, packages } = client;
   const common = { name: nameOf(packages[0]), runtime, api, packages };
   try {
     const program = await installClient(client);
-    return { ...common, version: await program.version(), outcomes: await runClient(client, program, target) };
+    const outcomes = await runClient(client, program, target);
+    const ran = { ...common, version: await program.version(), outcomes };
+    if (!hasFailures(client)) return ran;
+    // Circuit breakers belong to a project, so another client's failures don't open this one's.
+    const slug = `failures-${titleOf(client)
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9]+/g, '-')}`.slice(0, 60);
+    const gateway = { url: target.url, key: await createKey(target.url, slug, projectSettings) };
+    return { ...ran, failures: await runFailures(client, { vendor, gateway }, (job) => runDriver(program, [job])) };
   } catch (error) {
     // The row says so, and the other clients still run.
     return { ...common, version: null, outcomes: null, problem: messageOf(error) };
@@ -140,7 +162,10 @@ function titleOf({ runtime, api, packages }: Pick<Client, 'runtime' | 'api' | 'p
   return `${runtime} ${packages[0]} ${api}`;
 }
 
-function isGood({ outcomes }: ClientRecord): boolean {
+function isGood(record: ClientRecord): boolean {
+  const { outcomes, failures = {} } = record;
+  const client = clients.find((each) => titleOf(each) === titleOf(record));
+  if (findWorse(failures, client?.exceptions).length > 0) return false;
   return outcomes !== null && Object.values(outcomes).every((byCase) => Object.values(byCase).every(isAsDocumented));
 }
 

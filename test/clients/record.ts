@@ -5,6 +5,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { root } from '../../scripts/launch.js';
 import { type CaseName, caseNames, cases, vendors } from './cases.ts';
 import type { Api, Client, Runtime } from './clients.ts';
+import { renderFailures } from './failure-table.ts';
+import type { FailureOutcomes } from './failures.ts';
+import { renderTable } from './markdown.ts';
 import type { RecordedRequest } from './request-recorder.ts';
 import { type Outcomes, reasonOf } from './run-client.ts';
 
@@ -18,6 +21,8 @@ export interface ClientRecord {
   /** Null in the same case; then `problem` has the reason. */
   readonly outcomes: Outcomes | null;
   readonly problem?: string;
+  /** Missing when the client doesn't run the failures. */
+  readonly failures?: FailureOutcomes;
 }
 
 /** A program, or a server as a vendor, with what it did: `ok`, or what differs. */
@@ -77,7 +82,7 @@ export function replaceTables(page: string, record: MatrixRecord): string {
   return `${page.slice(0, from + start.length)}\n${renderTables(record)}\n${page.slice(to)}`;
 }
 
-const languages: Readonly<Record<Runtime, string>> = { node: 'TypeScript', python: 'Python', go: 'Go' };
+export const languages: Readonly<Record<Runtime, string>> = { node: 'TypeScript', python: 'Python', go: 'Go' };
 
 function renderTables({ recordedOn, clients, agents, servers }: MatrixRecord): string {
   const head = ['Client', 'Version', 'Language', 'API', ...caseNames.map((name) => cases[name].title)];
@@ -93,6 +98,10 @@ function renderTables({ recordedOn, clients, agents, servers }: MatrixRecord): s
     `Recorded on ${recordedOn}.`,
     '',
     ...renderTable(head, rows),
+    '',
+    '## When a vendor fails',
+    '',
+    ...renderFailures(clients),
     '',
     '## Coding agents',
     '',
@@ -144,8 +153,4 @@ function renderProblems({ clients, agents, servers }: Pick<MatrixRecord, 'client
 
 function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ').replaceAll('|', '\\|').slice(0, 300);
-}
-
-function renderTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
-  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`);
 }

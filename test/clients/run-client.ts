@@ -1,8 +1,9 @@
 /** Runs the driver of a client against a gateway, on vendors of both dialects, and compares what the client saw with what it must see. */
 import { run } from '../support/run.ts';
-import { type CaseName, caseNames, cases, type Seen, samples, type Vendor, vendors } from './cases.ts';
+import { type CaseName, caseNames, cases, type DriverCase, type Seen, samples, type Vendor, vendors } from './cases.ts';
 import type { Client } from './clients.ts';
 import { drive } from './drivers/driver.js';
+import { failureProviders } from './failures.ts';
 import type { Program } from './install.ts';
 
 export interface Target {
@@ -19,12 +20,12 @@ export const projectSettings = { cache: { enabled: false }, catalog_fill: false 
 const limitMs = 180_000;
 let clientsSoFar = 0;
 
-/** Providers `chat` and `messages` on the scripted vendor. */
-export function matrixYaml(vendorUrl: string): string {
+/** Providers `chat` and `messages` on the scripted vendor, and one for each failure. */
+export function matrixYaml(vendorUrl: string, failingVendorUrl = vendorUrl): string {
   const rows = vendors.map((dialect) => `  ${dialect}: { base_url: ${vendorUrl}/v1, api_key: key-${dialect}, dialect: ${dialect} }`);
   const models = vendors.map((dialect) => `  ${dialect}/echo: { input: 1, output: 5 }`);
   const tiers = runsOf(knownModelOf).map(({ model, script, vendor }) => `  ${model}: [${vendor}/${script}+known-${vendor}]`);
-  return ['providers:', ...rows, 'models:', ...models, 'tiers:', ...new Set(tiers), ''].join('\n');
+  return ['providers:', ...rows, ...failureProviders(failingVendorUrl), 'models:', ...models, 'tiers:', ...new Set(tiers), ''].join('\n');
 }
 
 /** Names of Anthropic's models, for clients that know these only; the first of each vendor has structured output. */
@@ -64,17 +65,22 @@ export async function runClients(
   { concurrency = 1 } = {},
 ): Promise<readonly Outcomes[]> {
   const jobs = clients.map((client) => ({ ...createJob(client, target), concurrency, driver: client.driver }));
-  // Only what the program needs, so that no setting of the machine changes what a client does.
-  const { PATH = '', HOME = '' } = process.env;
-  const given = { CLIENT_JOB: JSON.stringify(jobs[0]), ...(jobs.length > 1 && { CLIENT_JOBS: JSON.stringify(jobs) }) };
-  const output = await run(program.command, program.args, { env: { PATH, HOME, ...program.env, ...given }, timeoutMs: limitMs });
-  const lines = output.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line) as DriverLine] : []));
+  const lines = await runDriver(program, jobs);
   return clients.map((client, index) =>
     toOutcomes(
       client,
       lines.filter(({ id }) => id === jobs[index]?.id),
     ),
   );
+}
+
+/** Runs the driver with these jobs; returns the lines that it printed. */
+export async function runDriver(program: Program, jobs: readonly object[]): Promise<readonly DriverLine[]> {
+  // Only what the program needs, so that no setting of the machine changes what a client does.
+  const { PATH = '', HOME = '' } = process.env;
+  const given = { CLIENT_JOB: JSON.stringify(jobs[0]), ...(jobs.length > 1 && { CLIENT_JOBS: JSON.stringify(jobs) }) };
+  const output = await run(program.command, program.args, { env: { PATH, HOME, ...program.env, ...given }, timeoutMs: limitMs });
+  return output.split('\n').flatMap((line) => (line.startsWith('{') ? [JSON.parse(line) as DriverLine] : []));
 }
 
 /** Runs a client of the clone in this process, whose settings it sees. */
@@ -86,14 +92,17 @@ export async function runClientHere(client: Client, target: Target, concurrency:
 
 function toOutcomes(client: Client, lines: readonly DriverLine[]): Outcomes {
   const outcomes: Record<Vendor, Partial<Record<CaseName, string>>> = { chat: {}, messages: {} };
-  for (const { vendor, case: name, seen } of lines) outcomes[vendor][name] = judge(client, vendor, name, seen);
+  for (const { vendor, case: name, seen } of lines) {
+    if (name !== 'timeout' && vendor !== 'direct') outcomes[vendor][name] = judge(client, vendor, name, seen);
+  }
   return outcomes;
 }
 
-interface DriverLine {
+export interface DriverLine {
   readonly id: string;
-  readonly vendor: Vendor;
-  readonly case: CaseName;
+  readonly vendor: Vendor | 'direct';
+  readonly case: DriverCase;
+  readonly model: string;
   readonly seen: Seen;
 }
 

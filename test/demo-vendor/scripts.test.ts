@@ -130,6 +130,8 @@ describe('during a stream', () => {
     ['break-after-99', 6, true],
     ['error-before-first', 0, false],
     ['error-after-2', 2, false],
+    ['end-before-first', 0, false],
+    ['end-after-2', 2, false],
     ['echo', 6, false],
   ])('%s sends %i deltas (broken: %s)', (model, deltas, broken) =>
     withVendor(async (vendor) => {

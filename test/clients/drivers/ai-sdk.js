@@ -77,6 +77,7 @@ export async function createCases({ url, key, flavor, samples }) {
       }),
     errors: (model) => plain({ model: modelOf(model), prompt, maxRetries: 0 }),
     retries: (model) => plain({ model: modelOf(model), prompt }),
+    timeout: (model) => plain({ model: modelOf(model), prompt, maxRetries: 0, abortSignal: AbortSignal.timeout(samples.timeoutMs) }),
     ...(flavor === 'responses' && {
       async references(model) {
         const first = await ai.generateText({ model: modelOf(model), prompt: samples.city });

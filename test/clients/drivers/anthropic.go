@@ -115,6 +115,12 @@ func main() {
 		},
 		"errors":  question,
 		"retries": question,
+		"timeout": func(model string) (Seen, error) {
+			limited, cancel := job.withTimeout()
+			defer cancel()
+			_, err := client.Messages.New(limited, ask(model, anthropic.NewTextBlock(samples.Question)))
+			return Seen{}, err
+		},
 		"reasoning": func(model string) (Seen, error) {
 			params := ask(model, anthropic.NewTextBlock(samples.Question))
 			params.MaxTokens = 2000

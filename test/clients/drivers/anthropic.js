@@ -7,11 +7,11 @@ export async function createCases({ url, key, samples }) {
   const ask = (content) => [{ role: 'user', content }];
   const tools = samples.tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters }));
   const textOf = (message) => message.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
-  const create = (body) => client.messages.create({ max_tokens: 500, ...body });
+  const create = (body, options) => client.messages.create({ max_tokens: 500, ...body }, options);
   const stream = (body) => client.messages.stream({ max_tokens: 500, ...body });
 
-  async function plain(body) {
-    const message = await create(body);
+  async function plain(body, options = {}) {
+    const message = await create(body, options);
     return { text: textOf(message), tokens: { input: message.usage.input_tokens, output: message.usage.output_tokens } };
   }
 
@@ -37,7 +37,7 @@ export async function createCases({ url, key, samples }) {
       });
       return { text: textOf(await running.finalMessage()), pieces };
     },
-    tools: (model) => useTools(model, create),
+    tools: (model) => useTools(model, (body) => create(body)),
     'stream-tools': (model) => useTools(model, (body) => stream(body).finalMessage()),
     'parallel-tools': (model) => useTools(model, (body) => stream(body).finalMessage()),
     // One forced tool: the way of all versions of the SDK.
@@ -55,6 +55,7 @@ export async function createCases({ url, key, samples }) {
       }),
     errors: (model) => plain({ model, messages: ask(samples.question) }),
     retries: (model) => plain({ model, messages: ask(samples.question) }),
+    timeout: (model) => plain({ model, messages: ask(samples.question) }, { timeout: samples.timeoutMs, maxRetries: 0 }),
     async reasoning(model) {
       const thinking = { type: 'enabled', budget_tokens: 1_024 };
       const seen = { text: '', reasoning: '' };

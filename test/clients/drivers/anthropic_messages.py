@@ -21,8 +21,8 @@ def text_of(message):
     return "".join(block.text for block in message.content if block.type == "text")
 
 
-def plain(model, content):
-    message = create(model=model, messages=ask(content))
+def plain(model, content, **more):
+    message = create(model=model, messages=ask(content), **more)
     return {
         "text": text_of(message),
         "tokens": {"input": message.usage.input_tokens, "output": message.usage.output_tokens},
@@ -79,6 +79,7 @@ cases = {
     "images": lambda model: plain(model, IMAGE),
     "errors": lambda model: plain(model, QUESTION),
     "retries": lambda model: plain(model, QUESTION),
+    "timeout": lambda model: plain(model, QUESTION, timeout=SAMPLES["timeoutMs"] / 1000),
     "reasoning": reasoning,
 }
 if hasattr(client, "models"):

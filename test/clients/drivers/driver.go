@@ -2,9 +2,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"reflect"
+	"strings"
+	"time"
 )
 
 type Tool struct {
@@ -17,17 +22,25 @@ type Job struct {
 	ID      string `json:"id"`
 	URL     string `json:"url"`
 	Key     string `json:"key"`
+	Flavor  string `json:"flavor"`
 	Samples struct {
 		Question string `json:"question"`
 		City     string `json:"city"`
 		Image    string `json:"image"`
-		Tools    []Tool `json:"tools"`
+		// Milliseconds.
+		Timeout int64  `json:"timeoutMs"`
+		Tools   []Tool `json:"tools"`
 	} `json:"samples"`
 	Runs []struct {
 		Vendor string `json:"vendor"`
 		Case   string `json:"case"`
 		Model  string `json:"model"`
 	} `json:"runs"`
+}
+
+// A call that gives up after the timeout.
+func (job Job) withTimeout() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), time.Duration(job.Samples.Timeout)*time.Millisecond)
 }
 
 type Call struct {
@@ -56,6 +69,7 @@ type Seen struct {
 type Thrown struct {
 	Name    string `json:"name"`
 	Message string `json:"message"`
+	Status  int64  `json:"status,omitempty"`
 }
 
 var toolResults = map[string]string{"get_weather": "sunny", "get_time": "noon"}
@@ -75,11 +89,31 @@ func drive(job Job, cases map[string]func(model string) (Seen, error)) {
 		}
 		seen, err := recovered(call, run.Model)
 		if err != nil {
-			seen = Seen{Error: &Thrown{fmt.Sprintf("%T", err), err.Error()}}
+			seen = Seen{Error: describe(err)}
 		}
-		line, _ := json.Marshal(map[string]any{"id": job.ID, "vendor": run.Vendor, "case": run.Case, "seen": seen})
+		line, _ := json.Marshal(map[string]any{"id": job.ID, "vendor": run.Vendor, "case": run.Case, "model": run.Model, "seen": seen})
 		fmt.Println(string(line))
 	}
+}
+
+// The class is that of the client's own error, which the driver may have wrapped to add a message.
+func describe(err error) *Thrown {
+	thrown := &Thrown{Name: fmt.Sprintf("%T", err), Message: err.Error()}
+	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
+		if strings.HasPrefix(thrown.Name, "*fmt.") {
+			thrown.Name = fmt.Sprintf("%T", inner)
+		}
+		value := reflect.Indirect(reflect.ValueOf(inner))
+		if value.Kind() != reflect.Struct || thrown.Status != 0 {
+			continue
+		}
+		for _, name := range []string{"StatusCode", "HTTPStatusCode"} {
+			if field := value.FieldByName(name); field.IsValid() && field.CanInt() {
+				thrown.Status = field.Int()
+			}
+		}
+	}
+	return thrown
 }
 
 // A panic is an error of its case.

@@ -17,7 +17,7 @@ export async function drive(driver, job, report) {
   const work = async () => {
     for (let run = waiting.shift(); run !== undefined; run = waiting.shift()) {
       const seen = await cases[run.case](run.model).catch((/** @type {any} */ error) => ({ error: describe(error) }));
-      report({ id: job.id, vendor: run.vendor, case: run.case, seen });
+      report({ id: job.id, vendor: run.vendor, case: run.case, model: run.model, seen });
     }
   };
   await Promise.all(Array.from({ length: job.concurrency }, work));
@@ -30,7 +30,8 @@ export async function drive(driver, job, report) {
  */
 function describe(error) {
   const inner = [error, error.cause, error.lastError].filter(Boolean);
-  return { name: error.constructor.name, message: inner.map((each) => `${each.message}${each.responseBody ?? ''}`).join('; ') };
+  const status = inner.map((each) => each.status ?? each.statusCode).find((each) => typeof each === 'number');
+  return { name: error.constructor.name, status, message: inner.map((each) => `${each.message}${each.responseBody ?? ''}`).join('; ') };
 }
 
 if (import.meta.main) {

@@ -26,7 +26,8 @@ def drive(cases):
             seen = cases[run["case"]](run["model"])
         except Exception as error:  # What a client throws is what the case is about.
             seen = {"error": describe(error)}
-        sys.stdout.write(json.dumps({"id": JOB["id"], "vendor": run["vendor"], "case": run["case"], "seen": seen}) + "\n")
+        line = {"id": JOB["id"], "vendor": run["vendor"], "case": run["case"], "model": run["model"], "seen": seen}
+        sys.stdout.write(json.dumps(line) + "\n")
 
     runs = [run for run in JOB["runs"] if run["case"] in cases]
     if JOB["concurrency"] == 1:  # Some frameworks need the main thread.
@@ -40,9 +41,10 @@ def drive(cases):
 
 def describe(error):
     """Frameworks put the vendor's message into a cause."""
-    messages = []
+    messages, status = [], None
     inner = error
     while inner is not None and len(messages) < 4:
         messages.append(str(inner))
+        status = status or getattr(inner, "status_code", None)
         inner = inner.__cause__ or inner.__context__
-    return {"name": type(error).__name__, "message": "; ".join(messages)[:2000]}
+    return {"name": type(error).__name__, "message": "; ".join(messages)[:2000], "status": status}

@@ -83,6 +83,7 @@ cases = {
     "errors": lambda model: plain(model, QUESTION, max_retries=0),
     "retries": lambda model: plain(model, QUESTION),
     "overflow": overflow,
+    "timeout": lambda model: plain(model, QUESTION, timeout=SAMPLES["timeoutMs"] / 1000, max_retries=0),
 }
 if FLAVOR != "chat":  # Chat models of this package show no reasoning.
     cases["reasoning"] = reasoning

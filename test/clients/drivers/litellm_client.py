@@ -83,6 +83,7 @@ drive(
         "errors": lambda model: plain(model, QUESTION),
         "retries": lambda model: plain(model, QUESTION, num_retries=2),
         "overflow": overflow,
+        "timeout": lambda model: plain(model, QUESTION, timeout=SAMPLES["timeoutMs"] / 1000),
         "reasoning": reasoning,
     }
 )

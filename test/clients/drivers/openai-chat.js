@@ -36,8 +36,8 @@ export async function createCases({ url, key, samples }) {
     return { text, calls: first.calls.map(({ function: fn }) => ({ name: fn.name, input: JSON.parse(fn.arguments) })) };
   }
 
-  async function plain(body) {
-    const { choices, usage } = await completions.create(body);
+  async function plain(body, options = {}) {
+    const { choices, usage } = await completions.create(body, options);
     const { content, tool_calls: calls } = choices[0].message;
     return { text: content, calls, tokens: { input: usage.prompt_tokens, output: usage.completion_tokens } };
   }
@@ -68,6 +68,7 @@ export async function createCases({ url, key, samples }) {
       }),
     errors: (model) => plain({ model, messages: ask(samples.question) }),
     retries: (model) => plain({ model, messages: ask(samples.question) }),
+    timeout: (model) => plain({ model, messages: ask(samples.question) }, { timeout: samples.timeoutMs, maxRetries: 0 }),
     reasoning: (model) => streamed({ model, messages: ask(samples.question), reasoning_effort: 'low' }),
     async models() {
       const ids = [];

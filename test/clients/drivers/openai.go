@@ -116,6 +116,12 @@ func main() {
 		},
 		"errors":  question,
 		"retries": question,
+		"timeout": func(model string) (Seen, error) {
+			limited, cancel := job.withTimeout()
+			defer cancel()
+			_, err := client.Chat.Completions.New(limited, ask(model, samples.Question))
+			return Seen{}, err
+		},
 		"models": func(string) (Seen, error) {
 			seen := Seen{}
 			pages := client.Models.ListAutoPaging(ctx)

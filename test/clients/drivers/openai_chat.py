@@ -1,6 +1,6 @@
 import json
 
-from driver import CHAT_TOOLS, CITY, IMAGE_URL, JOB, QUESTION, TOOL_RESULTS, drive
+from driver import CHAT_TOOLS, CITY, IMAGE_URL, JOB, QUESTION, SAMPLES, TOOL_RESULTS, drive
 from openai import OpenAI
 
 client = OpenAI(base_url=JOB["url"] + "/v1", api_key=JOB["key"])
@@ -89,6 +89,7 @@ drive(
         "images": lambda model: plain(model=model, messages=ask(IMAGE)),
         "errors": lambda model: plain(model=model, messages=ask(QUESTION)),
         "retries": lambda model: plain(model=model, messages=ask(QUESTION)),
+        "timeout": lambda model: plain(model=model, messages=ask(QUESTION), timeout=SAMPLES["timeoutMs"] / 1000),
         "reasoning": reasoning,
         "models": models,
     }

@@ -1,0 +1,36 @@
+"""Flavors: `chat` and `messages`, model classes of agno."""
+
+from agno.models.message import Message
+from driver import JOB, QUESTION, SAMPLES, drive
+
+
+def model_of(model, **more):
+    if JOB["flavor"] == "messages":
+        from agno.models.anthropic import Claude
+
+        client_params = {"base_url": JOB["url"], **{name: value for name, value in more.items() if name != "timeout"}}
+        return Claude(id=model, api_key=JOB["key"], max_tokens=500, timeout=more.get("timeout"), client_params=client_params)
+    from agno.models.openai import OpenAIChat
+
+    return OpenAIChat(id=model, api_key=JOB["key"], base_url=JOB["url"] + "/v1", **more)
+
+
+def plain(model, **more):
+    return {"text": model_of(model, **more).response(messages=[Message(role="user", content=QUESTION)]).content}
+
+
+def stream(model):
+    chunks = model_of(model).response_stream(messages=[Message(role="user", content=QUESTION)])
+    pieces = [chunk.content for chunk in chunks if getattr(chunk, "content", None)]
+    return {"text": "".join(pieces), "pieces": len(pieces)}
+
+
+drive(
+    {
+        "plain": plain,
+        "stream": stream,
+        "errors": lambda model: plain(model, max_retries=0),
+        "retries": plain,
+        "timeout": lambda model: plain(model, timeout=SAMPLES["timeoutMs"] / 1000, max_retries=0),
+    }
+)
