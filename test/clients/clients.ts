@@ -153,7 +153,6 @@ const rows: readonly Row[] = [
     ...{ runtime: 'python', driver: 'semantic_kernel_chat.py', apis: ['chat', 'messages'] },
     installs: [['semantic-kernel[anthropic]']],
   },
-  { runtime: 'python', driver: 'inspect_models.py', apis: ['chat', 'messages'], installs: [['inspect-ai', 'openai', 'anthropic']] },
   { runtime: 'go', driver: 'openai.go', apis: ['chat'], installs: [['github.com/openai/openai-go/v3']] },
   { runtime: 'go', driver: 'anthropic.go', apis: ['messages'], installs: [['github.com/anthropics/anthropic-sdk-go']] },
   { runtime: 'go', driver: 'go_openai.go', apis: ['chat'], installs: [['github.com/sashabaranov/go-openai']] },
