@@ -7,7 +7,6 @@ import { requireToken } from './admin.ts';
 import { allowOrigins } from './cors.ts';
 import { createErrorHandler, type ErrorReports, invalidUrl, sendError, sendJson } from './error-handler.ts';
 import { allowHalfOpen, continueInOrder } from './half-close.ts';
-import { handleTogether } from './handle-together.ts';
 import { describeApi, publicAddresses } from './openapi.ts';
 import { createCompletionsRoute } from './routes/completions.ts';
 import { type CountTokensRouteDeps, createCountTokensRoute } from './routes/count-tokens.ts';
@@ -164,6 +163,22 @@ function serve(app: Express, deps: HealthServerDeps, wrap: (listener: RequestLis
   // An import of memory takes longer than Node's five minutes, which `limitDuration` keeps for other bodies.
   server.requestTimeout = 3_600_000;
   return server;
+}
+
+/**
+ * Handles the requests of one turn of the event loop together, when all of them have been read. A chat takes 8 % less CPU time than when reading
+ * and handling alternate (measured with 16 connections), probably because each displaces the code of the other from the processor's caches.
+ */
+function handleTogether(listener: RequestListener): RequestListener {
+  let waiting: ServerResponse[] = [];
+  const handleWaiting = (): void => {
+    const responses = waiting;
+    waiting = [];
+    for (const response of responses) listener(response.req, response);
+  };
+  return (_request, response) => {
+    if (waiting.push(response) === 1) setImmediate(handleWaiting);
+  };
 }
 
 /** Express routers respond to OPTIONS with their methods, which unauthenticated callers must not learn. */
