@@ -10,7 +10,7 @@ import { createTestLog, sharedTemporal, until } from '../support/temporal.ts';
 import { createTemporalServer, type TemporalServer } from '../support/temporal-server.ts';
 import { prepareTestBundle } from '../support/workflow-bundle.ts';
 
-const [many, few] = [60, 3];
+const [many, few] = [150, 3];
 
 /** Starts runs of one project, then a few of another; no worker has started yet. */
 async function startRuns({ start }: Temporal): Promise<{ readonly busy: string; readonly quiet: string }> {
@@ -69,7 +69,7 @@ describe('the task queue of the development server', () => {
     expect(backlogs[0]?.ageMs).toBeGreaterThan(0);
     const order = await workOff(temporal);
     expect(order.filter((projectId) => projectId === busy)).toHaveLength(many);
-    // In order of arrival, at least 57 of 60 would be before it.
+    // With fairness its place doesn't depend on how many runs the other project has: about 20, on a busy machine 32.
     expect(order.lastIndexOf(quiet)).toBeLessThan(many / 2);
     await until('nothing waits any more', async () => waitingTasks(await temporal.readTaskQueue()) === 0);
   });

@@ -4,11 +4,13 @@ import { describe, expect, it } from '@jest/globals';
 import OpenAI from 'openai';
 import type { TestGateway } from '../support/gateway.ts';
 import { jsonOf, shareGateway } from '../support/gateway.ts';
+import { createSlowClock } from '../support/slow-clock.ts';
 import type { Dialect } from './dialects-gateway.ts';
 import { dialects, paths } from './dialects-gateway.ts';
 import { projectLender } from './inference-routes.ts';
 
 const lent = shareGateway({
+  clock: createSlowClock(),
   yaml: (vendorUrl) => `
 providers:
   one: { base_url: ${vendorUrl}/v1, api_key: key-one, dialect: chat }

@@ -1,8 +1,10 @@
 import type { Clock } from '../../src/core/time.ts';
 
-/** A clock that starts at the current minute and runs a thousand times slower, so that no minute ends during a test. */
+const dayMs = 86_400_000;
+
+/** A clock that starts at noon (UTC) today and runs a thousand times slower, so that no minute, day or month ends during a test. */
 export function createSlowClock(): Clock {
-  const minute = Math.floor(Date.now() / 60_000) * 60_000;
+  const noon = (Math.floor(Date.now() / dayMs) + 0.5) * dayMs;
   const begun = performance.now();
-  return { now: () => minute + Math.floor((performance.now() - begun) / 1_000) };
+  return { now: () => noon + Math.floor((performance.now() - begun) / 1_000) };
 }
