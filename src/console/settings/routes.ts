@@ -210,14 +210,15 @@ interface Unlearned {
 /** People don't expect that conversations outlive the deletion period until memory has learned from them. */
 function describeUnlearned(context: ConsoleContext, { current, kept, hasModel }: Unlearned): Html | string {
   const { delete_conversations_after_days: days, delete_unlearned: unlearned, enabled } = current;
-  if (days === null || unlearned || !enabled || (hasModel && kept === 0)) return '';
+  if (days === null || unlearned || (enabled && hasModel && kept === 0)) return '';
   const count =
     kept === 0
       ? ''
       : html` <strong>${countOf(kept, 'conversation', 'conversations')}</strong> ${kept === 1 ? 'is' : 'are'} kept for longer already.`;
-  const reason = hasModel
+  const whyBehind = hasModel
     ? html`See the <a href="${projectPath(context, '/batches')}">batches</a> for the reason.`
     : 'No tier for memory has a model, so nothing is learned: set one for memory-extract or trivial.';
+  const reason = enabled ? whyBehind : 'Nothing is learned while memory is off.';
   return notice(
     html`Conversations that memory has not learned from are kept after the deletion period.${count} ${reason} Or delete what is not learned too, by the setting below.`,
     'warning',

@@ -4,9 +4,9 @@
  * `off`); closed memories; and finished batches, with the focus and vendor error texts in their groups. It applies
  * whether memory is on or off.
  *
- * Live memories and open conversations stay. While memory is on, so do conversations with messages that a batch has
- * yet to learn, unless the project sets `delete_unlearned`. Messages don't hold up the deletion if their group was
- * given up, or if their batch ended without learning them. A failed batch stays until it is replayed.
+ * Live memories and open conversations stay. So do conversations with messages that a batch has yet to learn, unless the
+ * project sets `delete_unlearned`. Messages don't hold up the deletion if their group was given up, or if their batch
+ * ended without learning them. A failed batch stays until it is replayed.
  *
  * Each call deletes one batch in a short transaction, so writers of the project wait for one of them at most.
  */

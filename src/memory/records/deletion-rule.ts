@@ -16,14 +16,13 @@ export function deletesMore(next: DeletionRule, rule: DeletionRule): boolean {
 }
 
 /**
- * SQL condition on a row `conversation`. It holds if memory is off, or if none of the conversation's messages is
- * waiting for a batch or part of one that is still running. `unlearned` is a boolean SQL expression; if it is true,
- * every conversation matches.
+ * SQL condition on a row `conversation`. It holds if none of the conversation's messages is waiting for a batch or part
+ * of one that is still running, whether memory is on or off. `unlearned` is a boolean SQL expression; if it is true, every
+ * conversation matches.
  */
 export function isDueSql(unlearned: string): string {
   return `(
         ${unlearned}
-        or exists (select 1 from memory_settings off where off.project_id = conversation.project_id and off.settings ->> 'enabled' = 'false')
         or not (learnable and batched_messages < messages)
            and not exists (
              select 1 from memory_batch_ranges range

@@ -277,6 +277,10 @@ describe('settings', () => {
     );
     expect(await page()).toContain('<strong>1 conversation</strong> is kept for longer already.');
     expect((await team.admin('PUT', '/provision/teams/unlearned/memory', { enabled: false })).status).toBe(200);
+    expect(await page()).toContain('Nothing is learned while memory is off.');
+    await database.query(
+      `update memory_settings set settings = settings || '{"delete_unlearned": true}' where project_id = (select id from projects where slug = 'unlearned')`,
+    );
     expect(await page()).not.toContain('does not apply to all conversations');
   });
 });

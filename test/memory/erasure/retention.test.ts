@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
 import type { Database } from '../../../src/db/database.ts';
 import { createRetention, type Retention } from '../../../src/memory/erasure/retention.ts';
 import { createItems } from '../../../src/memory/items/items.ts';
 import { previewRetention } from '../../../src/memory/records/deletion-rule.ts';
+import { createMemorySettings } from '../../../src/memory/records/settings.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { chatBody, createProject, listConversations, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
 
@@ -152,7 +154,7 @@ describeDatabases('retention', (database) => {
     expect(await count(database(), 'parts', projectId)).toBe(0);
   });
 
-  test('while memory is off, waits neither for a batch nor for its end; unread conversations stay', async () => {
+  test('keeps unlearned conversations while memory is off, unless the project deletes what is not learned', async () => {
     const projectId = await projectWith(7);
     const about = (subject: string) => settledCall({ projectId, subject, body: chatBody(`u remember ${subject}`), answer: 'yes' });
     await record(database(), [about('ann')]);
@@ -163,9 +165,21 @@ describeDatabases('retention', (database) => {
     await record(database(), [about('unread')]);
     expect(await deleteAll(expiry().conversations)).toBe(0);
     await putMemorySettings(database(), projectId, { enabled: false });
-    expect(await previewRetention({ database: database(), clock: { now: () => now } }, projectId, 7)).toMatchObject({ conversations: 2 });
+    const preview = (unlearned: boolean) => previewRetention({ database: database(), clock: { now: () => now } }, projectId, 7, unlearned);
+    expect([await preview(false), await preview(true)]).toMatchObject([{ conversations: 0 }, { conversations: 2 }]);
+    expect(await deleteAll(expiry().conversations)).toBe(0);
+    await putMemorySettings(database(), projectId, { delete_unlearned: true });
     expect(await deleteAll(expiry().conversations)).toBe(2);
     expect((await listConversations(database(), projectId)).map(({ subject }) => subject)).toEqual(['unread']);
+  });
+
+  test('goes on deleting what is not learned in projects whose memory was off before migration 0051', async () => {
+    const [off, on, never] = [await projectWith(7, { enabled: false }), await projectWith(7), await projectWith(null, { enabled: false })];
+    const migration = new URL('../../../src/db/migrations/0051_unlearned_while_off.sql', import.meta.url);
+    await database().query(await readFile(migration, 'utf8'));
+    const { read } = createMemorySettings({ database: database(), clock: { now: () => now } });
+    const changed = await Promise.all([off, on, never].map(async (id) => (await read(id)).delete_unlearned));
+    expect(changed).toEqual([true, false, false]);
   });
 
   test('keeps messages while any call references them', async () => {
