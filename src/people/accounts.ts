@@ -1,6 +1,6 @@
 /** Table `people`: accounts of those who operate the deployment and its projects. */
+import { randomUUID } from 'node:crypto';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
-import { newId } from '../core/ids.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
@@ -43,9 +43,15 @@ export interface Accounts {
    */
   confirm(personId: string): Promise<{ readonly person: PersonRecord; readonly isNew: boolean }>;
   isEmpty(): Promise<boolean>;
-  /** Changes name, admin flag or `disabled` from a request body. Disabling ends all sessions, sign-in links and personal tokens. */
+  /**
+   * Changes name, admin flag or `disabled` from a request body. Disabling ends all sessions, sign-in links and personal
+   * tokens. Disabling a confirmed account also disables the unconfirmed ones with its address.
+   */
   change(personId: string, input: unknown): Promise<PersonRecord>;
-  /** Deletes the person with sessions, links and memberships; the audit log keeps the id. */
+  /**
+   * Deletes the person with sessions, links and memberships; the audit log keeps the id. A confirmed account takes the
+   * unconfirmed ones with its address along.
+   */
   remove(personId: string): Promise<void>;
   rename(personId: string, name: string): Promise<void>;
   /** Ends the sign-in links, all sessions except `sessionId` and, with `revokeTokens`, the personal tokens. */
@@ -93,21 +99,19 @@ export function createAccounts({ database, clock }: { readonly database: Databas
     change(personId, input) {
       const { name = null, admin = null, disabled = null } = parseOrBadRequest(personChange, input);
       return database.transaction(async (tx) => {
-        const rows = await tx.query(
-          `update people set name = coalesce($2::text, name), is_admin = coalesce($3::boolean, is_admin),
-             disabled_at = case $4::boolean when true then coalesce(disabled_at, $5::timestamptz) when false then null else disabled_at end
-           where id = $1::uuid returning id`,
-          [personId, name, admin, disabled, new Date(clock.now())],
+        await tx.query(
+          `update people set name = coalesce($2::text, name), is_admin = coalesce($3::boolean, is_admin) where id = $1::uuid`,
+          [personId, name, admin],
         );
-        const person = rows.length > 0 ? await readPerson(tx, personId) : null;
+        if (disabled !== null) await setDisabled(tx, personId, disabled, clock.now());
+        const person = await readPerson(tx, personId);
         if (!person) throw personNotFound();
         if (admin && person.onlyProject !== null) throw gatewayError('conflict', { message: 'the account must be confirmed first' });
-        if (disabled) await endAccess(tx, personId, clock.now());
         return person;
       });
     },
     async remove(personId) {
-      const rows = await database.query('delete from people where id = $1::uuid returning id', [personId]);
+      const rows = await database.query(`delete from people where ${ofPersonSql} returning id`, [personId]);
       if (rows.length === 0) throw personNotFound();
     },
     async rename(personId, name) {
@@ -135,7 +139,8 @@ export async function insertPerson(
   now: number,
 ): Promise<PersonRecord> {
   const { email, name = nameFromEmail(email), admin = false, passwordHash } = person;
-  const id = newId(now);
+  // Owners see the ids of members, and a UUIDv7 would tell them when the account was created.
+  const id = randomUUID();
   // `email` is unique, but unconfirmed accounts from before migration 0046 have the plain address there, so make room.
   await tx.query(`update people set email = id || ':' || email where email = $1::text and project_id is not null`, [email]);
   const rows = await tx.query(
@@ -166,6 +171,21 @@ async function readConfirmed(queries: Queries, email: string): Promise<PersonRec
  */
 export function mayHavePassword({ hasPassword, hasOidc, onlyProject }: PersonRecord): boolean {
   return hasPassword || (onlyProject === null && !hasOidc);
+}
+
+/** Matches the account $1 and, if it is confirmed, the unconfirmed accounts with the same address. */
+const ofPersonSql = `(id = $1::uuid or claimed_email = (select email from people confirmed where id = $1::uuid and project_id is null))`;
+
+/** Enabling leaves out the unconfirmed accounts that an admin has disabled on their own, at another time. */
+async function setDisabled(tx: Queries, personId: string, disabled: boolean, now: number): Promise<void> {
+  const changed = await tx.query<{ id: string }>(
+    disabled
+      ? `update people set disabled_at = coalesce(disabled_at, $2::timestamptz) where ${ofPersonSql} returning id`
+      : `update people set disabled_at = null
+          where ${ofPersonSql} and disabled_at = (select disabled_at from people own where id = $1::uuid) returning id`,
+    disabled ? [personId, new Date(now)] : [personId],
+  );
+  if (disabled) for (const { id } of changed) await endAccess(tx, id, now);
 }
 
 /** Doesn't end any access. The caller decides which sessions, links and tokens from before the change stay valid. */

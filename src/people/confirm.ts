@@ -1,7 +1,8 @@
 /**
  * An owner who creates an account (`members.invite`) also gets its sign-in link, so the account doesn't prove that
  * anybody controls its e-mail address. We therefore keep it unconfirmed and valid in that project only. Once a
- * deployment admin or the identity provider confirms the address, the confirmed account takes its place.
+ * deployment admin or the identity provider confirms the address, the confirmed account takes its place. Signing in to
+ * the confirmed account by a password or a link doesn't do that, because the owner would see that there is one.
  */
 import type { Queries } from '../db/database.ts';
 

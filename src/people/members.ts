@@ -5,8 +5,8 @@
  * that is valid in this project only (`confirm.ts`). If the address has a confirmed account, that account gets the
  * role as well.
  */
+import { randomUUID } from 'node:crypto';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
-import { newId } from '../core/ids.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
@@ -105,7 +105,7 @@ export function createMembers({ database, clock }: { readonly database: Database
            values ($1::uuid, $1::text || ':' || $2::text, $3::text, false, $4::timestamptz, $5::uuid, $2::text)
            on conflict (project_id, claimed_email) where project_id is not null do update set name = excluded.name
            returning id`,
-          [newId(clock.now()), email, name, new Date(clock.now()), projectId],
+          [randomUUID(), email, name, new Date(clock.now()), projectId],
         );
         return addMember(tx, projectId, person?.id ?? '', role);
       });

@@ -5,7 +5,7 @@
 import { newId } from '../core/ids.ts';
 import { type Clock, dayMs } from '../core/time.ts';
 import type { Database, Queries } from '../db/database.ts';
-import { shownEmailSql, takeOverAccounts } from './confirm.ts';
+import { shownEmailSql } from './confirm.ts';
 import type { Session } from './person.ts';
 import { createSecret, hashSecret, isSecret } from './secret.ts';
 
@@ -22,10 +22,7 @@ export interface SessionRecord extends Omit<Session, 'person'> {
 }
 
 export interface Sessions {
-  /**
-   * Starts a session. Its secret is in this result only. A confirmed person also takes over the roles that owners have
-   * given to their address. `replaces` is the secret of an earlier session, which ends.
-   */
+  /** Starts a session. Its secret is in this result only. `replaces` is the secret of an earlier session, which ends. */
   start(personId: string, options: { userAgent: string | null; replaces?: string | null }): Promise<StartedSession>;
   /** Null when the secret is unknown, or its session expired or was revoked, or its person is disabled. */
   find(secret: string): Promise<Session | null>;
@@ -51,10 +48,6 @@ export function createSessions({ database, clock }: { readonly database: Databas
       const { secret, hash } = createSecret();
       const expiresAt = now + sessionMaxMs;
       await database.transaction(async (tx) => {
-        const [person] = await tx.query<{ email: string }>('select email from people where id = $1::uuid and project_id is null', [
-          personId,
-        ]);
-        if (person) await takeOverAccounts(tx, personId, person.email);
         if (replaces !== null) await tx.query('delete from sessions where secret_sha256 = $1::bytea', [hashSecret(replaces)]);
         await tx.query(
           `insert into sessions (id, secret_sha256, person_id, user_agent, created_at, last_seen_at, expires_at)

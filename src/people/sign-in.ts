@@ -6,10 +6,10 @@
  */
 import { toPostgresText } from '../core/postgres-text.ts';
 import type { Clock } from '../core/time.ts';
-import type { Database } from '../db/database.ts';
+import type { Database, Queries } from '../db/database.ts';
 import { insertPerson, type PersonRecord, readPerson } from './accounts.ts';
 import { createAttemptLimit, limitKey, networkOf } from './attempt-limit.ts';
-import { isInvited } from './confirm.ts';
+import { isInvited, takeOverAccounts } from './confirm.ts';
 import { endAccess } from './end-access.ts';
 import { isHashingBusy, verifyPassword } from './password.ts';
 import { parseIdentity } from './person-input.ts';
@@ -81,7 +81,7 @@ export function createSignIn({ database, clock }: { readonly database: Database;
           'select id, disabled_at is not null as "isDisabled" from people where oidc_issuer = $1::text and oidc_sub = $2::text',
           [issuer, subject],
         );
-        if (known) return known.isDisabled ? null : readPerson(tx, known.id);
+        if (known) return known.isDisabled ? null : confirmAddress(tx, known.id);
         const person = parseIdentity(verifiedEmail, name);
         if (person === null) return null;
         const { email } = person;
@@ -103,7 +103,17 @@ export function createSignIn({ database, clock }: { readonly database: Database;
           issuer,
           subject,
         ]);
-        return readPerson(tx, personId);
+        return confirmAddress(tx, personId);
       }),
   };
+}
+
+/**
+ * Each sign-in with the identity provider takes over what owners have given to the address, not only the first one.
+ * Otherwise an owner who adds an address could see later whether the deployment knew it.
+ */
+async function confirmAddress(tx: Queries, personId: string): Promise<PersonRecord | null> {
+  const person = await readPerson(tx, personId);
+  if (person) await takeOverAccounts(tx, personId, person.email);
+  return person;
 }

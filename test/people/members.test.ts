@@ -66,16 +66,63 @@ describeDatabases('members', (database) => {
     expect(victim.personId).not.toBe(added[1]?.personId);
   });
 
-  test('a confirmed person has the roles that owners gave to the address, and takes over its accounts at the next sign-in', async () => {
+  test('a confirmed person has the roles that owners gave to the address, and a sign-in does not tell the owners', async () => {
     const people = createPeople({ database: database(), clock });
-    const ann = await insertPerson(database());
-    const { personId } = await members.invite(project, { email: ann.email, name: 'Somebody' }, 'owner');
-    const squatter = await people.sessions.start(personId, { userAgent: null });
+    const [ann, elsewhere] = [await insertPerson(database()), await insertProject(database())];
+    await members.put(elsewhere, ann.id, 'member');
+    const [known, unknown] = [ann.email, uniqueEmail()];
+    const rows = async () => (await members.list(project)).map(({ email: _, personId: _id, ...row }) => row);
+    for (const email of [known, unknown]) await members.invite(project, { email, name: 'Somebody' }, 'owner');
     expect(await members.roleOf(ann.id, project)).toBe('owner');
-    expect((await members.projectsOf(ann)).map(({ projectId, role }) => [projectId, role])).toEqual([[project, 'owner']]);
+    expect((await members.projectsOf(ann)).map(({ projectId, role }) => [projectId, role])).toContainEqual([project, 'owner']);
+    const before = await members.list(project);
     await people.sessions.start(ann.id, { userAgent: null });
-    expect(await members.list(project)).toMatchObject([{ personId: ann.id, name: ann.name, role: 'owner', isConfirmed: true }]);
-    expect(await people.sessions.find(squatter.secret)).toBeNull();
+    expect(await members.list(project)).toEqual(before);
+    // Both look the same once the identity provider has confirmed them, and the ids don't contain when an account was created.
+    await database().query(`update people set oidc_issuer = 'https://id.example', oidc_sub = email where id = $1::uuid`, [ann.id]);
+    const identity = (email: string) => ({ issuer: 'https://id.example', subject: email, verifiedEmail: email, name: ann.name });
+    for (const email of [known, unknown]) await people.signIn.withOidc(identity(email), []);
+    const confirmed = { name: ann.name, role: 'owner', isDisabled: false, isConfirmed: true, createdAt: 0 };
+    expect(await rows()).toEqual([confirmed, confirmed]);
+  });
+
+  test('ids of people do not contain when an account was created', async () => {
+    const people = createPeople({ database: database(), clock });
+    const created = await people.accounts.create({ email: uniqueEmail() });
+    const invited = await members.invite(project, { email: uniqueEmail() }, 'member');
+    expect([created.id, invited.personId].map((id) => id[14])).toEqual(['4', '4']);
+  });
+
+  test('disabling or deleting a confirmed person ends the access of every account with the address', async () => {
+    let now = 1_000;
+    const people = createPeople({ database: database(), clock: { now: () => now } });
+    const ann = await people.accounts.create({ email: uniqueEmail() });
+    const other = await insertProject(database());
+    const [here, there] = await Promise.all([project, other].map((id) => members.invite(id, { email: ann.email }, 'member')));
+    const invitedIds = [here?.personId ?? '', there?.personId ?? ''] as const;
+    const stranger = await members.invite(other, { email: uniqueEmail() }, 'member');
+    const start = (id: string) => people.sessions.start(id, { userAgent: null });
+    const sessions = await Promise.all([ann.id, ...invitedIds].map(start));
+    const alive = () => Promise.all(sessions.map(async ({ secret }) => (await people.sessions.find(secret)) !== null));
+    const disabled = () =>
+      Promise.all([ann.id, ...invitedIds, stranger.personId].map(async (id) => (await people.accounts.get(id)).disabledAt !== null));
+    // An unconfirmed account may be another person's, so disabling it leaves the rest of the address alone.
+    await people.accounts.change(invitedIds[0], { disabled: true });
+    expect([await alive(), await disabled()]).toEqual([
+      [true, false, true],
+      [false, true, false, false],
+    ]);
+    now += 1;
+    await people.accounts.change(ann.id, { disabled: true });
+    expect([await alive(), await disabled()]).toEqual([
+      [false, false, false],
+      [true, true, true, false],
+    ]);
+    await people.accounts.change(ann.id, { disabled: false });
+    expect(await disabled()).toEqual([false, true, false, false]);
+    await people.accounts.remove(ann.id);
+    for (const id of [ann.id, ...invitedIds]) await expect(people.accounts.get(id)).rejects.toMatchObject({ code: 'not_found' });
+    expect(await people.accounts.get(stranger.personId)).toMatchObject({ disabledAt: null });
   });
 
   test('when a deployment admin or the identity provider confirms an address, all existing access to its accounts ends', async () => {
