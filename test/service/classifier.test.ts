@@ -134,6 +134,27 @@ it('200 for the caller when the ceiling allows one more call, without a classifi
   expect(modelsAsked()).toEqual([say('strong'), 'echo+strong', 'echo+standard']);
 });
 
+it('403 guardrail_blocked: a prompt that a content rule blocks is not sent to the classifier either', async () => {
+  waitLong();
+  await askOf(`one/${say('strong')}`);
+  const rules = { rules: [{ class: 'card_number', action: 'block', place: 'input' }] };
+  expect((await project.admin('PUT', `/provision/teams/${project.project}/rules`, rules)).status).toBe(200);
+  const send = (earlier: string) =>
+    project.call('/v1/chat/completions', {
+      model: 'auto',
+      messages: [
+        { role: 'system', content: earlier },
+        { role: 'user', content: 'Is this number valid?' },
+      ],
+    });
+  // The classifier gets only the last message, in which there is no card number.
+  const blocked = await send('4111 1111 1111 1111');
+  expect([blocked.status, await blocked.json()]).toMatchObject([403, { error: { code: 'guardrail_blocked' } }]);
+  expect(modelsAsked()).toEqual([]);
+  expect((await send('a number')).status).toBe(200);
+  expect(modelsAsked()).toEqual([say('strong'), 'echo+strong']);
+});
+
 describe('auto on other routes uses no classifier', () => {
   it.each([
     ['responses', 'one/echo+standard'],

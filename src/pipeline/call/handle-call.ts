@@ -78,7 +78,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(sent, candidates) });
     // Only for these calls other models are called first.
     const budget = call.modelAsked === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit, boundsOf) : null;
-    const received: ReceivedCall = { call, project, cancellation, requiresPrice: hasCostCeiling(limits) };
+    const received: ReceivedCall = { call, project, cancellation, requiresPrice: hasCostCeiling(limits), check: null };
     // Awaits only what needs I/O: most calls have no rules and no recall, and are admitted from the local quota.
     try {
       const plan = budget && call.modelAsked === 'auto' ? await planTier(received, budget) : planFor(received, null);
@@ -87,25 +87,22 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
       const { candidates } = plan;
       // We evaluate the rules after we reserve the budget. They take CPU time, which a key that isn't allowed to call
       // must not get.
-      let isUnchecked = project.rules.input !== null;
+      const { input } = project.rules;
       let withRecall: RecalledCall | null = null;
       if (budget && call.memory.mode === 'recall') {
         // Recall may send the prompt to a model, so we check the prompt first. If nothing can be reserved, recall
         // calls no model.
-        if (isUnchecked && (await budget.reserveEarly(call, candidates))) {
-          await checkPrompt(received);
-          isUnchecked = false;
-        }
+        if (input && (await budget.reserveEarly(call, candidates))) await checkPrompt(received, input);
         withRecall = await recallIntoCall({ call, recall, budget, candidates, remainingMs: cancellation.remainingMs() });
       }
       const planned = readCache(received, plan, withRecall);
       if (planned.hit) {
-        if (isUnchecked) await checkPrompt(received);
+        if (input) await checkPrompt(received, input);
         return await respondFromCache(planned, planned.hit);
       }
       const admitting = budget ? budget.admit(planned.sent, candidates) : admit(planned.sent, candidates);
       const reservation = admitting instanceof Promise ? await admitting : admitting;
-      if (isUnchecked) await checkPrompt(received, reservation);
+      if (input) await checkPrompt(received, input, reservation);
       return await attemptCall(planned, reservation);
     } finally {
       budget?.release();
@@ -113,13 +110,14 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   }
 
   /**
-   * Checks the prompt with the project's input rules. If the prompt doesn't pass, this releases `reservation`, and
-   * the call leaves no record.
+   * Checks the prompt with the project's input rules, once for each call. If the prompt doesn't pass, this releases
+   * `reservation`, and the call leaves no record.
    */
-  async function checkPrompt({ call, project, cancellation }: ReceivedCall, reservation?: Reservation): Promise<void> {
-    if (!project.rules.input) return;
+  async function checkPrompt(received: ReceivedCall, rules: PlaceRules, reservation?: Reservation): Promise<void> {
+    const { call, cancellation } = received;
+    received.check ??= checkInput(call, rules, cancellation.unsentSignal);
     try {
-      await checkInput(call, project.rules.input, cancellation.unsentSignal);
+      await received.check;
     } catch (error) {
       reservation?.release();
       if (!(error instanceof VendorError)) throw error;
@@ -157,12 +155,13 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
   async function planTier(received: ReceivedCall, budget: BudgetReservation): Promise<Plan> {
     const { call, project, cancellation } = received;
     const { source, route, modelAsked, body, spans } = call;
-    const reserveBudget = (): Promise<boolean> =>
-      budget.reserveEarly(
-        call,
-        candidatesOrNone(() => planFor(received, null)),
-      );
-    const complete = createInternalCompletion({ handleCall, reserveBudget, clock, call, project });
+    const prepare = async (): Promise<boolean> => {
+      const candidates = candidatesOrNone(() => planFor(received, null));
+      if (!(await budget.reserveEarly(call, candidates))) return false;
+      if (project.rules.input) await checkPrompt(received, project.rules.input);
+      return true;
+    };
+    const complete = createInternalCompletion({ handleCall, prepare, clock, call, project });
     const remainingMs = cancellation.remainingMs();
     return planFor(received, await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs, complete }));
   }
@@ -343,6 +342,8 @@ interface ReceivedCall {
   readonly cancellation: CallCancellation;
   /** A cost ceiling applies, so models without a price are skipped. */
   readonly requiresPrice: boolean;
+  /** The check of the prompt, once it has started. */
+  check: Promise<void> | null;
 }
 
 interface PreparedCall {

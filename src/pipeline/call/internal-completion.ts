@@ -6,16 +6,21 @@ import { buildInternalCall, completionText, promptMessages, runInternalCall } fr
 
 /** `call`: the caller's, to which completions are charged. */
 interface InternalCompletionDeps extends Omit<InternalRun<CompletionResponse>, 'signal'> {
-  readonly reserveBudget: () => Promise<boolean>;
+  /**
+   * Reserves the budget of the caller's call and checks its prompt. Returns false if the budget can't be reserved, and
+   * rejects if a content rule blocks the prompt.
+   */
+  readonly prepare: () => Promise<boolean>;
 }
 
 /** As long as `routing/classify.ts` waits. */
 const timeoutMs = 1_500;
 
 /** Creates completions that reject when the caller's call would exceed its ceilings, and with what `handleCall` throws. */
-export function createInternalCompletion({ handleCall, reserveBudget, clock, call, project }: InternalCompletionDeps): Complete {
-  return async ({ model, system, text, maxOutputTokens }) => {
-    if (!(await reserveBudget())) throw new Error('the ceilings are used up by the call itself');
+export function createInternalCompletion({ handleCall, prepare, clock, call, project }: InternalCompletionDeps): Complete {
+  return async ({ model, system, text, maxOutputTokens, signal }) => {
+    if (!(await prepare())) throw new Error('the ceilings are used up by the call itself');
+    signal.throwIfAborted();
     const now = clock.now();
     const { caller, projectSlug: slug, source, sourceGiven, cache, correlation } = call;
     const internalCall = buildInternalCall({
