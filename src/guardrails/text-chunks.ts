@@ -1,6 +1,7 @@
 /**
  * Splits texts that are too long to evaluate in one go. Neighbouring chunks overlap by at least `overlap` characters,
- * so that matches shorter than that aren't split.
+ * so that matches shorter than that aren't split. They overlap by more if a chunk would begin in the middle of a
+ * longer token, such as a JSON Web Token.
  */
 
 /** A part of a text, or the whole text. */
@@ -24,22 +25,29 @@ export function* splitText(whole: TextChunk, length: number): Generator<TextChun
     const end = isLast ? text.length : breakBefore(text, start + length);
     yield { text: text.slice(start, end), isStart: whole.isStart && start === 0, isEnd: whole.isEnd && isLast };
     if (isLast) return;
-    start = breakBefore(text, end - overlap);
+    start = breakBefore(text, end - overlap, Math.floor(length / 4));
   }
 }
 
+/** Matches the characters of tokens and base64. */
+const tokenCharacter = /[\w.+/=-]/;
+
 /**
  * Moves the edge of a chunk back to a line break or, if there is none nearby, to white space. Otherwise we might cut
- * a number in half, and half a number could match as a different one.
+ * a number in half, and half a number could match as a different one. If there is neither, this returns the start of
+ * the token at the position, unless the token is longer than `maxToken`.
  */
-function breakBefore(text: string, position: number): number {
+function breakBefore(text: string, position: number, maxToken = 0): number {
   let space = -1;
   for (let at = position; at > position - maxShift; at -= 1) {
     const code = text.charCodeAt(at);
     if (code === 0x0a) return at;
     if (space < 0 && /\s/.test(text.charAt(at))) space = at;
   }
-  return space < 0 ? position : space;
+  if (space >= 0) return space;
+  let start = position;
+  while (start > position - maxToken && tokenCharacter.test(text.charAt(start - 1))) start -= 1;
+  return start > position - maxToken ? start : position;
 }
 
 /**

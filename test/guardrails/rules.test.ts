@@ -67,6 +67,22 @@ test('matches are found anywhere in a long text, also across chunks', async () =
   expect(await evaluateTexts(rules, [around])).toEqual({ blockedBy: null, observed: [], unfinished: null });
 });
 
+test('finds a long token and an expression of 1,000 characters wherever the text is split', async () => {
+  const token = `eyJ${'hbGciOiJI'.repeat(4)}.${'c3ViIjoiMTIz'.repeat(250)}.${'dGhlIGVuZA'.repeat(4)}`;
+  const around = 'terms and terms '.repeat(4_000);
+  for (let at = 29_000; at < 34_000; at += 500) {
+    const texts = [`${around.slice(0, at)} "${token}" ${around}`];
+    expect([at, await evaluateTexts(inputRules({ class: 'credential', action: 'block' }), texts)]).toMatchObject([
+      at,
+      { blockedBy: 'credential' },
+    ]);
+  }
+  const rules = inputRules({ class: 'expression', action: 'block', expression: 'begin[^;]{950}finish' });
+  const apart = `begin${'.'.repeat(950)}finish`;
+  for (let at = 0; at < 5_000; at += 250)
+    expect(await evaluateTexts(rules, [`${around.slice(0, at)}${apart}${around}`])).toMatchObject({ blockedBy: 'expression' });
+});
+
 test('does not compile slow expressions on the event loop, however short the text is', async () => {
   const requests = jest.spyOn(Worker.prototype, 'postMessage');
   const blocks = (expression: string) => inputRules({ class: 'expression', action: 'block', expression });
