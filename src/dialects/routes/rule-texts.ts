@@ -87,6 +87,8 @@ const idMembers: ReadonlySet<string> = new Set(['id', 'tool_call_id', 'tool_use_
  */
 const identifier =
   /^(?:[a-z]{2,9}_[\w-]{1,128}|(?:chatcmpl|call|gen|file|msg|tool)-[\w-]{1,128}|functions\.[\w-]{1,64}:\d{1,4}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\d*[A-Za-z])[A-Za-z0-9]{1,12})$/;
+/** Finds the number of a card or telephone behind a prefix. In UUIDs it could only find one by chance. */
+const longNumber = /^(?![0-9a-f]{8}-).*(?<![A-Za-z0-9])\d(?:-?\d){8}(?:-?\d)*(?![A-Za-z0-9])/;
 /** Prefixes of API keys, which look like the prefixes of ids. */
 const keyPrefix = /^(?:sk|pk|rk|gh[a-z]|github_pat|xox[a-z]|glpat|hf|npm|pypi|whsec|shp[a-z]{2})[_-]/;
 
@@ -159,8 +161,8 @@ function isApiString(name: string, text: string, owner: JsonObject, isRoot: bool
   if (name === 'model') return isRoot;
   // At the top level, requests have no other identifiers or API names.
   if (isRoot && name !== 'previous_response_id') return false;
-  if (idMembers.has(name)) return identifier.test(text) && !keyPrefix.test(text);
-  if (nameMembers.has(name)) return apiName.test(text);
+  if (idMembers.has(name)) return identifier.test(text) && !keyPrefix.test(text) && !longNumber.test(text);
+  if (nameMembers.has(name)) return apiName.test(text) && !longNumber.test(text);
   if (sealedMembers.has(name)) return isEncoded(text);
   if (isBinary(name, owner)) return isEncoded(text) || isDataUrl(text);
   return urlMembers.has(name) && isDataUrl(text);
@@ -180,9 +182,10 @@ function isBinary(name: string, owner: JsonObject): boolean {
 
 /**
  * Matches base64 in either alphabet, as well as the encodings of encrypted reasoning, which contain dots and colons.
+ * Without a letter it may be somebody's number.
  */
 function isEncoded(text: string): boolean {
-  return !/[^A-Za-z0-9+/=_.:-]/.test(text);
+  return /[A-Za-z]/.test(text) && !/[^A-Za-z0-9+/=_.:-]/.test(text);
 }
 
 /** Whether the whole text is a data URL: text after one is still text. */

@@ -62,6 +62,21 @@ test('escapes in the JSON arguments of a tool call are decoded, as if the argume
   expect(extractRequestTexts({ input: [{ ...item, arguments: 'not JSON \\u0020' }] })).toEqual(['pay', 'not JSON \\u0020']);
 });
 
+test('long numbers are text, also in the form of an identifier, a name of the API or base64', () => {
+  const card = '4111111111111111';
+  const values = [`msg-${card}`, `file-4111-1111-1111-1111`, `user_${card}`];
+  const messages = [
+    ...values.map((id) => ({ id, tool_call_id: 'call_1' })),
+    { role: `user/${card}`, type: 'user-4111-1111-1111-1111' },
+    { content: [{ type: 'thinking', signature: card }] },
+  ];
+  const expected = [...values, `user/${card}`, 'user-4111-1111-1111-1111', card];
+  expect(extractRequestTexts({ messages })).toEqual(expected);
+  // Ids and names that vendors really use stay out, whichever digits they contain.
+  const ids = ['call_1234567', '12345678-1234-4123-8123-123456789012', 'toolu_01A09q90qw90lq917835lq9'];
+  expect(extractRequestTexts({ messages: ids.map((id) => ({ id, type: 'text_editor_20250429', role: 'tool' })) })).toEqual([]);
+});
+
 test('members that do not belong in a request are text, whatever their names are', () => {
   const names = { id: 'falcon', status: 'falcon-1', object: 'falcon-2', role: 'falcon-3' };
   expect(extractRequestTexts({ ...names, previous_response_id: 'resp_1' })).toEqual(Object.values(names));
