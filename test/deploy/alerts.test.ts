@@ -328,6 +328,13 @@ test('boards read metrics that exist; boards and alerts together use all of them
   ]);
 });
 
+test('a board shows what the alerts are about, except for metrics that say no more than their alert', () => {
+  const shown = boards.flatMap(({ board }) => targetsOf(board).flatMap(({ expr }) => expr ?? [])).join('\n');
+  const watched = Object.values(metrics).filter(({ name }) => rules.some(({ expr }) => expr.includes(name)));
+  const missing = watched.filter(({ name }) => !shown.includes(name)).map(({ name }) => name);
+  expect(missing).toEqual(['gateway_slow_attempts_total', 'gateway_local_embedder_up']);
+});
+
 describePostgres('the board of spend', () => {
   test('each of its statements runs for a role that reads sums and names of projects only', async () => {
     const { url, drop } = await createTestDatabase();
