@@ -24,7 +24,7 @@ export interface RuleThread {
   match(request: MatchRequest): Promise<ThreadResult>;
 }
 
-/** The heap is large enough for three times the expressions that `rule-worker.ts` keeps. */
+/** The heap is large enough for four times the expressions that `rule-worker.ts` keeps. */
 const defaults: RuleThreadOptions = { maxHeapMb: 192, maxMs: 10_000 };
 
 export function createRuleThread({ maxHeapMb, maxMs } = defaults): RuleThread {
