@@ -90,13 +90,14 @@ async function sendStream(response: ServerResponse, deliver: DeliverStream): Pro
   else response.end();
 }
 
-async function sendChunks(response: ServerResponse, chunks: AsyncIterable<Buffer>): Promise<void> {
+/** Disconnects a reader that takes nothing for a minute. */
+export async function sendChunks(response: ServerResponse, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const bytes of chunks) if (!(await writeChunk(response, bytes))) return;
   response.end();
 }
 
 /** Returns true, or when the reader is slow a promise; false when the connection is closed. */
-function writeChunk(response: ServerResponse, bytes: Buffer): boolean | Promise<boolean> {
+function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean | Promise<boolean> {
   if (response.destroyed) return false;
   if (response.write(bytes)) return true;
   return waitUntilDrained(response).then((isAlive) => {

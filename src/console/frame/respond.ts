@@ -5,6 +5,7 @@ import type { Response } from 'express';
 import { GatewayError } from '../../core/errors.ts';
 import { endWithLinger } from '../../http/lingering-close.ts';
 import { PlainTextError } from '../../http/plain-text-error.ts';
+import { sendChunks } from '../../http/send-response.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Person, Role } from '../../people/person.ts';
 import { type Cookie, formatCookie, hostCookieName } from './cookies.ts';
@@ -90,8 +91,12 @@ export function createResponder({ navigation, startPage, projectsOf, logger }: R
         case 'stream':
           // Proxies would collect the chunks.
           response.setHeader('x-accel-buffering', 'no');
-          if (result.fileName === undefined) response.writeHead(200, { 'content-type': result.contentType });
-          else startDownload(response, result.contentType, result.fileName);
+          if (result.fileName !== undefined) {
+            startDownload(response, result.contentType, result.fileName);
+            response.flushHeaders();
+            return sendChunks(response, result.chunks);
+          }
+          response.writeHead(200, { 'content-type': result.contentType });
           response.flushHeaders();
           return pipeline(Readable.from(result.chunks, { objectMode: true, highWaterMark: 1 }), response);
       }

@@ -5,6 +5,7 @@
  * No transaction spans the pages. Memories and facts are exported as of one moment, which is taken under the project's exclusive lock: by then
  * every earlier change is committed. What was written later is left out, and what it supersedes is exported as it was before.
  */
+import { gatewayError } from '../../core/errors.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockProject } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
@@ -24,9 +25,27 @@ export type ExportMemory = (request: ExportRequest) => AsyncGenerator<string, Ex
 
 export type ExportCounts = Readonly<Partial<Record<RecordType, number>>>;
 
-/** Yields the lines in pieces. The last line has the number of records. Returns these. */
+/**
+ * Yields the lines in pieces. The last line has the number of records. Returns these. Throws `budget_unavailable` while
+ * an earlier export of the project is running, so that a project holds the pages of one export at a time.
+ */
 export function createExportMemory({ database }: { readonly database: Database }): ExportMemory {
-  return async function* ({ projectId, project, subject }) {
+  const running = new Set<string>();
+  const assertIdle = (projectId: string): void => {
+    const message = 'an export of this project is already running: try again when it has ended';
+    if (running.has(projectId)) throw gatewayError('budget_unavailable', { message, retryAfterSeconds: 60 });
+  };
+  // The caller might never read the first line, so the export counts from when it does.
+  const exportOnce: ExportMemory = async function* (request) {
+    assertIdle(request.projectId);
+    running.add(request.projectId);
+    try {
+      return yield* readLines(request);
+    } finally {
+      running.delete(request.projectId);
+    }
+  };
+  const readLines: ExportMemory = async function* ({ projectId, project, subject }) {
     const exportedAt = await takeCut(database, projectId);
     const scope = { queries: database, projectId, subject, exportedAt };
     yield* toLinePieces([{ type: 'header', format: formatName, version: formatVersion, project, subject, exported_at: exportedAt }]);
@@ -37,6 +56,10 @@ export function createExportMemory({ database }: { readonly database: Database }
     }
     yield* toLinePieces([{ type: 'end', records: counts }]);
     return counts;
+  };
+  return (request) => {
+    assertIdle(request.projectId);
+    return exportOnce(request);
   };
 }
 

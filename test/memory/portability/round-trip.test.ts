@@ -29,6 +29,21 @@ describeDatabases('memory in a file', (database) => {
       ...options,
     });
 
+  test('is exported once at a time for each project, and again after an export has ended or its reader has left', async () => {
+    const exportMemory = createExportMemory({ database: database() });
+    const [one, two] = [await createProject(database()), await createProject(database())];
+    const exportFrom = (projectId: string) => exportMemory({ projectId, project: 'acme', subject: null });
+    const [first, late] = [exportFrom(one), exportFrom(one)];
+    expect((await first.next()).value).toContain('"header"');
+    const refused = { code: 'budget_unavailable', retryAfterSeconds: 60 };
+    expect(() => exportFrom(one)).toThrow(expect.objectContaining(refused));
+    await expect(late.next()).rejects.toMatchObject(refused);
+    for await (const _ of exportFrom(two));
+    await first.return({});
+    for await (const _ of exportFrom(one));
+    for await (const _ of exportFrom(one));
+  });
+
   test('goes to another project under new ids, the same ones each time, and stays in its own', async () => {
     const [projectId, other] = [await getProject(), await createProject(database())];
     const file = await exportOf(projectId);

@@ -126,6 +126,7 @@ export const provisionOperations: OperationSpecs = {
     details: 'Without vectors, which an import computes again. A complete file ends with a line that counts its records.',
     parameters: ['project', 'export_subject'],
     responses: { 200: { 'application/x-ndjson': { schema: { $ref: '#/components/schemas/MemoryFile' } } } },
+    codes: [...projectRead.codes, 'budget_unavailable'],
   },
   [`post ${team}/memory/import`]: {
     ...projectWrite,
