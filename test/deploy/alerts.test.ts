@@ -10,7 +10,7 @@ import { openServerDatabase } from '../../src/db/pool.ts';
 import { metrics } from '../../src/observability/metrics/definitions.ts';
 import { root } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
-import { ensurePromtool } from '../support/promtool.ts';
+import { ensurePrometheusProgram } from '../support/prometheus-programs.ts';
 import { run } from '../support/run.ts';
 
 interface Rule {
@@ -226,7 +226,7 @@ const healthyAt = '10m';
 
 describe('promtool', () => {
   test('each alert fires for its fault, and not before or for a few failures', async () => {
-    const promtool = await ensurePromtool();
+    const promtool = await ensurePrometheusProgram('promtool');
     if (promtool === null) {
       if (process.env.CI === 'true') throw new Error('promtool is not installed');
       return process.stderr.write('tests: no promtool: the alerts are not tested\n');
