@@ -9,11 +9,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
  * @property {string | null} failure null if the caller got a complete answer
  */
 
-const callers = 6;
-const pauseMs = 100;
-const factPauseMs = 500;
+export const callers = 4;
+const pauseMs = 150;
+const factPauseMs = 2_000;
 /** Longer than any wait that the gateway allows in this setup. */
-const callLimitMs = 120_000;
+const callLimitMs = 200_000;
 
 /**
  * Sends one call and reads its answer to the end.
@@ -63,8 +63,12 @@ export function startLoad({ url, key, factsKey, name, model }) {
   const state = async () => {
     for (let number = 0; !isOver; number += 1) {
       const fact = `I keep parcel ${number} of ${name} in shed ${number}.`;
+      const taskId = `${name}-fact-${number}`;
+      const startedAt = performance.now();
       const body = { model: 'steady/echo', messages: [{ role: 'user', content: fact }] };
-      if ((await sendCall(url, factsKey, body, { 'x-gateway-memory': 'write' })) === null) facts.push(fact);
+      const failure = await sendCall(url, factsKey, body, { 'x-gateway-memory': 'write', 'x-gateway-task-id': taskId });
+      calls.push({ taskId, startedAt, endedAt: performance.now(), failure });
+      if (failure === null) facts.push(fact);
       await sleep(factPauseMs);
     }
   };

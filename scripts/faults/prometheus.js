@@ -21,17 +21,13 @@ export function scaleDurations(text, scale) {
   const seconds = { s: 1, m: 60, h: 3_600 };
   return text
     .replaceAll(
-      /(\[|\bfor: |_interval: )(\d+)([smh])/g,
+      /(\[|for: |_interval: )(\d+)([smh])/g,
       (_whole, before, count, unit) =>
         `${before}${Math.round((Number(count) * 1_000 * seconds[/** @type {'s' | 'm' | 'h'} */ (unit)]) / scale)}ms`,
     )
     .replaceAll(
       /((?:journal_lag|outbox_lag|learning_lag|temporal_backlog_age)_seconds\)?) > (\d+)/g,
       (_whole, metric, count) => `${metric} > ${Number(count) / scale}`,
-    )
-    .replaceAll(
-      /(keep_firing_for: )(\d+)m/g,
-      (_whole, before, minutes) => `${before}${Math.round((Number(minutes) * 60_000) / scale)}ms`,
     );
 }
 

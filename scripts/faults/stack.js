@@ -23,7 +23,8 @@ import { startPrometheus } from './prometheus.js';
 
 /** @type {readonly ProcessName[]} */
 export const processNames = ['gateway-1', 'gateway-2', 'worker'];
-export const firstByteTimeoutSeconds = 30;
+/** Longer than the minute in which the gateway notices a vendor that hangs, and shorter than the default, which is five minutes. */
+const firstByteTimeoutSeconds = 120;
 /** More than the journal's ballast file and two segments. */
 const smallDisk = '64m';
 
@@ -54,12 +55,13 @@ export async function startStack({ scale, providers }) {
   const folder = await mkdtemp(join(tmpdir(), 'gateway-faults-'));
   /** @type {(() => Promise<unknown>)[]} */
   const cleanups = [() => rm(folder, { recursive: true, force: true })];
-  const stop = async () => {
-    for (;;) {
-      const cleanup = cleanups.pop();
-      if (!cleanup) return;
-      await cleanup().catch((error) => console.error(error));
-    }
+  /** @type {Promise<void> | undefined} */
+  let stopped;
+  const stop = () => {
+    stopped ??= (async () => {
+      for (const cleanup of cleanups.toReversed()) await cleanup().catch((error) => console.error(error));
+    })();
+    return stopped;
   };
   // Ctrl-C would otherwise leave a dozen processes behind.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop().finally(() => process.exit(1)));

@@ -14,6 +14,7 @@ import { processNames } from './stack.js';
  * @property {string} metric a PromQL expression that selects samples during the fault only
  * @property {string | null} alert null if no alert has to fire
  * @property {string | null} log message of a line; null if the fault is normal operation
+ * @property {string} [provider] whose alert and log lines count
  */
 
 /** @typedef {Record<'readyz' | 'metric' | 'alert' | 'log', Sign | null>} Signs */
@@ -40,6 +41,9 @@ export function watchSigns(stack, expected) {
   /** @param {string} text @returns {Sign} */
   const note = (text) => ({ seconds: (performance.now() - startedAt) / 1_000, text });
 
+  /** @param {string | undefined} provider undefined: of all */
+  const isOfProvider = (provider) => provider === undefined || expected.provider === undefined || provider === expected.provider;
+
   const checkReadiness = async () => {
     for (const name of processNames) {
       const said = `${name}: ${await stack.readiness(name)}`;
@@ -51,7 +55,7 @@ export function watchSigns(stack, expected) {
     const [found, firing] = await Promise.all([stack.prometheus.query(expected.metric), stack.prometheus.firing()]);
     if (found.length > 0) signs.metric ??= note(`${expected.metric} is true (${found.join(', ')})`);
     for (const { alert, labels } of firing) {
-      if (alert === expected.alert) signs.alert ??= note(alert);
+      if (alert === expected.alert && isOfProvider(labels['provider'])) signs.alert ??= note(alert);
       else if (!earlier.has(alert) && !others.has(alert)) others.set(alert, note(`alert ${alert} ${labels['severity']}`));
     }
   };
@@ -64,9 +68,9 @@ export function watchSigns(stack, expected) {
       offsets.set(process, end);
       for (const line of text.slice(offset, end).split('\n')) {
         if (!/"level":"(?:warn|error)"/.test(line) && !(expected.log !== null && line.includes(`"msg":"${expected.log}"`))) continue;
-        const { msg, reason } = JSON.parse(line);
+        const { msg, reason, provider } = JSON.parse(line);
         const said = `${name}: ${msg}${reason ? ` (${reason})` : ''}`;
-        if (msg === expected.log) signs.log ??= note(said);
+        if (msg === expected.log && isOfProvider(provider)) signs.log ??= note(said);
         else if (!others.has(msg)) others.set(msg, note(`log of ${said}`));
       }
     }
