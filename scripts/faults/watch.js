@@ -87,6 +87,8 @@ export function watchSigns(stack, expected) {
       await sleep(intervalMs);
     }
   })();
+  // `stop` throws it. Until then it must not end this process, which has others to stop.
+  watching.catch(() => undefined);
   return {
     signs,
     others,
