@@ -29,8 +29,8 @@ import { watchSigns } from './watch.js';
 
 /** Load without a fault before and after it, in which the gateway learns how long the vendors usually take. */
 const quietSeconds = 15;
-/** The longest alert waits for 15 minutes, after its metric has risen for as long. */
-const longestAlertSeconds = 2_400;
+/** The longest alert waits for 15 minutes. */
+const longestAlertSeconds = 1_100;
 /** Signs that do not depend on the scale, e.g. a connection that ends at its timeout. */
 const otherSignsSeconds = 150;
 const storedLimitMs = 180_000;
