@@ -162,7 +162,7 @@ function describe({ kind, calls, failed, lost, doubled, signs, others, broken })
 }
 
 /** Formats the rows as a Markdown table. @param {Row[]} rows @param {number} scale */
-function formatTable(rows, scale) {
+export function formatTable(rows, scale) {
   const heading = ['Fault', 'Calls', 'Failed', 'Lost', 'Doubled', '`/readyz`', 'Metric', 'Alert', 'Log'];
   /** @param {Sign | null} sign */
   const cell = (sign) => (sign ? `${sign.seconds.toFixed(0)} s: ${sign.text.replaceAll('|', '\\|')}` : '');
