@@ -133,7 +133,10 @@ export async function createApp(options: AppOptions): Promise<App> {
     if (from === 'closed') logger.warn({ projectId, provider }, 'circuit breaker opened');
     if (to === 'closed') logger.info({ projectId, provider }, 'circuit breaker closed');
   });
-  const contentWaits = createContentWaits(({ projectId, provider }) => breakers.recordFailure(projectId, provider), contentWaitTickMs);
+  const contentWaits = createContentWaits(({ projectId, provider }) => {
+    logger.warn({ projectId, provider }, 'attempt slow');
+    breakers.recordFailure(projectId, provider);
+  }, contentWaitTickMs);
   const httpClient = createVendorHttpClient();
   const admissionDatabase = separateConnections(database, 'admission');
   const statusDatabase = separateConnections(database, 'status');

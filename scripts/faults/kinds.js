@@ -130,7 +130,7 @@ export const kinds = {
       readyz: null,
       metric: 'gateway_slow_attempts_total{provider="hanging"} > 0',
       alert: 'ProviderHangs',
-      log: 'circuit breaker opened',
+      log: 'attempt slow',
     },
     ...vendorFault('hanging', 'hang'),
     promise: 'no call fails',
