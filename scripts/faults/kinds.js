@@ -52,7 +52,12 @@ export const kinds = {
   },
   'worker-killed': {
     title: 'kill -9 of the worker, which stays down',
-    expected: { readyz: /^worker: no response/, metric: 'up{job="gateway-worker"} == 0', alert: 'WorkerMissing', log: 'Temporal tasks wait for a worker' },
+    expected: {
+      readyz: /^worker: no response/,
+      metric: 'up{job="gateway-worker"} == 0',
+      alert: 'WorkerMissing',
+      log: 'Temporal tasks wait for a worker',
+    },
     begin: async (stack) => void (await stack.processOf('worker').end('SIGKILL')),
     end: (stack) => stack.start('worker'),
     promise: 'no call fails',
