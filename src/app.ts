@@ -128,8 +128,15 @@ export async function createApp(options: AppOptions): Promise<App> {
   const projects = createProjects({ database, clock, logger, onChange: (id) => signalWaitingBatches(database, logger, id) });
   const people = createPeople({ database, clock });
   const audit = createAudit({ database, clock });
-  const breakers = createBreakers(clock, (projectId, provider) => sharedBreakers.changed(projectId, provider));
-  const contentWaits = createContentWaits(({ projectId, provider }) => breakers.recordFailure(projectId, provider), contentWaitTickMs);
+  const breakers = createBreakers(clock, (projectId, provider, from, to) => {
+    sharedBreakers.changed(projectId, provider);
+    if (from === 'closed') logger.warn({ projectId, provider }, 'circuit breaker opened');
+    if (to === 'closed') logger.info({ projectId, provider }, 'circuit breaker closed');
+  });
+  const contentWaits = createContentWaits(({ projectId, provider }) => {
+    logger.warn({ projectId, provider }, 'attempt slow');
+    breakers.recordFailure(projectId, provider);
+  }, contentWaitTickMs);
   const httpClient = createVendorHttpClient();
   const admissionDatabase = separateConnections(database, 'admission');
   const statusDatabase = separateConnections(database, 'status');

@@ -40,7 +40,7 @@ test('each failure is proved by tests that exist', () => {
 
 test('each failure is shown by a metric and an alert that exist', () => {
   const known = new Set<string>(Object.values(metrics).map(({ name }) => name));
-  expect(shown).toHaveLength(12);
+  expect(shown).toHaveLength(15);
   for (const [failure, , , metric = '', alert = ''] of shown) {
     const names = [...metric.matchAll(/`(\w+)`/g)].map(([, name = '']) => name);
     expect([failure, names.length > 0, names.filter((name) => !known.has(name))]).toEqual([failure, true, []]);
@@ -54,7 +54,7 @@ test('each alert has a runbook, in the order of the file', () => {
 
 /** Commands, and SQL that begins like a sentence. */
 const command =
-  /^(?:gateway|npx|npm|curl|df|kill|psql|pg_dump|openssl|temporal|docker|kubectl|select|create|alter|grant|reindex|not null) /;
+  /^(?:gateway|npx|npm|curl|df|du|kill|psql|pg_dump|pg_isready|openssl|temporal|docker|kubectl|select|create|alter|grant|reindex|not null) /;
 
 /**
  * Log lines that a page quotes: code spans of several words that are no commands, in paragraphs and rows about the log. The runbooks

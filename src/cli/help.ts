@@ -87,7 +87,8 @@ function usageOf(group: string): string {
   const own = Object.entries(commands).filter(([name]) => name.split(' ')[0] === group);
   const lines = own.map(([name, command]) => [lineOf(name, command), command.summary] as const);
   const width = Math.min(64, Math.max(...lines.map(([line]) => line.length)));
-  const used = [...new Set(own.flatMap(([, command]) => (command.options ?? []).filter((option) => option !== 'project')))];
+  const isClear = (option: OptionName): boolean => option === 'project' && lines.some(([line]) => line.includes('--project'));
+  const used = [...new Set(own.flatMap(([, command]) => (command.options ?? []).filter((option) => !isClear(option))))];
   const described = used.map((name) => `  ${written(name).padEnd(30)} ${options[name].help}\n`);
   return [
     'Usage:\n',

@@ -5,6 +5,9 @@
  * A breaker opens after 5 failures in a row, or when at least half of at least 20 attempts within 60 s failed. It stays open for 30 s, then
  * twice as long after each failed probe, up to 5 min. In half-open state it admits one probe at a time; two successes close it.
  *
+ * A stream counts as a success when its content begins, because it may take minutes. If the vendor then breaks it off, it counts as a failure
+ * after all. Five broken streams without a complete response in between open the breaker too.
+ *
  * @see docs/architecture/routing-and-failover.md
  */
 
@@ -29,8 +32,11 @@ export interface Breakers {
   canAcquire(projectId: string, provider: string): boolean;
   /** Whether its models keep their position after the first candidate. Takes no probe slot. */
   isHealthy(projectId: string, provider: string): boolean;
-  recordSuccess(projectId: string, provider: string): void;
+  /** `isComplete` is false for a stream that has only begun: then `recordStreamEnd` follows. */
+  recordSuccess(projectId: string, provider: string, isComplete?: boolean): void;
   recordFailure(projectId: string, provider: string): void;
+  /** Call when the vendor has ended a stream that had begun. */
+  recordStreamEnd(projectId: string, provider: string, isBroken: boolean): void;
   /** After a vendor's 429: moves its models after others until `untilMs`, at most for five minutes. */
   coolDown(projectId: string, provider: string, untilMs: number): void;
   report(projectId: string, providers: readonly string[]): BreakerReport[];
@@ -41,6 +47,8 @@ export interface Breakers {
 interface Breaker {
   state: BreakerState;
   consecutiveFailures: number;
+  /** Since a response was complete. */
+  brokenStreams: number;
   successesInHalfOpen: number;
   openedAt: number | null;
   retryAt: number;
@@ -64,8 +72,10 @@ const maxOpenMs = 300_000;
 const successesToClose = 2;
 const probeTimeoutMs = 10_000;
 
+type OnChange = (projectId: string, provider: string, from: BreakerState, to: BreakerState) => void;
+
 /** Calls `onChange` whenever a breaker changes its state. */
-export function createBreakers(clock: Clock, onChange: (projectId: string, provider: string) => void = () => undefined): Breakers {
+export function createBreakers(clock: Clock, onChange: OnChange = () => undefined): Breakers {
   // Bounded by the number of projects times the configured providers.
   const byProject = new Map<string, Map<string, Breaker>>();
   const get = (projectId: string, provider: string): Breaker | undefined => byProject.get(projectId)?.get(provider);
@@ -79,7 +89,7 @@ export function createBreakers(clock: Clock, onChange: (projectId: string, provi
     return breaker;
   };
 
-  const count = (breaker: Breaker, isFailure: boolean): void => {
+  const count = (breaker: Breaker, attempts: 0 | 1, failures: 0 | 1): void => {
     const current = bucketAt(clock.now());
     // The clock has jumped back: what was counted has no time any more.
     if (current < breaker.bucket) Object.assign(breaker, { bucket: current, attempts: emptyBuckets(), failures: emptyBuckets() });
@@ -89,14 +99,40 @@ export function createBreakers(clock: Clock, onChange: (projectId: string, provi
     }
     breaker.bucket = Math.max(breaker.bucket, current);
     const index = breaker.bucket % bucketsInWindow;
-    breaker.attempts[index] = (breaker.attempts[index] ?? 0) + 1;
-    if (isFailure) breaker.failures[index] = (breaker.failures[index] ?? 0) + 1;
+    breaker.attempts[index] = (breaker.attempts[index] ?? 0) + attempts;
+    breaker.failures[index] = (breaker.failures[index] ?? 0) + failures;
   };
 
   const open = (breaker: Breaker): void => {
     const now = clock.now();
     breaker.openMs = breaker.state === 'closed' ? baseOpenMs : Math.min(breaker.openMs * 2, maxOpenMs);
     Object.assign(breaker, { state: 'open', openedAt: now, retryAt: now + breaker.openMs, probingUntil: 0, successesInHalfOpen: 0 });
+  };
+
+  const succeed = (breaker: Breaker, projectId: string, provider: string): void => {
+    breaker.probingUntil = 0;
+    if (breaker.state === 'closed') return;
+    // A success while open counts like a probe's: the provider was called because all breakers were open.
+    const { state } = breaker;
+    breaker.state = 'half_open';
+    breaker.successesInHalfOpen += 1;
+    if (breaker.successesInHalfOpen >= successesToClose)
+      Object.assign(breaker, { ...createBreaker(clock.now()), coolingUntil: breaker.coolingUntil });
+    if (breaker.state !== state) onChange(projectId, provider, state, breaker.state);
+  };
+
+  const fail = (breaker: Breaker, projectId: string, provider: string): void => {
+    const attempts = sum(breaker.attempts);
+    const tooMany =
+      breaker.consecutiveFailures >= failuresToOpen ||
+      breaker.brokenStreams >= failuresToOpen ||
+      (attempts >= minAttempts && sum(breaker.failures) * 2 >= attempts);
+    // When the open period is over, a call of a provider without alternatives counts as its probe.
+    const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && !isAhead(breaker.retryAt, clock.now()));
+    if (!isProbe && (breaker.state !== 'closed' || !tooMany)) return;
+    const { state } = breaker;
+    open(breaker);
+    onChange(projectId, provider, state, 'open');
   };
 
   const isAcquirable = ({ state, coolingUntil, retryAt, probingUntil }: Breaker, now: number): boolean => {
@@ -114,7 +150,7 @@ export function createBreakers(clock: Clock, onChange: (projectId: string, provi
       if (!isAcquired || breaker.state === 'closed') return isAcquired;
       const isFirstProbe = breaker.state === 'open';
       Object.assign(breaker, { state: 'half_open', probingUntil: now + probeTimeoutMs });
-      if (isFirstProbe) onChange(projectId, provider);
+      if (isFirstProbe) onChange(projectId, provider, 'open', 'half_open');
       return true;
     },
     canAcquire(projectId, provider) {
@@ -125,31 +161,30 @@ export function createBreakers(clock: Clock, onChange: (projectId: string, provi
       const breaker = get(projectId, provider);
       return !breaker || (breaker.state === 'closed' && !isAhead(breaker.coolingUntil, clock.now()));
     },
-    recordSuccess(projectId, provider) {
+    recordSuccess(projectId, provider, isComplete = true) {
       const breaker = find(projectId, provider);
-      count(breaker, false);
+      count(breaker, 1, 0);
       breaker.consecutiveFailures = 0;
-      breaker.probingUntil = 0;
-      if (breaker.state === 'closed') return;
-      // A success while open counts like a probe's: the provider was called because all breakers were open.
-      const { state } = breaker;
-      breaker.state = 'half_open';
-      breaker.successesInHalfOpen += 1;
-      if (breaker.successesInHalfOpen >= successesToClose)
-        Object.assign(breaker, { ...createBreaker(clock.now()), coolingUntil: breaker.coolingUntil });
-      if (breaker.state !== state) onChange(projectId, provider);
+      if (isComplete) breaker.brokenStreams = 0;
+      // The streams of this provider begin and then break off, so the next beginning tells nothing.
+      if (breaker.brokenStreams < failuresToOpen) succeed(breaker, projectId, provider);
     },
     recordFailure(projectId, provider) {
       const breaker = find(projectId, provider);
-      count(breaker, true);
+      count(breaker, 1, 1);
       breaker.consecutiveFailures += 1;
-      const attempts = sum(breaker.attempts);
-      const tooMany = breaker.consecutiveFailures >= failuresToOpen || (attempts >= minAttempts && sum(breaker.failures) * 2 >= attempts);
-      // When the open period is over, a call of a provider without alternatives counts as its probe.
-      const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && !isAhead(breaker.retryAt, clock.now()));
-      if (!isProbe && (breaker.state !== 'closed' || !tooMany)) return;
-      open(breaker);
-      onChange(projectId, provider);
+      fail(breaker, projectId, provider);
+    },
+    recordStreamEnd(projectId, provider, isBroken) {
+      const breaker = find(projectId, provider);
+      if (isBroken) {
+        count(breaker, 0, 1);
+        breaker.brokenStreams += 1;
+        fail(breaker, projectId, provider);
+      } else if (breaker.brokenStreams > 0) {
+        breaker.brokenStreams = 0;
+        succeed(breaker, projectId, provider);
+      }
     },
     coolDown(projectId, provider, untilMs) {
       const breaker = find(projectId, provider);
@@ -175,7 +210,7 @@ export function createBreakers(clock: Clock, onChange: (projectId: string, provi
         return {
           provider,
           state: breaker?.state ?? 'closed',
-          failures: breaker?.consecutiveFailures ?? 0,
+          failures: breaker ? Math.max(breaker.consecutiveFailures, breaker.brokenStreams) : 0,
           opened_at: isClosed || breaker.openedAt === null ? null : formatTime(breaker.openedAt),
           retry_at: isClosed ? null : formatTime(breaker.retryAt),
         };
@@ -188,6 +223,7 @@ function createBreaker(now: number): Breaker {
   return {
     state: 'closed',
     consecutiveFailures: 0,
+    brokenStreams: 0,
     successesInHalfOpen: 0,
     openedAt: null,
     retryAt: 0,

@@ -168,10 +168,11 @@ test('every operation under /provision has a command, and commands call no other
   expect([...called].sort()).toEqual(described.sort());
 });
 
-test('every command has a line in the help of its group', async () => {
-  for (const [name, { summary }] of Object.entries(commands)) {
+test('every command has a line in the help of its group, which names its options', async () => {
+  for (const [name, { summary, options = [] }] of Object.entries(commands)) {
     expect(await gateway(`${name.split(' ')[0]} --help`)).toBe(0);
     expect(written).toMatch(new RegExp(`^  gateway ${name}( .*)?   ${summary.replace(/[|.]/g, '\\$&')}$`, 'm'));
+    expect(options.filter((option) => !written.includes(`--${option} `) && !written.includes(`--${option}]`))).toEqual([]);
   }
 });
 

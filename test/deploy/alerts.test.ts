@@ -10,7 +10,7 @@ import { openServerDatabase } from '../../src/db/pool.ts';
 import { metrics } from '../../src/observability/metrics/definitions.ts';
 import { root } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
-import { ensurePromtool } from '../support/promtool.ts';
+import { ensurePrometheusProgram } from '../support/prometheus-programs.ts';
 import { run } from '../support/run.ts';
 
 interface Rule {
@@ -220,13 +220,25 @@ const hangingVendors = [
   { series: { 'gateway_slow_attempts_total{provider="one"}': '0x44 0+1x120' }, minutes: 12 },
 ];
 
+/**
+ * Scraped every 15 seconds; a vendor fails after ten minutes while another one serves its calls. Its breaker opens after five failures, and
+ * is half-open during a probe 30, 90, 210 and 450 seconds later.
+ */
+const failingOver = {
+  'gateway_attempts_total{provider="one",model="m",outcome="ok"}': '0+150x40 6000x60',
+  'gateway_attempts_total{provider="one",model="m",outcome="failed"}': '0x40 5x2 6x4 7x8 8x16 9x30',
+  'gateway_breakers{provider="one",state="open"}': '0x40 1x1 0 1x3 0 1x7 0 1x15 0 1x30',
+};
+/** A breaker that opens once, and closes after its second probe. */
+const openedOnce = { 'gateway_breakers{provider="one",state="open"}': '0x40 1x6 0x80' };
+
 /** Long after the fault, whatever the alert waits for. */
 const firedAt = '80m';
 const healthyAt = '10m';
 
 describe('promtool', () => {
   test('each alert fires for its fault, and not before or for a few failures', async () => {
-    const promtool = await ensurePromtool();
+    const promtool = await ensurePrometheusProgram('promtool');
     if (promtool === null) {
       if (process.env.CI === 'true') throw new Error('promtool is not installed');
       return process.stderr.write('tests: no promtool: the alerts are not tested\n');
@@ -246,7 +258,8 @@ describe('promtool', () => {
     });
     for (const [alert, series] of Object.entries(noAlerts))
       tests.push(toRuleTest(series, [{ eval_time: firedAt, alertname: alert, exp_alerts: [] }]));
-    tests.push(...hangingVendors.map(({ series, minutes }) => toHangTest(series, minutes)));
+    tests.push(...hangingVendors.map(({ series, minutes }) => toTimedTest('ProviderHangs', series, [minutes, minutes + 5])));
+    tests.push(toTimedTest('BreakersOpen', failingOver, [14, 20]), toTimedTest('BreakersOpen', openedOnce, []));
     const folder = await mkdtemp(join(tmpdir(), 'alerts-'));
     try {
       const file = join(folder, 'cases.yaml');
@@ -265,20 +278,19 @@ function toRuleTest(series: Readonly<Record<string, string>>, expected: readonly
   return { interval: '1m', input_series: input, alert_rule_test: expected };
 }
 
-function toHangTest(series: Readonly<Record<string, string>>, minutes: number) {
-  const rule = rules.find(({ alert }) => alert === 'ProviderHangs');
+/** An alert of the provider `one` that has to fire at these minutes, and not before nor otherwise. */
+function toTimedTest(alertname: string, series: Readonly<Record<string, string>>, minutes: readonly number[]) {
+  const rule = rules.find(({ alert }) => alert === alertname);
   const summary = rule?.annotations.summary.replace('{{ $labels.provider }}', 'one');
   const fired = { exp_labels: { severity: 'warning', provider: 'one' }, exp_annotations: { ...rule?.annotations, summary } };
-  const alertname = 'ProviderHangs';
-  const input = Object.entries(series).map(([name, values]) => ({ series: name, values }));
+  const quiet = minutes.length === 0 ? [11, 12, 13, 14, 15, 20] : [];
   return {
     interval: '15s',
-    input_series: input,
+    input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
     alert_rule_test: [
       { eval_time: healthyAt, alertname, exp_alerts: [] },
-      { eval_time: `${minutes}m`, alertname, exp_alerts: [fired] },
-      // The breakers are open, so no more attempts hang.
-      { eval_time: `${minutes + 5}m`, alertname, exp_alerts: [fired] },
+      ...quiet.map((minute) => ({ eval_time: `${minute}m`, alertname, exp_alerts: [] })),
+      ...minutes.map((minute) => ({ eval_time: `${minute}m`, alertname, exp_alerts: [fired] })),
     ],
   };
 }

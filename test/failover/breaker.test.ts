@@ -20,6 +20,13 @@ const fail = (times = 1): void => {
 const succeed = (times = 1): void => {
   for (let n = 0; n < times; n += 1) breakers.recordSuccess('acme', 'openai');
 };
+/** Streams whose content begins, and which the vendor ends. */
+const stream = (isBroken: boolean, times = 1): void => {
+  for (let n = 0; n < times; n += 1) {
+    breakers.recordSuccess('acme', 'openai', false);
+    breakers.recordStreamEnd('acme', 'openai', isBroken);
+  }
+};
 const report = (): BreakerReport | undefined => breakers.report('acme', ['openai'])[0];
 
 test('a clock that jumps back by an hour keeps no breaker open, no provider cooling and no failure counted', () => {
@@ -104,6 +111,48 @@ describe('a closed breaker', () => {
       fail();
     }
     expect(report()?.state).toBe('open');
+  });
+});
+
+describe('streams that the vendor breaks off', () => {
+  test('open the breaker at the fifth in a row, although each of them had begun', () => {
+    stream(true, 4);
+    expect(report()).toMatchObject({ state: 'closed', failures: 4 });
+    stream(true);
+    expect(report()).toMatchObject({ state: 'open', failures: 5 });
+  });
+
+  test.each(['stream', 'response'])('are not counted in a row after a complete %s', (complete) => {
+    for (let n = 0; n < 5; n += 1) {
+      stream(true, 4);
+      if (complete === 'stream') stream(false, 5);
+      else succeed(5);
+    }
+    expect(report()?.state).toBe('closed');
+  });
+
+  test('count as failures of the last minute', () => {
+    for (let n = 0; n < 10; n += 1) {
+      stream(true);
+      expect(report()?.state).toBe('closed');
+      stream(false);
+    }
+    stream(true);
+    expect(report()?.state).toBe('open');
+  });
+
+  test('keep an open breaker open when the next one begins, until complete ones close it', () => {
+    stream(true, 5);
+    now += 30 * second;
+    expect(isAdmitted()).toBe(true);
+    breakers.recordSuccess('acme', 'openai', false);
+    expect([report()?.state, isAdmitted()]).toEqual(['half_open', false]);
+    breakers.recordStreamEnd('acme', 'openai', true);
+    expect(report()).toMatchObject({ state: 'open', retry_at: '2026-11-20T10:01:30Z' });
+    now += 60 * second;
+    expect(isAdmitted()).toBe(true);
+    stream(false, 2);
+    expect(report()?.state).toBe('closed');
   });
 });
 

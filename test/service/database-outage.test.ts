@@ -8,6 +8,7 @@ import { generateSecret } from '../../src/keys/secret.ts';
 import { createFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
+import { metricsOf, sumOf } from '../support/metrics.ts';
 import { describeOwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
 import type { PostgresServer } from '../support/postgres-server.ts';
 
@@ -139,11 +140,14 @@ tiers:
     expect(await readiness()).toBe(200);
     await eventually(async () => expect(gateway.logs()).toContainEqual(expect.objectContaining({ msg: 'database unavailable; retrying' })));
     await load.answered(callsPerPhase);
+    const metrics = await metricsOf(gateway);
+    expect([sumOf(metrics, 'gateway_database_up'), sumOf(metrics, 'gateway_journal_lag_seconds') > 0]).toEqual([0, true]);
     await server.restart();
     await load.answered(callsPerPhase);
     await expectEachCallOnce('killed', await load.stop());
     expect(await readiness()).toBe(200);
     expect((await gateway.call(unread, '/v1/models')).status).toBe(401);
+    expect(sumOf(await metricsOf(gateway), 'gateway_database_up')).toBe(1);
     const errors = gateway.logs().filter(({ level }) => level === 'error');
     expect(errors.map(({ msg }) => msg)).toEqual(['database unavailable; retrying']);
   });

@@ -11,6 +11,7 @@ import { expect, it } from '@jest/globals';
 import { type JournalFileSystem, nodeFileSystem } from '../../src/journal/file-system.ts';
 import { createBrokenDisk } from '../journal/broken-disk.ts';
 import { callsOf, eventually, jsonOf, type TestGateway, withGateway } from '../support/gateway.ts';
+import { metricsOf, sumOf } from '../support/metrics.ts';
 import { describePostgres } from '../support/postgres.ts';
 
 interface Disk {
@@ -84,6 +85,7 @@ async function expectHonest(disk: Disk): Promise<void> {
     const reason = expect.stringMatching(/^the journal cannot be written: the disk is full \(/);
     expect([ready.status, await jsonOf(ready)]).toEqual([503, { status: 'not_ready', reasons: [reason], degraded: [] }]);
     expect((await gateway.call('/healthz')).status).toBe(200);
+    expect(sumOf(await metricsOf(gateway), 'gateway_journal_accepting')).toBe(0);
     const failures = gateway.logs.filter((line) => line.includes('journal write failed'));
     expect(failures).toEqual([expect.stringContaining('"reason":"the disk is full"')]);
     // The space of the released ballast file is filled too.
@@ -93,6 +95,7 @@ async function expectHonest(disk: Disk): Promise<void> {
     disk.free();
     await eventually(async () => expect((await ask(gateway, '/v1/chat/completions', 'one/echo+again')).status).toBe(200));
     expect((await gateway.call('/readyz')).status).toBe(200);
+    expect(sumOf(await metricsOf(gateway), 'gateway_journal_accepting')).toBe(1);
     await eventually(async () => {
       const calls = await callsOf(gateway);
       expect(calls.map(({ outcome }) => outcome)).toEqual(calls.map(() => 'ok'));

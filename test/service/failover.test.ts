@@ -36,6 +36,7 @@ const tiersOf = (dialect: string, { one, two, dead, hasty }: Record<'one' | 'two
     `spend-limit: [${one}/spend-limit]`,
     `slow: [${one}/slow-10]`,
     `silent: [${one}/hang]`,
+    `cut: [${one}/break-after-3+long-20, ${two}/echo]`,
   ]
     .map((line) => `  ${dialect}-${line}\n`)
     .join('');
@@ -160,6 +161,20 @@ describe.each(routes)('on $path', ({ path, dialect, second }) => {
       expect(call.tokens.output).toBeGreaterThan(0);
     }),
   );
+
+  it('200 from another vendor after five streams in a row were broken off, which open the breaker', () =>
+    withProject(async (gateway) => {
+      for (let n = 0; n < 5; n += 1) {
+        const answer = await gateway.call(path, bodyOf(`${dialect}-cut`, true));
+        expect(answer.headers.get('x-gateway-model')).toBe(`${dialect === 'chat' ? 'one' : 'three'}/break-after-3+long-20`);
+        await readUntilCut(answer);
+      }
+      const answer = await gateway.call(path, bodyOf(`${dialect}-cut`, true));
+      expect([answer.headers.get('x-gateway-model'), await answer.text()]).toEqual([second, expect.stringContaining('hi')]);
+      expect(gateway.logs.filter((line) => line.includes('"msg":"circuit breaker opened"'))).toContainEqual(
+        expect.stringContaining(`"provider":"${dialect === 'chat' ? 'one' : 'three'}"`),
+      );
+    }));
 
   it("400 upstream_refused with the first vendor's status and message when every model refuses", () =>
     withProject(async (gateway) => {

@@ -4,6 +4,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type CallRow, callsOf, eventually, jsonOf, shareGateway, type TestGateway } from '../support/gateway.ts';
+import { metricsOf, sumOf } from '../support/metrics.ts';
 import { unusedPort } from '../support/unused-port.ts';
 
 const header = 'x-gateway-first-content-timeout-ms';
@@ -222,10 +223,8 @@ describe('the circuit breaker', () => {
     const { breakers } = await jsonOf<{ breakers: { provider: string; state: string }[] }>(gateway.call('/status/peek'));
     return breakers.find((row) => row.provider === provider)?.state;
   };
-  const slowAttempts = async (gateway: TestGateway, provider: string): Promise<number> => {
-    const text = await (await gateway.admin('GET', '/metrics')).text();
-    return Number(new RegExp(`^gateway_slow_attempts_total\\{provider="${provider}"\\} (\\d+)$`, 'm').exec(text)?.[1]);
-  };
+  const slowAttempts = async (gateway: TestGateway, provider: string): Promise<number> =>
+    sumOf(await metricsOf(gateway), 'gateway_slow_attempts_total', { provider });
 
   it('opens after five attempts that wait far longer than usual, while they still wait, and new calls use the next model', async () => {
     const gateway = await lend();
@@ -241,6 +240,8 @@ describe('the circuit breaker', () => {
     );
     await eventually(async () => expect(await stateOf(gateway, 'two')).toBe('open'));
     expect(await slowAttempts(gateway, 'two')).toBe(before + 5);
+    expect(sumOf(await metricsOf(gateway), 'gateway_breakers', { provider: 'two', state: 'open' })).toBe(1);
+    expect(gateway.logs.filter((line) => /"provider":"two","msg":"attempt slow"/.test(line)).length).toBeGreaterThanOrEqual(5);
     const answer = await ask(gateway, 'hangs');
     expect([answer.status, answer.headers.get('x-gateway-model')]).toEqual([200, 'four/echo']);
     expect((await findCall(gateway, answer)).attempts).toHaveLength(1);

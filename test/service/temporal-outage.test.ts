@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { enqueue } from '../../src/db/outbox.ts';
 import { eventually } from '../support/gateway.ts';
 import type { GatewayProcess } from '../support/gateway-process.ts';
+import { metricsOf, sumOf } from '../support/metrics.ts';
 import { describePostgres } from '../support/postgres.ts';
 import { createReplicas, createUsers, expectLearnedOnce, type Replicas, type Users } from '../support/replicas.ts';
 
@@ -84,6 +85,8 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
           [503, { status: 'not_ready', reasons: ['Temporal is unavailable'], degraded: [] }],
         ]),
       );
+      for (const metrics of await Promise.all(processes.map(metricsOf)))
+        expect([sumOf(metrics, 'gateway_temporal_up'), sumOf(metrics, 'gateway_outbox_lag_seconds') > 0]).toEqual([0, true]);
       await replicas.server.start(state);
       const atReturn = users.facts.length;
       await eventually(async () => expect(users.facts.length).toBeGreaterThan(atReturn + 10), 200_000);
@@ -93,6 +96,8 @@ describePostgres('an API process and a worker, whose Temporal is killed', () => 
   async function expectAllDone(): Promise<void> {
     const ready = [200, { status: 'ready', reasons: [], degraded: [] }];
     await eventually(async () => expect(await readiness()).toEqual([ready, ready]));
+    const metrics = (await Promise.all(processes.map(metricsOf))).flat();
+    expect(['gateway_temporal_up', 'gateway_worker_polling'].map((name) => sumOf(metrics, name))).toEqual([2, 1]);
     await expectLearnedOnce(replicas, users, [`learning/${users.projectId}`, ...quiet]);
     const expected = Array.from({ length: signalled }, (_, index) => index + 1);
     for (const workflowId of quiet) expect(await signalsOf(workflowId)).toEqual(expected);

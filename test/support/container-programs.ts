@@ -66,6 +66,7 @@ function main([stateFile = '', program = '', ...args]: readonly string[]): numbe
         return 0;
       case 'up':
       case 'logs':
+      case 'ps':
         rest.map(find);
         return 0;
     }

@@ -9,7 +9,7 @@ import { withFileLock } from '../../scripts/file-lock.js';
 import { apt, canInstallPackages } from './apt.ts';
 import { root } from './gateway-process.ts';
 import { foldersOnPath } from './on-path.ts';
-import { until } from './temporal.ts';
+import { until } from './until.ts';
 import { unusedPort } from './unused-port.ts';
 
 export interface Haproxy {

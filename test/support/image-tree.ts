@@ -8,7 +8,7 @@ import { readDockerfile } from './dockerfile.ts';
 import { root } from './gateway-process.ts';
 
 /** What commands of the documentation may use besides `node` and `gateway`: a part of what node:*-bookworm-slim has. */
-const programs = ['sh', 'env', 'tar', 'df', 'ls', 'cat', 'mkdir', 'mv', 'rm', 'basename'];
+const programs = ['sh', 'env', 'tar', 'df', 'du', 'ls', 'cat', 'mkdir', 'mv', 'rm', 'basename'];
 
 export interface ImageTree {
   /** WORKDIR of the last stage, in the folder. */

@@ -19,6 +19,11 @@ export function parseMetrics(text: string): MetricLine[] {
     });
 }
 
+/** The metrics of a service that accepts the admin token. */
+export async function metricsOf({ admin }: { admin(method: string, path: string): Promise<Response> }): Promise<MetricLine[]> {
+  return parseMetrics(await (await admin('GET', '/metrics')).text());
+}
+
 /** The sum over the samples of a metric with these labels. */
 export function sumOf(lines: readonly MetricLine[], name: string, labels: Readonly<Record<string, string>> = {}): number {
   const wanted = Object.entries(labels);

@@ -5,8 +5,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { servesNamespace } from '../../src/jobs/connection/temporal-connection.ts';
-import { until } from './temporal.ts';
 import { ensureTemporal } from './temporal-program.ts';
+import { until } from './until.ts';
 import { unusedPort } from './unused-port.ts';
 
 export interface TemporalServer {

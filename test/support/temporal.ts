@@ -16,7 +16,10 @@ import { type DevServerRecord, readRecord } from '../../src/jobs/dev-server/dev-
 import type { RunningWorker } from '../../src/jobs/worker/temporal-worker.ts';
 import type { Logger } from '../../src/observability/logger.ts';
 import { ensureTemporal } from './temporal-program.ts';
+import { until } from './until.ts';
 import { prepareTestBundle } from './workflow-bundle.ts';
+
+export { until };
 
 export interface LogLine {
   readonly level: keyof Logger;
@@ -110,15 +113,6 @@ export async function describeSchedule(handle: ScheduleHandle): Promise<Schedule
     return description !== undefined;
   });
   return description as ScheduleDescription;
-}
-
-/** Waits until the condition holds; throws an error with the sentence after `limitMs`. */
-export async function until(sentence: string, condition: () => boolean | Promise<boolean>, limitMs = 120_000): Promise<void> {
-  const end = performance.now() + limitMs;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`this did not happen within ${limitMs} ms: ${sentence}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 /** The current details of a run, as Temporal's UI shows them. */

@@ -83,13 +83,13 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
   const now = (): number => clock.now();
 
   /** Ends the attempt's wait and reports it to the breaker, unless the breaker has counted it as slow already. */
-  function endWait({ firstContentTimeoutMs }: Call, wait: ContentWait, end: WaitEnd): void {
+  function endWait({ firstContentTimeoutMs, stream }: Call, wait: ContentWait, end: WaitEnd): void {
     contentWaits.end(wait, end === 'content');
     if (wait.isSlow || end === 'undecided') return;
     const error = end === 'content' ? null : end;
     // A caller may be as impatient as it likes: that says nothing about the provider.
     if (error?.kind === 'timeout' && firstContentTimeoutMs !== undefined) return;
-    reportAttempt(breakers, { projectId: wait.projectId, provider: wait.provider, error, now: clock.now() });
+    reportAttempt(breakers, { projectId: wait.projectId, provider: wait.provider, error, isComplete: !stream, now: clock.now() });
   }
 
   async function send(chain: AttemptChain, { candidate, waitMs, isLast, responsesForm }: AttemptRequest): Promise<Responded> {

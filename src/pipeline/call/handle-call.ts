@@ -61,7 +61,8 @@ const streamType = 'text/event-stream';
 const none: readonly string[] = [];
 
 export function createHandleCall(deps: HandleCallDeps): HandleCall {
-  const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, usageEstimates, journal, clock, logger } = deps;
+  const { planner, chooseTier, recall, responseCache, revision, getKeyCeilings, admission, usageEstimates } = deps;
+  const { breakers, journal, clock, logger } = deps;
   const toChain = createAttemptChain(deps);
   const { checkInput, checkResponse, checkBytes } = createRuleEnforcer({ logger });
 
@@ -281,6 +282,9 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const { response, attempt, failed } = responded;
     const outcome = end === 'ok' && admitted.cancellation.cancelledBy() === 'client' ? 'client_left' : end;
     const { sent } = admitted;
+    // A stream without content has been reported by its attempt.
+    if (response.kind === 'stream' && attempt.contentMs !== null && (end === 'ok' || problem !== undefined))
+      breakers.recordStreamEnd(sent.caller.projectId, attempt.candidate.provider, problem !== undefined);
     const describe =
       problem === undefined
         ? undefined

@@ -7,6 +7,8 @@ export interface AttemptReport {
   readonly provider: string;
   /** Null for a successful attempt. */
   readonly error: VendorError | null;
+  /** False for a stream whose content has only begun. */
+  readonly isComplete?: boolean;
   readonly now: number;
 }
 
@@ -14,8 +16,8 @@ export interface AttemptReport {
  * Reports an attempt to the provider's circuit breaker; must be called exactly once per attempt. Rejected requests, deadlines and
  * disconnected callers do not count, because they say nothing about the provider.
  */
-export function reportAttempt(breakers: Breakers, { projectId, provider, error, now }: AttemptReport): void {
-  if (error === null) breakers.recordSuccess(projectId, provider);
+export function reportAttempt(breakers: Breakers, { projectId, provider, error, isComplete, now }: AttemptReport): void {
+  if (error === null) breakers.recordSuccess(projectId, provider, isComplete);
   else if (isProviderFailure(error)) breakers.recordFailure(projectId, provider);
   else if (classifyFailure(error) === 'rate_limited' && typeof error.retryAfterMs === 'number')
     breakers.coolDown(projectId, provider, now + error.retryAfterMs);

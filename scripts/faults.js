@@ -1,0 +1,27 @@
+/**
+ * `npm run faults` causes one fault after another under a steady load and writes a table: failed, lost and doubled calls,
+ * and when `/readyz`, a metric, an alert and the log showed the fault. It starts a deployment of its own on 127.0.0.1: two
+ * API processes behind HAProxy, a worker, PostgreSQL, Temporal, vendors, and a Prometheus with the rules of deploy/prometheus.
+ *
+ *   npm run faults                             causes every fault, which takes about half an hour
+ *   npm run faults -- disk-full vendor-failing causes only these; scripts/faults/kinds.js lists the names
+ *
+ *   --scale 10            how much faster than in production Prometheus scrapes and its rules wait; 1 takes more than an hour
+ *   --stream-seconds 600  length of the streams that run during the rolling restart
+ *   --json file           also writes the rows to a file
+ *
+ * It ends with status 1 if a promise is broken: a call fails that should not, an answered call is not stored or is stored
+ * twice, a stated fact is not learned or is learned twice, or a fault has no sign where it should have one.
+ */
+import { fileURLToPath } from 'node:url';
+import { endWithError, prepare, runChild } from './launch.js';
+
+const node = await prepare({ dev: true });
+if (node === process.execPath) {
+  // Imported dynamically because older Node versions can't load TypeScript.
+  const { runFaults } = await import('./faults/run.js');
+  await runFaults(process.argv.slice(2)).catch(endWithError);
+  process.exit();
+}
+const { code } = await runChild(node, [fileURLToPath(import.meta.url), ...process.argv.slice(2)]);
+process.exitCode = code ?? 1;

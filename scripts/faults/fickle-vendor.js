@@ -1,0 +1,46 @@
+/**
+ * A vendor that works until a fault is switched on. It forwards requests to the demo vendor and, during the fault, replaces the
+ * model's name by one that fails. Each provider has its own path here and so its own faults: `<url>/<provider>/v1`.
+ */
+import { once } from 'node:events';
+import { createServer, request as httpRequest } from 'node:http';
+import { pipeline } from 'node:stream';
+import { json } from 'node:stream/consumers';
+
+/** @param {string} demoVendorUrl */
+export async function createFickleVendor(demoVendorUrl) {
+  /** @type {Map<string, string>} the model of the demo vendor that fails, by provider */
+  const faults = new Map();
+  const server = createServer(async (request, response) => {
+    const [, provider = '', ...path] = (request.url ?? '').split('/');
+    const body = /** @type {{ model: string }} */ (await json(request).catch(() => null));
+    if (body === null) return response.destroy();
+    const model = faults.get(provider) ?? body.model;
+    const headers = { authorization: 'Bearer any', 'content-type': 'application/json' };
+    const forwarded = httpRequest(`${demoVendorUrl}/${path.join('/')}`, { method: 'POST', headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      // Destroys the response if the demo vendor cuts its own.
+      pipeline(answer, response, () => undefined);
+    });
+    forwarded.on('error', () => response.destroy());
+    response.on('close', () => forwarded.destroy());
+    forwarded.end(JSON.stringify({ ...body, model }));
+    return undefined;
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  return {
+    url: `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
+    /** @param {string} provider @param {string | null} model null ends the fault */
+    fail(provider, model) {
+      if (model === null) faults.delete(provider);
+      else faults.set(provider, model);
+    },
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}

@@ -1,0 +1,207 @@
+/** The faults: how each begins and ends, what callers may notice, and by which signs an operator learns of it. */
+import { closeSync, openSync, rmSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { callers, sendCall } from './load.js';
+
+/** @typedef {import('./stack.js').Stack} Stack */
+/** @typedef {import('./load.js').Call} Call */
+
+/**
+ * @typedef {object} Kind
+ * @property {string} title
+ * @property {import('./watch.js').Expected} expected
+ * @property {string} [provider] that has the fault. Faults of vendors don't disturb one another, so they happen at the same time
+ * @property {string} [model] that the load asks for; the default is served by a vendor that always works
+ * @property {(stack: Stack, options: { streamSeconds: number }) => Promise<Extra | void>} begin
+ * @property {(stack: Stack) => Promise<void>} end
+ * @property {string} promise what the callers were promised, for the table
+ * @property {(failed: Call[], beganAt: number) => boolean} isKept whether the failed calls are within the promise
+ */
+
+/** Calls besides the load. @typedef {{ calls: Promise<string | null>[] }} Extra */
+
+/** How long HAProxy may take to notice that a replica is not ready: two checks of 500 ms, and the check itself. */
+const noticeMs = 3_000;
+
+const none = (/** @type {Call[]} */ failed) => failed.length === 0;
+/** Calls that ran when the fault began. @param {Call[]} failed @param {number} beganAt */
+const inFlightOnly = (failed, beganAt) => failed.length <= callers + 1 && failed.every(({ startedAt }) => startedAt <= beganAt + noticeMs);
+/** @param {Call[]} failed @param {number} beganAt */
+const atFirstOnly = (failed, beganAt) => failed.every(({ startedAt }) => startedAt <= beganAt + noticeMs);
+
+/** Switches a fault of a provider on and off. @param {string} provider @param {string} model of the demo vendor */
+const vendorFault = (provider, model) => ({
+  provider,
+  begin: async (/** @type {Stack} */ { fickleVendor }) => fickleVendor.fail(provider, model),
+  end: async (/** @type {Stack} */ { fickleVendor }) => fickleVendor.fail(provider, null),
+});
+
+/** The providers that get a fault. */
+export const providers = ['failing', 'down', 'hanging', 'cutting', 'throttling'];
+
+/** @type {Readonly<Record<string, Kind>>} */
+export const kinds = {
+  'api-killed': {
+    title: 'kill -9 of an API process, which stays down',
+    expected: { readyz: /^gateway-1: no response/, metric: 'up{job="gateway"} == 0', alert: 'GatewayDown', log: null },
+    begin: async (stack) => void (await stack.processOf('gateway-1').end('SIGKILL')),
+    end: (stack) => stack.start('gateway-1'),
+    promise: 'its calls in flight break',
+    isKept: inFlightOnly,
+  },
+  'worker-killed': {
+    title: 'kill -9 of the worker, which stays down',
+    expected: {
+      readyz: /^worker: no response/,
+      metric: 'up{job="gateway-worker"} == 0',
+      alert: 'WorkerMissing',
+      log: 'Temporal tasks wait for a worker',
+    },
+    begin: async (stack) => void (await stack.processOf('worker').end('SIGKILL')),
+    end: (stack) => stack.start('worker'),
+    promise: 'no call fails',
+    isKept: none,
+  },
+  'postgres-stopped': {
+    title: 'PostgreSQL stopped',
+    expected: {
+      readyz: /^gateway-1: 200 .*database/,
+      metric: 'gateway_database_up == 0',
+      alert: 'DatabaseUnavailable',
+      log: 'database unavailable; retrying',
+    },
+    begin: ({ postgres }) => postgres.kill(),
+    end: ({ postgres }) => postgres.restart(),
+    promise: 'no call fails, because the key is in memory',
+    isKept: none,
+  },
+  'temporal-stopped': {
+    title: 'Temporal stopped',
+    expected: {
+      readyz: /^gateway-1: 200 .*Temporal/,
+      metric: 'gateway_temporal_up == 0',
+      alert: 'TemporalUnavailable',
+      log: 'outbox dispatch paused',
+    },
+    begin: ({ temporal }) => temporal.kill(),
+    end: ({ temporal }) => temporal.start(),
+    promise: 'no call fails',
+    isKept: none,
+  },
+  'disk-full': {
+    title: 'disk of an API process full',
+    expected: {
+      readyz: /^gateway-1: 503 .*disk is full/,
+      metric: 'gateway_journal_accepting == 0',
+      alert: 'JournalNotWritable',
+      log: 'journal write failed; calls are rejected',
+    },
+    begin: async ({ disk }) => fill(join(disk, 'ballast')),
+    end: async ({ disk }) => rmSync(join(disk, 'ballast')),
+    promise: 'calls are refused until the proxy notices',
+    isKept: atFirstOnly,
+  },
+  'vendor-failing': {
+    title: 'a vendor responds 500, the tier has another one',
+    model: 'failing',
+    expected: {
+      readyz: null,
+      metric: 'increase(gateway_attempts_total{provider="failing",outcome="failed"}[1m]) > 0',
+      alert: 'BreakersOpen',
+      log: 'attempt failed',
+    },
+    ...vendorFault('failing', 'fail-500'),
+    promise: 'no call fails',
+    isKept: none,
+  },
+  'vendors-failing': {
+    title: 'the only vendor of a tier responds 500',
+    model: 'only-down',
+    expected: {
+      readyz: null,
+      metric: 'increase(gateway_calls_total{outcome="failed"}[1m]) > 0',
+      alert: 'CallsFail',
+      log: 'attempt failed',
+    },
+    ...vendorFault('down', 'fail-500'),
+    promise: 'every call gets 502 or 503',
+    isKept: (failed) => failed.every(({ failure }) => /^50[23] /.test(failure ?? '')),
+  },
+  'vendor-hanging': {
+    title: 'a vendor accepts requests and is silent, the tier has another one',
+    model: 'hanging',
+    expected: {
+      readyz: null,
+      metric: 'gateway_slow_attempts_total{provider="hanging"} > 0',
+      alert: 'ProviderHangs',
+      log: 'attempt slow',
+    },
+    ...vendorFault('hanging', 'hang'),
+    promise: 'no call fails',
+    isKept: none,
+  },
+  'vendor-cutting': {
+    title: 'a vendor cuts its responses, the tier has another one',
+    model: 'cutting',
+    expected: {
+      readyz: null,
+      metric: 'increase(gateway_attempts_total{provider="cutting",outcome="interrupted"}[1m]) > 0',
+      alert: 'BreakersOpen',
+      log: 'attempt failed',
+    },
+    ...vendorFault('cutting', 'echo+pace-20+long-10+break-after-4'),
+    promise: 'streams break visibly until the breaker opens, then one in each probe',
+    isKept: (failed) => failed.length <= 40 && failed.every(({ failure }) => /^broken connection/.test(failure ?? '')),
+  },
+  'vendor-throttling': {
+    title: 'a vendor responds 429, the tier has another one',
+    model: 'throttling',
+    expected: {
+      readyz: null,
+      metric: 'increase(gateway_attempts_total{provider="throttling",outcome="rate_limited"}[1m]) > 0',
+      alert: 'ProviderLimitsRate',
+      log: 'attempt failed',
+    },
+    ...vendorFault('throttling', 'rate-limited'),
+    promise: 'no call fails',
+    isKept: none,
+  },
+  'rolling-restart': {
+    title: 'rolling restart of both API processes and the worker, with long streams',
+    expected: { readyz: /^gateway-1: 503 .*stopping/, metric: 'up == 0', alert: null, log: 'listening' },
+    async begin(stack, { streamSeconds }) {
+      const model = `steady/echo+pace-1000+long-${streamSeconds}`;
+      const body = { model, stream: true, messages: [{ role: 'user', content: 'Take your time.' }] };
+      const calls = Array.from({ length: 8 }, (_, index) =>
+        sendCall(stack.proxyUrl, stack.keys.calls, body, { 'x-gateway-task-id': `rolling-restart-long-${index}` }, 2_000_000),
+      );
+      await sleep(2_000);
+      for (const name of /** @type {const} */ (['gateway-1', 'gateway-2', 'worker'])) {
+        // It ends after its last stream, which takes longer than `end` would wait.
+        const process = stack.processOf(name);
+        process.child.kill('SIGTERM');
+        await process.exited;
+        await stack.start(name);
+        await stack.untilReady();
+      }
+      return { calls };
+    },
+    end: async () => undefined,
+    promise: 'no call fails, nor a stream of ten minutes',
+    isKept: none,
+  },
+};
+
+/** Fills the file system. @param {string} file */
+function fill(file) {
+  const descriptor = openSync(file, 'a');
+  for (const size of [1_048_576, 4_096, 1]) {
+    try {
+      for (;;) writeSync(descriptor, Buffer.alloc(size));
+    } catch {
+      // Continue with a smaller write until not a byte is free.
+    }
+  }
+  closeSync(descriptor);
+}

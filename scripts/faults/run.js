@@ -1,0 +1,198 @@
+/** Causes the requested faults one after another under a steady load, and reports what callers and operators noticed. */
+import { writeFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { until } from '../../test/support/until.ts';
+import { readArguments } from '../arguments.js';
+import { BootstrapError } from '../npm.js';
+import { kinds, providers } from './kinds.js';
+import { startLoad } from './load.js';
+import { startStack } from './stack.js';
+import { watchSigns } from './watch.js';
+
+/** @typedef {import('./watch.js').Sign} Sign */
+
+/**
+ * @typedef {object} Row
+ * @property {string} kind
+ * @property {number} seconds how long the fault lasted
+ * @property {number} calls
+ * @property {Record<string, number>} failed calls as their callers saw them, by what they saw
+ * @property {string[]} lost task ids of answered calls that are not stored as such, and facts that were not learned
+ * @property {string[]} doubled
+ * @property {number} facts
+ * @property {import('./watch.js').Signs} signs
+ * @property {Sign[]} others
+ * @property {string[]} broken promises that were not kept
+ */
+
+/** Load without a fault before and after it, in which the gateway learns how long the vendors usually take. */
+const quietSeconds = 15;
+/** The longest alert waits for 15 minutes. */
+const longestAlertSeconds = 1_100;
+/** Signs that do not depend on the scale, e.g. a connection that ends at its timeout. */
+const otherSignsSeconds = 150;
+const storedLimitMs = 180_000;
+
+/** @param {string[]} args the command-line arguments */
+export async function runFaults(args) {
+  const options = parseOptions(args);
+  /** @type {Row[]} */
+  const rows = [];
+  const stack = await startStack({ scale: options.scale, providers });
+  const database = new pg.Pool({ connectionString: stack.databaseUrl, max: 1 });
+  // A connection that is idle when PostgreSQL is killed.
+  database.on('error', () => undefined);
+  try {
+    console.log(`${cpus()[0]?.model}, ${cpus().length} processors, Node ${process.versions.node}`);
+    for (const names of groupKinds(options.names)) {
+      const measured = await Promise.all(names.map((name) => measure(name, { stack, database, ...options })));
+      rows.push(...measured);
+      for (const row of measured) console.log(describe(row));
+    }
+  } finally {
+    await database.end();
+    await stack.stop();
+    // Print the rows even after a failure, because they took minutes to measure.
+    if (rows.length > 0) console.log(formatTable(rows, options.scale));
+    if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(rows, null, 2)}\n`);
+  }
+  if (rows.some(({ broken }) => broken.length > 0)) process.exitCode = 1;
+}
+
+/** The faults that happen at the same time. @param {string[]} names */
+function groupKinds(names) {
+  const ofVendors = names.filter((name) => kinds[name]?.provider);
+  return [...names.filter((name) => !kinds[name]?.provider).map((name) => [name]), ...(ofVendors.length > 0 ? [ofVendors] : [])];
+}
+
+/**
+ * @param {string} name
+ * @param {{ stack: import('./stack.js').Stack, database: pg.Pool, scale: number, streamSeconds: number }} context
+ * @returns {Promise<Row>}
+ */
+async function measure(name, { stack, database, scale, streamSeconds }) {
+  const kind = kinds[name];
+  if (!kind) throw new Error(`there is no kind ${name}`);
+  if (name === 'disk-full' && !stack.canFillDisk) throw new BootstrapError('disk-full needs Linux and root, to mount a small disk');
+  await stack.untilReady();
+  const load = startLoad({ url: stack.proxyUrl, key: stack.keys.calls, factsKey: stack.keys.facts, name, model: kind.model ?? 'standard' });
+  await sleep(quietSeconds * 1_000);
+  const watch = watchSigns(stack, { ...kind.expected, ...(kind.provider && { provider: kind.provider }) });
+  await watch.begin();
+  const beganAt = performance.now();
+  const extra = await kind.begin(stack, { streamSeconds });
+  const limitSeconds = longestAlertSeconds / scale + otherSignsSeconds;
+  while (watch.missing().length > 0 && watch.seconds() < limitSeconds) await sleep(250);
+  const seconds = watch.seconds();
+  await kind.end(stack);
+  await stack.untilReady();
+  await sleep(quietSeconds * 1_000);
+  await watch.stop();
+  await load.stop();
+  const extraFailures = (await Promise.all(extra?.calls ?? [])).filter((failure) => failure !== null);
+
+  const failedCalls = load.calls.filter(({ failure }) => failure !== null);
+  const answered = load.calls.filter(({ failure }) => failure === null).map(({ taskId }) => taskId);
+  for (const index of (extra?.calls ?? []).keys()) if (extraFailures.length === 0) answered.push(`${name}-long-${index}`);
+  const { lost, doubled } = await compareWithDatabase(database, name, answered, load.facts);
+  /** @type {Record<string, number>} */
+  const failed = {};
+  for (const failure of [...failedCalls.map((call) => call.failure ?? ''), ...extraFailures]) failed[failure] = (failed[failure] ?? 0) + 1;
+  const broken = watch.missing().map((sign) => `no sign in ${sign}`);
+  if (!kind.isKept(failedCalls, beganAt) || extraFailures.length > 0) broken.push(`failed calls: ${kind.promise}`);
+  if (lost.length > 0) broken.push(`${lost.length} lost`);
+  if (doubled.length > 0) broken.push(`${doubled.length} doubled`);
+  if (kind.expected.alert === null)
+    broken.push(...[...watch.others.values()].filter(({ text }) => /^alert .*critical/.test(text)).map(({ text }) => text));
+  return {
+    kind: name,
+    seconds,
+    calls: load.calls.length + (extra?.calls.length ?? 0),
+    failed,
+    lost,
+    doubled,
+    facts: load.facts.length,
+    signs: watch.signs,
+    others: [...watch.others.values()],
+    broken,
+  };
+}
+
+/**
+ * Waits until every answered call is stored and every fact is learned, and finds those that are missing or there twice.
+ * @param {pg.Pool} database @param {string} name @param {string[]} answered @param {string[]} facts
+ */
+async function compareWithDatabase(database, name, answered, facts) {
+  /** @type {string[]} */
+  let lost = [];
+  /** @type {string[]} */
+  let doubled = [];
+  const compare = async () => {
+    const calls = await database.query(`select task_id, outcome from calls where task_id like $1`, [`${name}-%`]);
+    const items = await database.query(`select text from memory_items where text like $1`, [`%of ${name} in shed%`]);
+    const stored = new Set(calls.rows.filter(({ outcome }) => outcome === 'ok').map((row) => row.task_id));
+    const learned = new Set(items.rows.map(({ text }) => text));
+    lost = [...answered.filter((taskId) => !stored.has(taskId)), ...facts.filter((fact) => !learned.has(fact))];
+    doubled = [...findDoubled(calls.rows.map((row) => row.task_id)), ...findDoubled(items.rows.map(({ text }) => text))];
+    return lost.length === 0;
+  };
+  await until('all calls are stored and all facts are learned', compare, storedLimitMs).catch(() => undefined);
+  return { lost, doubled };
+}
+
+/** @param {string[]} values */
+export function findDoubled(values) {
+  const seen = new Set();
+  return values.filter((value) => seen.size === seen.add(value).size);
+}
+
+/** @param {Row} row */
+function describe({ kind, calls, failed, lost, doubled, signs, others, broken }) {
+  const failures = Object.entries(failed).map(([failure, count]) => `${count} x ${failure}`);
+  const seen = Object.entries(signs).map(([name, sign]) => `${name} ${sign ? `${sign.seconds.toFixed(1)} s: ${sign.text}` : '-'}`);
+  const lines = [
+    `${kind}: ${broken.length === 0 ? 'ok' : `BROKEN (${broken.join('; ')})`}`,
+    `${calls} calls, failed: ${failures.join(', ') || 'none'}, lost ${lost.length}, doubled ${doubled.length}`,
+    ...seen,
+    ...others.map(({ seconds, text }) => `also ${seconds.toFixed(1)} s: ${text}`),
+  ];
+  return lines.join('\n  ');
+}
+
+/** Formats the rows as a Markdown table. @param {Row[]} rows @param {number} scale */
+export function formatTable(rows, scale) {
+  const heading = ['Fault', 'Calls', 'Failed', 'Lost', 'Doubled', '`/readyz`', 'Metric', 'Alert', 'Log'];
+  /** @param {Sign | null} sign */
+  const cell = (sign) => (sign ? `${sign.seconds.toFixed(0)} s: ${sign.text.replaceAll('|', '\\|')}` : '');
+  const lines = rows.map(({ kind, calls, failed, lost, doubled, signs }) => {
+    const failures = Object.entries(failed).map(([failure, count]) => `${count} × ${failure}`);
+    const { readyz, metric, alert, log } = signs;
+    const [title, counted] = [kinds[kind]?.title ?? kind, failures.join(', ') || '0'];
+    return [title, String(calls), counted, String(lost.length), String(doubled.length), ...[readyz, metric, alert, log].map(cell)];
+  });
+  const note = scale === 1 ? '' : `\nPrometheus and its rules ran ${scale} times as fast as in production.\n`;
+  return `${note}\n${[heading, heading.map(() => '---'), ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n')}`;
+}
+
+/** @param {string[]} args */
+function parseOptions(args) {
+  const { values, positionals } = readArguments({
+    args,
+    allowPositionals: true,
+    options: {
+      scale: { type: 'string', default: '10' },
+      'stream-seconds': { type: 'string', default: '600' },
+      json: { type: 'string' },
+    },
+  });
+  const known = Object.keys(kinds);
+  const names = positionals.length > 0 ? positionals : known;
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new BootstrapError(`no such fault: ${unknown.join(', ')}; there are ${known.join(', ')}`);
+  const [scale, streamSeconds] = [Number(values.scale), Number(values['stream-seconds'])];
+  if (!(scale >= 1)) throw new BootstrapError('--scale: must be a number of at least 1');
+  if (!(streamSeconds >= 1)) throw new BootstrapError('--stream-seconds: must be a number of at least 1');
+  return { names, scale, streamSeconds, json: values.json };
+}

@@ -1,0 +1,108 @@
+/** Watches what an operator would see during a fault: `/readyz`, metrics, alerts and the log, with the time of each first sign. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { processNames } from './stack.js';
+
+/**
+ * @typedef {object} Sign
+ * @property {number} seconds since the fault
+ * @property {string} text
+ */
+
+/**
+ * @typedef {object} Expected
+ * @property {RegExp | null} readyz of some process, e.g. /^gateway-1: 503/; null if it has to stay 200 everywhere
+ * @property {string} metric a PromQL expression that selects samples during the fault only
+ * @property {string | null} alert null if no alert has to fire
+ * @property {string | null} log message of a line; null if the fault is normal operation
+ * @property {string} [provider] whose alert and log lines count
+ */
+
+/** @typedef {Record<'readyz' | 'metric' | 'alert' | 'log', Sign | null>} Signs */
+
+const intervalMs = 250;
+
+/**
+ * Watches from now on. The caller awaits `begin`, causes the fault, and calls `stop` in the end.
+ * @param {import('./stack.js').Stack} stack @param {Expected} expected
+ */
+export function watchSigns(stack, expected) {
+  /** @type {Signs} */
+  const signs = { readyz: null, metric: null, alert: null, log: null };
+  /** Alerts that fired before the fault. @type {Set<string>} */
+  const earlier = new Set();
+  /** Alerts and warnings that the fault's row does not name. @type {Map<string, Sign>} */
+  const others = new Map();
+  /** How much of its log was read, by process. @type {Map<object, number>} */
+  const offsets = new Map();
+  /** @type {PromiseWithResolvers<void>} */
+  const hasBegun = Promise.withResolvers();
+  let startedAt = performance.now();
+  let isOver = false;
+  /** @param {string} text @returns {Sign} */
+  const note = (text) => ({ seconds: (performance.now() - startedAt) / 1_000, text });
+
+  /** @param {string | undefined} provider undefined: of all */
+  const isOfProvider = (provider) => provider === undefined || expected.provider === undefined || provider === expected.provider;
+
+  const checkReadiness = async () => {
+    for (const name of processNames) {
+      const said = `${name}: ${await stack.readiness(name)}`;
+      if (expected.readyz?.test(said)) signs.readyz ??= note(said);
+      else if (!said.endsWith(': 200') && !others.has(said)) others.set(said, note(said));
+    }
+  };
+  const checkPrometheus = async () => {
+    const [found, firing] = await Promise.all([stack.prometheus.query(expected.metric), stack.prometheus.firing()]);
+    if (found.length > 0) signs.metric ??= note(`${expected.metric} is true (${found.join(', ')})`);
+    for (const { alert, labels } of firing) {
+      if (alert === expected.alert && isOfProvider(labels['provider'])) signs.alert ??= note(alert);
+      else if (!earlier.has(alert) && !others.has(alert)) others.set(alert, note(`alert ${alert} ${labels['severity']}`));
+    }
+  };
+  const readLogs = () => {
+    for (const name of processNames) {
+      const process = stack.processOf(name);
+      const text = process.stdout();
+      const offset = offsets.get(process) ?? 0;
+      const end = text.lastIndexOf('\n') + 1;
+      offsets.set(process, end);
+      for (const line of text.slice(offset, end).split('\n')) {
+        if (!/"level":"(?:warn|error)"/.test(line) && !(expected.log !== null && line.includes(`"msg":"${expected.log}"`))) continue;
+        const { msg, reason, provider } = JSON.parse(line);
+        const said = `${name}: ${msg}${reason ? ` (${reason})` : ''}`;
+        if (msg === expected.log && isOfProvider(provider)) signs.log ??= note(said);
+        else if (!others.has(msg)) others.set(msg, note(`log of ${said}`));
+      }
+    }
+  };
+  const watching = (async () => {
+    for (const { alert } of await stack.prometheus.firing()) earlier.add(alert);
+    readLogs();
+    others.clear();
+    signs.log = null;
+    hasBegun.resolve();
+    while (!isOver) {
+      await Promise.all([checkReadiness(), checkPrometheus()]);
+      readLogs();
+      await sleep(intervalMs);
+    }
+  })();
+  // `stop` throws it. Until then it must not end this process, which has others to stop.
+  watching.catch(() => undefined);
+  return {
+    signs,
+    others,
+    async begin() {
+      await hasBegun.promise;
+      startedAt = performance.now();
+    },
+    seconds: () => (performance.now() - startedAt) / 1_000,
+    /** The names of the expected signs that have not been seen. @returns {string[]} */
+    missing: () =>
+      /** @type {const} */ (['readyz', 'metric', 'alert', 'log']).filter((name) => expected[name] !== null && signs[name] === null),
+    async stop() {
+      isOver = true;
+      await watching;
+    },
+  };
+}
