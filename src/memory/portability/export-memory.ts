@@ -7,7 +7,6 @@
  */
 import type { Database, Queries } from '../../db/database.ts';
 import { lockProject } from '../../db/locks.ts';
-import { databaseOf } from '../../db/query-slots.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import { readCallText } from '../conversations/read-call-text.ts';
 import { formatName, formatVersion, type RecordType, timeSql } from './format.ts';
@@ -29,7 +28,7 @@ export type ExportCounts = Readonly<Partial<Record<RecordType, number>>>;
 export function createExportMemory({ database }: { readonly database: Database }): ExportMemory {
   return async function* ({ projectId, project, subject }) {
     const exportedAt = await takeCut(database, projectId);
-    const scope = { queries: databaseOf(database, projectId), projectId, subject, exportedAt };
+    const scope = { queries: database, projectId, subject, exportedAt };
     yield* toLinePieces([{ type: 'header', format: formatName, version: formatVersion, project, subject, exported_at: exportedAt }]);
     const counts: Partial<Record<RecordType, number>> = {};
     for await (const page of readRecords(scope)) {
@@ -222,11 +221,8 @@ async function* interleave(
   yield conversations.slice(next);
 }
 
-/**
- * A page ends when its messages have about this many bytes. One message has up to 4 Mi characters. The event loop reads
- * a page almost in one go, so longer pages would delay other calls.
- */
-const maxPageBytes = 1024 * 1024;
+/** A page ends when its messages have about this many bytes. One message has up to 4 Mi characters. */
+const maxPageBytes = 4 * 1024 * 1024;
 /** PostgreSQL compresses longer messages, to a half or, when they repeat themselves, to an eightieth. We can't tell without reading them. */
 const minCompressedBytes = 2_000;
 const assumedCompression = 20;
