@@ -5,6 +5,7 @@
  * We start it with `fork`, send it a {@link Work} and get back a {@link Result}.
  */
 import { connect } from 'node:net';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import process from 'node:process';
 import { createMessageReader, createNumbered } from '../bench/http-messages.js';
 
@@ -22,6 +23,7 @@ import { createMessageReader, createNumbered } from '../bench/http-messages.js';
 /**
  * @typedef {object} Result
  * @property {Float64Array} durations in milliseconds, including how long unanswered calls have waited
+ * @property {number} lateP99 by how much this program's own timer was late in milliseconds, because others used its processor
  * @property {number} failed number of calls that got no response or a status other than 200
  * @property {string | null} failure the reason of the first failure
  */
@@ -98,6 +100,8 @@ async function call({ port, path, headers, body, firstNumber, perSecond, seconds
     return socket;
   };
 
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
   const from = performance.now();
   let due = 0;
   /** @type {Set<import('node:net').Socket>} */
@@ -120,13 +124,14 @@ async function call({ port, path, headers, body, firstNumber, perSecond, seconds
       resolve(null);
     }, tickMs);
   });
+  delay.disable();
   for (const dueAt of [...running.values(), ...waiting]) {
     durations.push(performance.now() - dueAt);
     fail('no response in time');
   }
   running.clear();
   for (const socket of sockets) socket.destroy();
-  return { durations: Float64Array.from(durations).sort(), failed, failure };
+  return { durations: Float64Array.from(durations).sort(), lateP99: delay.percentile(99) / 1e6, failed, failure };
 }
 
 process.on('message', async (/** @type {Work} */ work) => process.send?.(await call(work)));

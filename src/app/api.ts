@@ -81,16 +81,16 @@ export function createApi(deps: ApiDeps): Api {
   const startedAt = clock.now();
   const findCaller = keyring.find;
 
-  /** Runs a query after this process's journal is drained, so that clients read their own completed calls. */
-  const readStored = <Result>(query: () => Promise<Result>): Promise<Result> =>
+  /** Runs a query after this process has stored its calls, or those of one project, so that clients read their own completed calls. */
+  const readStored = <Result>(query: () => Promise<Result>, projectId?: string): Promise<Result> =>
     mapDatabaseErrors(async () => {
-      await callRecording.drain.waitUntilDrained();
+      await callRecording.drain.waitUntilDrained(projectId === undefined ? {} : { projectId });
       return query();
     });
 
   const eraseSubject = createSubjectEraser({ memory, applyErasure: erasures.listener.apply, readStored });
   const getUsage = ({ id: projectId, settings: { monthlyCapNanos } }: Project) =>
-    readStored(() => reports.getUsage({ projectId, monthlyCapNanos }));
+    readStored(() => reports.getUsage({ projectId, monthlyCapNanos }), projectId);
 
   const getStatus = async (caller: Caller): Promise<StatusReport> => {
     const [project, ceilings] = await Promise.all([projects.get(caller.projectId), keyring.getCeilings(caller)]);
@@ -102,7 +102,7 @@ export function createApi(deps: ApiDeps): Api {
       const [countedUsage, breakers] = await Promise.all([readUsage(limits, clock.now()), readBreakers(project.id, providers)]);
       const { demo } = config;
       return buildStatusReport({ reports, project, caller, ceilings, breakers, clock, demo, countedUsage });
-    });
+    }, project.id);
   };
 
   const mcp = createMcp({

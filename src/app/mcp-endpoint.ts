@@ -33,8 +33,8 @@ export interface McpDeps {
   readonly memory: Memory;
   readonly learning: Learning;
   readonly getUsage: UsageToolDeps['getUsage'];
-  /** Runs a query after this process's journal is drained, so that people see the calls that they just made. */
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  /** Runs a query after this process has stored the project's calls, so that people see the calls that they just made. */
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
 /** Action of the audit log, as under `/provision`. */
@@ -78,10 +78,10 @@ export function createConnectedEndpoint(deps: McpDeps): McpEndpoint {
         clock,
       }),
       createSearchMemoryTool({
-        searchMemory: (projectId, request) => readStored(() => memory.searchAs(backgroundCaller(projectId), request)),
+        searchMemory: (projectId, request) => readStored(() => memory.searchAs(backgroundCaller(projectId), request), projectId),
       }),
       createUsageTool({ getUsage }),
-      createWhyTool({ findCall: (projectId, id) => readStored(() => findCall(database, projectId, id)) }),
+      createWhyTool({ findCall: (projectId, id) => readStored(() => findCall(database, projectId, id), projectId) }),
       createBatchesTool({ listBatches: learning.batches.list }),
     ],
     clock,

@@ -133,8 +133,8 @@ interface MemoryApiDeps {
   readonly bodyMemory: BodyMemory;
   readonly memory: Memory;
   readonly eraseSubject: EraseSubject;
-  /** Runs a query after this process's journal is drained; maps database errors to API errors. */
-  readonly readStored: <Result>(query: () => Promise<Result>) => Promise<Result>;
+  /** Runs a query after this process has stored the project's calls; maps database errors to API errors. */
+  readonly readStored: <Result>(query: () => Promise<Result>, projectId: string) => Promise<Result>;
 }
 
 export function createMemoryRouteDeps({
@@ -149,15 +149,15 @@ export function createMemoryRouteDeps({
   return {
     findCaller,
     bodyMemory,
-    getEpisode: (projectId, id) => readStored(() => episodes.get(projectId, id)),
-    remember: ({ projectId }, id, focus) => readStored(() => remember(projectId, id, focus)),
+    getEpisode: (projectId, id) => readStored(() => episodes.get(projectId, id), projectId),
+    remember: ({ projectId }, id, focus) => readStored(() => remember(projectId, id, focus), projectId),
     writeItem: (caller, item) => mapDatabaseErrors(() => items.write(caller.projectId, item, toWriter(caller))),
     correctItem: (caller, id, text) => mapDatabaseErrors(() => items.correct(caller.projectId, id, text, toWriter(caller))),
     removeItem: (caller, id) => mapDatabaseErrors(() => items.remove(caller.projectId, id, toWriter(caller))),
     rateItem: ({ projectId }, id, rating) => mapDatabaseErrors(() => items.rate(projectId, id, rating)),
-    search: (caller, request) => readStored(() => memory.searchAs(caller, request)),
+    search: (caller, request) => readStored(() => memory.searchAs(caller, request), caller.projectId),
     explainRecall: (caller, request) => mapDatabaseErrors(() => memory.explainRecall({ caller, ...request })),
-    wakeUp: ({ projectId }, subject) => readStored(() => memory.wakeUp(projectId, subject)),
+    wakeUp: ({ projectId }, subject) => readStored(() => memory.wakeUp(projectId, subject), projectId),
     eraseSubject: (caller, subject) => eraseSubject({ projectId: caller.projectId, subject, askedBy: toWriter(caller).author }),
     findFacts: ({ projectId }, query) => mapDatabaseErrors(() => memory.findFacts(projectId, query)),
   };

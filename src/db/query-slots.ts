@@ -1,4 +1,5 @@
 /** Bounds how many queries of one purpose run at a time, so that connections of the pool remain for all others. */
+import type { Database } from './database.ts';
 
 export interface QuerySlots {
   /** Runs `query` in the order of the calls. A query that waits when its signal is aborted never runs; `run` then rejects with the signal's reason. */
@@ -62,5 +63,23 @@ export function createSlotsByKey(limit: number) {
         if (entry.users === 0) byKey.delete(key);
       }
     },
+  };
+}
+
+/** Two projects that are this busy leave a fifth of the pool for all others. */
+const connectionsPerProject = 4;
+const slotsOf = new WeakMap<Database, ReturnType<typeof createSlotsByKey>>();
+
+/**
+ * Returns the database for one project, which uses at most four connections of the pool at a time. A project that sends
+ * any number of requests then waits for its own, and doesn't take the connections of others. Don't use it within one of
+ * its own transactions, because that waits for itself once the project has no connection left.
+ */
+export function databaseOf(database: Database, projectId: string): Pick<Database, 'query' | 'transaction'> {
+  const slots = slotsOf.get(database) ?? createSlotsByKey(connectionsPerProject);
+  slotsOf.set(database, slots);
+  return {
+    query: (text, values) => slots.run(projectId, () => database.query(text, values)),
+    transaction: (work, settings) => slots.run(projectId, () => database.transaction(work, settings)),
   };
 }

@@ -1,7 +1,5 @@
 /** Writes a response to the caller: bytes, or a stream with back pressure, so that a slow reader delays the vendor instead of using memory. */
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { RequestChanges } from '../dialects/translate/request-changes.ts';
 import type { CallResponse } from '../pipeline/call/call-response.ts';
 import type { DeliverStream } from '../pipeline/call/deliver-stream.ts';
@@ -110,13 +108,18 @@ function writeChunk(response: ServerResponse, bytes: Uint8Array): boolean | Prom
 const readerTimeoutMs = 60_000;
 
 /** Resolves when the connection accepts more data or is closed. False after the timeout. */
-async function waitUntilDrained(response: ServerResponse): Promise<boolean> {
-  if (response.destroyed) return true;
-  const abort = new AbortController();
-  const { signal } = abort;
-  const timedOut = sleep(readerTimeoutMs, false, { signal }).catch(() => true);
-  const moved = Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]).then(() => true);
-  return await Promise.race([moved, timedOut]).finally(() => abort.abort());
+function waitUntilDrained(response: ServerResponse): Promise<boolean> {
+  if (response.destroyed) return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const end = (isAlive: boolean): void => {
+      clearTimeout(timer);
+      response.off('drain', move).off('close', move);
+      resolve(isAlive);
+    };
+    const move = (): void => end(true);
+    const timer = setTimeout(end, readerTimeoutMs, false);
+    response.on('drain', move).on('close', move);
+  });
 }
 
 export function setModelHeader(response: ServerResponse, model: string): void {

@@ -29,9 +29,10 @@ export interface Drain {
   wake(): void;
   /**
    * Resolves when all records written so far are in the database, or after `timeoutMs`. The default is long while the database accepts calls,
-   * so that readers see their own calls, and short during an outage.
+   * so that readers see their own calls, and short during an outage. With a project it only waits for that project's calls, so a project that
+   * reads all the time doesn't split the calls of others into small batches.
    */
-  waitUntilDrained(timeoutMs?: number): Promise<void>;
+  waitUntilDrained(options?: { readonly projectId?: string; readonly timeoutMs?: number }): Promise<void>;
   /** Resolves with true when everything that the journal holds now is stored and deleted from disk, with false after `timeoutMs`. */
   drainAndDelete(timeoutMs?: number): Promise<boolean>;
   /** Drains once more, for at most `timeoutMs`, and stops. Remaining records stay in the journal. */
@@ -93,9 +94,13 @@ export function createDrain(options: DrainOptions): Drain {
   let isStarted = false;
   /** All records that were written before are stored; null while every record is. By `performance.now()`. */
   let storedUntil: number | null = null;
+  /** The end of each project's last call, for projects that may have calls which aren't stored. */
+  const lastCalls = new Map<string, Position>();
   const recent = createRecentCalls({ maxBytes: recentBytes, batchBytes: maxBatchBytes });
   const stopListening = journal.onAppended((range) => {
     recent.add(range);
+    const end = { segment: range.segment, offset: range.end };
+    for (const { metadata } of range.calls) lastCalls.set(metadata.projectId, end);
     storedUntil ??= performance.now();
     if (isStarted && !loop.isFailing) loop.wake(recent.isBatchFull ? 0 : intervalMs);
   });
@@ -115,6 +120,7 @@ export function createDrain(options: DrainOptions): Drain {
       resolveWaiters();
     }
     storedUntil = backlogBytes() > 0 ? startedAt : null;
+    for (const [projectId, end] of lastCalls) if (!isBefore(position, end)) lastCalls.delete(projectId);
     await deleteDrainedSegments();
     return backlogBytes() > 0 ? Math.max(0, startedAt + intervalMs - performance.now()) : 'idle';
   };
@@ -207,9 +213,10 @@ export function createDrain(options: DrainOptions): Drain {
     wake() {
       if (!loop.isFailing) loop.wake();
     },
-    async waitUntilDrained(timeoutMs = loop.isFailing ? failureWaitMs : defaultWaitMs) {
+    async waitUntilDrained({ projectId, timeoutMs = loop.isFailing ? failureWaitMs : defaultWaitMs } = {}) {
       const newest = journal.segments().at(-1);
-      const target = newest ? { segment: newest.number, offset: newest.bytes } : position;
+      const end = newest && { segment: newest.number, offset: newest.bytes };
+      const target = (projectId === undefined ? end : lastCalls.get(projectId)) ?? position;
       if (!isBefore(position, target) || isStopped) return;
       const { promise: reached, resolve } = Promise.withResolvers<void>();
       const waiter: Waiter = { target, resolve };

@@ -64,6 +64,18 @@ describe('gatewayError', () => {
   });
 });
 
+test('errors of callers and vendors have no stack, those of the gateway have one', () => {
+  const { stackTraceLimit } = Error;
+  const frame = /\n +at /;
+  const vendorError = new VendorError('status', 'the vendor responded with 500');
+  expect(vendorError.stack).not.toMatch(frame);
+  expect(gatewayError('upstream_failed', { cause: vendorError }).stack).not.toMatch(frame);
+  expect(gatewayError('tenant_capped').stack).not.toMatch(frame);
+  expect(gatewayError('bad_shape').stack).toMatch(frame);
+  expect(gatewayError('query_failed', { cause: new Error('the index is damaged') }).stack).toMatch(frame);
+  expect(Error.stackTraceLimit).toBe(stackTraceLimit);
+});
+
 describe('VendorError', () => {
   test('distinguishes a missing delay, a delay of zero and a useless retry', () => {
     expect(new VendorError('status', 'x').retryAfterMs).toBeUndefined();

@@ -112,11 +112,29 @@ describe('draining', () => {
     ),
   );
 
+  test('waitUntilDrained() of a project neither waits for the calls of others nor has them stored early', () =>
+    withDrain(
+      async ({ journal, drain, batches }) => {
+        const [busy, reader] = ['01900000-0000-7000-8000-00000000000a', '01900000-0000-7000-8000-00000000000b'];
+        await journal.settle(settledCall({ metadata: { projectId: busy } }));
+        await drain.waitUntilDrained({ projectId: reader });
+        await drain.waitUntilDrained({ projectId: reader });
+        expect(batches).toEqual([]);
+        await Promise.all([reader, busy].map((projectId) => journal.settle(settledCall({ metadata: { projectId } }))));
+        await drain.waitUntilDrained({ projectId: reader });
+        expect(batches.map((batch) => batch.length)).toEqual([3]);
+        await journal.settle(settledCall({ metadata: { projectId: busy } }));
+        await drain.waitUntilDrained({ projectId: reader });
+        expect(batches).toHaveLength(1);
+      },
+      { intervalMs: 60_000 },
+    ));
+
   test('waitUntilDrained() times out while the database is unavailable', () =>
     withDrain(async ({ journal, drain, database }) => {
       database.fail(connectionError());
       await journal.settle(settledCall());
-      await drain.waitUntilDrained(20);
+      await drain.waitUntilDrained({ timeoutMs: 20 });
       expect(drain.counts()).toMatchObject({ stored: 0 });
       expect(drain.counts().backlogBytes).toBeGreaterThan(0);
       database.fail(null);
@@ -192,7 +210,7 @@ describe('draining', () => {
       const call = settledCall({ content: withText('x'.repeat(6 * 1024 * 1024)) });
       await journal.settle(settledCall());
       await journal.settle(call);
-      await drain.waitUntilDrained(60_000);
+      await drain.waitUntilDrained({ timeoutMs: 60_000 });
       expect(batches.flat().at(-1)?.content?.request).toHaveLength(6 * 1024 * 1024);
     }, fromDisk));
 
@@ -329,7 +347,7 @@ describeDatabases('journal to tables', (database) => {
       const odd = settledCall({ metadata: { ...metadata, source: 'a\0b\ud800', plan: [{ model: 'x\0\udfff', skipped: 'no \0' }] } });
       const calls = [odd, ...Array.from({ length: 700 }, () => settledCall())];
       await Promise.all(calls.map((call) => journal.settle(call)));
-      await drain.waitUntilDrained(60_000);
+      await drain.waitUntilDrained({ timeoutMs: 60_000 });
       expect(await countRows(database(), calls)).toEqual({ calls: 701, attempts: 701, cost: 701_000 });
       expect(drain.counts()).toMatchObject({ stored: 701, quarantined: 0 });
     }));
@@ -339,7 +357,7 @@ describeDatabases('journal to tables', (database) => {
       const good = [settledCall(), settledCall()];
       const bad = settledCall({ metadata: { keyId: 'not a uuid' } });
       await Promise.all([good[0], bad, good[1]].map((call) => call && journal.settle(call)));
-      await drain.waitUntilDrained(60_000);
+      await drain.waitUntilDrained({ timeoutMs: 60_000 });
       expect(await countRows(database(), good)).toMatchObject({ calls: 2 });
       expect(drain.counts()).toMatchObject({ stored: 2, quarantined: 1, rejected: 1 });
     }));

@@ -1,7 +1,9 @@
 /** Search by text and by vectors that the project's own routes compute. */
 import { expect, it } from '@jest/globals';
+import { lockProject } from '../../src/db/locks.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, defaultYaml, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
+import { describePostgres } from '../support/postgres.ts';
 import { onBothDatabases } from './both-databases.ts';
 import { projectLender } from './inference-routes.ts';
 import { getTexts, saveItem, search } from './memory-routes.ts';
@@ -169,5 +171,29 @@ onBothDatabases('without Temporal', (database) => {
     const both = await search(gateway, { query: 'green tea' });
     expect(both.episodes).toMatchObject([{ title: null, subject: 'ann', snippet: expect.stringContaining('green tea left') }]);
     expect(both.memories).toHaveLength(3);
+  });
+});
+
+describePostgres('the connections to PostgreSQL', () => {
+  const lent = shareGateway({ database: 'server', yaml });
+
+  it('are left to other projects by one whose requests all wait for the database', async () => {
+    const [busy, other] = [await lent().withProject('busy'), await lent().withProject('other')];
+    const project = await lent().app.projects.findBySlug('busy');
+    const projectId = project?.id ?? '';
+    let saved: Promise<unknown> = Promise.resolve();
+    await lent().database.transaction(async (tx) => {
+      await lockProject(tx, projectId, 'exclusive');
+      // More than the pool has connections.
+      saved = Promise.all(Array.from({ length: 20 }, (_, index) => saveItem(busy, { text: `Fact ${index} is stored later` })));
+      const countWaiting = async (): Promise<unknown> =>
+        (await tx.query(`select count(*)::integer as count from pg_locks where locktype = 'advisory' and not granted`))[0];
+      await eventually(async () => expect(await countWaiting()).toEqual({ count: 4 }));
+      await saveItem(other, { text: 'This fact is stored at once' });
+      expect(getTexts(await search(other, { query: 'fact' }))).toEqual(['This fact is stored at once']);
+      expect(await countWaiting()).toEqual({ count: 4 });
+    });
+    await saved;
+    expect(getTexts(await search(busy, { query: 'fact', limit: 50 }))).toHaveLength(20);
   });
 });

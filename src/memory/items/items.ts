@@ -10,6 +10,7 @@ import { newId } from '../../core/ids.ts';
 import type { Clock } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockMemories, lockProject } from '../../db/locks.ts';
+import { databaseOf } from '../../db/query-slots.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { type Item, type ItemOrigin, itemColumns } from '../records/item-record.ts';
@@ -31,7 +32,7 @@ export interface Writer {
 /** Every function with an `id` throws `not_found` when the project has no live memory with it. */
 export function createItems({ database, clock }: { readonly database: Database; readonly clock: Clock }) {
   const withProjectLock = <Result>(projectId: string, work: (tx: Queries) => Promise<Result>): Promise<Result> =>
-    database.transaction(async (tx) => {
+    databaseOf(database, projectId).transaction(async (tx) => {
       await lockProject(tx, projectId, 'shared');
       return work(tx);
     });
@@ -126,7 +127,7 @@ export function createItems({ database, clock }: { readonly database: Database; 
     /** Pins or unpins; persons only. Throws `forbidden`. */
     async pin(projectId: string, id: string, pinned: boolean, writer: Writer): Promise<Item> {
       assertPerson(writer, pinned ? 'pin' : 'unpin');
-      return updateLive(database, { projectId, id, set: 'pinned = $4::boolean', values: [pinned] });
+      return updateLive(databaseOf(database, projectId), { projectId, id, set: 'pinned = $4::boolean', values: [pinned] });
     },
     /** Overrules the `wrong` ratings so far, which returns the memory to recall; persons only. Throws `forbidden`. */
     async confirm(projectId: string, id: string, writer: Writer): Promise<Item> {
@@ -140,7 +141,8 @@ export function createItems({ database, clock }: { readonly database: Database; 
       });
     },
     async rate(projectId: string, id: string, rating: Rating): Promise<Item> {
-      if (rating === 'useful') return updateLive(database, { projectId, id, set: 'ratings_useful = ratings_useful + 1' });
+      if (rating === 'useful')
+        return updateLive(databaseOf(database, projectId), { projectId, id, set: 'ratings_useful = ratings_useful + 1' });
       return withProjectLock(projectId, async (tx) => {
         await lockMemories(tx, projectId);
         const { inRecall } = await lockLive(tx, projectId, id);

@@ -8,6 +8,7 @@
 import { gatewayError } from '../../core/errors.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockProject } from '../../db/locks.ts';
+import { databaseOf } from '../../db/query-slots.ts';
 import { toBatches } from '../../db/row-batches.ts';
 import { readCallText } from '../conversations/read-call-text.ts';
 import { formatName, formatVersion, type RecordType, timeSql } from './format.ts';
@@ -47,7 +48,7 @@ export function createExportMemory({ database }: { readonly database: Database }
   };
   const readLines: ExportMemory = async function* ({ projectId, project, subject }) {
     const exportedAt = await takeCut(database, projectId);
-    const scope = { queries: database, projectId, subject, exportedAt };
+    const scope = { queries: databaseOf(database, projectId), projectId, subject, exportedAt };
     yield* toLinePieces([{ type: 'header', format: formatName, version: formatVersion, project, subject, exported_at: exportedAt }]);
     const counts: Partial<Record<RecordType, number>> = {};
     for await (const page of readRecords(scope)) {

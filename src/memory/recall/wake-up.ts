@@ -1,5 +1,6 @@
 /** Context for the start of an agent: pinned and trusted memories, latest conversations, knowledge and profile pages. */
 import type { Database } from '../../db/database.ts';
+import { databaseOf } from '../../db/query-slots.ts';
 import { wrapRecalled } from '../../dialects/prompt/recalled-block.ts';
 import { type Item, inRecallSql, itemColumns } from '../records/item-record.ts';
 import { inScope } from '../text/subject-scope.ts';
@@ -38,6 +39,7 @@ export interface WakeUp {
 /** Reads the context of a project and, optionally, a subject. */
 export function createWakeUp({ database }: { readonly database: Database }) {
   return async (projectId: string, subject: string | null): Promise<WakeUp> => {
+    const queries = databaseOf(database, projectId);
     const [pinned, trusted, subjectMemories, episodes, pages] = await Promise.all([
       readItems('item.pinned'),
       readItems(trustedSql),
@@ -50,7 +52,7 @@ export function createWakeUp({ database }: { readonly database: Database }) {
     return { ...context, text: formatBlock(context) };
 
     function readItems(condition: string, order = ''): Promise<Item[]> {
-      return database.query<Item>(
+      return queries.query<Item>(
         `select ${itemColumns} from memory_items as item
           where item.project_id = $1::uuid and item.state = 'live' and ${inRecallSql} and ${inScope('item.subject', '$2')} and ${condition}
           order by ${order} item.created_at desc, item.id desc
@@ -66,7 +68,7 @@ export function createWakeUp({ database }: { readonly database: Database }) {
          where project_id = $1::uuid and state = 'read' and ${condition}
          order by last_turn_at desc, id desc
          limit ${maxTitles})`;
-      return database.query<EpisodeTitle>(
+      return queries.query<EpisodeTitle>(
         `select id, title, last_turn_at as "lastTurnAt"
            from (${latest('$2::text is null')}
                  union all ${latest('$2::text is not null and subject is null')}
@@ -78,7 +80,7 @@ export function createWakeUp({ database }: { readonly database: Database }) {
     }
 
     function readPages(): Promise<(Page & { kind: string })[]> {
-      return database.query<Page & { kind: string }>(
+      return queries.query<Page & { kind: string }>(
         `select kind, text, updated_at as "updatedAt" from memory_pages
           where project_id = $1::uuid and (kind = 'knowledge' or (kind = 'profile' and subject = $2::text))`,
         [projectId, subject],

@@ -1,6 +1,7 @@
 /** Currently valid facts of the knowledge graph. */
 import { z } from 'zod';
 import type { Database, Queries } from '../../db/database.ts';
+import { databaseOf } from '../../db/query-slots.ts';
 import { optionalSubject, storableText, toOptionalBody } from '../items/item-schemas.ts';
 import { anyTermSql, foldName, foldRelation, tokenizeForQuery } from '../text/lexemes.ts';
 import { inScope } from '../text/subject-scope.ts';
@@ -71,10 +72,10 @@ function toParameters(projectId: string, { query, entity, relation, subject }: G
 /** Finds facts by entity (normalized name, at either end), relation and terms of `query`; newest first. */
 export function createGraph({ database }: { readonly database: Database }) {
   return (projectId: string, query: GraphQuery): Promise<Fact[]> =>
-    database.query<Fact>(`${selectFacts} ${fromFacts} ${matchesQuery} order by fact.created_at desc, fact.id desc limit $6::integer`, [
-      ...toParameters(projectId, query),
-      query.limit,
-    ]);
+    databaseOf(database, projectId).query<Fact>(
+      `${selectFacts} ${fromFacts} ${matchesQuery} order by fact.created_at desc, fact.id desc limit $6::integer`,
+      [...toParameters(projectId, query), query.limit],
+    );
 }
 
 /** How many facts match, whatever the limit of the query; counts up to `max`. */

@@ -7,6 +7,7 @@ import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { Database, Queries } from '../../db/database.ts';
+import { databaseOf } from '../../db/query-slots.ts';
 import { hasAtMost, optionalSubject, storableText } from '../items/item-schemas.ts';
 import { type Item, itemKinds } from '../records/item-record.ts';
 import { tokenizeForQuery } from '../text/lexemes.ts';
@@ -103,7 +104,7 @@ export function createSearch({ database }: { readonly database: Database }) {
         times.map(({ until }) => until),
         ...(vector ? [toVectorParameter(vector.values), vector.model] : []),
       ]);
-    return database.transaction(async (tx) => {
+    return databaseOf(database, options.projectId).transaction(async (tx) => {
       const memories = isIncluded('memories') ? await find<MemoryRow>(tx, 'memories') : [];
       const episodes = isIncluded('episodes') ? await find<EpisodeRow>(tx, 'episodes') : [];
       if (vector && checkedModels.get(options.projectId) !== vector.model) {
