@@ -52,12 +52,15 @@ function systemOf(gateway: TestGateway): string {
 async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled: string[][] }> {
   const project = await gateway.database.query<{ id: string }>('select id from projects where slug = $1::text', [gateway.project]);
   const values = [project[0]?.id];
-  const texts = await gateway.database.query<{ extras: unknown; items: string[] }>(
-    'select extras, recalled_items as items from call_texts where project_id = $1::uuid order by created_at',
+  const texts = await gateway.database.query<{ items: string[] }>(
+    'select recalled_items as items from call_texts where project_id = $1::uuid order by created_at',
     values,
   );
-  const parts = await gateway.database.query('select content from parts where project_id = $1::uuid', values);
-  return { stored: JSON.stringify([texts.map(({ extras }) => extras), parts]), recalled: texts.map(({ items }) => items) };
+  const stored = await gateway.database.query(
+    `select content::text from parts where project_id = $1::uuid union all select text from prompt_texts where project_id = $1::uuid`,
+    values,
+  );
+  return { stored: JSON.stringify(stored), recalled: texts.map(({ items }) => items) };
 }
 
 describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => ({ caller, vendor, stream }))))(

@@ -261,7 +261,7 @@ onBothDatabases('memory settings', (database) => {
         const rows = await gateway.database.query<{ kept: string }>(
           `select to_jsonb(parts)::text as kept from parts join projects on projects.id = project_id and slug = $1::text
            union all
-           select to_jsonb(text)::text from call_texts text join projects on projects.id = text.project_id and slug = $1::text
+           select text.text from prompt_texts text join projects on projects.id = text.project_id and slug = $1::text
            union all
            select passage.text from memory_passages passage join projects on projects.id = passage.project_id and slug = $1::text`,
           [gateway.project],

@@ -15,7 +15,7 @@ const pem = `-----BEGIN PRIVATE KEY-----\n${'MIIEvQ8ABADANBgkqh7i'.repeat(4)}\n-
 const assistant = (args: string): NormalMessage => ({ role: 'assistant', text: '', toolCalls: [{ name: 'login', arguments: args }] });
 
 async function dump(database: Database, projectId: string): Promise<string> {
-  const tables = ['parts', 'call_texts', 'conversations', 'memory_passages'];
+  const tables = ['parts', 'prompt_texts', 'call_texts', 'conversations', 'memory_passages'];
   const rows = await Promise.all(
     tables.map((table) => database.query(`select to_jsonb(t)::text as row from ${table} t where project_id = $1::uuid`, [projectId])),
   );
