@@ -1,6 +1,7 @@
 /** Recall end to end: what vendors receive, what is recorded, and what happens when a dependency is slow or broken. */
 import { describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
+import { readPromptTexts } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { createSlowClock } from '../support/slow-clock.ts';
@@ -56,11 +57,9 @@ async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled
     'select recalled_items as items from call_texts where project_id = $1::uuid order by created_at',
     values,
   );
-  const stored = await gateway.database.query(
-    `select content::text from parts where project_id = $1::uuid union all select text from prompt_texts where project_id = $1::uuid`,
-    values,
-  );
-  return { stored: JSON.stringify(stored), recalled: texts.map(({ items }) => items) };
+  const stored = await gateway.database.query('select content::text from parts where project_id = $1::uuid', values);
+  const others = await readPromptTexts(gateway.database, project[0]?.id);
+  return { stored: JSON.stringify([stored, others]), recalled: texts.map(({ items }) => items) };
 }
 
 describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => ({ caller, vendor, stream }))))(

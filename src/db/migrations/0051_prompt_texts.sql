@@ -3,18 +3,13 @@
 create table prompt_texts (
   project_id uuid not null,
   hash bytea not null,
-  text text not null,
+  -- In UTF-8, compressed with zstd where that makes it shorter. PostgreSQL compresses only rows of more than 2 kB, takes three times as long,
+  -- and saves less.
+  content bytea not null,
+  is_compressed boolean not null,
   primary key (project_id, hash)
 );
--- Texts of a few kilobytes are compressed within the row; by default those below 2 kB would not be, and longer ones would be moved.
-alter table prompt_texts set (toast_tuple_target = 256);
-alter table prompt_texts alter column text set storage main;
-do $$
-begin
-  -- lz4 takes a tenth of the time of PostgreSQL's own compression. A server may be built without it.
-  alter table prompt_texts alter column text set compression lz4;
-exception when others then null;
-end $$;
+alter table prompt_texts alter column content set storage external;
 
 -- Chains of parts now also link what is no message: {"position": ..., "type": ..., ...}, and the text by its hash.
 alter table parts drop constraint parts_role_check;

@@ -3,6 +3,7 @@ import type { Queries } from '../../db/database.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import type { PartContent } from '../records/conversation-messages.ts';
 import type { Sha256 } from './chain.ts';
+import { unpackText } from './packed-text.ts';
 
 export interface CallMemory {
   /** Null when the call belongs to no conversation, or the conversation was deleted. */
@@ -89,13 +90,14 @@ export async function readCallText(
 }
 
 /** The newest of a chain, in the order of the prompt. */
-function readExtras(
+async function readExtras(
   queries: Queries,
   projectId: string,
   end: Sha256,
   { maxMessages, maxText }: { readonly maxMessages: number; readonly maxText: number },
 ): Promise<CallText['extras'][number][]> {
-  return queries.query(
+  type Row = Omit<CallText['extras'][number], 'text'> & { content: Buffer | null; isCompressed: boolean };
+  const rows = await queries.query<Row>(
     `with recursive chain as (
        select parent_hash, role, content, text_hash, 1 as depth
          from parts where project_id = $1::uuid and hash = decode($2::text, 'hex')
@@ -105,10 +107,15 @@ function readExtras(
          join parts part on part.project_id = $1::uuid and part.hash = chain.parent_hash
         where chain.depth < $3::integer
      )
-     select role as kind, content ->> 'type' as type, left(stored.text, $4::integer) as text, (content ->> 'bytes')::float8 as bytes
+     select role as kind, chain.content ->> 'type' as type, (chain.content ->> 'bytes')::float8 as bytes, stored.content,
+            stored.is_compressed as "isCompressed"
        from chain
        left join prompt_texts stored on stored.project_id = $1::uuid and stored.hash = chain.text_hash
       order by depth desc`,
-    [projectId, end, maxMessages, maxText],
+    [projectId, end, maxMessages],
   );
+  return rows.map(({ content, isCompressed, ...extra }) => ({
+    ...extra,
+    text: content === null ? null : unpackText({ content, isCompressed }).slice(0, maxText).toWellFormed(),
+  }));
 }

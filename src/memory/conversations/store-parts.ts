@@ -8,6 +8,7 @@ import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
 import type { CallText } from './call-texts.ts';
 import type { ChainPart, ExtraPart, Sha256 } from './chain.ts';
+import { type PackedText, packText } from './packed-text.ts';
 
 type Part = ChainPart | ExtraPart;
 
@@ -141,16 +142,16 @@ async function insertParts(tx: Queries, parts: readonly NewPart[]): Promise<void
   }
 }
 
-interface ExtraText {
+interface ExtraText extends PackedText {
   readonly projectId: string;
   readonly textHash: Sha256;
-  readonly text: string;
 }
 
 const textColumns: readonly Column<ExtraText>[] = [
   ['hash', 'bytea', ({ textHash }) => textHash],
   ['project_id', 'uuid', ({ projectId }) => projectId],
-  ['text', 'text', ({ text }) => text],
+  ['content', 'bytea', ({ content }) => content],
+  ['is_compressed', 'boolean', ({ isCompressed }) => isCompressed],
 ];
 
 /** The same text may be part of several chains. */
@@ -158,11 +159,12 @@ async function insertExtraTexts(tx: Queries, parts: readonly NewPart[]): Promise
   const texts = new Map<string, ExtraText>();
   for (const { projectId, part } of parts)
     if (isExtra(part) && part.textHash !== null)
-      texts.set(`${projectId}${part.textHash}`, { projectId, textHash: part.textHash, text: part.text });
-  for (const slice of toBatches([...texts.values()], ({ text }) => text.length)) {
+      texts.set(`${projectId}${part.textHash}`, { projectId, textHash: part.textHash, ...packText(part.text) });
+  for (const slice of toBatches([...texts.values()], ({ content }) => content.length)) {
     const rows = selectRows(textColumns, slice);
     await tx.query(
-      `insert into prompt_texts (project_id, hash, text) select project_id, hash, text from (${rows.text}) as new
+      `insert into prompt_texts (project_id, hash, content, is_compressed)
+       select project_id, hash, content, is_compressed from (${rows.text}) as new
        on conflict (project_id, hash) do nothing`,
       rows.values,
     );
