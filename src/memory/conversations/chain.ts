@@ -86,10 +86,13 @@ export function toHashedExtra(extra: PromptExtra): HashedExtra {
   return { role: kind, details, textHash: null, text: '' };
 }
 
-/** Links extras to each other. */
-export function linkExtras(extras: readonly { readonly position: number; readonly extra: HashedExtra }[]): ExtraPart[] {
+/** As `linkMessages`, of extras. */
+export function linkExtras(
+  extras: readonly { readonly position: number; readonly extra: HashedExtra }[],
+  after: Sha256 | null = null,
+): ExtraPart[] {
   const parts: ExtraPart[] = [];
-  let parentHash: Sha256 | null = null;
+  let parentHash = after;
   for (const { position, extra } of extras) {
     const { role, details, textHash } = extra;
     const { type, bytes, sha256, media_type } = details;

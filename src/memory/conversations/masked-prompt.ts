@@ -27,26 +27,32 @@ export function readPrompt(route: PromptRoute, body: unknown, masker: Credential
   const { messages, extras, isPrefilled } = parsePrompt(route, body);
   const hashed = extras.map(({ position, ...extra }) => ({ position, extra: toHashedExtra(masker.maskExtra(extra)) }));
   return {
-    ...linkContext(hashed),
+    context: linkContext(hashed.filter(isContext)),
+    extras: linkExtras(hashed.filter((extra) => !isContext(extra))),
     parts: chainMessages(messages.map(masker.maskMessage)),
     prefill: isPrefilled ? (messages.at(-1) ?? null) : null,
   };
+}
+
+/** An extra and the number of messages before it. */
+export interface PlacedExtra {
+  readonly position: number;
+  readonly extra: HashedExtra;
 }
 
 /**
  * Tools and leading system prompts form one chain, everything else another, so that a date in the system prompt doesn't change what follows
  * the messages. The order of the tools means nothing, and some clients change it with each call.
  */
-export function linkContext(
-  extras: readonly { readonly position: number; readonly extra: HashedExtra }[],
-): Pick<MaskedPrompt, 'context' | 'extras'> {
+export function linkContext(extras: readonly PlacedExtra[]): ExtraPart[] {
   const tools = extras.filter(({ extra }) => extra.role === 'tool');
   tools.sort(({ extra: one }, { extra: other }) => compare(one.details.type, other.details.type) || compare(one.textHash, other.textHash));
-  const isLeading = ({ position, extra }: (typeof extras)[number]): boolean => position === 0 && extra.role === 'system';
-  return {
-    context: linkExtras([...tools, ...extras.filter(isLeading)]),
-    extras: linkExtras(extras.filter((entry) => entry.extra.role !== 'tool' && !isLeading(entry))),
-  };
+  return linkExtras([...tools, ...extras.filter(({ extra }) => extra.role !== 'tool')]);
+}
+
+/** Whether an extra is part of the context. */
+export function isContext({ position, extra }: PlacedExtra): boolean {
+  return extra.role === 'tool' || (position === 0 && extra.role === 'system');
 }
 
 function compare(one: string | null, other: string | null): number {
