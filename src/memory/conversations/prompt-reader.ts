@@ -5,7 +5,7 @@
  * each piece, for tools, system prompts, and histories that were changed. So what was read before is neither parsed nor masked nor hashed
  * again, unless a text turns out to be missing in the database.
  */
-import { createHash, hash } from 'node:crypto';
+import { createHash, type Hash, hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { AssistantTurn, PromptRoute } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
@@ -71,6 +71,8 @@ interface Seen {
   key: string | null;
   history: History | null;
   end: End | null;
+  /** Of the bytes until `end`. */
+  digest: Hash;
 }
 
 export type PromptReader = ReturnType<typeof createPromptReader>;
@@ -97,11 +99,12 @@ export function createPromptReader(masker: CredentialMasker) {
   const readInPieces = (projectId: string, route: PromptRoute, body: Buffer): MaskedPrompt | null => {
     if (body.length >= largeBytes) return null;
     const scope = `${projectId} ${route}`;
-    const seen: Seen = { key: null, history: null, end: null };
+    const seen: Seen = { key: null, history: null, end: null, digest: createHash('sha256') };
     const found = findPieces(route, body, ({ start, anchor }) => {
       seen.key = anchor && `${scope} ${hash('sha256', body.subarray(anchor.start, anchor.end), 'base64')}`;
       seen.history = (seen.key === null ? null : histories.get(seen.key)) ?? null;
-      seen.end = seen.history && findEnd(body, start, seen.history.ends);
+      const known = seen.history && findEnd(body, start, seen.history.ends);
+      if (known) [seen.end, seen.digest] = [known.end, known.digest];
       return start + (seen.end?.bytes ?? 0);
     });
     if (found === null) return null;
@@ -145,13 +148,13 @@ export function createPromptReader(masker: CredentialMasker) {
     route: PromptRoute,
     body: Buffer,
     { start, messages }: PromptPieces,
-    { history: known, end }: Seen,
+    { history: known, end, digest }: Seen,
     read: (piece: Piece) => readonly (HashedStep | Step)[],
   ): History | null {
     const parts = known && end ? known.parts.slice(0, end.parts) : [];
     const extras = known && end ? known.extras.slice(0, end.extras) : [];
     const context = known && end ? known.context.slice(0, end.context) : [];
-    const ends: Omit<End, 'digest'>[] = known && end ? known.ends.filter(({ bytes }) => bytes <= end.bytes) : [];
+    const added: Omit<End, 'digest'>[] = [];
     let count = end?.messages ?? 0;
     if (count + messages.length > maxMessages) return null;
     let open: (HashedStep | Step)[] = [];
@@ -174,7 +177,7 @@ export function createPromptReader(masker: CredentialMasker) {
       }
       open = [];
       if (isEnd)
-        ends.push({
+        added.push({
           bytes: piece.span.end - start,
           messages: count,
           parts: parts.length,
@@ -182,7 +185,9 @@ export function createPromptReader(masker: CredentialMasker) {
           context: context.length,
         });
     }
-    return { parts, extras, context, ends: addDigests(body, start, ends.slice(-maxEnds)) };
+    const ends = known && end ? known.ends.filter(({ bytes }) => bytes <= end.bytes) : [];
+    ends.push(...addDigests(body, start, digest, end?.bytes ?? 0, added.slice(-maxEnds)));
+    return { parts, extras, context, ends: ends.slice(-maxEnds) };
   }
 
   return {
@@ -200,26 +205,27 @@ export function createPromptReader(masker: CredentialMasker) {
 }
 
 /** The longest known beginning of the list at `start` that more messages follow. */
-function findEnd(body: Buffer, start: number, ends: readonly End[]): End | null {
+function findEnd(body: Buffer, start: number, ends: readonly End[]): { readonly end: End; readonly digest: Hash } | null {
   const digest = createHash('sha256');
-  let found: End | null = null;
+  let found: { readonly end: End; readonly digest: Hash } | null = null;
   let hashed = start;
   for (const end of ends) {
     const at = start + end.bytes;
     if (at >= body.length) break;
     digest.update(body.subarray(hashed, at));
     hashed = at;
+    const until = digest.copy();
     if (digest.copy().digest('base64') !== end.digest) break;
-    if (body[skipSpace(body, at)] === comma) found = end;
+    if (body[skipSpace(body, at)] === comma) found = { end, digest: until };
   }
   return found;
 }
 
 const comma = 0x2c;
 
-function addDigests(body: Buffer, start: number, ends: readonly Omit<End, 'digest'>[]): End[] {
-  const digest = createHash('sha256');
-  let hashed = start;
+/** `digest` is that of the first `from` bytes of the list at `start`. */
+function addDigests(body: Buffer, start: number, digest: Hash, from: number, ends: readonly Omit<End, 'digest'>[]): End[] {
+  let hashed = start + from;
   return ends.map((end) => {
     digest.update(body.subarray(hashed, start + end.bytes));
     hashed = start + end.bytes;
