@@ -27,8 +27,7 @@ export function readPrompt(route: PromptRoute, body: unknown, masker: Credential
   const { messages, extras, isPrefilled } = parsePrompt(route, body);
   const hashed = extras.map(({ position, ...extra }) => ({ position, extra: toHashedExtra(masker.maskExtra(extra)) }));
   return {
-    context: linkContext(hashed.filter(isContext)),
-    extras: linkExtras(hashed.filter((extra) => !isContext(extra))),
+    ...toExtraParts(hashed),
     parts: chainMessages(messages.map(masker.maskMessage)),
     prefill: isPrefilled ? (messages.at(-1) ?? null) : null,
   };
@@ -48,6 +47,10 @@ export function linkContext(extras: readonly PlacedExtra[]): ExtraPart[] {
   const tools = extras.filter(({ extra }) => extra.role === 'tool');
   tools.sort(({ extra: one }, { extra: other }) => compare(one.details.type, other.details.type) || compare(one.textHash, other.textHash));
   return linkExtras([...tools, ...extras.filter(({ extra }) => extra.role !== 'tool')]);
+}
+
+export function toExtraParts(extras: readonly PlacedExtra[]): Pick<MaskedPrompt, 'context' | 'extras'> {
+  return { context: linkContext(extras.filter(isContext)), extras: linkExtras(extras.filter((extra) => !isContext(extra))) };
 }
 
 /** Whether an extra is part of the context. */

@@ -43,10 +43,22 @@ export function createRetention({ database, clock }: { readonly database: Databa
     conversations: inFirstDueProject(deleteConversations),
     /** Prompts without a conversation. */
     unfiledPrompts: inFirstDueProject(deleteUnfiledPrompts),
+    /** What only prompts referred to that an older release has deleted. */
+    releasedParts: () => deleteReleased(database),
     closedItems: inFirstDueProject(deleteClosedItems),
     /** Finished learning batches. */
     batches: inFirstDueProject(deleteBatches),
   };
+}
+
+async function deleteReleased(database: Database): Promise<number> {
+  const [row] = await database.query<{ projectId: string }>('select project_id as "projectId" from released_parts limit 1');
+  if (!row) return 0;
+  await database.transaction(async (tx) => {
+    await lockConversations(tx, row.projectId);
+    await deleteReleasedParts(tx, row.projectId);
+  });
+  return 1;
 }
 
 export interface RetentionPeriod {
