@@ -8,6 +8,8 @@
  *   npm run bench -- chat-16 stream                           some of them; the names are in scripts/bench/scenarios.js
  *   npm run bench -- chat-16 --checkout . --checkout ../old   compares checkouts (with node_modules) in the same rounds
  *
+ *   npm run bench -- agents                                   all sessions of agents
+ *
  *   --rounds 5
  *   --calls N      of a round; default: 10,000, less in scenarios with large or slow calls
  *   --warm-up 60   seconds of uncounted rounds for each program before a scenario

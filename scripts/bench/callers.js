@@ -6,6 +6,7 @@
  */
 import { connect } from 'node:net';
 import process from 'node:process';
+import { createSession } from './agents.js';
 import { createMessageReader, createNumbered, numberMark } from './http-messages.js';
 
 /**
@@ -18,6 +19,7 @@ import { createMessageReader, createNumbered, numberMark } from './http-messages
  * @property {number} connections
  * @property {number} calls how many are made
  * @property {number} [perSecond] calls are started at this rate, each on a free connection; without it, each connection calls again at once
+ * @property {import('./agents.js').Session} [session] each connection runs sessions of an agent, one after the other
  * @property {boolean} [grows] each connection has a conversation: the body's messages are followed by the answers and by more questions
  * @property {boolean} [mayFail] other statuses than 200 are counted, and are no error
  * @property {number} [open]
@@ -31,6 +33,7 @@ import { createMessageReader, createNumbered, numberMark } from './http-messages
  * @property {Float64Array} durations
  * @property {Float64Array} firstBytes until the first bytes of the body
  * @property {number} bodyBytes of all responses
+ * @property {number} newBytes of texts that no request and no response had before, in sessions
  * @property {string | null} failure the first response or connection that was none
  */
 
@@ -44,7 +47,10 @@ async function call(work) {
   const durations = [];
   /** @type {number[]} */
   const firstBytes = [];
-  let [started, calls, refused, bodyBytes] = [0, 0, 0, 0];
+  let [started, calls, refused, bodyBytes, newBytes] = [0, 0, 0, 0, 0];
+  const addNew = (/** @type {number} */ bytes) => {
+    newBytes += bytes;
+  };
   /** @type {string | null} */
   let failure = null;
   const from = performance.now();
@@ -55,7 +61,12 @@ async function call(work) {
   const run = () =>
     new Promise((resolve) => {
       const socket = connect({ host: '127.0.0.1', port: work.port, noDelay: true });
-      const nextRequest = work.grows ? createConversation(work) : createRequests(work);
+      const keepsAnswers = work.grows || work.session !== undefined;
+      const nextRequest = work.session
+        ? createAgent(work, work.session, addNew)
+        : work.grows
+          ? createConversation(work)
+          : createRequests(work);
       let [startedAt, firstAt, status] = [0, 0, 0];
       let isRunning = false;
       /** @type {Buffer[]} */
@@ -79,7 +90,7 @@ async function call(work) {
         data(bytes) {
           bodyBytes += bytes.length;
           if (firstAt === 0) firstAt = performance.now();
-          if (work.grows || status !== 200) kept.push(bytes);
+          if (keepsAnswers || status !== 200) kept.push(bytes);
         },
         end() {
           isRunning = false;
@@ -87,7 +98,7 @@ async function call(work) {
             calls += 1;
             durations.push(performance.now() - startedAt);
             firstBytes.push(firstAt - startedAt);
-            if (work.grows) nextRequest(-1, Buffer.concat(kept).toString());
+            if (keepsAnswers) nextRequest(-1, Buffer.concat(kept).toString());
           } else if (work.mayFail) refused += 1;
           else failure ??= `status ${status}: ${Buffer.concat(kept).toString().slice(0, 500)}`;
           if (work.perSecond === undefined) start();
@@ -134,6 +145,7 @@ async function call(work) {
     durations: Float64Array.from(durations),
     firstBytes: Float64Array.from(firstBytes),
     bodyBytes,
+    newBytes,
     failure,
   };
 }
@@ -171,6 +183,20 @@ function createConversation(work) {
     }
     said += question.replaceAll(numberMark, String(number).padStart(numberMark.length, '0'));
     return Buffer.from(requestText(work, `${JSON.stringify(rest).slice(0, -1)},"messages":[${said}]}`));
+  };
+}
+
+/**
+ * @param {Work} work
+ * @param {import('./agents.js').Session} session
+ * @param {(bytes: number) => void} addNew
+ * @returns {(number: number, answer?: string) => Buffer}
+ */
+function createAgent(work, session, addNew) {
+  const next = createSession(session, JSON.parse(work.body).model, addNew);
+  return (number, answer) => {
+    const body = next(number, answer);
+    return body === null ? Buffer.alloc(0) : Buffer.from(requestText(work, body));
   };
 }
 

@@ -14,7 +14,7 @@ const [storeLimitMs, idleLimitMs] = [60_000, 60_000];
  * @property {number} port
  * @property {Record<string, string> | null} keys by project; null for the floor and the vendor, which need none
  * @property {(vendor: string) => string[]} [headersOf] headers that select what the vendor answers
- * @property {{ countCalls: () => Promise<number>, cpuMs: () => number } | null} database
+ * @property {{ countCalls: () => Promise<number>, cpuMs: () => number, storedBytes: () => Promise<number> } | null} database
  */
 
 /**
@@ -26,6 +26,7 @@ const [storeLimitMs, idleLimitMs] = [60_000, 60_000];
  * @property {number} perSecond
  * @property {Float64Array} durations
  * @property {Float64Array} firstBytes
+ * @property {number} newBytes of a session's texts, all calls
  * @property {number} memory bytes after the round
  * @property {number} vendorCalls per call
  */
@@ -55,6 +56,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
     connections: scenario.connections,
     ...(scenario.perSecond && { perSecond: scenario.perSecond }),
     ...(scenario.grows && { grows: true }),
+    ...(scenario.session && { session: scenario.session }),
     calls,
   });
   if (result.failure !== null || result.calls === 0) throw new Error(`${target.label}: ${result.failure ?? 'no call ended'}`);
@@ -75,6 +77,7 @@ export async function measureRound({ target, scenario, calls, callers, vendor, n
     perSecond: result.calls / result.seconds,
     durations: result.durations,
     firstBytes: result.firstBytes,
+    newBytes: result.newBytes,
     memory: memoryBytes(target.pid),
     vendorCalls,
   };

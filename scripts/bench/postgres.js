@@ -33,6 +33,11 @@ export async function openPostgres(options) {
       return {
         url: url.href,
         countCalls: async () => Number((await client.query('select count(*) from calls')).rows[0].count),
+        /** With indexes and TOAST, after VACUUM. */
+        storedBytes: async () => {
+          await client.query('vacuum');
+          return Number((await client.query('select pg_database_size(current_database()) as bytes')).rows[0].bytes);
+        },
         /** CPU time of the server so far, without the queries of the benchmark. */
         cpuMs: () =>
           serverPid === null ? Number.NaN : serverCpuMs(serverPid) - [...threadMs(own.rows[0].pid).values()].reduce((a, b) => a + b, 0),

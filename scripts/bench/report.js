@@ -20,6 +20,9 @@
  * @property {number} p99
  * @property {number} firstByteP50
  * @property {number} firstByteP99
+ * @property {number} totalMicros of the gateway and PostgreSQL together
+ * @property {number} storedPerCall bytes of the database
+ * @property {number} storedPerNewByte of a session's texts
  * @property {number} memoryMegabytes after the last round
  * @property {number} vendorCalls
  */
@@ -27,9 +30,10 @@
 /**
  * @param {string} scenario
  * @param {Map<string, Round[]>} roundsOf by target, in the order of the rounds
+ * @param {ReadonlyMap<string, number>} [storedOf] bytes that the rounds added to the database, by target
  * @returns {Row[]}
  */
-export function summarize(scenario, roundsOf) {
+export function summarize(scenario, roundsOf, storedOf = new Map()) {
   const [floor = [], first = []] = [roundsOf.get('floor'), [...roundsOf].find(([label]) => label !== 'floor' && label !== 'vendor')?.[1]];
   return [...roundsOf].map(([target, rounds]) => {
     // The vendor is a target for its latency only.
@@ -39,19 +43,25 @@ export function summarize(scenario, roundsOf) {
     const ratio = (base, pick) => median(rounds.flatMap((round, index) => (base[index] ? [pick(round) / pick(base[index])] : [])));
     const cpu = (/** @type {Round} */ round) => (isVendor ? Number.NaN : round.cpuMicros);
     const perSecond = (/** @type {Round} */ round) => round.perSecond;
+    const sum = (/** @type {(round: Round) => number} */ pick) => rounds.reduce((total, round) => total + pick(round), 0);
+    const stored = storedOf.get(target) ?? Number.NaN;
+    const newBytes = sum((round) => round.newBytes);
     const durations = sorted(rounds.map((round) => round.durations));
     const firstBytes = sorted(rounds.map((round) => round.firstBytes));
     return {
       scenario,
       target,
       rounds: rounds.length,
-      calls: rounds.reduce((sum, round) => sum + round.calls, 0),
+      calls: sum((round) => round.calls),
       cpuMicros: middle(cpu),
       cpuMicrosOfRounds: rounds.map(cpu),
       mainMicros: isVendor ? Number.NaN : middle((round) => round.mainMicros),
       databaseMicros: middle((round) => round.databaseMicros),
       toFloor: ratio(floor, cpu),
       toFirst: target === 'floor' ? Number.NaN : ratio(first, cpu),
+      totalMicros: middle((round) => round.cpuMicros + round.databaseMicros),
+      storedPerCall: stored / sum((round) => round.calls),
+      storedPerNewByte: newBytes === 0 ? Number.NaN : stored / newBytes,
       perSecond: middle(perSecond),
       perSecondToFirst: ratio(first, perSecond),
       p50: centile(durations, 0.5),
@@ -71,6 +81,9 @@ const columns = [
   ['toFloor', '÷ floor', 2],
   ['toFirst', '÷ first', 2],
   ['databaseMicros', 'PG µs', 0],
+  ['totalMicros', 'total', 0],
+  ['storedPerCall', 'B/call', 0],
+  ['storedPerNewByte', 'B/new B', 2],
   ['perSecond', 'calls/s', 0],
   ['perSecondToFirst', '÷ first', 2],
   ['p50', 'p50 ms', 2],

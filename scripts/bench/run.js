@@ -8,7 +8,7 @@ import { withBench } from './environment.js';
 import { measureOpenStreams } from './open-streams.js';
 import { formatSummary, formatTable, summarize } from './report.js';
 import { parseOther, startRivals, suitsRivals } from './rivals.js';
-import { callsOf, scenarios } from './scenarios.js';
+import { agentScenarios, callsOf, scenarios } from './scenarios.js';
 import { measureProcesses } from './two-processes.js';
 
 /** Scenarios that are measured in another way. */
@@ -80,12 +80,21 @@ async function runScenario(bench, { name, scenario, targets: all, rounds, warmUp
   // The response that the others get.
   if (scenario.vendorCalls === 0) for (const target of targets) await bench.measure(target, { ...scenario, vendorCalls: 1 }, 1);
   for (const target of targets) await bench.warmUp(target, scenario, { calls: perRound, seconds: warmUp });
+  /** @type {Map<string, number>} */
+  const storedOf = new Map();
+  const addStored = async (/** @type {1 | -1} */ sign) => {
+    for (const { label, database } of targets) {
+      if (database) storedOf.set(label, (storedOf.get(label) ?? 0) + sign * (await database.storedBytes()));
+    }
+  };
+  await addStored(-1);
   for (let done = 0; done < rounds; done += 1) {
     // Every other round in the opposite order, so that a machine that becomes slower favours none.
     for (const target of done % 2 === 0 ? targets : targets.toReversed())
       results.get(target.label)?.push(await bench.measure(target, scenario, perRound));
   }
-  const rows = summarize(name, results);
+  await addStored(1);
+  const rows = summarize(name, results, storedOf);
   const extra = [...(scenario.streams ? ['firstByteP50', 'firstByteP99'] : []), ...(all.length > 2 ? ['toFirst'] : [])];
   console.log(formatTable(rows, scenario.title, extra));
   return rows;
@@ -112,7 +121,7 @@ function parseOptions(args) {
     },
   });
   const known = [...Object.keys(scenarios), ...otherScenarios];
-  const names = positionals.length > 0 ? positionals : known;
+  const names = positionals.length > 0 ? positionals.flatMap((name) => (name === 'agents' ? agentScenarios : [name])) : known;
   const unknown = names.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new BootstrapError(`no such scenario: ${unknown.join(', ')}; there are ${known.join(', ')}`);
   return {

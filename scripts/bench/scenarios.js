@@ -14,6 +14,7 @@ import { questionText, shortQuestion } from './texts.js';
  * @property {number} connections
  * @property {number} [perSecond]
  * @property {boolean} [grows]
+ * @property {import('./agents.js').Session} [session]
  * @property {boolean} [streams] also prints the time of the first byte
  * @property {number} [vendorCalls] that a gateway makes for each call; default: 1
  * @property {boolean} [direct] also measures the vendor without a gateway, for the latency that is added
@@ -28,8 +29,44 @@ const large = {
 };
 const hundredTexts = Array.from({ length: 100 }, (_, index) => `${index}: a short text of which a vector is made`);
 
+/** Four agents at a time. A body has `kilobytes` at the start of its session, and about 4 kB more with each turn. */
+const agents = (
+  /** @type {number} */ kilobytes,
+  /** @type {Partial<import('./agents.js').Session> & { project?: 'memory' }} */ { project, variant = 'plain', turns = 40 } = {},
+) => {
+  const session = { startBytes: 30_000, historyBytes: (kilobytes - 30) * 1_000, turns, variant };
+  const isMessages = variant === 'cache-control';
+  /** @type {Scenario} */
+  const scenario = {
+    title: `agents of ${turns} turns from ${kilobytes} kB${variant === 'plain' ? '' : `, ${variant}`}${project ? ', memory records' : ''}`,
+    connections: 4,
+    calls: 4 * turns,
+    vendor: isMessages ? 'agent-messages' : 'agent',
+    session,
+    ...(isMessages && { route: 'messages' }),
+    ...(project && { project }),
+  };
+  return scenario;
+};
+
 /** @type {Readonly<Record<string, Scenario>>} */
 export const scenarios = {
+  'agents-30': agents(30),
+  'agents-30-memory': agents(30, { project: 'memory' }),
+  'agents-130': agents(130),
+  'agents-130-memory': agents(130, { project: 'memory' }),
+  'agents-300': agents(300),
+  'agents-300-memory': agents(300, { project: 'memory' }),
+  'agents-20-turns': agents(30, { turns: 20 }),
+  'agents-50-turns': agents(30, { turns: 50 }),
+  'agents-100-turns': agents(30, { turns: 100 }),
+  'agents-200-turns': agents(30, { turns: 200 }),
+  'agents-cache-control': agents(30, { variant: 'cache-control' }),
+  'agents-changing-system': agents(30, { variant: 'changing-system' }),
+  'agents-compaction': agents(30, { variant: 'compaction' }),
+  'agents-edited': agents(30, { variant: 'edited' }),
+  'agents-reordered-tools': agents(30, { variant: 'reordered-tools' }),
+  'agents-sliding': agents(30, { variant: 'sliding' }),
   'chat-1': { title: 'chat, 1 connection', connections: 1, calls: 5_000 },
   'chat-16': { title: 'chat, 16 connections', connections: 16 },
   'chat-64': { title: 'chat, 64 connections', connections: 64 },
@@ -86,6 +123,9 @@ export const scenarios = {
   },
 };
 
+/** What `agents` stands for on the command line. */
+export const agentScenarios = Object.keys(scenarios).filter((name) => name.startsWith('agents-'));
+
 /**
  * The calls of a round: so many that starting and ending a round is a small part of it.
  * @param {Pick<Scenario, "calls">} scenario
@@ -123,10 +163,11 @@ export function requestOf(
 export function gatewayConfig(vendorPort) {
   const provider = (/** @type {string} */ name, dialect = 'chat') =>
     `  ${name}: { base_url: "http://127.0.0.1:${vendorPort}/${name}/v1", api_key: vendor-key, dialect: ${dialect} }\n`;
-  const names = ['plain', 'stream', 'paced', 'open', 'failing', 'hanging', 'embeddings'];
+  const names = ['plain', 'agent', 'stream', 'paced', 'open', 'failing', 'hanging', 'embeddings'];
+  const messagesNames = ['messages', 'agent-messages'];
   return `providers:
-${names.map((name) => provider(name)).join('')}${provider('messages', 'messages')}models:
-${[...names, 'messages'].map((name) => `  ${name}/m: { input: 1, output: 2${name === 'embeddings' ? ', kind: embeddings' : ''} }\n`).join('')}  failing/refused: { input: 1, output: 2 }
+${names.map((name) => provider(name)).join('')}${messagesNames.map((name) => provider(name, 'messages')).join('')}models:
+${[...names, ...messagesNames].map((name) => `  ${name}/m: { input: 1, output: 2${name === 'embeddings' ? ', kind: embeddings' : ''} }\n`).join('')}  failing/refused: { input: 1, output: 2 }
 tiers:
   # One provider: its circuit breaker would keep calls from a provider that always fails.
   failing: [failing/refused, failing/m]

@@ -38,8 +38,8 @@ function numbered(text) {
   };
 }
 
-/** @param {string} id */
-function chatBody(id) {
+/** @param {string} id @param {object} [more] members of the message */
+function chatBody(id, more = {}) {
   return JSON.stringify({
     id: `chatcmpl-${id}`,
     object: 'chat.completion',
@@ -48,7 +48,7 @@ function chatBody(id) {
     choices: [
       {
         index: 0,
-        message: { role: 'assistant', content: answerText, refusal: null, annotations: [] },
+        message: { role: 'assistant', content: answerText, refusal: null, annotations: [], ...more },
         logprobs: null,
         finish_reason: 'stop',
       },
@@ -59,13 +59,23 @@ function chatBody(id) {
   });
 }
 
-function messagesBody() {
+/** A tool call, as an agent's model answers. */
+const toolInput = { path: `src/file-${numberMark}.ts`, offset: 1, limit: 200 };
+const toolCall = {
+  id: `call_${numberMark}`,
+  type: 'function',
+  function: { name: 'read_file', arguments: JSON.stringify(toolInput) },
+};
+const toolUse = { type: 'tool_use', id: `toolu_${numberMark}`, name: 'read_file', input: toolInput };
+
+/** @param {object[]} [more] blocks */
+function messagesBody(more = []) {
   return JSON.stringify({
     id: `msg_${numberMark}`,
     type: 'message',
     role: 'assistant',
     model: 'm',
-    content: [{ type: 'text', text: answerText }],
+    content: [{ type: 'text', text: answerText }, ...more],
     stop_reason: 'end_turn',
     stop_sequence: null,
     usage: { input_tokens: 220, output_tokens: 130, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
@@ -124,6 +134,8 @@ const answers = {
   failing: (socket, isRefused) => (isRefused ? void socket.write(refusal) : success(socket, false)),
   hanging: () => undefined,
   messages: numbered(plain(200, messagesBody())),
+  agent: numbered(plain(200, chatBody(numberMark, { tool_calls: [toolCall] }))),
+  'agent-messages': numbered(plain(200, messagesBody([toolUse]))),
   embeddings: (socket) => void socket.write(embeddings),
   stream: (socket) => void socket.write(wholeStream),
   paced(socket) {

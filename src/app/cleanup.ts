@@ -4,6 +4,7 @@ import { deleteExpiredBatch } from '../ceilings/expired-counters.ts';
 import type { Clock } from '../core/time.ts';
 import type { Database } from '../db/database.ts';
 import { deleteUndeliverableRows } from '../jobs/outbox/outbox-rows.ts';
+import { createPromptConverter } from '../memory/conversations/convert-prompts.ts';
 import { createRetention, findRetentionPeriods } from '../memory/erasure/retention.ts';
 import { reindexOutdated } from '../memory/indexing/reindex.ts';
 import { buildVectorIndex } from '../memory/indexing/vector-indexes.ts';
@@ -33,6 +34,7 @@ export function createCleanupSteps({ database, clock, logger, errorRetentionMs }
     { name: 'deletion-periods', run: retention.periods },
     { name: 'conversations', run: retention.conversations },
     { name: 'loose-prompts', run: retention.unfiledPrompts },
+    { name: 'released-parts', run: retention.releasedParts },
     { name: 'closed-memories', run: retention.closedItems },
     { name: 'batches', run: retention.batches },
     { name: 'attempt-errors', run: deleteErrors },
@@ -40,6 +42,7 @@ export function createCleanupSteps({ database, clock, logger, errorRetentionMs }
     { name: 'counters', run: () => deleteExpiredBatch(database, clock) },
     { name: 'sign-ins', run: () => deleteExpiredSignIns(database, clock) },
     { name: 'outbox', run: () => deleteUndeliverableRows({ database, logger }) },
+    { name: 'old-prompts', run: createPromptConverter({ database, clock, logger }) },
     { name: 'old-words', run: () => reindexOutdated(database) },
     { name: 'words', run: (signal) => refreshAllWordStatistics(database, clock, signal) },
     { name: 'vector-indexes', run: (signal) => buildVectorIndex(database, signal) },

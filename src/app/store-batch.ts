@@ -2,6 +2,7 @@
 import { applyCalls } from '../ceilings/counter-updates.ts';
 import type { SettledCall } from '../core/call.ts';
 import type { Queries } from '../db/database.ts';
+import { createPromptReader } from '../memory/conversations/prompt-reader.ts';
 import { recordCalls } from '../memory/conversations/record-calls.ts';
 import { redactErased } from '../memory/erasure/tombstones.ts';
 import type { CredentialMasker } from '../memory/text/credential-masker.ts';
@@ -11,6 +12,7 @@ import { lockCorrections } from '../videos/videos.ts';
 
 /** Returns the function that stores a batch in a transaction: all of it or nothing. Storing the same call again changes nothing. */
 export function createStoreBatch(masker: CredentialMasker): (tx: Queries, batch: readonly SettledCall[]) => Promise<void> {
+  const reader = createPromptReader(masker);
   return async (tx, batch) => {
     // First, so that no later step sees erased data. The caller's shared project lock excludes concurrent erasures.
     const calls = await redactErased(tx, batch);
@@ -18,7 +20,7 @@ export function createStoreBatch(masker: CredentialMasker): (tx: Queries, batch:
     // Before the ceilings, which must count the final cost of videos.
     const videos = stored.flatMap(({ metadata }) => (metadata.route === 'video' ? [metadata.id] : []));
     await correctCalls(tx, await lockCorrections(tx, videos));
-    await recordCalls(tx, stored, masker);
+    await recordCalls(tx, stored, reader);
     // Last: locks counters, from which calls that wait to be admitted lease quota.
     await applyCalls(tx, stored);
   };

@@ -10,6 +10,7 @@ import type { Database, Queries } from '../db/database.ts';
 import { countRows, measureLag } from '../jobs/outbox/outbox-rows.ts';
 import { defaultLivenessTimeoutMs } from '../journal/heartbeat.ts';
 import { countQuarantined } from '../journal/quarantine.ts';
+import { countOldPrompts } from '../memory/conversations/convert-prompts.ts';
 import { countOpenBatches } from '../memory/learning/batches.ts';
 import { measureLearningLag } from '../memory/learning/learning-lag.ts';
 import { countKeptUnlearned } from '../memory/records/deletion-rule.ts';
@@ -58,6 +59,7 @@ async function readTables(queries: Queries, idleMs: number): Promise<MetricValue
   const batches = await countOpenBatches(queries, null);
   const learningLagMs = await measureLearningLag(queries, { projectId: null, idleMs });
   const conversationsKept = await countKeptUnlearned({ database: queries, clock: systemClock }, null);
+  const promptsToConvert = await countOldPrompts(queries);
   const ownerlessLeases = await countOwnerlessLeases(queries, defaultLivenessTimeoutMs);
   const used = await countUsedCeilings(queries);
   return {
@@ -75,6 +77,7 @@ async function readTables(queries: Queries, idleMs: number): Promise<MetricValue
     ],
     learningLag: learningLagMs / 1_000,
     conversationsKept,
+    promptsToConvert,
     ownerlessLeases,
     ceilings: limitedScopes.flatMap(([scope, ceiling]) => {
       const row = used.find((other) => other.scope === scope && other.ceiling === ceiling);

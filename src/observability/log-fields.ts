@@ -70,7 +70,7 @@ export const logFields = {
   taskQueue: 'task queue, in lines of the Temporal SDK',
   sdkComponent: 'part of the Temporal SDK that wrote the line',
   row: 'id of the outbox row',
-  rows: 'number of outbox rows',
+  rows: 'number of rows',
   batch: 'id of the learning batch',
   groups: 'groups of the batch',
   schedule: 'id of the Temporal schedule',

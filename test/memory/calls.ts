@@ -9,7 +9,7 @@ import { recordCalls } from '../../src/memory/conversations/record-calls.ts';
 import { createMemorySettings } from '../../src/memory/records/settings.ts';
 
 /** 2026-11-20T10:00:00Z, the start of the first call of a test. */
-const baseTime = Date.UTC(2026, 10, 20, 10);
+export const baseTime = Date.UTC(2026, 10, 20, 10);
 
 export interface CallOptions {
   readonly projectId: string;

@@ -1,5 +1,6 @@
 /** Searches the whole database: every column of every row. */
 import type { Database } from '../../src/db/database.ts';
+import { unpackText } from '../../src/memory/conversations/packed-text.ts';
 
 /** Tables that contain `text` in any form: unchanged, case-folded, stemmed or as bytes. */
 export async function findTablesHolding(database: Database, text: string): Promise<string[]> {
@@ -12,7 +13,9 @@ export async function findTablesHolding(database: Database, text: string): Promi
     );
     if (match) tables.push(table);
   }
-  return tables;
+  const packed = await readPromptTexts(database);
+  if (packed.some((packedText) => packedText.toLowerCase().includes(text.toLowerCase()))) tables.push('prompt_texts');
+  return [...new Set(tables)].sort();
 }
 
 /** Tables of the schema; a partitioned table counts once. */
@@ -29,5 +32,14 @@ export async function listTables(database: Database): Promise<string[]> {
 export async function dumpDatabase(database: Database): Promise<string> {
   const tables = (await listTables(database)).map((table) => `select whole::text as text from ${table} as whole`);
   const rows = await database.query<{ text: string }>(tables.join(' union all '));
-  return rows.map(({ text }) => text).join('\n');
+  return [...rows.map(({ text }) => text), ...(await readPromptTexts(database))].join('\n');
+}
+
+/** The texts in `prompt_texts`, which are compressed: of the project, or of all. */
+export async function readPromptTexts(database: Database, projectId: string | null = null): Promise<string[]> {
+  const rows = await database.query<{ content: Uint8Array; isCompressed: boolean }>(
+    `select content, is_compressed as "isCompressed" from prompt_texts where $1::uuid is null or project_id = $1::uuid`,
+    [projectId],
+  );
+  return rows.map(unpackText);
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { nodeFlags } from '../../scripts/bench/gateway.js';
 import { createMessageReader, createNumbered } from '../../scripts/bench/http-messages.js';
-import { youngGenerationFlag } from '../../src/service/cluster.ts';
+import { heapFlags } from '../../src/service/cluster.ts';
 import { readDockerfile } from '../support/dockerfile.ts';
 import { root } from '../support/gateway-process.ts';
 import { describePostgres } from '../support/postgres.ts';
@@ -14,8 +14,8 @@ import { run } from '../support/run.ts';
 const limitMs = 300_000;
 
 it('Node has the same flag in the image, in processes of a cluster and in benchmarks', () => {
-  expect(readDockerfile().entrypoint).toEqual(['node', youngGenerationFlag, 'src/main.ts']);
-  expect(nodeFlags).toEqual([youngGenerationFlag]);
+  expect(readDockerfile().entrypoint).toEqual(['node', ...heapFlags, 'src/main.ts']);
+  expect(nodeFlags).toEqual(heapFlags);
 });
 
 describePostgres('the benchmark', () => {

@@ -150,7 +150,8 @@ onBothDatabases('erasing a subject', (database) => {
     // No part without a call, no call without its parts.
     const orphans = await gateway.database.query(
       `select 1 from parts part where not exists (select 1 from parts child where child.project_id = part.project_id and child.parent_hash = part.hash)
-          and not exists (select 1 from call_texts text where text.project_id = part.project_id and text.last_hash = part.hash)`,
+          and not exists (select 1 from call_texts text where text.project_id = part.project_id
+                             and part.hash in (text.last_hash, text.context_hash, text.extras_hash))`,
     );
     expect(orphans).toEqual([]);
 

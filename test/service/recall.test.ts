@@ -1,6 +1,7 @@
 /** Recall end to end: what vendors receive, what is recorded, and what happens when a dependency is slow or broken. */
 import { describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
+import { readPromptTexts } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway, withGateway } from '../support/gateway.ts';
 import { createSlowClock } from '../support/slow-clock.ts';
@@ -52,12 +53,13 @@ function systemOf(gateway: TestGateway): string {
 async function textsOf(gateway: TestGateway): Promise<{ stored: string; recalled: string[][] }> {
   const project = await gateway.database.query<{ id: string }>('select id from projects where slug = $1::text', [gateway.project]);
   const values = [project[0]?.id];
-  const texts = await gateway.database.query<{ extras: unknown; items: string[] }>(
-    'select extras, recalled_items as items from call_texts where project_id = $1::uuid order by created_at',
+  const texts = await gateway.database.query<{ items: string[] }>(
+    'select recalled_items as items from call_texts where project_id = $1::uuid order by created_at',
     values,
   );
-  const parts = await gateway.database.query('select content from parts where project_id = $1::uuid', values);
-  return { stored: JSON.stringify([texts.map(({ extras }) => extras), parts]), recalled: texts.map(({ items }) => items) };
+  const stored = await gateway.database.query('select content::text from parts where project_id = $1::uuid', values);
+  const others = await readPromptTexts(gateway.database, project[0]?.id);
+  return { stored: JSON.stringify([stored, others]), recalled: texts.map(({ items }) => items) };
 }
 
 describe.each(ways.flatMap(({ caller, vendor }) => [false, true].map((stream) => ({ caller, vendor, stream }))))(

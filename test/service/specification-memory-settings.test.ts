@@ -1,6 +1,7 @@
 /** Memory settings, and which calls are recorded (docs/api/reference.md#memory-rules). */
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
+import { readPromptTexts } from '../memory/find-text.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import { eventually, jsonOf, shareGateway } from '../support/gateway.ts';
 import { onBothDatabases } from './both-databases.ts';
@@ -261,12 +262,10 @@ onBothDatabases('memory settings', (database) => {
         const rows = await gateway.database.query<{ kept: string }>(
           `select to_jsonb(parts)::text as kept from parts join projects on projects.id = project_id and slug = $1::text
            union all
-           select to_jsonb(text)::text from call_texts text join projects on projects.id = text.project_id and slug = $1::text
-           union all
            select passage.text from memory_passages passage join projects on projects.id = passage.project_id and slug = $1::text`,
           [gateway.project],
         );
-        const kept = rows.map((row) => row.kept).join('\n');
+        const kept = [...rows.map((row) => row.kept), ...(await readPromptTexts(gateway.database))].join('\n');
         expect(kept).toContain(text);
         for (const known of ['image/png', '3000', createHash('sha256').update(bytes).digest('hex')]) expect(kept).toContain(known);
         for (let at = 0; at < data.length; at += 400) expect(kept).not.toContain(data.slice(at, at + 40));

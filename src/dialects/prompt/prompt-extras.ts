@@ -2,7 +2,7 @@
  * Describes the blocks of a prompt that are not messages: text unchanged, binary content as type, size and SHA-256. Unknown blocks are
  * stored as JSON text with binary content replaced by its hash, so that a stored extra is never deeply nested.
  */
-import { asObject, asString } from '../../core/json/narrow.ts';
+import { asObject, asString, isObject } from '../../core/json/narrow.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { digestBytes, isBase64Character, parseDataUrl } from '../json/data-url.ts';
 import { toJsonText } from '../json/json-text.ts';
@@ -10,16 +10,23 @@ import { stripRecalled } from './recalled-block.ts';
 
 /** An extra without its position. `type` is the role or block type under which it was sent. */
 export type PromptExtra =
-  | { readonly kind: 'system' | 'tool_result' | 'thinking' | 'other'; readonly type: string; readonly text: string }
+  | { readonly kind: 'system' | 'tool' | 'tool_result' | 'thinking' | 'other'; readonly type: string; readonly text: string }
   | { readonly kind: 'binary'; readonly type: string; readonly bytes: number; readonly sha256: string; readonly media_type: string | null };
 
-export function textExtra(kind: 'system' | 'tool_result' | 'thinking' | 'other', type: string, text: string): PromptExtra {
+export function textExtra(kind: Exclude<PromptExtra['kind'], 'binary'>, type: string, text: string): PromptExtra {
   return { kind, type, text: toPostgresText(stripRecalled(text)) };
 }
 
 /** Base64 that only the vendor can decode: redacted thinking, encrypted reasoning. */
 export function opaqueExtra(type: string, data: string): PromptExtra {
   return { kind: 'binary', type, ...digestBytes(Buffer.from(data, 'base64')), media_type: null };
+}
+
+/** The definition of a tool, without what authorizes the vendor to use it. `type` is its name. */
+export function toToolExtra(tool: unknown): PromptExtra {
+  const { authorization: _secret, headers: _secrets, ...rest } = asObject(tool);
+  const name = asString(asObject(rest['function']).name) ?? asString(rest['name']) ?? asString(rest['type']) ?? 'tool';
+  return textExtra('tool', toPostgresText(name), toJsonText(isObject(tool) ? rest : tool));
 }
 
 /** Extras of a block that is neither text nor a tool call, such as an image or a document. */

@@ -14,7 +14,7 @@ export const maxToolCalls = 128;
 
 const maxMessages = 2_000;
 const maxBlocks = 10_000;
-const maxExtras = 2_000;
+export const maxExtras = 2_000;
 /** More than any context window; the embedded database takes 0.1 s to compress a million characters. */
 const maxCharacters = 4 * 1_024 * 1_024;
 /** Messages are dropped in steps, so that the calls of a long conversation start with the same message and share their chain parts. */

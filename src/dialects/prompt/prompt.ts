@@ -14,7 +14,7 @@ import { asArray, asObject, asString, isObject, type JsonObject } from '../../co
 import { toPostgresText } from '../../core/postgres-text.ts';
 import { foldDataUrls } from '../json/data-url.ts';
 import { toJsonText } from '../json/json-text.ts';
-import { opaqueExtra, type PromptExtra, textExtra, toExtras } from './prompt-extras.ts';
+import { opaqueExtra, type PromptExtra, textExtra, toExtras, toToolExtra } from './prompt-extras.ts';
 import { collectNewest, maxToolCalls, newestBlocks, newestMessages, truncateText } from './prompt-limits.ts';
 import { stripRecalled } from './recalled-block.ts';
 
@@ -35,8 +35,12 @@ export interface Prompt {
   readonly isPrefilled: boolean;
 }
 
+export type { PromptExtra };
+
 /** One step of a prompt. A `pause` separates two responses of the assistant. Extras are evaluated only when they are stored. */
-type Step = ({ readonly kind: 'message' } & NormalMessage) | ExtraStep | { readonly kind: 'pause' };
+export type Step = MessageStep | ExtraStep | { readonly kind: 'pause' };
+
+export type MessageStep = { readonly kind: 'message' } & NormalMessage;
 
 interface ExtraStep {
   readonly kind: 'extra';
@@ -47,21 +51,33 @@ interface ExtraStep {
 /** Parses the JSON value of a request to `route`. */
 export function parsePrompt(route: PromptRoute, body: unknown): Prompt {
   const request = asObject(body);
-  switch (route) {
-    case 'chat':
-      return collect(newestMessages(request.messages).flatMap(parseChatMessage), false);
-    case 'messages': {
-      const messages = newestMessages(request.messages);
-      const steps = [...textSteps('system', 'system', request.system), ...messages.flatMap(parseMessagesMessage)];
-      return collect(steps, asObject(messages.at(-1)).role === 'assistant');
-    }
-    case 'responses': {
-      const items = typeof request.input === 'string' ? [{ role: 'user', content: request.input }] : newestMessages(request.input);
-      return collect(joinItems([...textSteps('system', 'instructions', request.instructions), ...items.flatMap(parseItem)]), false);
-    }
-    default:
-      return route satisfies never;
-  }
+  const { system, list } = promptMembers[route];
+  const value = request[list];
+  const messages = route === 'responses' && typeof value === 'string' ? [{ role: 'user', content: value }] : newestMessages(value);
+  const steps = [
+    ...newestMessages(request.tools).flatMap((tool) => parsePiece(route, 'tool', tool)),
+    ...(system === null ? [] : parsePiece(route, 'system', request[system])),
+    ...messages.flatMap((message) => parsePiece(route, 'message', message)),
+  ];
+  const lastIsAssistant = route === 'messages' && asObject(messages.at(-1)).role === 'assistant';
+  return collect(route === 'responses' ? joinItems(steps) : steps, lastIsAssistant);
+}
+
+/** The members of a body that make up its prompt, besides `tools`. */
+export const promptMembers = {
+  chat: { system: null, list: 'messages' },
+  messages: { system: 'system', list: 'messages' },
+  responses: { system: 'instructions', list: 'input' },
+} as const satisfies Record<PromptRoute, object>;
+
+/** A tool, the system prompt or one of its blocks, or an element of the list of messages. */
+export type PieceKind = 'tool' | 'system' | 'message';
+
+/** The steps of a piece, which don't depend on the other pieces. */
+export function parsePiece(route: PromptRoute, kind: PieceKind, value: unknown): Step[] {
+  if (kind === 'tool') return [extraStep(() => [toToolExtra(value)], true)];
+  if (kind === 'system') return systemSteps(promptMembers[route].system ?? 'system', value);
+  return route === 'chat' ? parseChatMessage(value) : route === 'messages' ? parseMessagesMessage(value) : parseItem(value);
 }
 
 /** Normalizes a message: text that PostgreSQL can store, tool calls that have a name. Null when nothing remains. */
@@ -99,7 +115,7 @@ function parseChatMessage(message: unknown): Step[] {
   switch (role) {
     case 'system':
     case 'developer':
-      return textSteps('system', role, content);
+      return systemSteps(role, content);
     case 'user':
       return parseContent('user', content);
     case 'assistant':
@@ -128,7 +144,7 @@ function parseMessagesMessage(message: unknown): Step[] {
   if (!isObject(message)) return [];
   const { role, content } = message;
   if (role === 'user' || role === 'assistant') return parseContent(role, content);
-  return role === 'system' ? textSteps('system', 'system', content) : otherSteps(message);
+  return role === 'system' ? systemSteps('system', content) : otherSteps(message);
 }
 
 function parseItem(item: unknown): Step[] {
@@ -140,7 +156,7 @@ function parseItem(item: unknown): Step[] {
     case 'message':
       if (role === 'user') return [{ kind: 'pause' }, ...parseContent('user', content)];
       if (role === 'assistant') return parseContent('assistant', content);
-      return role === 'system' || role === 'developer' ? textSteps('system', role, content) : otherSteps(item);
+      return role === 'system' || role === 'developer' ? systemSteps(role, content) : otherSteps(item);
     case 'function_call':
     case 'custom_tool_call': {
       const argumentText = toArgumentsText(type === 'function_call' ? item.arguments : item.input);
@@ -156,25 +172,26 @@ function parseItem(item: unknown): Step[] {
   }
 }
 
-/** Joins the items of one response (its text and each function call are separate items) into one message. */
-function joinItems(steps: readonly Step[]): Step[] {
-  const joined: Step[] = [];
+/**
+ * Joins the items of one response (its text and each function call are separate items) into one message. Steps that were read before stay as they
+ * are; they are never those of an assistant.
+ */
+export function joinItems<Read extends { readonly kind: 'message' | 'extra' | 'pause' }>(steps: readonly (Step | Read)[]): (Step | Read)[] {
+  const joined: (Step | Read)[] = [];
   // Grows in place: copying for each item would take quadratic time.
   let open: { kind: 'message'; role: 'assistant'; text: string; toolCalls: AssistantTurn['toolCalls'][number][] } | null = null;
   for (const step of steps) {
-    if (step.kind === 'extra') joined.push(step);
-    else if (step.kind === 'pause') open = null;
-    else if (step.role === 'user') {
-      open = null;
-      joined.push(step);
-    } else {
+    if (step.kind === 'message' && 'text' in step && step.role === 'assistant') {
       if (!open) {
         open = { kind: 'message', role: 'assistant', text: '', toolCalls: [] };
         joined.push(open);
       }
       open.text += step.text;
       for (const call of step.toolCalls) open.toolCalls.push(call);
+      continue;
     }
+    if (step.kind !== 'extra') open = null;
+    if (step.kind !== 'pause') joined.push(step);
   }
   return joined;
 }
@@ -206,13 +223,24 @@ function getBlockText(block: unknown): string | null {
 }
 
 /** One extra with the text, then one for each block that is not text. */
-function textSteps(kind: 'system' | 'tool_result', type: string, content: unknown): Step[] {
+function textSteps(kind: 'tool_result', type: string, content: unknown): Step[] {
   if (content === undefined || content === null) return [];
   const blocks = newestBlocks(content);
   const texts = blocks.map(getBlockText);
   const text = stripRecalled(texts.filter((text) => text !== null).join('\n'));
   const others = blocks.filter((_, index) => texts[index] === null).flatMap(otherSteps);
-  return [...(text === '' ? [] : [extraStep(() => [textExtra(kind, type, text)], kind === 'system')]), ...others];
+  return [...(text === '' ? [] : [extraStep(() => [textExtra(kind, type, text)])]), ...others];
+}
+
+/** One extra for each block: often only one of them changes. */
+function systemSteps(type: string, content: unknown): Step[] {
+  if (content === undefined || content === null) return [];
+  return newestBlocks(content).flatMap((block) => {
+    const text = getBlockText(block);
+    if (text === null) return otherSteps(block);
+    const written = stripRecalled(text);
+    return written === '' ? [] : [extraStep(() => [textExtra('system', type, written)], true)];
+  });
 }
 
 /** Thinking blocks of messages and reasoning items of responses. */

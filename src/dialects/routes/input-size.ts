@@ -13,16 +13,30 @@ import { countImageParts } from './request-features.ts';
 
 const { backslash, closeBrace, closeBracket, colon, openBrace, openBracket, quote } = characters;
 
-/** Sizes of bodies with media, which are asked for several times per call. */
+/** Sizes of long bodies, which are asked for several times per call. */
 const measured = new WeakMap<Buffer, InputSize>();
 
 /** The body's syntax has been checked before. */
 export function measureInput(body: Buffer): InputSize {
   const found = factsOf(body)?.size;
   if (found) return found;
-  if (!hasEncodedData(body)) return { textBytes: body.length, images: countImageParts(body), audioBytes: 0, documentBytes: 0 };
+  const isEncoded = hasEncodedData(body);
+  if (!isEncoded && body.length < minLongBytes) return textOnly(body);
   const known = measured.get(body);
   if (known) return known;
+  const size = isEncoded ? measureMedia(body) : textOnly(body);
+  measured.set(body, size);
+  return size;
+}
+
+/** A shorter body is measured faster than found. */
+const minLongBytes = 8_192;
+
+function textOnly(body: Buffer): InputSize {
+  return { textBytes: body.length, images: countImageParts(body), audioBytes: 0, documentBytes: 0 };
+}
+
+function measureMedia(body: Buffer): InputSize {
   const bytes = { image: 0, audio: 0, document: 0 };
   let images = 0;
   visitLongStrings(body, (path, start, end, holder) => {
@@ -31,14 +45,12 @@ export function measureInput(body: Buffer): InputSize {
     bytes[kind] += end - start;
     if (kind === 'image') images += 1;
   });
-  const size = {
+  return {
     textBytes: body.length - bytes.image - bytes.audio - bytes.document,
     images: Math.max(images, countImageParts(body)),
     audioBytes: bytes.audio,
     documentBytes: bytes.document,
   };
-  measured.set(body, size);
-  return size;
 }
 
 /** Data that is longer than both together is found; shorter data may count as text. */

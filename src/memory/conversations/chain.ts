@@ -5,29 +5,109 @@
  * hashes mean equal histories. Length prefixes make the encoding unambiguous.
  */
 import { hash as digest } from 'node:crypto';
-import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
+import type { NormalMessage, PromptExtra } from '../../dialects/prompt/prompt.ts';
 
 /** A SHA-256 in 64 hexadecimal digits: a map key as it is, and cheaper than a Buffer. */
 export type Sha256 = string;
 
-/** A message linked to its predecessor. */
-export interface ChainPart {
-  readonly message: NormalMessage;
+export interface HashedMessage {
+  readonly role: NormalMessage['role'];
   /** Hash of the message alone, independent of its position. */
   readonly messageHash: Sha256;
-  /** Hash of the message and all before it. */
+  /** Of a message that was seen before it is parsed when it is read. */
+  readonly message: NormalMessage;
+}
+
+/** A part of a chain. The hash covers the part and all before it. */
+interface Link {
   readonly hash: Sha256;
   readonly parentHash: Sha256 | null;
 }
 
+/** A message linked to its predecessor. */
+export interface ChainPart extends HashedMessage, Link {}
+
+/** A part of a prompt that is no message: a system prompt, a tool, a tool result, an image. */
+export interface HashedExtra {
+  readonly role: PromptExtra['kind'];
+  readonly details: ExtraDetails;
+  /** Null for binary content. */
+  readonly textHash: Sha256 | null;
+  /** Empty for binary content. Of a text that was seen before it is parsed when it is read. */
+  readonly text: string;
+}
+
+/** As it is stored, with the position. */
+export interface ExtraDetails {
+  readonly type: string;
+  readonly bytes?: number;
+  readonly sha256?: string;
+  readonly media_type?: string | null;
+}
+
+/** An extra linked to its predecessor. `position` counts the messages before it. */
+export interface ExtraPart extends HashedExtra, Link {
+  readonly position: number;
+}
+
 /** Links `messages` to each other, and the first of them to the part with the hash `after`; null when it starts a chain. */
 export function chainMessages(messages: readonly NormalMessage[], after: Sha256 | null = null): ChainPart[] {
+  return linkMessages(messages.map(toHashedMessage), after);
+}
+
+export function toHashedMessage(message: NormalMessage): HashedMessage {
+  return { role: message.role, messageHash: hashMessage(message), message };
+}
+
+/** As `chainMessages`, of messages whose hashes are known. */
+export function linkMessages(messages: readonly HashedMessage[], after: Sha256 | null = null): ChainPart[] {
   const parts: ChainPart[] = [];
   let parentHash = after;
-  for (const message of messages) {
-    const messageHash = hashMessage(message);
+  for (const source of messages) {
+    const { role, messageHash } = source;
     const hash: Sha256 = parentHash === null ? hashBytes(messageHash) : hashBytes(parentHash + messageHash);
-    parts.push({ message, messageHash, hash, parentHash });
+    parts.push({
+      role,
+      messageHash,
+      hash,
+      parentHash,
+      get message() {
+        return source.message;
+      },
+    });
+    parentHash = hash;
+  }
+  return parts;
+}
+
+export function toHashedExtra(extra: PromptExtra): HashedExtra {
+  if (extra.kind !== 'binary') return { role: extra.kind, details: { type: extra.type }, textHash: hashText(extra.text), text: extra.text };
+  const { kind, ...details } = extra;
+  return { role: kind, details, textHash: null, text: '' };
+}
+
+/** As `linkMessages`, of extras. */
+export function linkExtras(
+  extras: readonly { readonly position: number; readonly extra: HashedExtra }[],
+  after: Sha256 | null = null,
+): ExtraPart[] {
+  const parts: ExtraPart[] = [];
+  let parentHash = after;
+  for (const { position, extra } of extras) {
+    const { role, details, textHash } = extra;
+    const { type, bytes, sha256, media_type } = details;
+    const hash: Sha256 = hashText(`extra 1\n${JSON.stringify([parentHash, position, role, textHash, type, bytes, sha256, media_type])}`);
+    parts.push({
+      role,
+      details,
+      textHash,
+      hash,
+      parentHash,
+      position,
+      get text() {
+        return extra.text;
+      },
+    });
     parentHash = hash;
   }
   return parts;

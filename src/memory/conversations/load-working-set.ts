@@ -12,13 +12,13 @@ import { type Conversation, type ConversationWorkingSet, createConversationWorki
 
 /** Loads the conversations that `calls` may join and locks their rows until the transaction ends. */
 export async function loadWorkingSet(tx: Queries, calls: readonly RecordedCall[]): Promise<ConversationWorkingSet> {
-  const batchTips = new Set(calls.flatMap(({ scopedKeys }) => scopedKeys.at(-1) ?? []));
+  const batchTips = new Set(calls.flatMap(({ keyAt }) => keyAt(-1) ?? []));
   const tips = await findTips(tx, calls, batchTips);
   const occurrences = await findOccurrences(tx, calls);
   const open = await findOpenConversations(tx, calls);
   const matchedKeys = new Set(occurrences.map((occurrence) => occurrence.key));
   const unmatched = calls.filter((call) => {
-    if (call.firstAssistant < 0 || matchedKeys.has(call.scopedKeys.at(-1) ?? '')) return false;
+    if (call.firstAssistant < 0 || matchedKeys.has(call.keyAt(-1) ?? '')) return false;
     return !getTipKeys(call).some((key) => tips.has(key) || batchTips.has(key));
   });
   const trimmed = await findByTipMessage(tx, unmatched);
@@ -46,16 +46,12 @@ const maxHashes = 200_000;
 
 /** Conversation ids by tip. `batchTips` are the tips that calls of the batch itself create. */
 async function findTips(tx: Queries, calls: readonly RecordedCall[], batchTips: ReadonlySet<Sha256>): Promise<Map<Sha256, string[]>> {
-  const keys = calls.map(getTipKeys);
-  const likely = keys.map((list) => list.slice(-firstTips));
+  const likely = calls.map((call) => [...getTipKeys(call).take(firstTips)]);
   const newest = await readTips(tx, likely.flat());
-  const remaining = keys.filter((list, index) => {
-    const likelyKeys = likely[index] ?? [];
-    return list.length > firstTips && !likelyKeys.some((key) => newest.has(key) || batchTips.has(key));
-  });
+  const remaining = calls.filter((_, index) => !(likely[index] ?? []).some((key) => newest.has(key) || batchTips.has(key)));
   const older = await readTips(
     tx,
-    remaining.flatMap((list) => list.slice(0, -firstTips)),
+    remaining.flatMap((call) => [...getTipKeys(call).drop(firstTips)]),
   );
   return new Map([...newest, ...older]);
 }
@@ -84,8 +80,8 @@ async function readTips(tx: Queries, keys: readonly Sha256[]): Promise<Map<Sha25
  * unattributed ones count for it.
  */
 async function findOccurrences(tx: Queries, calls: readonly RecordedCall[]): Promise<FoundOccurrence[]> {
-  const requested = countKeys(calls.flatMap((call) => call.scopedKeys.at(-1) ?? []));
-  const repeatable = new Set(calls.flatMap((call) => (call.firstAssistant < 0 ? [] : (call.scopedKeys.at(-1) ?? []))));
+  const requested = countKeys(calls.flatMap((call) => call.keyAt(-1) ?? []));
+  const repeatable = new Set(calls.flatMap((call) => (call.firstAssistant < 0 ? [] : (call.keyAt(-1) ?? []))));
   const columns: readonly Column<RequestedKey>[] = [...keyColumns, ['repeatable', 'boolean', ({ key }) => repeatable.has(key)]];
   return querySelected<FoundOccurrence, RequestedKey>(
     tx,

@@ -35,9 +35,15 @@ export function matchConversation(call: RecordedCall, workingSet: ConversationWo
   return atTip ?? matchTrimmed(call, workingSet) ?? { kind: 'opens' };
 }
 
-/** Tips that `call` may continue: one after each message of its request, starting with the first assistant message. */
-export function getTipKeys(call: RecordedCall): readonly Sha256[] {
-  return call.firstAssistant < 0 ? [] : call.scopedKeys.slice(call.firstAssistant, call.promptLength);
+/**
+ * Tips that `call` may continue, the likeliest first: one after each message of its request, back to the first assistant message.
+ */
+export function* getTipKeys(call: RecordedCall): Generator<Sha256, void> {
+  if (call.firstAssistant < 0) return;
+  for (let at = call.promptLength - 1; at >= call.firstAssistant; at -= 1) {
+    const key = call.keyAt(at);
+    if (key) yield key;
+  }
 }
 
 /** Candidates compared with a trimmed history. */
@@ -48,7 +54,7 @@ export const maxComparedConversations = 10;
  * costs a lookup, so only the newest hundred are tried.
  */
 export function getTipMessageKeys(call: RecordedCall): Sha256[] {
-  const prompt = call.parts.slice(0, call.promptLength).filter((part) => part.message.role === 'assistant');
+  const prompt = call.parts.slice(0, call.promptLength).filter((part) => part.role === 'assistant');
   return prompt
     .slice(-maxTipMessages)
     .reverse()
@@ -58,7 +64,7 @@ export function getTipMessageKeys(call: RecordedCall): Sha256[] {
 const maxTipMessages = 100;
 
 function occurrencesAtEnd(call: RecordedCall, workingSet: ConversationWorkingSet): readonly MessageOccurrence[] {
-  const key = call.scopedKeys.at(-1);
+  const key = call.keyAt(-1);
   return key ? workingSet.occurrencesOf(key) : [];
 }
 
@@ -78,12 +84,12 @@ function matchOpenOfSubject(call: RecordedCall, workingSet: ConversationWorkingS
 }
 
 function matchTip(call: RecordedCall, workingSet: ConversationWorkingSet): (ConversationMatch & { kind: 'continues' }) | null {
-  const keys = getTipKeys(call);
-  for (let at = keys.length - 1; at >= 0; at -= 1) {
-    const key = keys[at];
-    const ending = key ? workingSet.byTip(key) : [];
+  let from = call.promptLength;
+  for (const key of getTipKeys(call)) {
+    const ending = workingSet.byTip(key);
     const conversation = findNewest(ending.filter(({ state }) => state === 'stored')) ?? findNewest(ending);
-    if (conversation) return { kind: 'continues', conversation, from: call.firstAssistant + at + 1 };
+    if (conversation) return { kind: 'continues', conversation, from };
+    from -= 1;
   }
   return null;
 }
@@ -125,7 +131,7 @@ function findSharedRun(call: RecordedCall, conversation: Conversation): { from: 
   // Index of the latest message of each role up to the current end.
   const lastOf = { assistant: -1, user: -1 };
   for (const [index, part] of request.entries()) {
-    lastOf[part.message.role] = index;
+    lastOf[part.role] = index;
     const end = index + 1;
     const length = lengths[index] ?? 0;
     const start = end - length;

@@ -2,6 +2,8 @@
 import type { Queries } from '../../db/database.ts';
 import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import type { PartContent } from '../records/conversation-messages.ts';
+import type { Sha256 } from './chain.ts';
+import { unpackText } from './packed-text.ts';
 
 export interface CallMemory {
   /** Null when the call belongs to no conversation, or the conversation was deleted. */
@@ -32,7 +34,7 @@ export interface CallText {
   readonly answered: boolean;
   /** Older messages of the prompt are not shown. */
   readonly hasOlder: boolean;
-  /** System prompts, tool results and other parts that are no messages; binary content without its bytes. */
+  /** System prompts, tools, tool results and other parts that are no messages; binary content without its bytes. */
   readonly extras: readonly { readonly kind: string; readonly type: string; readonly text: string | null; readonly bytes: number | null }[];
 }
 
@@ -43,16 +45,19 @@ export async function readCallText(
   callId: string,
   { maxMessages, maxText }: { readonly maxMessages: number; readonly maxText: number },
 ): Promise<CallText | null> {
-  const [text] = await queries.query<{ answered: boolean; extras: CallText['extras'] }>(
-    `select answered,
+  const [text] = await queries.query<{ answered: boolean; context: Sha256 | null; extras: Sha256 | null; embedded: CallText['extras'] }>(
+    `select answered, encode(context_hash, 'hex') as context, encode(extras_hash, 'hex') as extras,
             (select coalesce(jsonb_agg(jsonb_build_object('kind', extra ->> 'kind', 'type', extra ->> 'type',
                                                           'text', left(extra ->> 'text', $3::integer), 'bytes', (extra ->> 'bytes')::bigint)
                                        order by place), '[]')
-               from jsonb_array_elements(extras) with ordinality as listed (extra, place) where place <= $4::integer) as extras
+               from jsonb_array_elements(extras) with ordinality as listed (extra, place) where place <= $4::integer) as embedded
        from call_texts where call_id = $1::uuid and project_id = $2::uuid`,
     [callId, projectId, maxText, maxMessages],
   );
   if (!text) return null;
+  const chains = [text.context, text.extras].filter((end) => end !== null);
+  const extras = [...text.embedded];
+  for (const end of chains) extras.push(...(await readExtras(queries, projectId, end, { maxMessages, maxText })));
   const rows = await queries.query<{
     role: NormalMessage['role'];
     text: string;
@@ -81,5 +86,36 @@ export async function readCallText(
     ...message,
     toolCalls: toolCalls.map((call) => ({ ...call, arguments: call.arguments.slice(0, maxText).toWellFormed() })),
   }));
-  return { messages, answered: text.answered, hasOlder, extras: text.extras };
+  return { messages, answered: text.answered, hasOlder, extras };
+}
+
+/** The newest of a chain, in the order of the prompt. */
+async function readExtras(
+  queries: Queries,
+  projectId: string,
+  end: Sha256,
+  { maxMessages, maxText }: { readonly maxMessages: number; readonly maxText: number },
+): Promise<CallText['extras'][number][]> {
+  type Row = Omit<CallText['extras'][number], 'text'> & { content: Buffer | null; isCompressed: boolean };
+  const rows = await queries.query<Row>(
+    `with recursive chain as (
+       select parent_hash, role, content, text_hash, 1 as depth
+         from parts where project_id = $1::uuid and hash = decode($2::text, 'hex')
+       union all
+       select part.parent_hash, part.role, part.content, part.text_hash, chain.depth + 1
+         from chain
+         join parts part on part.project_id = $1::uuid and part.hash = chain.parent_hash
+        where chain.depth < $3::integer
+     )
+     select role as kind, chain.content ->> 'type' as type, (chain.content ->> 'bytes')::float8 as bytes, stored.content,
+            stored.is_compressed as "isCompressed"
+       from chain
+       left join prompt_texts stored on stored.project_id = $1::uuid and stored.hash = chain.text_hash
+      order by depth desc`,
+    [projectId, end, maxMessages],
+  );
+  return rows.map(({ content, isCompressed, ...extra }) => ({
+    ...extra,
+    text: content === null ? null : unpackText({ content, isCompressed }).slice(0, maxText).toWellFormed(),
+  }));
 }

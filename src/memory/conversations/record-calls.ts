@@ -15,20 +15,24 @@ import { mapInTurns } from '../../core/map-in-turns.ts';
 import { toPostgresText } from '../../core/postgres-text.ts';
 import type { Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
-import type { NormalMessage } from '../../dialects/prompt/prompt.ts';
 import { defaultMemorySettings, isSourceRecorded, readMemorySettings } from '../records/settings.ts';
 import { createCredentialMasker } from '../text/credential-masker.ts';
 import { type CallText, findStoredCallIds, storeTexts } from './call-texts.ts';
-import { hashScope, type Sha256, toScopedKey } from './chain.ts';
+import { type ChainPart, hashScope, type Sha256, toScopedKey } from './chain.ts';
 import { loadWorkingSet } from './load-working-set.ts';
 import { type CallWithText, hasText, type MaskedText } from './masked-prompt.ts';
 import { matchConversation } from './match-conversation.ts';
+import { createPromptReader } from './prompt-reader.ts';
 import { saveWorkingSet } from './save-working-set.ts';
 import { createTextReader } from './text-reader.ts';
 import type { Conversation, ConversationWorkingSet, RecordedCall } from './working-set.ts';
 
 /** Stores the masked texts of `calls`, which the batch newly stored, and assigns the recorded ones to conversations. */
-export async function recordCalls(tx: Queries, calls: readonly SettledCall[], masker = createCredentialMasker()): Promise<void> {
+export async function recordCalls(
+  tx: Queries,
+  calls: readonly SettledCall[],
+  reader = createPromptReader(createCredentialMasker()),
+): Promise<void> {
   const candidates = calls.filter(hasText).toSorted(compareByStart);
   if (candidates.length === 0) return;
   const projectIds = [...new Set(candidates.map((call) => call.metadata.projectId))];
@@ -38,7 +42,7 @@ export async function recordCalls(tx: Queries, calls: readonly SettledCall[], ma
   const stored = recordable.size === 0 ? recordable : await findStoredCallIds(tx, [...recordable]);
   const distinct = new Map(candidates.map((call) => [call.metadata.id, call]));
   const newCalls = [...distinct.values()].filter(({ metadata }) => !stored.has(metadata.id));
-  const readText = createTextReader(masker);
+  const readText = createTextReader(reader);
   const texts = await mapInTurns(newCalls, (call) => toCallText(call, readText(call)));
   const recordedCalls: RecordedCall[] = [];
   for (const [index, call] of newCalls.entries()) {
@@ -66,6 +70,7 @@ function toCallText({ metadata, content }: CallWithText, text: MaskedText): Call
     subject: metadata.memory.subject === null ? null : toPostgresText(metadata.memory.subject),
     startedAt: metadata.startedAt,
     recalled: content.recalled ?? [],
+    context: text.context,
     extras: text.extras,
     parts: text.parts,
     promptLength: text.promptLength,
@@ -92,7 +97,6 @@ async function findRecordable(tx: Queries, calls: readonly SettledCall[]): Promi
 function toRecordedCall({ metadata, result }: SettledCall, { parts, promptLength, subject }: CallText): RecordedCall {
   const source = toPostgresText(metadata.source);
   const scope = hashScope(metadata.projectId, source, subject);
-  const isAssistant = ({ message }: { message: NormalMessage }): boolean => message.role === 'assistant';
   return {
     callId: metadata.id,
     projectId: metadata.projectId,
@@ -104,9 +108,21 @@ function toRecordedCall({ metadata, result }: SettledCall, { parts, promptLength
     endedAt: metadata.startedAt + result.durationMs,
     trace: metadata.trace,
     parts,
-    scopedKeys: parts.map((part) => toScopedKey(scope, part.hash)),
+    keyAt: createKeys(scope, parts),
     promptLength,
-    firstAssistant: parts.slice(0, promptLength).findIndex(isAssistant),
+    firstAssistant: parts.slice(0, promptLength).findIndex(({ role }) => role === 'assistant'),
+  };
+}
+
+/** Keys are made on demand: of a long history, the last ones are mostly enough. */
+function createKeys(scope: Sha256, parts: readonly ChainPart[]): RecordedCall['keyAt'] {
+  const keys: Sha256[] = [];
+  return (index) => {
+    const part = parts.at(index);
+    if (!part) return undefined;
+    const at = index < 0 ? parts.length + index : index;
+    keys[at] ??= toScopedKey(scope, part.hash);
+    return keys[at];
   };
 }
 

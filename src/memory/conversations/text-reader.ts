@@ -1,20 +1,19 @@
 /** Reads and masks the texts of settled calls. */
-import { parseJson } from '../../core/json/narrow.ts';
-import type { CredentialMasker } from '../text/credential-masker.ts';
 import { findLargePrompt } from './large-texts.ts';
-import { addResponse, type CallWithText, type MaskedText, readPrompt } from './masked-prompt.ts';
+import type { CallWithText, MaskedText } from './masked-prompt.ts';
+import type { PromptReader } from './prompt-reader.ts';
 
 /** Reads the texts of a batch. Hits of the response cache repeat a request and its response, so equal ones are read once. */
-export function createTextReader(masker: CredentialMasker): (call: CallWithText) => MaskedText {
+export function createTextReader(reader: PromptReader): (call: CallWithText) => MaskedText {
   /** By the text of the response, which hits of the same entry share: a key of all that is compared took 5 µs. */
   const hits = new Map<string, { readonly call: CallWithText; readonly text: MaskedText }[]>();
   return (call) => {
-    if (call.result.cache !== 'hit') return readText(call, masker);
+    if (call.result.cache !== 'hit') return readText(call, reader);
     const key = call.content.response?.text ?? '';
     const alike = hits.get(key) ?? [];
     const equal = alike.find((hit) => isSameText(hit.call, call));
     if (equal) return equal.text;
-    const text = readText(call, masker);
+    const text = readText(call, reader);
     hits.set(key, [...alike, { call, text }]);
     return text;
   };
@@ -28,7 +27,7 @@ function isSameText(one: CallWithText, other: CallWithText): boolean {
   return JSON.stringify(oneCalls) === JSON.stringify(otherCalls);
 }
 
-function readText({ metadata, content }: CallWithText, masker: CredentialMasker): MaskedText {
-  const prompt = findLargePrompt(content) ?? readPrompt(metadata.route, parseJson(content.request.toString('utf8')), masker);
-  return addResponse(prompt, content.response, masker);
+function readText({ metadata, content }: CallWithText, reader: PromptReader): MaskedText {
+  const prompt = findLargePrompt(content) ?? reader.readPrompt(metadata.projectId, metadata.route, content.request);
+  return reader.addResponse(prompt, content.response);
 }

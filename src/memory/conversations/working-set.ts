@@ -18,8 +18,8 @@ export interface RecordedCall {
   readonly trace?: string | undefined;
   /** Messages of the request, then the response when there is one. */
   readonly parts: readonly ChainPart[];
-  /** Lookup key of each part in the scope. */
-  readonly scopedKeys: readonly Sha256[];
+  /** Lookup key of a part in the scope; negative indexes count from the end. Undefined if there is no such part. */
+  readonly keyAt: (index: number) => Sha256 | undefined;
   readonly promptLength: number;
   /** Index of the first assistant message in the request, -1 for a call without history. */
   readonly firstAssistant: number;
@@ -109,7 +109,7 @@ export function createConversationWorkingSet() {
       let tipMessageHash: Sha256 | null = null;
       for (let at = from; at < call.parts.length; at += 1) {
         const part = call.parts[at];
-        const scopedKey = call.scopedKeys[at];
+        const scopedKey = call.keyAt(at);
         if (!part || !scopedKey) continue;
         const isResponse = at >= call.promptLength;
         const callId = isResponse ? call.callId : null;

@@ -12,8 +12,7 @@ import type { Database, Queries } from '../../db/database.ts';
 import { lockConversations, lockProject } from '../../db/locks.ts';
 import { enqueue, type OutboxEntry } from '../../db/outbox.ts';
 import { batchSize } from '../../db/row-batches.ts';
-import type { Sha256 } from '../conversations/chain.ts';
-import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
+import { deleteReleasedParts } from '../conversations/released-parts.ts';
 import { bySubject, type ErasedCount, type SubjectTable, subjectTables } from './subject-tables.ts';
 
 export type ErasedCounts = Readonly<Record<ErasedCount, number>>;
@@ -93,16 +92,14 @@ async function recordRuns(tx: Queries, erasureId: string, projectId: string, sub
 
 /** Deletes prompts and responses of the subject's calls, then the parts that only they referenced. */
 async function eraseCallTexts(tx: Queries, projectId: string, subject: string): Promise<number> {
-  const tips = new Set<Sha256>();
   for (;;) {
-    const rows = await tx.query<{ lastHash: Sha256 | null }>(
+    const rows = await tx.query(
       `delete from call_texts
         where call_id in (select call_id from call_texts where project_id = $1::uuid and subject = $2::text limit ${batchSize})
-       returning encode(last_hash, 'hex') as "lastHash"`,
+       returning 1`,
       [projectId, subject],
     );
-    if (rows.length === 0) return deleteOrphanedParts(tx, projectId, [...tips]);
-    for (const { lastHash } of rows) if (lastHash) tips.add(lastHash);
+    if (rows.length === 0) return deleteReleasedParts(tx, projectId);
   }
 }
 

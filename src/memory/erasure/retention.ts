@@ -13,8 +13,7 @@
 import { type Clock, dayMs } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { lockConversations } from '../../db/locks.ts';
-import type { Sha256 } from '../conversations/chain.ts';
-import { deleteOrphanedParts } from '../conversations/orphaned-parts.ts';
+import { deleteReleasedParts } from '../conversations/released-parts.ts';
 import { isDueSql } from '../records/deletion-rule.ts';
 import { applyPendingDeletions } from '../records/settings.ts';
 
@@ -44,10 +43,22 @@ export function createRetention({ database, clock }: { readonly database: Databa
     conversations: inFirstDueProject(deleteConversations),
     /** Prompts without a conversation. */
     unfiledPrompts: inFirstDueProject(deleteUnfiledPrompts),
+    /** What only prompts referred to that an older release has deleted. */
+    releasedParts: () => deleteReleased(database),
     closedItems: inFirstDueProject(deleteClosedItems),
     /** Finished learning batches. */
     batches: inFirstDueProject(deleteBatches),
   };
+}
+
+async function deleteReleased(database: Database): Promise<number> {
+  const [row] = await database.query<{ projectId: string }>('select project_id as "projectId" from released_parts limit 1');
+  if (!row) return 0;
+  await database.transaction(async (tx) => {
+    await lockConversations(tx, row.projectId);
+    await deleteReleasedParts(tx, row.projectId);
+  });
+  return 1;
 }
 
 export interface RetentionPeriod {
@@ -77,35 +88,23 @@ async function deleteConversations(tx: Queries, { projectId, before, unlearned }
   );
   if (rows.length === 0) return 0;
   const ids = rows.map(({ id }) => id);
-  const texts = await tx.query<{ hash: Sha256 | null }>(
-    `delete from call_texts where conversation_id = any($1::uuid[]) returning encode(last_hash, 'hex') as hash`,
-    [ids],
-  );
+  await tx.query(`delete from call_texts where conversation_id = any($1::uuid[])`, [ids]);
   await tx.query(`delete from conversations where id = any($1::uuid[])`, [ids]);
-  await deletePartsOfTexts(tx, projectId, texts);
+  await deleteReleasedParts(tx, projectId);
   return ids.length;
 }
 
 async function deleteUnfiledPrompts(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {
-  const texts = await tx.query<{ hash: Sha256 | null }>(
+  const texts = await tx.query(
     `delete from call_texts where call_id in (
        select call_id from call_texts
         where project_id = $1::uuid and conversation_id is null and created_at < $2::timestamptz
         order by created_at limit $3::integer)
-     returning encode(last_hash, 'hex') as hash`,
+     returning 1`,
     [projectId, before, conversationBatchSize],
   );
-  await deletePartsOfTexts(tx, projectId, texts);
+  await deleteReleasedParts(tx, projectId);
   return texts.length;
-}
-
-/** Deletes the messages of deleted prompts that no other call references. */
-async function deletePartsOfTexts(tx: Queries, projectId: string, texts: readonly { readonly hash: Sha256 | null }[]): Promise<void> {
-  await deleteOrphanedParts(
-    tx,
-    projectId,
-    texts.flatMap(({ hash }) => (hash === null ? [] : [hash])),
-  );
 }
 
 async function deleteClosedItems(tx: Queries, { projectId, before }: RetentionPeriod): Promise<number> {

@@ -1,7 +1,7 @@
 /**
  * Every table that can hold data of a subject, in the order of deletion. As data, so that `test/memory/erasure/subject-tables.test.ts`
- * compares it with the schema: a table with a subject, or a text column that no list mentions, fails the test. Missing are `parts` and
- * `memory_words`, which have no subject: `erase.ts` deletes what nothing else refers to.
+ * compares it with the schema: a table with a subject, or a text column that no list mentions, fails the test. Missing are `parts`,
+ * `prompt_texts`, `released_parts` and `memory_words`, which have no subject: `erase.ts` deletes what nothing else refers to.
  *
  * Includes tables of other modules (calls, outbox): completeness is checked on one list, and atomicity needs one transaction.
  */

@@ -7,7 +7,7 @@
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { NormalMessage, PositionedExtra } from '../../dialects/prompt/prompt.ts';
+import type { NormalMessage, PromptExtra } from '../../dialects/prompt/prompt.ts';
 import { findHints } from '../../guardrails/credential-hints.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 
@@ -49,7 +49,7 @@ export function createCredentialMasker(mask: (text: string) => string = maskCred
       const toolCalls = message.toolCalls.map((call) => ({ name: maskText(call.name), arguments: maskArguments(call.arguments) }));
       return { role: message.role, text, toolCalls };
     },
-    maskExtra: (extra: PositionedExtra): PositionedExtra => {
+    maskExtra: (extra: PromptExtra): PromptExtra => {
       const type = maskText(extra.type);
       if (extra.kind !== 'binary') return { ...extra, type, text: maskText(extra.text) };
       return { ...extra, type, media_type: extra.media_type === null ? null : maskText(extra.media_type) };

@@ -131,6 +131,10 @@ export const metrics = {
     'gateway_conversations_kept_unlearned',
     'Conversations that are kept after their deletion period, because memory has not learned from them; at most 10,000.',
   ),
+  promptsToConvert: gauge(
+    'gateway_prompts_to_convert',
+    'Prompts that an older release stored, and that the daily cleanup converts; beyond 10,000 an estimate.',
+  ),
   learningBatches: gauge(
     'gateway_learning_batches',
     'Learning batches that run, fail with unusable responses, are parked until a replay, or were stopped.',

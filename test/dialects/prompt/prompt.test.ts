@@ -39,7 +39,8 @@ describe('chat', () => {
     expect(extras).toEqual([
       { position: 0, kind: 'system', type: 'system', text: 'Be brief.' },
       { position: 2, kind: 'tool_result', type: 'tool', text: '4 degrees' },
-      { position: 3, kind: 'system', type: 'developer', text: 'Use\nKelvin.' },
+      { position: 3, kind: 'system', type: 'developer', text: 'Use' },
+      { position: 3, kind: 'system', type: 'developer', text: 'Kelvin.' },
     ]);
     expect(isPrefilled).toBe(false);
   });

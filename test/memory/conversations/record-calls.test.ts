@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import type { SettledCall } from '../../../src/core/call.ts';
 import type { Queries } from '../../../src/db/database.ts';
-import { deleteOrphanedParts } from '../../../src/memory/conversations/orphaned-parts.ts';
+import { readCallText } from '../../../src/memory/conversations/read-call-text.ts';
 import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
+import { deleteReleasedParts } from '../../../src/memory/conversations/released-parts.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import {
   type CallOptions,
@@ -148,7 +149,7 @@ describeDatabases('recording calls', (database) => {
     expect(await listConversations(database(), projectId)).toEqual([]);
     expect(await textOf(call)).toEqual({
       subject: 'ann',
-      extras: [{ kind: 'system', type: 'system', text: 'Be brief.', position: 0 }],
+      extras: [{ kind: 'system', type: 'system', text: 'Be brief.', bytes: null }],
       answered: true,
       lines: ['user q1', 'assistant r1'],
     });
@@ -249,11 +250,8 @@ describeDatabases('recording calls', (database) => {
     );
     for (const call of calls.slice(0, 2)) await record(database(), [call]);
     const deleteText = async (call: SettledCall | undefined) => {
-      const [row] = await database().query<{ lastHash: string }>(
-        `delete from call_texts where call_id = $1::uuid returning encode(last_hash, 'hex') as "lastHash"`,
-        [call?.metadata.id],
-      );
-      return database().transaction((tx) => deleteOrphanedParts(tx, projectId, row ? [row.lastHash] : []));
+      await database().query(`delete from call_texts where call_id = $1::uuid`, [call?.metadata.id]);
+      return database().transaction((tx) => deleteReleasedParts(tx, projectId));
     };
     expect(await deleteText(calls[1])).toBe(2);
     await record(database(), calls.slice(2));
@@ -312,44 +310,31 @@ describeDatabases('recording calls', (database) => {
     const call = settledCall({ projectId, body: { messages: [{ role: 'user', content }] }, answer: 'A cat.' });
     await record(database(), [call]);
     expect(await textOf(call)).toMatchObject({
-      extras: [
-        {
-          position: 0,
-          kind: 'binary',
-          type: 'image_url',
-          bytes: 5_000,
-          media_type: 'image/png',
-          sha256: createHash('sha256').update(pixels).digest('hex'),
-        },
-      ],
+      extras: [{ kind: 'binary', type: 'image_url', text: null, bytes: 5_000 }],
       lines: ['user What?', 'assistant A cat.'],
+    });
+    const [stored] = await database().query(`select content from parts where project_id = $1::uuid and role = 'binary'`, [projectId]);
+    expect(stored).toEqual({
+      content: {
+        position: 0,
+        type: 'image_url',
+        bytes: 5_000,
+        media_type: 'image/png',
+        sha256: createHash('sha256').update(pixels).digest('hex'),
+      },
     });
   });
 
-  /** The stored prompt and response of a call, read from its chain of parts. */
+  /** The stored prompt and response of a call. */
   async function textOf(call: SettledCall | undefined): Promise<unknown> {
-    const [row] = await database().query<{
-      lastHash: Buffer | null;
-      projectId: string;
-      subject: string | null;
-      extras: unknown;
-      answered: boolean;
-    }>(`select last_hash as "lastHash", project_id as "projectId", subject, extras, answered from call_texts where call_id = $1::uuid`, [
-      call?.metadata.id,
-    ]);
-    if (!row) return null;
-    const { lastHash, projectId, ...text } = row;
-    const parts = await database().query<{ line: string }>(
-      `with recursive chain as (
-         select hash, parent_hash, role, content, 0 as n from parts where project_id = $1::uuid and hash = $2::bytea
-         union all
-         select part.hash, part.parent_hash, part.role, part.content, chain.n + 1
-           from chain join parts part on part.project_id = $1::uuid and part.hash = chain.parent_hash
-       )
-       select role || ' ' || (content ->> 'text') as line from chain order by n desc`,
-      [projectId, lastHash],
+    const [row] = await database().query<{ projectId: string; subject: string | null }>(
+      `select project_id as "projectId", subject from call_texts where call_id = $1::uuid`,
+      [call?.metadata.id],
     );
-    return { ...text, lines: parts.map((part) => part.line) };
+    if (!row) return null;
+    const stored = await readCallText(database(), row.projectId, call?.metadata.id ?? '', { maxMessages: 2_000, maxText: 1_000 });
+    const lines = stored?.messages.map(({ role, text }) => `${role} ${text}`);
+    return { subject: row.subject, extras: stored?.extras, answered: stored?.answered, lines };
   }
 
   test('a conversation that is unread an hour after its last turn starts a new idle timer if the active one is overdue', async () => {

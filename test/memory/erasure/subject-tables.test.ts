@@ -5,7 +5,7 @@ import { describeDatabases } from '../../db/databases.ts';
 import { listTables } from '../find-text.ts';
 
 /** Erased by code in `erase.ts`, because they have no subject. */
-const manuallyErased: readonly string[] = ['parts', 'memory_words'];
+const manuallyErased: readonly string[] = ['parts', 'prompt_texts', 'released_parts', 'memory_words'];
 
 /**
  * Columns and tables that never hold subject data, each with the reason. Covers every column of a type that could hold it (text, lists, JSON,

@@ -104,7 +104,7 @@ function matchTrimmedHistory(request: string, known: string, subject: string | n
     startedAt: 1,
     endedAt: 2,
     parts,
-    scopedKeys: parts.map(() => '00'),
+    keyAt: () => '00',
     promptLength: parts.length,
     firstAssistant: request.indexOf('a'),
   };

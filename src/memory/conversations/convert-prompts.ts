@@ -1,0 +1,113 @@
+/**
+ * Converts prompts that an older release stored: their system prompts and tool results were stored with each call, and become parts that calls
+ * share. The way back to the older release stays open for a day, because that release can't show what has been converted.
+ */
+import type { Clock } from '../../core/time.ts';
+import { dayMs } from '../../core/time.ts';
+import type { Database, Queries } from '../../db/database.ts';
+import { lockConversations } from '../../db/locks.ts';
+import { selectRows } from '../../db/row-batches.ts';
+import type { PositionedExtra } from '../../dialects/prompt/prompt.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { CallText } from './call-texts.ts';
+import { toHashedExtra } from './chain.ts';
+import { toExtraParts } from './masked-prompt.ts';
+import { storeParts } from './store-parts.ts';
+
+/** PGlite runs statements on the event loop, so each must be short. */
+const batchSize = 20;
+/** Of the extras as they are stored; one call alone may have more. */
+const batchBytes = 1024 * 1024;
+const logEvery = 10_000;
+
+interface OldPrompt {
+  readonly callId: string;
+  readonly projectId: string;
+  readonly extras: readonly PositionedExtra[];
+  readonly createdAt: Date;
+}
+
+export function createPromptConverter({
+  database,
+  clock,
+  logger,
+}: {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}) {
+  let converted = 0;
+  /** Converts a batch; returns how many prompts, 0 when none is left or the day isn't over. */
+  return async (): Promise<number> => {
+    if (!(await isDue(database, clock.now()))) return 0;
+    const count = await database.transaction(convertBatch);
+    if (count > 0 && Math.floor((converted + count) / logEvery) > Math.floor(converted / logEvery)) {
+      logger.info({ rows: converted + count }, 'converting prompts of an older release');
+    }
+    converted += count;
+    if (count === 0 && converted > 0) {
+      logger.info({ rows: converted }, 'prompts of an older release converted');
+      converted = 0;
+    }
+    return count;
+  };
+}
+
+async function isDue(queries: Queries, now: number): Promise<boolean> {
+  const [row] = await queries.query<{ isDue: boolean }>(
+    `select coalesce(max(applied_at) < $1::timestamptz, true) as "isDue" from schema_migrations where name like '%prompt_texts'`,
+    [new Date(now - dayMs)],
+  );
+  return row?.isDue ?? true;
+}
+
+async function convertBatch(tx: Queries): Promise<number> {
+  const [first] = await tx.query<{ projectId: string }>(
+    `select project_id as "projectId" from call_texts where extras <> '[]' order by call_id limit 1`,
+  );
+  if (!first) return 0;
+  // Also excludes retention and erasures, which delete prompts and parts.
+  await lockConversations(tx, first.projectId);
+  const prompts = await tx.query<OldPrompt>(
+    `select call_id as "callId", project_id as "projectId", extras, created_at as "createdAt"
+       from (select call_id, project_id, extras, created_at,
+                    sum(pg_column_size(extras)) over (order by call_id) - pg_column_size(extras) as preceding
+               from (select * from call_texts where extras <> '[]' order by call_id limit ${batchSize}) oldest) sized
+      where project_id = $1::uuid and preceding <= ${batchBytes}
+      order by call_id`,
+    [first.projectId],
+  );
+  const texts = prompts.map(toCallText);
+  await storeParts(tx, texts);
+  if (texts.length === 0) return 1; // Deleted by another process meanwhile; the next batch looks again.
+  const { text, values } = selectRows(
+    [
+      ['call_id', 'uuid', ({ callId }) => callId],
+      ['context_hash', 'bytea', ({ context }) => context.at(-1)?.hash ?? null],
+      ['extras_hash', 'bytea', ({ extras }) => extras.at(-1)?.hash ?? null],
+    ],
+    texts,
+  );
+  await tx.query(
+    `update call_texts as old set extras = '[]', context_hash = new.context_hash, extras_hash = new.extras_hash
+       from (${text}) as new where old.call_id = new.call_id`,
+    values,
+  );
+  return texts.length;
+}
+
+function toCallText({ callId, projectId, extras, createdAt }: OldPrompt): CallText {
+  const placed = extras.map(({ position, ...extra }) => ({ position, extra: toHashedExtra(extra) }));
+  const unchanged = { subject: null, recalled: [], parts: [], promptLength: 0 };
+  return { callId, projectId, startedAt: createdAt.getTime(), ...unchanged, ...toExtraParts(placed) };
+}
+
+/** How many prompts wait to be converted; beyond 10,000 an estimate. */
+export async function countOldPrompts(queries: Queries): Promise<number> {
+  const [row] = await queries.query<{ counted: number; estimated: number }>(
+    `select (select count(*)::integer from (select 1 from call_texts where extras <> '[]' limit 10000) as old) as counted,
+            (select reltuples::float8 from pg_class where relname = 'call_texts_to_convert') as estimated`,
+  );
+  if (!row || row.counted < 10_000) return row?.counted ?? 0;
+  return Math.max(row.counted, row.estimated);
+}

@@ -1,0 +1,187 @@
+/**
+ * Stores the parts of chains that are missing, and the texts of extras. A stored part implies its predecessors and their texts: parts are stored in
+ * one transaction with what precedes them, and deleted from the ends of chains (`released-parts.ts`); both hold the project's conversations lock.
+ * So a few lookups find what is new in a history of hundreds of messages.
+ */
+import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
+import type { Queries } from '../../db/database.ts';
+import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
+import type { CallText } from './call-texts.ts';
+import type { ChainPart, ExtraPart, Sha256 } from './chain.ts';
+import { type PackedText, packText } from './packed-text.ts';
+
+type Part = ChainPart | ExtraPart;
+
+/** The chain of a call. The parts from `certain` on are sent without a lookup: they are new in most calls. */
+interface Chain {
+  readonly projectId: string;
+  readonly createdAt: number;
+  readonly parts: readonly Part[];
+  readonly certain: number;
+}
+
+/** A longer message is sent only after a lookup: a repeated document costs more than the lookup. */
+const maxUncheckedLength = 4_096;
+/** Messages per prompt: a history may consist of messages of the user only. */
+const maxUnchecked = 4;
+
+export async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void> {
+  const chains = texts.flatMap(toChains).filter(({ parts }) => parts.length > 0);
+  const probes = chains.map(toProbes);
+  const stored = await findParts(tx, chains, probes);
+  const missing = chains.map((chain, index) => {
+    const known = (probes[index] ?? []).filter((at) => stored.has(keyOf(chain, at)));
+    // The probe after the last one that is stored: what lies between the two is looked up next.
+    const from = Math.max(-1, ...known) + 1;
+    const to = Math.min(chain.certain, ...(probes[index] ?? []).filter((at) => at >= from));
+    return { from, to };
+  });
+  const between = missing.map(({ from, to }) => Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index));
+  const storedBetween = await findParts(tx, chains, between);
+  const added = new Map<string, NewPart>();
+  for (const [index, chain] of chains.entries()) {
+    const { from } = missing[index] ?? { from: 0 };
+    for (let at = from; at < chain.parts.length; at += 1) {
+      const key = keyOf(chain, at);
+      const part = chain.parts[at];
+      if (part && !storedBetween.has(key) && !added.has(key)) added.set(key, { ...chain, part });
+    }
+  }
+  await insertParts(tx, [...added.values()]);
+}
+
+function toChains({ projectId, startedAt, context, extras, parts, promptLength }: CallText): Chain[] {
+  const chain = { projectId, createdAt: startedAt };
+  return [
+    { ...chain, parts: context, certain: context.length },
+    { ...chain, parts: extras, certain: extras.length },
+    { ...chain, parts, certain: countCertain(parts, promptLength) },
+  ];
+}
+
+/** Where the messages after the last response of the history begin, unless they are long or many. */
+function countCertain(parts: readonly ChainPart[], promptLength: number): number {
+  let certain = promptLength;
+  while (certain > 0 && certain > promptLength - maxUnchecked && parts[certain - 1]?.role !== 'assistant') certain -= 1;
+  for (let at = parts.length - 1; at >= certain; at -= 1) if (lengthOf(parts[at]) > maxUncheckedLength) return at + 1;
+  return certain;
+}
+
+/** The likeliest ends of what is stored: the last parts, then ever farther ones. */
+function toProbes({ certain }: Chain): number[] {
+  const probes: number[] = [];
+  for (let step = 1, at = certain - 1; at >= 0; at -= step, step *= 2) probes.push(at);
+  return probes;
+}
+
+interface NewPart {
+  readonly projectId: string;
+  readonly createdAt: number;
+  readonly part: Part;
+}
+
+function keyOf({ projectId, parts }: Chain, at: number): string {
+  return `${projectId}${parts[at]?.hash}`;
+}
+
+/** Keys of the parts at the given positions of each chain that are stored. */
+async function findParts(tx: Queries, chains: readonly Chain[], positions: readonly (readonly number[])[]): Promise<ReadonlySet<string>> {
+  const requested = new Map<string, { readonly projectId: string; readonly hash: Sha256 }>();
+  for (const [index, chain] of chains.entries()) {
+    for (const at of positions[index] ?? []) {
+      const part = chain.parts[at];
+      if (part) requested.set(keyOf(chain, at), { projectId: chain.projectId, hash: part.hash });
+    }
+  }
+  const found = new Set<string>();
+  for (const slice of toBatches([...requested])) {
+    const rows = await tx.query<{ position: number }>(
+      `select requested.position::integer
+         from unnest($1::bytea[], $2::uuid[]) with ordinality as requested (hash, project_id, position)
+         join parts using (project_id, hash)`,
+      [
+        toArrayParameter(
+          'bytea',
+          slice.map(([, { hash }]) => hash),
+        ),
+        toArrayLiteral(slice, ([, { projectId }]) => projectId),
+      ],
+    );
+    for (const { position } of rows) {
+      const key = slice[position - 1]?.[0];
+      if (key !== undefined) found.add(key);
+    }
+  }
+  return found;
+}
+
+const partColumns: readonly Column<NewPart>[] = [
+  ['hash', 'bytea', ({ part }) => part.hash],
+  ['project_id', 'uuid', ({ projectId }) => projectId],
+  ['parent_hash', 'bytea', ({ part }) => part.parentHash],
+  ['role', 'text', ({ part }) => part.role],
+  ['text', 'text', ({ part }) => (isExtra(part) ? '' : part.message.text)],
+  ['details', 'jsonb', ({ part }) => detailsOf(part)],
+  ['text_hash', 'bytea', ({ part }) => (isExtra(part) ? part.textHash : null)],
+  ['created_at', 'float8', ({ createdAt }) => createdAt],
+];
+
+async function insertParts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
+  await insertExtraTexts(tx, parts);
+  for (const slice of toBatches(parts, ({ part }) => (isExtra(part) ? 0 : lengthOf(part)))) {
+    const rows = selectRows(partColumns, slice);
+    await tx.query(
+      `insert into parts (project_id, hash, parent_hash, role, content, text_hash, created_at)
+       select project_id, hash, parent_hash, role,
+              case when role in ('user', 'assistant') then jsonb_build_object('text', text, 'tool_calls', details) else details end,
+              text_hash, to_timestamp(created_at / 1000)
+         from (${rows.text}) as new
+       on conflict (project_id, hash) do nothing`,
+      rows.values,
+    );
+  }
+}
+
+interface ExtraText extends PackedText {
+  readonly projectId: string;
+  readonly textHash: Sha256;
+}
+
+const textColumns: readonly Column<ExtraText>[] = [
+  ['hash', 'bytea', ({ textHash }) => textHash],
+  ['project_id', 'uuid', ({ projectId }) => projectId],
+  ['content', 'bytea', ({ content }) => content],
+  ['is_compressed', 'boolean', ({ isCompressed }) => isCompressed],
+];
+
+/** The same text may be part of several chains. */
+async function insertExtraTexts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
+  const texts = new Map<string, ExtraText>();
+  for (const { projectId, part } of parts)
+    if (isExtra(part) && part.textHash !== null)
+      texts.set(`${projectId}${part.textHash}`, { projectId, textHash: part.textHash, ...packText(part.text) });
+  for (const slice of toBatches([...texts.values()], ({ content }) => content.length)) {
+    const rows = selectRows(textColumns, slice);
+    await tx.query(
+      `insert into prompt_texts (project_id, hash, content, is_compressed)
+       select project_id, hash, content, is_compressed from (${rows.text}) as new
+       on conflict (project_id, hash) do nothing`,
+      rows.values,
+    );
+  }
+}
+
+function isExtra(part: Part): part is ExtraPart {
+  return 'position' in part;
+}
+
+function detailsOf(part: Part): string {
+  if (isExtra(part)) return JSON.stringify({ position: part.position, ...part.details });
+  return part.message.toolCalls.length === 0 ? '[]' : JSON.stringify(part.message.toolCalls);
+}
+
+function lengthOf(part: ChainPart | undefined): number {
+  if (!part) return 0;
+  const { text, toolCalls } = part.message;
+  return toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
+}

@@ -1,0 +1,299 @@
+/** Prompts share their texts: a session stores what is new, and a deletion removes what nothing else uses. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from '@jest/globals';
+import type { SettledCall } from '../../../src/core/call.ts';
+import type { Database, Queries } from '../../../src/db/database.ts';
+import { lockProject } from '../../../src/db/locks.ts';
+import { migrate } from '../../../src/db/migrate.ts';
+import { openServerDatabase } from '../../../src/db/pool.ts';
+import { createPromptConverter } from '../../../src/memory/conversations/convert-prompts.ts';
+import { readCallText } from '../../../src/memory/conversations/read-call-text.ts';
+import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
+import { createErase } from '../../../src/memory/erasure/erase.ts';
+import { createRetention } from '../../../src/memory/erasure/retention.ts';
+import { createExportMemory } from '../../../src/memory/portability/export-memory.ts';
+import { describeDatabases } from '../../db/databases.ts';
+import { createTestDatabase, describePostgres } from '../../support/postgres.ts';
+import { createTestLog } from '../../support/temporal.ts';
+import { baseTime, createProject, markAllRead, putMemorySettings, record, settledCall } from '../calls.ts';
+import { findTablesHolding } from '../find-text.ts';
+
+const all = { maxMessages: 2_000, maxText: 1_000_000 };
+const system = `You are an agent. ${'A long rule of the house. '.repeat(200)}`;
+const tools = Array.from({ length: 12 }, (_, n) => ({
+  type: 'function',
+  function: { name: `tool_${n}`, description: `Tool ${n}. ${'It does what its name says. '.repeat(20)}` },
+}));
+
+/** The calls of a session; each repeats the history. Every text contains `mark`, except for the system prompt, the tools and every third result. */
+function session(
+  projectId: string,
+  mark: string,
+  turns: number,
+  options: { subject?: string; at?: number; reorders?: boolean; salt?: number } = {},
+): SettledCall[] {
+  const history: object[] = [{ role: 'user', content: `${mark} begins` }];
+  return Array.from({ length: turns }, (_, turn) => {
+    const answer = { text: `${mark} reads file ${turn}`, toolCalls: [{ name: 'tool_0', arguments: `{"path":"${mark}/${turn}"}` }] };
+    const listed = options.reorders ? tools.map((_tool, index) => tools[(index + turn) % tools.length]) : tools;
+    const body = { model: 'a/b', tools: listed, messages: [{ role: 'system', content: `${system}${options.salt ?? ''}` }, ...history] };
+    const call = settledCall({
+      projectId,
+      at: (options.at ?? 0) + turn,
+      body,
+      answer,
+      ...(options.subject && { subject: options.subject }),
+    });
+    const toolCalls = [{ id: `call_${turn}`, type: 'function', function: answer.toolCalls[0] }];
+    history.push({ role: 'assistant', content: answer.text, tool_calls: toolCalls });
+    const result = `${turn % 3 === 0 ? `shared ${options.salt ?? ''}` : mark} result ${turn}: ${'content of a file, '.repeat(100)}`;
+    history.push({ role: 'tool', tool_call_id: `call_${turn}`, content: result });
+    return call;
+  });
+}
+
+async function textOf(database: Database, call: SettledCall | undefined): Promise<string> {
+  const text = await readCallText(database, call?.metadata.projectId ?? '', call?.metadata.id ?? '', all);
+  return JSON.stringify([
+    text?.extras.map(({ kind, text: extra }) => [kind, extra]),
+    text?.messages.map(({ role, text: said }) => [role, said]),
+  ]);
+}
+
+async function countRows(database: Database, projectId: string) {
+  const [row] = await database.query<{ texts: number; parts: number }>(
+    `select (select count(*)::integer from prompt_texts where project_id = $1::uuid) as texts,
+            (select count(*)::integer from parts where project_id = $1::uuid) as parts`,
+    [projectId],
+  );
+  return row;
+}
+
+/** Rows that nothing refers to, and references to rows that don't exist. */
+async function findDamage(database: Database): Promise<unknown[]> {
+  return database.query(
+    `select 'lost parent' as damage, count(*)::integer as rows from parts part
+      where parent_hash is not null and not exists (select 1 from parts up where up.project_id = part.project_id and up.hash = part.parent_hash)
+      having count(*) > 0
+     union all
+     select 'lost text', count(*)::integer from parts part
+      where text_hash is not null and not exists (select 1 from prompt_texts t where t.project_id = part.project_id and t.hash = part.text_hash)
+      having count(*) > 0
+     union all
+     select 'lost end', count(*)::integer from call_texts call cross join lateral unnest(array[last_hash, context_hash, extras_hash]) as ended (hash)
+      where ended.hash is not null and not exists (select 1 from parts part where part.project_id = call.project_id and part.hash = ended.hash)
+      having count(*) > 0
+     union all
+     select 'unused part', count(*)::integer from parts part
+      where not exists (select 1 from parts next where next.project_id = part.project_id and next.parent_hash = part.hash)
+        and not exists (select 1 from call_texts call where call.project_id = part.project_id
+                                                        and part.hash in (call.last_hash, call.context_hash, call.extras_hash))
+      having count(*) > 0
+     union all
+     select 'unused text', count(*)::integer from prompt_texts text
+      where not exists (select 1 from parts part where part.project_id = text.project_id and part.text_hash = text.hash)
+      having count(*) > 0
+     union all
+     select 'released part', count(*)::integer from released_parts having count(*) > 0`,
+  );
+}
+
+describeDatabases('prompts that share texts', (database) => {
+  test('each turn stores only what is new, and every prompt can be read in full', async () => {
+    const projectId = await createProject(database());
+    const calls = session(projectId, 'ann', 30, { reorders: true });
+    for (const call of calls.slice(0, 10)) await record(database(), [call]);
+    const before = await countRows(database(), projectId);
+    // Also of several calls in one batch.
+    await record(database(), calls.slice(10, 20));
+    for (const call of calls.slice(20)) await record(database(), [call]);
+    const after = await countRows(database(), projectId);
+    // A result for each of twenty turns; a link to it, and the answer.
+    expect([(after?.texts ?? 0) - (before?.texts ?? 0), (after?.parts ?? 0) - (before?.parts ?? 0)]).toEqual([20, 40]);
+    for (const at of [0, 9, 15, 29]) {
+      const text = await textOf(database(), calls[at]);
+      expect(text).toContain(JSON.stringify(['system', system]).slice(1, -1));
+      expect(text.match(/"tool","{/g)).toHaveLength(12);
+      expect(text.match(/"tool_result",/g) ?? []).toHaveLength(at);
+      expect(text.match(/"assistant",/g)).toHaveLength(at + 1);
+    }
+    expect(await findDamage(database())).toEqual([]);
+  });
+
+  test('an erasure and a deletion period remove what nothing else uses', async () => {
+    const projectId = await createProject(database());
+    const [mine, theirs] = [session(projectId, 'eve', 9, { subject: 'eve' }), session(projectId, 'bob', 9, { subject: 'bob' })];
+    for (const call of [...mine, ...theirs]) await record(database(), [call]);
+    const before = await Promise.all(theirs.map((call) => textOf(database(), call)));
+    await createErase({ database: database(), clock: { now: Date.now } })({ projectId, subject: 'eve', askedBy: 'test' });
+    expect(await findTablesHolding(database(), 'eve reads')).toEqual([]);
+    expect(await findTablesHolding(database(), 'eve result')).toEqual([]);
+    expect(await Promise.all(theirs.map((call) => textOf(database(), call)))).toEqual(before);
+    expect(await findDamage(database())).toEqual([]);
+
+    await markAllRead(database(), projectId);
+    await putMemorySettings(database(), projectId, { delete_conversations_after_days: 1, delete_unlearned: true });
+    const retention = createRetention({ database: database(), clock: { now: Date.now } });
+    while ((await retention.conversations()) > 0);
+    expect(await countRows(database(), projectId)).toEqual({ texts: 0, parts: 0 });
+  });
+
+  test('what an older release leaves behind when it deletes prompts is deleted later', async () => {
+    const projectId = await createProject(database());
+    for (const call of session(projectId, 'old', 3)) await record(database(), [call]);
+    await database().query('delete from call_texts where project_id = $1::uuid', [projectId]);
+    expect(await countRows(database(), projectId)).not.toEqual({ texts: 0, parts: 0 });
+    const retention = createRetention({ database: database(), clock: { now: Date.now } });
+    while ((await retention.releasedParts()) > 0);
+    expect(await countRows(database(), projectId)).toEqual({ texts: 0, parts: 0 });
+    expect(await findDamage(database())).toEqual([]);
+  });
+
+  test('prompts of an older release can be read, and are converted after a day', async () => {
+    const projectId = await createProject(database());
+    const calls = session(projectId, 'before', 8);
+    await record(database(), calls);
+    // As the older release stored them.
+    for (const [turn, call] of calls.entries()) {
+      const results = Array.from({ length: turn }, (_, n) => ({
+        kind: 'tool_result',
+        type: 'tool',
+        text: `result ${n}`,
+        position: 2 * n + 2,
+      }));
+      const image = { kind: 'binary', type: 'image_url', bytes: 3, sha256: 'ab', media_type: 'image/png', position: 1 };
+      await database().query(`update call_texts set extras = $2::jsonb, context_hash = null, extras_hash = null where call_id = $1::uuid`, [
+        call.metadata.id,
+        JSON.stringify([{ kind: 'system', type: 'system', text: system, position: 0 }, ...results, image]),
+      ]);
+    }
+    await database().query(`delete from parts where project_id = $1::uuid and role not in ('user', 'assistant')`, [projectId]);
+    await database().query(`delete from prompt_texts where project_id = $1::uuid`, [projectId]);
+    const before = await Promise.all(calls.map((call) => textOf(database(), call)));
+    expect(before[7]).toContain('result 6');
+    const { logger, lines } = createTestLog();
+    const convert = (now: number) => createPromptConverter({ database: database(), clock: { now: () => now }, logger });
+    expect(await convert(Date.now())()).toBe(0);
+    const run = convert(Date.now() + 25 * 3_600_000);
+    let converted = 0;
+    for (let count = await run(); count > 0; count = await run()) converted += count;
+    expect(converted).toBe(8);
+    expect(lines.map(({ message }) => message)).toEqual(['prompts of an older release converted']);
+    expect(await Promise.all(calls.map((call) => textOf(database(), call)))).toEqual(before);
+    expect((await countRows(database(), projectId))?.texts).toBe(8);
+    expect(await findDamage(database())).toEqual([]);
+  });
+});
+
+/** Connections to one new database, each with a pool of its own. */
+async function withDatabases(count: number, work: (first: Database, ...others: readonly Database[]) => Promise<void>): Promise<void> {
+  const lent = await createTestDatabase();
+  const open = () => openServerDatabase({ connectionString: lent.url, maxConnections: 4 });
+  const databases: [Database, ...Database[]] = [open(), ...Array.from({ length: count - 1 }, open)];
+  try {
+    await migrate(databases[0]);
+    await work(...databases);
+  } finally {
+    await Promise.all(databases.map((database) => database.close()));
+    await lent.drop();
+  }
+}
+
+/** Three processes store calls of two subjects, while a subject is erased, conversations expire, an export reads, and connections break. */
+describePostgres('writers, erasures, deletion periods and exports at the same time', () => {
+  test('a deletion waits for a call that has just found the parts that it shares', async () => {
+    await withDatabases(2, async (admin, other) => {
+      const projectId = await createProject(admin);
+      await putMemorySettings(admin, projectId, { delete_conversations_after_days: 1, delete_unlearned: true });
+      const retention = createRetention({ database: admin, clock: { now: Date.now } });
+      for (const call of session(projectId, 'rob', 2, { subject: 'rob' })) await record(admin, [call]);
+      await markAllRead(admin, projectId);
+      const [, call] = session(projectId, 'bob', 2, { subject: 'bob' });
+      let deleting: Promise<number> | null = null;
+      await other.transaction(async (tx) => {
+        const query: Queries['query'] = async (text, values) => {
+          const rows = await tx.query<never>(text, values);
+          if (!text.includes('join parts using') || deleting !== null) return rows;
+          deleting = retention.conversations();
+          await Promise.race([deleting, sleep(300)]);
+          return rows;
+        };
+        await recordCalls({ ...tx, query }, call ? [call] : []);
+      });
+      expect(await deleting).toBe(1);
+      expect(await findDamage(admin)).toEqual([]);
+      expect(await textOf(admin, call)).toContain('A long rule');
+    });
+  });
+
+  test('delete nothing that is used, and leave nothing that is not', async () => {
+    await withDatabases(4, async (admin, ...processes) => {
+      const projectId = await createProject(admin);
+      await putMemorySettings(admin, projectId, { delete_conversations_after_days: 1, delete_unlearned: true });
+      const erase = createErase({ database: admin, clock: { now: Date.now } });
+      const retention = createRetention({ database: admin, clock: { now: Date.now } });
+      const kept: SettledCall[] = [];
+      // Later than every erasure, so that the calls are stored.
+      const now = Math.floor((Date.now() - baseTime) / 1_000) + 3_600;
+      let isWriting = true;
+      const write = async (database: Database, writer: number): Promise<void> => {
+        for (let round = 0; round < 16; round += 1) {
+          // Those of rob are old enough to be deleted.
+          const subject = writer % 2 === 0 ? 'evelyn' : round % 2 === 0 ? 'bob' : 'rob';
+          const isKept = subject === 'bob';
+          const calls = session(projectId, `${subject}${isKept ? '' : ' gone'} ${writer}.${round}`, 1 + (round % 3), {
+            subject,
+            salt: round,
+            at: isKept || subject === 'evelyn' ? now : 0,
+          });
+          for (const call of calls) {
+            // As the journal does after an error.
+            for (let isStored = false; !isStored; ) {
+              isStored = await database
+                .transaction(async (tx) => {
+                  await lockProject(tx, projectId, 'shared');
+                  await recordCalls(tx, [call]);
+                })
+                .then(
+                  () => true,
+                  () => false,
+                );
+            }
+            if (isKept) kept.push(call);
+          }
+        }
+      };
+      const disturb = async (): Promise<void> => {
+        while (isWriting) {
+          await markAllRead(admin, projectId).catch(() => undefined);
+          await erase({ projectId, subject: 'evelyn', askedBy: 'test' }).catch(() => undefined);
+          while ((await retention.conversations().catch(() => 0)) > 0);
+          for await (const _ of createExportMemory({ database: admin })({ projectId, project: 'p', subject: 'bob' })) if (!isWriting) break;
+          // As when a process is killed: its transactions end, and are repeated by whoever takes over its journal.
+          await admin.query(
+            `select pg_terminate_backend(pid) from pg_stat_activity
+              where datname = current_database() and state = 'active' and pid <> pg_backend_pid() and query like '%parts%' limit 1`,
+          );
+        }
+      };
+      const disturbing = disturb();
+      await Promise.all(processes.flatMap((database) => [0, 1].map((writer) => write(database, writer))));
+      isWriting = false;
+      await disturbing;
+      await erase({ projectId, subject: 'evelyn', askedBy: 'test' });
+      await markAllRead(admin, projectId);
+      while ((await retention.conversations()) > 0);
+      while ((await retention.unfiledPrompts()) > 0);
+      expect(await findDamage(admin)).toEqual([]);
+      expect(await findTablesHolding(admin, 'evelyn')).toEqual([]);
+      expect(await findTablesHolding(admin, 'gone')).toEqual([]);
+      expect(kept.length).toBeGreaterThan(30);
+      for (const call of kept) {
+        const { messages } = JSON.parse(String(call.content?.request)) as { messages: { role: string }[] };
+        const results = messages.filter(({ role }) => role === 'tool').length;
+        const text = await textOf(admin, call);
+        expect([text.match(/"tool_result",/g)?.length ?? 0, text.includes('A long rule')]).toEqual([results, true]);
+      }
+    });
+  });
+});
