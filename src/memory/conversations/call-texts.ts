@@ -2,21 +2,11 @@
 import { toArrayLiteral } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
-import type { ChainPart, ExtraPart } from './chain.ts';
-import { storeParts } from './store-parts.ts';
+import { type CallChains, storeParts } from './store-parts.ts';
 
-export interface CallText {
+export interface CallText extends CallChains {
   readonly callId: string;
-  readonly projectId: string;
   readonly subject: string | null;
-  readonly startedAt: number;
-  /** Tools and leading system prompts. */
-  readonly context: readonly ExtraPart[];
-  /** What else is no message: tool results, thinking, images. */
-  readonly extras: readonly ExtraPart[];
-  /** Messages of the request, then the response when there is one. */
-  readonly parts: readonly ChainPart[];
-  readonly promptLength: number;
   /** Ids of the memory items that recall inserted into the prompt. */
   readonly recalled: readonly string[];
 }

@@ -9,10 +9,9 @@ import { lockConversations } from '../../db/locks.ts';
 import { selectRows } from '../../db/row-batches.ts';
 import type { PositionedExtra } from '../../dialects/prompt/prompt.ts';
 import type { Logger } from '../../observability/logger.ts';
-import type { CallText } from './call-texts.ts';
 import { toHashedExtra } from './chain.ts';
 import { toExtraParts } from './masked-prompt.ts';
-import { storeParts } from './store-parts.ts';
+import { type CallChains, storeParts } from './store-parts.ts';
 
 /** PGlite runs statements on the event loop, so each must be short. */
 const batchSize = 20;
@@ -77,7 +76,7 @@ async function convertBatch(tx: Queries): Promise<number> {
       order by call_id`,
     [first.projectId],
   );
-  const texts = prompts.map(toCallText);
+  const texts = prompts.map(toChains);
   await storeParts(tx, texts);
   if (texts.length === 0) return 1; // Deleted by another process meanwhile; the next batch looks again.
   const { text, values } = selectRows(
@@ -96,10 +95,9 @@ async function convertBatch(tx: Queries): Promise<number> {
   return texts.length;
 }
 
-function toCallText({ callId, projectId, extras, createdAt }: OldPrompt): CallText {
+function toChains({ callId, projectId, extras, createdAt }: OldPrompt): CallChains & { readonly callId: string } {
   const placed = extras.map(({ position, ...extra }) => ({ position, extra: toHashedExtra(extra) }));
-  const unchanged = { subject: null, recalled: [], parts: [], promptLength: 0 };
-  return { callId, projectId, startedAt: createdAt.getTime(), ...unchanged, ...toExtraParts(placed) };
+  return { callId, projectId, startedAt: createdAt.getTime(), parts: [], promptLength: 0, ...toExtraParts(placed) };
 }
 
 /** How many prompts wait to be converted; beyond 10,000 an estimate. */

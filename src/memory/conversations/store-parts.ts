@@ -3,12 +3,25 @@
  * one transaction with what precedes them, and deleted from the ends of chains (`released-parts.ts`); both hold the project's conversations lock.
  * So a few lookups find what is new in a history of hundreds of messages.
  */
+import { LRUCache } from 'lru-cache';
 import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
-import type { CallText } from './call-texts.ts';
 import type { ChainPart, ExtraPart, Sha256 } from './chain.ts';
 import { type PackedText, packText } from './packed-text.ts';
+
+/** What a call consists of: chains whose ends it refers to. */
+export interface CallChains {
+  readonly projectId: string;
+  readonly startedAt: number;
+  /** Tools and leading system prompts. */
+  readonly context: readonly ExtraPart[];
+  /** What else is no message: tool results, thinking, images. */
+  readonly extras: readonly ExtraPart[];
+  /** Messages of the request, then the response when there is one. */
+  readonly parts: readonly ChainPart[];
+  readonly promptLength: number;
+}
 
 type Part = ChainPart | ExtraPart;
 
@@ -25,32 +38,72 @@ const maxUncheckedLength = 4_096;
 /** Messages per prompt: a history may consist of messages of the user only. */
 const maxUnchecked = 4;
 
-export async function storeParts(tx: Queries, texts: readonly CallText[]): Promise<void> {
-  const chains = texts.flatMap(toChains).filter(({ parts }) => parts.length > 0);
-  const probes = chains.map(toProbes);
-  const stored = await findParts(tx, chains, probes);
-  const missing = chains.map((chain, index) => {
-    const known = (probes[index] ?? []).filter((at) => stored.has(keyOf(chain, at)));
-    // The probe after the last one that is stored: what lies between the two is looked up next.
-    const from = Math.max(-1, ...known) + 1;
-    const to = Math.min(chain.certain, ...(probes[index] ?? []).filter((at) => at >= from));
-    return { from, to };
+/** Keys of parts that were stored or found. Only a hint where to look first: another process may have deleted them. */
+const hints = new LRUCache<string, true>({ max: 50_000 });
+
+export async function storeParts(tx: Queries, calls: readonly CallChains[]): Promise<void> {
+  const chains = calls.flatMap(toChains).filter(({ parts }) => parts.length > 0);
+  const hinted = chains.map(findHint);
+  const confirmed = await findParts(
+    tx,
+    chains,
+    hinted.map((at) => (at < 0 ? [] : [at])),
+  );
+  /** How many parts of each chain are stored, and null where a search has to tell. */
+  const known = chains.map((chain, index) => {
+    const at = hinted[index] ?? -1;
+    return at >= 0 && confirmed.has(keyOf(chain, at)) ? at + 1 : null;
   });
-  const between = missing.map(({ from, to }) => Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index));
-  const storedBetween = await findParts(tx, chains, between);
+  const searched = await searchStored(
+    tx,
+    chains.filter((_, index) => known[index] === null),
+  );
   const added = new Map<string, NewPart>();
   for (const [index, chain] of chains.entries()) {
-    const { from } = missing[index] ?? { from: 0 };
+    const { from, stored } = searched.get(chain) ?? { from: known[index] ?? 0, stored: new Set() };
     for (let at = from; at < chain.parts.length; at += 1) {
       const key = keyOf(chain, at);
       const part = chain.parts[at];
-      if (part && !storedBetween.has(key) && !added.has(key)) added.set(key, { ...chain, part });
+      if (part && !stored.has(key) && !added.has(key)) added.set(key, { ...chain, part });
     }
+    if (chain.certain > 0) hints.set(keyOf(chain, chain.parts.length - 1), true);
   }
   await insertParts(tx, [...added.values()]);
 }
 
-function toChains({ projectId, startedAt, context, extras, parts, promptLength }: CallText): Chain[] {
+/** The last part before the certain ones that was stored when it was last seen; -1 if there is none. */
+function findHint(chain: Chain): number {
+  let at = chain.certain - 1;
+  while (at >= 0 && !hints.has(keyOf(chain, at))) at -= 1;
+  return at;
+}
+
+interface StoredBeginning {
+  /** Everything before is stored. */
+  readonly from: number;
+  /** Keys of further stored parts. */
+  readonly stored: ReadonlySet<string>;
+}
+
+/** Looks up the likeliest ends of what is stored, then what lies between the last of them and the next. */
+async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<ReadonlyMap<Chain, StoredBeginning>> {
+  const probes = chains.map(toProbes);
+  const found = await findParts(tx, chains, probes);
+  const gaps = chains.map((chain, index) => {
+    const own = probes[index] ?? [];
+    const from = Math.max(-1, ...own.filter((at) => found.has(keyOf(chain, at)))) + 1;
+    const to = Math.min(chain.certain, ...own.filter((at) => at >= from));
+    return { from, positions: Array.from({ length: Math.max(0, to - from) }, (_, step) => from + step) };
+  });
+  const stored = await findParts(
+    tx,
+    chains,
+    gaps.map(({ positions }) => positions),
+  );
+  return new Map(chains.map((chain, index) => [chain, { from: gaps[index]?.from ?? 0, stored }]));
+}
+
+function toChains({ projectId, startedAt, context, extras, parts, promptLength }: CallChains): Chain[] {
   const chain = { projectId, createdAt: startedAt };
   return [
     { ...chain, parts: context, certain: context.length },
