@@ -22,6 +22,8 @@ export interface Seen {
   readonly reasoning?: string;
   /** The client raised its own error for a prompt that is too long. */
   readonly overflow?: boolean;
+  /** The client neither returned nor threw. */
+  readonly hangs?: boolean;
   /** Class and message of what the client threw. */
   readonly error?: { readonly name: string; readonly message: string; readonly status?: number | null };
 }

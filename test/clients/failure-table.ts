@@ -16,8 +16,8 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
   return [
     'Each client makes the same call twice: directly to a vendor that fails, and through the gateway with that vendor as the only choice. The',
     'vendor of the gateway speaks first the chat and then the messages dialect. The client then raises an `error`, recognizes an `overflow` of',
-    'the context window, returns the `complete` text, possibly after a retry of its own, or returns a `truncated` text as if it were complete.',
-    'An arrow leads from the direct call to the calls through the gateway, when these differ. An empty cell is a call that the client does not',
+    'the context window, returns the `complete` text, possibly after a retry of its own, returns a `truncated` text as if it were complete, or',
+    '`hangs`: it neither returns nor raises. An arrow leads from the direct call to the calls through the gateway, when these differ. An empty cell is a call that the client does not',
     'have.',
     '',
     ...renderTable(head, rows),

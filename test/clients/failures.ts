@@ -37,8 +37,8 @@ export const routes = ['direct', ...vendors] as const;
 export type FailureRoute = (typeof routes)[number];
 
 export interface FailureOutcome {
-  /** `truncated`: the client returned a part of the text as if it were all. */
-  readonly kind: 'complete' | 'truncated' | 'overflow' | 'error';
+  /** `truncated`: the client returned a part of the text as if it were all. `hangs`: it neither returned nor threw. */
+  readonly kind: 'complete' | 'truncated' | 'overflow' | 'error' | 'hangs';
   /** Class of the error that the client raised, and the HTTP status that it has. */
   readonly error?: string;
   readonly status?: number;
@@ -139,7 +139,8 @@ function modelIn(body: Buffer): unknown {
   return body.length === 0 ? null : JSON.parse(body.toString('utf8')).model;
 }
 
-function toOutcome({ text, overflow, error }: Seen, requests: number): FailureOutcome {
+function toOutcome({ text, overflow, error, hangs }: Seen, requests: number): FailureOutcome {
+  if (hangs) return { kind: 'hangs', requests };
   if (overflow) return { kind: 'overflow', requests };
   if (error) return { kind: 'error', error: error.name, ...(error.status && { status: error.status }), requests };
   return { kind: text === answer ? 'complete' : 'truncated', requests };
@@ -147,7 +148,7 @@ function toOutcome({ text, overflow, error }: Seen, requests: number): FailureOu
 
 export type Comparison = 'same' | 'better' | 'other error' | 'worse';
 
-const ranks: Readonly<Record<FailureOutcome['kind'], number>> = { truncated: 0, error: 1, overflow: 2, complete: 3 };
+const ranks: Readonly<Record<FailureOutcome['kind'], number>> = { truncated: 0, hangs: 1, error: 2, overflow: 3, complete: 4 };
 
 /** Compares what the client reported through the gateway with what it reported directly at the vendor. */
 export function compareOutcomes(direct: FailureOutcome, through: FailureOutcome): Comparison {
