@@ -25,6 +25,8 @@ export interface Client {
   readonly driver: string;
   /** The client accepts only models that it knows: tiers have their names. */
   readonly knownModels?: boolean;
+  /** The client returns objects of a schema, no text. */
+  readonly structuredOnly?: boolean;
   readonly exceptions?: readonly Exception[];
 }
 
@@ -34,6 +36,7 @@ interface Row {
   readonly apis: readonly Api[];
   readonly installs: readonly Client['packages'][];
   readonly knownModels?: boolean;
+  readonly structuredOnly?: boolean;
   readonly exceptions?: readonly Exception[];
 }
 
@@ -123,7 +126,10 @@ const rows: readonly Row[] = [
     ...{ runtime: 'python', driver: 'pydantic_agents.py', apis: ['messages'], exceptions: [foreignOverflow('chat')] },
     installs: [['pydantic-ai-slim[openai,anthropic]']],
   },
-  { runtime: 'python', driver: 'instructor_client.py', apis: ['chat', 'messages'], installs: [['instructor[anthropic]']] },
+  {
+    ...{ runtime: 'python', driver: 'instructor_client.py', apis: ['chat', 'messages'], structuredOnly: true },
+    installs: [['instructor[anthropic]']],
+  },
   { runtime: 'python', driver: 'dspy_models.py', apis: ['chat', 'responses'], exceptions: overflowByCode, installs: [['dspy']] },
   { runtime: 'python', driver: 'dspy_models.py', apis: ['messages'], installs: [['dspy']] },
   { runtime: 'python', driver: 'llm_models.py', apis: ['chat', 'responses'], installs: [['llm']] },
@@ -153,6 +159,9 @@ const rows: readonly Row[] = [
     ...{ runtime: 'python', driver: 'semantic_kernel_chat.py', apis: ['chat', 'messages'] },
     installs: [['semantic-kernel[anthropic]']],
   },
+  { runtime: 'python', driver: 'crewai_models.py', apis: ['chat', 'messages'], installs: [['crewai[anthropic]']] },
+  { runtime: 'python', driver: 'google_adk_models.py', apis: ['chat', 'messages'], installs: [['google-adk', 'litellm']] },
+  { runtime: 'python', driver: 'inspect_models.py', apis: ['chat', 'messages'], installs: [['inspect-ai', 'openai', 'anthropic']] },
   { runtime: 'go', driver: 'openai.go', apis: ['chat'], installs: [['github.com/openai/openai-go/v3']] },
   { runtime: 'go', driver: 'anthropic.go', apis: ['messages'], installs: [['github.com/anthropics/anthropic-sdk-go']] },
   { runtime: 'go', driver: 'go_openai.go', apis: ['chat'], installs: [['github.com/sashabaranov/go-openai']] },

@@ -1,7 +1,7 @@
 """Flavors: `chat` and `messages`, model classes of agno."""
 
 from agno.models.message import Message
-from driver import JOB, QUESTION, SAMPLES, drive
+from driver import JOB, QUESTION, call_cases, drive
 
 
 def model_of(model, **more):
@@ -25,12 +25,4 @@ def stream(model):
     return {"text": "".join(pieces), "pieces": len(pieces)}
 
 
-drive(
-    {
-        "plain": plain,
-        "stream": stream,
-        "errors": lambda model: plain(model, max_retries=0),
-        "retries": plain,
-        "timeout": lambda model: plain(model, timeout=SAMPLES["timeoutMs"] / 1000, max_retries=0),
-    }
-)
+drive(call_cases(plain, stream))
