@@ -2,7 +2,7 @@
 
 import { type CaseName, type Vendor, vendors } from './cases.ts';
 
-export type Runtime = 'node' | 'python' | 'go';
+export type Runtime = 'node' | 'python' | 'go' | 'java' | 'rust';
 export type Api = 'chat' | 'messages' | 'responses';
 
 /** What a client cannot do through the gateway, or cannot see, and why. */
@@ -19,7 +19,7 @@ export interface Client {
   readonly runtime: Runtime;
   /** The API that the client calls. Drivers of several APIs choose by it. */
   readonly api: Api;
-  /** What the client needs, for npm, pip or go. The first is the client; without a version it is the one that the clone has. */
+  /** What the client needs, for npm, pip, go, Maven or cargo. The first is the client; without a version it is the one that the clone has. */
   readonly packages: readonly [string, ...string[]];
   /** In `drivers/`. */
   readonly driver: string;
@@ -61,6 +61,9 @@ const overflowByCode = vendors.map(
     because: "the client knows an overflow by `code`, which is the gateway's; `dspy.LM(..., engine='litellm')` reads the message",
   }),
 );
+
+/** Both clients are built in one folder, because they share most of what has to be compiled. */
+const rustPackages = ['tokio[macros,rt-multi-thread,time]', 'serde_json', 'futures'] as const;
 
 const rows: readonly Row[] = [
   { runtime: 'node', driver: 'openai-chat.js', apis: ['chat'], installs: [['openai'], ['openai@6'], ['openai@5'], ['openai@4']] },
@@ -168,7 +171,24 @@ const rows: readonly Row[] = [
   { runtime: 'go', driver: 'langchaingo.go', apis: ['chat', 'messages'], installs: [['github.com/tmc/langchaingo']] },
   {
     ...{ runtime: 'go', driver: 'eino.go', apis: ['chat'] },
-    installs: [['github.com/cloudwego/eino-ext/components/model/openai', 'github.com/cloudwego/eino']],
+    installs: [['github.com/cloudwego/eino-ext/components/model/openai', 'github.com/cloudwego/eino', 'github.com/bytedance/sonic']],
+  },
+  { runtime: 'java', driver: 'OpenaiJava.java', apis: ['chat'], installs: [['com.openai:openai-java@4.101.0']] },
+  {
+    ...{ runtime: 'java', driver: 'Langchain4j.java', apis: ['chat'] },
+    installs: [['dev.langchain4j:langchain4j-open-ai@1.19.0', 'dev.langchain4j:langchain4j-anthropic@1.19.0']],
+  },
+  {
+    ...{ runtime: 'java', driver: 'Langchain4j.java', apis: ['messages'] },
+    installs: [['dev.langchain4j:langchain4j-anthropic@1.19.0', 'dev.langchain4j:langchain4j-open-ai@1.19.0']],
+  },
+  {
+    ...{ runtime: 'rust', driver: 'async_openai.rs', apis: ['chat'] },
+    installs: [['async-openai@0.43[chat-completion]', 'genai@0.7', ...rustPackages]],
+  },
+  {
+    ...{ runtime: 'rust', driver: 'genai.rs', apis: ['chat', 'messages'] },
+    installs: [['genai@0.7', 'async-openai@0.43[chat-completion]', ...rustPackages]],
   },
 ];
 

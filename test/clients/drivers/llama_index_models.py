@@ -89,7 +89,7 @@ drive(
             "value": model_of(model).as_structured_llm(Weather).chat(ask(TextBlock(text=CITY))).raw.model_dump()
         },
         "images": lambda model: plain(model, TextBlock(text="Inspect"), ImageBlock(url=IMAGE_URL)),
-        "errors": lambda model: plain(model, TextBlock(text=QUESTION)),
+        "errors": lambda model: plain(model, TextBlock(text=QUESTION), max_retries=0),
         "retries": lambda model: plain(model, TextBlock(text=QUESTION)),
         "timeout": lambda model: plain(model, TextBlock(text=QUESTION), timeout=SAMPLES["timeoutMs"] / 1000, max_retries=0),
         "reasoning": reasoning,
