@@ -53,5 +53,5 @@ impl driver::Client for Genai<'_> {
 #[tokio::main]
 async fn main() {
     let job = driver::read_job();
-    driver::drive(&job, Genai { client: Client::default(), job: &job }).await;
+    driver::drive(&job, Genai { client: Client::new().unwrap(), job: &job }).await;
 }
