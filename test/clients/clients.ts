@@ -27,6 +27,8 @@ export interface Client {
   readonly knownModels?: boolean;
   /** The client returns objects of a schema, no text. */
   readonly structuredOnly?: boolean;
+  /** The client reads the vendor's codes, so its failures run in a project with `error_codes: vendor`. */
+  readonly readsVendorCodes?: boolean;
   readonly exceptions?: readonly Exception[];
 }
 
@@ -37,6 +39,7 @@ interface Row {
   readonly installs: readonly Client['packages'][];
   readonly knownModels?: boolean;
   readonly structuredOnly?: boolean;
+  readonly readsVendorCodes?: boolean;
   readonly exceptions?: readonly Exception[];
 }
 
@@ -58,7 +61,7 @@ const foreignOverflow = (vendor: Vendor): Exception => ({
 const overflowByCode = vendors.map(
   (vendor): Exception => ({
     ...foreignOverflow(vendor),
-    because: "the client knows an overflow by `code`, which is the gateway's; `dspy.LM(..., engine='litellm')` reads the message",
+    because: "the client knows an overflow by `code`, which is the gateway's unless the project has `error_codes: vendor`",
   }),
 );
 
@@ -133,7 +136,10 @@ const rows: readonly Row[] = [
     ...{ runtime: 'python', driver: 'instructor_client.py', apis: ['chat', 'messages'], structuredOnly: true },
     installs: [['instructor[anthropic]']],
   },
-  { runtime: 'python', driver: 'dspy_models.py', apis: ['chat', 'responses'], exceptions: overflowByCode, installs: [['dspy']] },
+  {
+    ...{ runtime: 'python', driver: 'dspy_models.py', apis: ['chat', 'responses'], readsVendorCodes: true },
+    ...{ exceptions: overflowByCode, installs: [['dspy']] },
+  },
   { runtime: 'python', driver: 'dspy_models.py', apis: ['messages'], installs: [['dspy']] },
   { runtime: 'python', driver: 'llm_models.py', apis: ['chat', 'responses'], installs: [['llm']] },
   { runtime: 'python', driver: 'mem0_memory.py', apis: ['chat', 'messages'], installs: [['mem0ai', 'anthropic']] },
@@ -157,7 +163,11 @@ const rows: readonly Row[] = [
     ...{ runtime: 'python', driver: 'autogen_models.py', apis: ['messages'] },
     installs: [['autogen-ext[openai,anthropic]', 'autogen-agentchat', 'anthropic==0.*']],
   },
-  { runtime: 'python', driver: 'agno_agents.py', apis: ['chat', 'messages'], installs: [['agno', 'openai', 'anthropic']] },
+  {
+    ...{ runtime: 'python', driver: 'agno_agents.py', apis: ['chat'], readsVendorCodes: true },
+    ...{ exceptions: overflowByCode, installs: [['agno', 'openai', 'anthropic']] },
+  },
+  { runtime: 'python', driver: 'agno_agents.py', apis: ['messages'], installs: [['agno', 'openai', 'anthropic']] },
   {
     ...{ runtime: 'python', driver: 'semantic_kernel_chat.py', apis: ['chat', 'messages'] },
     installs: [['semantic-kernel[anthropic]']],

@@ -1,5 +1,6 @@
 """Flavors: `chat` and `messages`, model classes of agno."""
 
+from agno.exceptions import ContextWindowExceededError
 from agno.models.message import Message
 from driver import JOB, QUESTION, call_cases, drive
 
@@ -25,4 +26,14 @@ def stream(model):
     return {"text": "".join(pieces), "pieces": len(pieces)}
 
 
-drive(call_cases(plain, stream))
+def overflow(model):
+    try:
+        return plain(model, max_retries=0)
+    except ContextWindowExceededError:
+        return {"overflow": True}
+
+
+cases = call_cases(plain, stream)
+if JOB["flavor"] == "chat":  # The model of messages has no error of its own for it.
+    cases["overflow"] = overflow
+drive(cases)
