@@ -22,6 +22,7 @@ impl AsyncOpenai {
 
 impl driver::Client for AsyncOpenai {
     type Error = OpenAIError;
+    const RETRIES: bool = true;
 
     async fn plain(&self, model: &str) -> Result<String, OpenAIError> {
         let completion = self.client.chat().create(self.ask(model)).await?;

@@ -32,6 +32,7 @@ impl Genai<'_> {
 
 impl driver::Client for Genai<'_> {
     type Error = Error;
+    const RETRIES: bool = false;
 
     async fn plain(&self, model: &str) -> Result<String, Error> {
         let response = self.client.exec_chat(self.model(model), self.ask(), None).await?;
