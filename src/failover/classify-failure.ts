@@ -79,22 +79,36 @@ const busyStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
  * Only the last failure of each model counts. Refusals, faults of the configuration and exhausted quotas do not count, because no wait changes
  * them. Any failure other than a busy vendor (429, 503, 529) may be over at once.
  */
-export function waitOfLimitedChain(
-  failures: readonly { readonly candidate: { readonly id: string }; readonly error: VendorError }[],
-): number | null {
-  const lastErrors = new Map(failures.map(({ candidate, error }) => [candidate.id, error]));
+export function waitOfLimitedChain(failures: readonly Failure[]): number | null {
   const waits: number[] = [];
-  for (const error of lastErrors.values()) {
+  for (const error of lastErrorsOf(failures)) {
     const { status, retryAfterMs } = error;
     if (error.kind === 'status' && status !== null && busyStatuses.has(status)) {
       const waitMs = retryAfterMs === undefined && status === 429 ? defaultRetryDelayMs : retryAfterMs;
       if (typeof waitMs === 'number') waits.push(Math.min(waitMs, maxRetryDelayMs));
-    } else if (classifyFailure(error) !== 'refused' && !isConfigurationFault(error)) return null;
+    } else if (!isLasting(error)) return null;
   }
   return waits.length === 0 ? null : Math.min(...waits);
 }
 
-/** 408 and 409 are the vendor's own short delays. */
-function isConfigurationFault({ kind, status }: VendorError): boolean {
+/** Reports whether a failed chain would fail again, e.g. because each vendor rejects the gateway's key. */
+export function isLastingFailure(failures: readonly Failure[]): boolean {
+  return failures.length > 0 && lastErrorsOf(failures).every(isLasting);
+}
+
+interface Failure {
+  readonly candidate: { readonly id: string };
+  readonly error: VendorError;
+}
+
+/** The last error of each model. */
+function lastErrorsOf(failures: readonly Failure[]): VendorError[] {
+  return [...new Map(failures.map(({ candidate, error }) => [candidate.id, error])).values()];
+}
+
+/** Reports whether only a change of the request or of the configuration helps. 408 and 409 are the vendor's own short delays. */
+function isLasting(error: VendorError): boolean {
+  const { kind, status } = error;
+  if (classifyFailure(error) === 'refused') return true;
   return kind === 'status' && status !== null && providerStatuses.has(status) && status !== 408 && status !== 409;
 }

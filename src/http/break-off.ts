@@ -8,7 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 /** A caller that still hasn't read everything after this long is disconnected. */
 const readerTimeoutMs = 60_000;
 
-/** Gives the network time to deliver the last bytes, because a reset discards what is still on its way. */
+/** Gives the caller time to read the last bytes. Node's `fetch`, for one, discards what it hasn't handed over when the connection ends. */
+const endDelayMs = 300;
+
+/** A reset also discards what is still on its way through the network. */
 const resetDelayMs = 1_000;
 
 export function breakOff(response: ServerResponse): void {
@@ -26,6 +29,8 @@ export function breakOff(response: ServerResponse): void {
   const timer = setTimeout(() => socket.destroy(), readerTimeoutMs);
   socket.once('close', () => clearTimeout(timer));
   // HTTP/1.0 has no chunks: there the end of the connection is the end of a complete body, and only a reset shows that it isn't.
-  if (response.req.httpVersion === '1.0') socket.write('', () => void sleep(resetDelayMs).then(() => socket.resetAndDestroy()));
-  else socket.end();
+  const isReset = response.req.httpVersion === '1.0';
+  socket.write('', () => {
+    void sleep(isReset ? resetDelayMs : endDelayMs).then(() => (isReset ? socket.resetAndDestroy() : socket.end()));
+  });
 }

@@ -22,6 +22,8 @@ export interface Seen {
   readonly reasoning?: string;
   /** The client raised its own error for a prompt that is too long. */
   readonly overflow?: boolean;
+  /** The client neither returned nor threw. */
+  readonly hangs?: boolean;
   /** Class and message of what the client threw. */
   readonly error?: { readonly name: string; readonly message: string; readonly status?: number | null };
 }
@@ -36,7 +38,7 @@ interface Case {
 
 const question = 'What is the capital of Norway?';
 const answer = `You said: ${question}`;
-const weather = { name: 'get_weather', input: { city: 'Oslo', days: 1 } };
+export const weather = { name: 'get_weather', input: { city: 'Oslo', days: 1 } };
 /** What the model of a memory learns. */
 const fact = 'The user likes Oslo';
 const time = { name: 'get_time', input: { zone: 'Oslo' } };
@@ -131,8 +133,8 @@ export const cases = {
 } as const satisfies Record<string, Case>;
 
 export type CaseName = keyof typeof cases;
-/** Also the call with a short timeout, which only the failures need. */
-export type DriverCase = CaseName | 'timeout';
+/** Also what only the failures need: a call with a short timeout, and streamed structured output. */
+export type DriverCase = CaseName | 'timeout' | 'partial';
 export const caseNames = Object.keys(cases) as readonly CaseName[];
 
 function checkTools(expected: Seen['calls'], said: string): Case['check'] {

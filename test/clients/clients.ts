@@ -2,7 +2,7 @@
 
 import { type CaseName, type Vendor, vendors } from './cases.ts';
 
-export type Runtime = 'node' | 'python' | 'go';
+export type Runtime = 'node' | 'python' | 'go' | 'java' | 'rust';
 export type Api = 'chat' | 'messages' | 'responses';
 
 /** What a client cannot do through the gateway, or cannot see, and why. */
@@ -19,12 +19,16 @@ export interface Client {
   readonly runtime: Runtime;
   /** The API that the client calls. Drivers of several APIs choose by it. */
   readonly api: Api;
-  /** What the client needs, for npm, pip or go. The first is the client; without a version it is the one that the clone has. */
+  /** What the client needs, for npm, pip, go, Maven or cargo. The first is the client; without a version it is the one that the clone has. */
   readonly packages: readonly [string, ...string[]];
   /** In `drivers/`. */
   readonly driver: string;
   /** The client accepts only models that it knows: tiers have their names. */
   readonly knownModels?: boolean;
+  /** The client returns objects of a schema, no text. */
+  readonly structuredOnly?: boolean;
+  /** The client reads the vendor's codes, so its failures run in a project with `error_codes: vendor`. */
+  readonly readsVendorCodes?: boolean;
   readonly exceptions?: readonly Exception[];
 }
 
@@ -34,6 +38,8 @@ interface Row {
   readonly apis: readonly Api[];
   readonly installs: readonly Client['packages'][];
   readonly knownModels?: boolean;
+  readonly structuredOnly?: boolean;
+  readonly readsVendorCodes?: boolean;
   readonly exceptions?: readonly Exception[];
 }
 
@@ -52,12 +58,13 @@ const foreignOverflow = (vendor: Vendor): Exception => ({
   because: 'the client knows an overflow by the sentence of one vendor only, and the sentence is that of the other',
 });
 
-const overflowByCode = vendors.map(
-  (vendor): Exception => ({
-    ...foreignOverflow(vendor),
-    because: "the client knows an overflow by `code`, which is the gateway's; `dspy.LM(..., engine='litellm')` reads the message",
-  }),
-);
+const overflowByCode = (vendor: Vendor): Exception => ({
+  ...foreignOverflow(vendor),
+  because: "the client knows an overflow by `code`, which is the gateway's unless the project has `error_codes: vendor`",
+});
+
+/** Both clients are built in one folder, because they share most of what has to be compiled. */
+const rustPackages = ['tokio[macros,rt-multi-thread,time]', 'serde_json', 'futures'] as const;
 
 const rows: readonly Row[] = [
   { runtime: 'node', driver: 'openai-chat.js', apis: ['chat'], installs: [['openai'], ['openai@6'], ['openai@5'], ['openai@4']] },
@@ -123,8 +130,14 @@ const rows: readonly Row[] = [
     ...{ runtime: 'python', driver: 'pydantic_agents.py', apis: ['messages'], exceptions: [foreignOverflow('chat')] },
     installs: [['pydantic-ai-slim[openai,anthropic]']],
   },
-  { runtime: 'python', driver: 'instructor_client.py', apis: ['chat', 'messages'], installs: [['instructor[anthropic]']] },
-  { runtime: 'python', driver: 'dspy_models.py', apis: ['chat', 'responses'], exceptions: overflowByCode, installs: [['dspy']] },
+  {
+    ...{ runtime: 'python', driver: 'instructor_client.py', apis: ['chat', 'messages'], structuredOnly: true },
+    installs: [['instructor[anthropic]']],
+  },
+  {
+    ...{ runtime: 'python', driver: 'dspy_models.py', apis: ['chat', 'responses'], readsVendorCodes: true },
+    ...{ exceptions: vendors.map(overflowByCode), installs: [['dspy']] },
+  },
   { runtime: 'python', driver: 'dspy_models.py', apis: ['messages'], installs: [['dspy']] },
   { runtime: 'python', driver: 'llm_models.py', apis: ['chat', 'responses'], installs: [['llm']] },
   { runtime: 'python', driver: 'mem0_memory.py', apis: ['chat', 'messages'], installs: [['mem0ai', 'anthropic']] },
@@ -148,18 +161,42 @@ const rows: readonly Row[] = [
     ...{ runtime: 'python', driver: 'autogen_models.py', apis: ['messages'] },
     installs: [['autogen-ext[openai,anthropic]', 'autogen-agentchat', 'anthropic==0.*']],
   },
-  { runtime: 'python', driver: 'agno_agents.py', apis: ['chat', 'messages'], installs: [['agno', 'openai', 'anthropic']] },
+  {
+    ...{ runtime: 'python', driver: 'agno_agents.py', apis: ['chat'], readsVendorCodes: true },
+    ...{ exceptions: [overflowByCode('chat')], installs: [['agno', 'openai', 'anthropic']] },
+  },
+  { runtime: 'python', driver: 'agno_agents.py', apis: ['messages'], installs: [['agno', 'openai', 'anthropic']] },
   {
     ...{ runtime: 'python', driver: 'semantic_kernel_chat.py', apis: ['chat', 'messages'] },
     installs: [['semantic-kernel[anthropic]']],
   },
+  { runtime: 'python', driver: 'crewai_models.py', apis: ['chat', 'messages'], installs: [['crewai[anthropic]']] },
+  { runtime: 'python', driver: 'google_adk_models.py', apis: ['chat', 'messages'], installs: [['google-adk', 'litellm']] },
+  { runtime: 'python', driver: 'inspect_models.py', apis: ['chat', 'messages'], installs: [['inspect-ai', 'openai', 'anthropic']] },
   { runtime: 'go', driver: 'openai.go', apis: ['chat'], installs: [['github.com/openai/openai-go/v3']] },
   { runtime: 'go', driver: 'anthropic.go', apis: ['messages'], installs: [['github.com/anthropics/anthropic-sdk-go']] },
   { runtime: 'go', driver: 'go_openai.go', apis: ['chat'], installs: [['github.com/sashabaranov/go-openai']] },
   { runtime: 'go', driver: 'langchaingo.go', apis: ['chat', 'messages'], installs: [['github.com/tmc/langchaingo']] },
   {
     ...{ runtime: 'go', driver: 'eino.go', apis: ['chat'] },
-    installs: [['github.com/cloudwego/eino-ext/components/model/openai', 'github.com/cloudwego/eino']],
+    installs: [['github.com/cloudwego/eino-ext/components/model/openai', 'github.com/cloudwego/eino', 'github.com/bytedance/sonic']],
+  },
+  { runtime: 'java', driver: 'OpenaiJava.java', apis: ['chat'], installs: [['com.openai:openai-java@4.101.0']] },
+  {
+    ...{ runtime: 'java', driver: 'Langchain4j.java', apis: ['chat'] },
+    installs: [['dev.langchain4j:langchain4j-open-ai@1.19.0', 'dev.langchain4j:langchain4j-anthropic@1.19.0']],
+  },
+  {
+    ...{ runtime: 'java', driver: 'Langchain4j.java', apis: ['messages'] },
+    installs: [['dev.langchain4j:langchain4j-anthropic@1.19.0', 'dev.langchain4j:langchain4j-open-ai@1.19.0']],
+  },
+  {
+    ...{ runtime: 'rust', driver: 'async_openai.rs', apis: ['chat'] },
+    installs: [['async-openai@0.43[chat-completion]', 'genai@0.7', ...rustPackages]],
+  },
+  {
+    ...{ runtime: 'rust', driver: 'genai.rs', apis: ['chat', 'messages'] },
+    installs: [['genai@0.7', 'async-openai@0.43[chat-completion]', ...rustPackages]],
   },
 ];
 

@@ -2,8 +2,10 @@
  * Runs each client against a vendor that fails, once directly and once through the gateway, and compares what the client reports. The gateway
  * has no other model to fall back on, so the client sees the failure itself.
  */
+
+import { isDeepStrictEqual } from 'node:util';
 import type { DemoVendor } from '../../src/demo-vendor/server.ts';
-import { type DriverCase, type Seen, samples, type Vendor, vendors } from './cases.ts';
+import { type DriverCase, type Seen, samples, type Vendor, vendors, weather } from './cases.ts';
 import type { Client } from './clients.ts';
 import type { DriverLine, Target } from './run-client.ts';
 
@@ -37,8 +39,8 @@ export const routes = ['direct', ...vendors] as const;
 export type FailureRoute = (typeof routes)[number];
 
 export interface FailureOutcome {
-  /** `truncated`: the client returned a part of the text as if it were all. */
-  readonly kind: 'complete' | 'truncated' | 'overflow' | 'error';
+  /** `truncated`: the client returned a part of the text as if it were all. `hangs`: it neither returned nor threw. */
+  readonly kind: 'complete' | 'truncated' | 'overflow' | 'error' | 'hangs';
   /** Class of the error that the client raised, and the HTTP status that it has. */
   readonly error?: string;
   readonly status?: number;
@@ -67,6 +69,9 @@ export interface FailureTargets {
   readonly gateway: Target;
 }
 
+/** What a client without text does instead. */
+const structuredCases: Partial<Record<DriverCase, DriverCase>> = { plain: 'structured', stream: 'partial', retries: 'structured' };
+
 /** The failures are those of the chat and messages APIs. A client that accepts only models it knows can't name the failure it wants. */
 export function hasFailures({ api, knownModels }: Client): boolean {
   return api !== 'responses' && knownModels !== true;
@@ -85,10 +90,11 @@ export async function runFailures(
   const runs = routes.flatMap((route) =>
     failureNames.map((name) => {
       const provider = route === 'direct' ? '' : `${providerOf(name, route)}/`;
-      // The script `fail-once-500` and the number of requests belong to a model name.
       const calls = failures[name].cases.map((each) => {
-        const vendorModel = `echo+${failures[name].script}+${own}-${route}-${each}`;
-        return { case: each, vendorModel, model: `${provider}${vendorModel}` };
+        const chosen = (client.structuredOnly && structuredCases[each]) || each;
+        // The script `fail-once-500` and the number of requests belong to a model name.
+        const call = `+${own}-${name}-${route}-${chosen}`;
+        return { case: chosen, call, model: `${provider}echo+${failures[name].script}${call}` };
       });
       return { route, name, calls };
     }),
@@ -129,7 +135,7 @@ export async function runFailures(
         .map(({ seen }) => ({ seen, ...call })),
     )[0];
     if (ran === undefined) continue;
-    const requests = requested.filter((model) => model === ran.vendorModel).length;
+    const requests = requested.filter((model) => String(model).endsWith(ran.call)).length;
     outcomes[name] = { ...outcomes[name], [route]: toOutcome(ran.seen, requests) };
   }
   return outcomes;
@@ -139,15 +145,17 @@ function modelIn(body: Buffer): unknown {
   return body.length === 0 ? null : JSON.parse(body.toString('utf8')).model;
 }
 
-function toOutcome({ text, overflow, error }: Seen, requests: number): FailureOutcome {
+function toOutcome({ text, value, overflow, error, hangs }: Seen, requests: number): FailureOutcome {
+  if (hangs) return { kind: 'hangs', requests };
   if (overflow) return { kind: 'overflow', requests };
   if (error) return { kind: 'error', error: error.name, ...(error.status && { status: error.status }), requests };
-  return { kind: text === answer ? 'complete' : 'truncated', requests };
+  const isComplete = text === answer || isDeepStrictEqual(value, weather.input);
+  return { kind: isComplete ? 'complete' : 'truncated', requests };
 }
 
 export type Comparison = 'same' | 'better' | 'other error' | 'worse';
 
-const ranks: Readonly<Record<FailureOutcome['kind'], number>> = { truncated: 0, error: 1, overflow: 2, complete: 3 };
+const ranks: Readonly<Record<FailureOutcome['kind'], number>> = { truncated: 0, hangs: 1, error: 2, overflow: 3, complete: 4 };
 
 /** Compares what the client reported through the gateway with what it reported directly at the vendor. */
 export function compareOutcomes(direct: FailureOutcome, through: FailureOutcome): Comparison {

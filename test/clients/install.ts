@@ -1,7 +1,7 @@
 /** Installs clients into the cache directory, through the ordinary package managers of their languages. */
 import { createHash } from 'node:crypto';
-import { access, copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { cacheDirectory } from '../../scripts/cache.js';
 import { withFileLock } from '../../scripts/file-lock.js';
 import { root } from '../../scripts/launch.js';
@@ -43,6 +43,23 @@ export async function installClient(client: Client, driverName = client.driver):
       await copyFile(join(drivers, 'driver.go'), join(folder, 'driver.go'));
       await run('go', ['build', '-mod=mod', '-o', 'driver'], { cwd: folder, timeoutMs: limitMs });
       return { command: join(folder, 'driver'), args: [], env: {}, version };
+    case 'java': {
+      const classes = join(folder, `classes-${client.api}`);
+      const jars = join(folder, 'lib', '*');
+      await run('javac', ['-cp', jars, '-d', classes, join(drivers, 'Driver.java'), driver], { timeoutMs: limitMs });
+      return { command: 'java', args: ['-cp', `${classes}:${jars}`, basename(driverName, '.java')], env: {}, version };
+    }
+    case 'rust': {
+      const name = basename(driverName, '.rs');
+      const source = join(folder, 'src', 'bin', name);
+      await mkdir(source, { recursive: true });
+      await copyFile(driver, join(source, 'main.rs'));
+      await copyFile(join(drivers, 'driver.rs'), join(source, 'driver.rs'));
+      await run('cargo', ['build', '--quiet', '--bin', name], {
+        ...{ cwd: folder, env: { ...process.env, CARGO_PROFILE_DEV_DEBUG: '0' }, timeoutMs: limitMs },
+      });
+      return { command: join(folder, 'target', 'debug', name), args: [], env: {}, version };
+    }
     default:
       return client.runtime satisfies never;
   }
@@ -60,12 +77,21 @@ export async function versionOf(runtime: Runtime, folder: string, requirement: s
     }
     case 'go':
       return (await run('go', ['list', '-m', '-f', '{{.Version}}', name], { cwd: folder })).trim().replace(/^v/, '');
+    case 'java': {
+      const prefix = `${name.split(':')[1]}-`;
+      const jars = (await readdir(join(folder, 'lib'))).filter((jar) => jar.startsWith(prefix) && /^\d/.test(jar.slice(prefix.length)));
+      return basename(jars[0]?.slice(prefix.length) ?? '', '.jar');
+    }
+    case 'rust': {
+      const lock = await readFile(join(folder, 'Cargo.lock'), 'utf8');
+      return lock.split(`name = "${name}"\nversion = "`)[1]?.split('"')[0] ?? '';
+    }
     default:
       return runtime satisfies never;
   }
 }
 
-/** The name of a package without its version: `openai==3.*`, `@openai/agents@0.20`, `instructor[anthropic]`. */
+/** The name of a package without its version and features: `openai==3.*`, `@openai/agents@0.20`, `instructor[anthropic]`. */
 export function nameOf(requirement: string): string {
   return requirement.replace(/(?<=.)@.*|==.*|\[.*/, '');
 }
@@ -110,4 +136,33 @@ const installers: Readonly<Record<Runtime, (folder: string, packages: readonly s
     await run('go', ['mod', 'init', 'driver'], { cwd: folder });
     await run('go', ['get', ...packages], { cwd: folder, timeoutMs: limitMs });
   },
+  async java(folder, packages) {
+    await requireTool('javac', 'a JDK');
+    await requireTool('mvn', 'Maven');
+    await writeFile(join(folder, 'pom.xml'), pomOf(packages));
+    await run('mvn', ['-q', '-B', 'dependency:copy-dependencies', '-DoutputDirectory=lib'], { cwd: folder, timeoutMs: limitMs });
+  },
+  async rust(folder, packages) {
+    await requireTool('cargo', 'Rust');
+    await run('cargo', ['init', '--quiet', '--vcs', 'none', '--name', 'driver'], { cwd: folder });
+    for (const each of packages) {
+      const [, name = '', features = ''] = /^([^[]+)(?:\[(.*)\])?$/.exec(each) ?? [];
+      await run('cargo', ['add', '--quiet', name, '--features', features], { cwd: folder, timeoutMs: limitMs });
+    }
+  },
 };
+
+async function requireTool(command: string, what: string): Promise<void> {
+  await run(command, ['--version']).catch((cause: unknown) => {
+    throw new Error(`no ${command} on the PATH, install ${what}`, { cause });
+  });
+}
+
+function pomOf(packages: readonly string[]): string {
+  const dependencies = packages.map((each) => {
+    const [group, artifact, version] = each.split(/[:@]/);
+    return `<dependency><groupId>${group}</groupId><artifactId>${artifact}</artifactId><version>${version}</version></dependency>`;
+  });
+  const project = '<modelVersion>4.0.0</modelVersion><groupId>client</groupId><artifactId>driver</artifactId><version>1</version>';
+  return `<project>${project}<dependencies>${dependencies.join('')}</dependencies></project>\n`;
+}

@@ -80,7 +80,8 @@ async function runOne(client: Client, target: Target, vendor: DemoVendor): Promi
     const slug = `failures-${titleOf(client)
       .toLowerCase()
       .replaceAll(/[^a-z0-9]+/g, '-')}`.slice(0, 60);
-    const gateway = { url: target.url, key: await createKey(target.url, slug, projectSettings) };
+    const settings = { ...projectSettings, ...(client.readsVendorCodes && { error_codes: 'vendor' }) };
+    const gateway = { url: target.url, key: await createKey(target.url, slug, settings) };
     return { ...ran, failures: await runFailures(client, { vendor, gateway }, (job) => runDriver(program, [job])) };
   } catch (error) {
     // The row says so, and the other clients still run.

@@ -82,7 +82,13 @@ export function replaceTables(page: string, record: MatrixRecord): string {
   return `${page.slice(0, from + start.length)}\n${renderTables(record)}\n${page.slice(to)}`;
 }
 
-export const languages: Readonly<Record<Runtime, string>> = { node: 'TypeScript', python: 'Python', go: 'Go' };
+export const languages: Readonly<Record<Runtime, string>> = {
+  node: 'TypeScript',
+  python: 'Python',
+  go: 'Go',
+  java: 'Java',
+  rust: 'Rust',
+};
 
 function renderTables({ recordedOn, clients, agents, servers }: MatrixRecord): string {
   const head = ['Client', 'Version', 'Language', 'API', ...caseNames.map((name) => cases[name].title)];

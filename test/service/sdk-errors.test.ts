@@ -34,7 +34,11 @@ async function withKey(gateway: TestGateway, settings: object): Promise<TestGate
 }
 
 /** Calls with the dialect's SDK and its default retries. Returns the status of the error and of each response. */
-async function callWithSdk(caller: Dialect, { url, key }: TestGateway): Promise<{ status: unknown; responses: number[] }> {
+async function callWithSdk(
+  caller: Dialect,
+  { url, key }: TestGateway,
+  asked: string = model[caller],
+): Promise<{ status: unknown; responses: number[] }> {
   const responses: number[] = [];
   const countingFetch: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
@@ -44,8 +48,8 @@ async function callWithSdk(caller: Dialect, { url, key }: TestGateway): Promise<
   const sdk = { apiKey: key, fetch: countingFetch };
   const call =
     caller === 'chat'
-      ? new OpenAI({ ...sdk, baseURL: `${url}/v1` }).chat.completions.create({ model: model.chat, messages: question })
-      : new Anthropic({ ...sdk, baseURL: url }).messages.create({ model: model.messages, max_tokens: 10, messages: question });
+      ? new OpenAI({ ...sdk, baseURL: `${url}/v1` }).chat.completions.create({ model: asked, messages: question })
+      : new Anthropic({ ...sdk, baseURL: url }).messages.create({ model: asked, max_tokens: 10, messages: question });
   const error: unknown = await call.catch((cause: unknown) => cause);
   return { status: error instanceof OpenAI.APIError || error instanceof Anthropic.APIError ? error.status : error, responses };
 }
@@ -74,9 +78,18 @@ describe.each(dialects)('the SDK of %s callers sends one request when an exhaust
   });
 });
 
+it.each(dialects)('the SDK of %s callers sends one request when the vendor rejects the key of the gateway', async (caller) => {
+  expect(await callWithSdk(caller, await lend(), `${model[caller]}+fail-401`)).toEqual({ status: 502, responses: [502] });
+});
+
 describe('retries are left to the SDK', () => {
   const ask = (gateway: TestGateway, name: string = model.chat) =>
     gateway.call(paths.chat, { model: name, messages: question, max_completion_tokens: 1_000 });
+
+  it('when the vendor fails', async () => {
+    const answer = await ask(await lend(), 'one/echo+fail-500');
+    expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([502, null]);
+  });
 
   it('for a ceiling of the minute', async () => {
     const answer = await ask(await withKey(await lend(), { ceilings: { rpm: 0 } }));

@@ -147,9 +147,12 @@ it('calls that run after the grace period are ended with an error to the caller 
     const stalled = await call('stream', 'one/long-20+stall-after-3', true);
     const messages = await call('messages', 'one/long-20+stall-after-3', true, '/v1/messages');
     const responses = [
-      // The connection of a chat stream breaks; a messages stream ends with an error event.
+      // The connection of each stream breaks. A messages stream gets an error event first.
       expect(readUntilCut(stalled)).resolves.toEqual({ isCut: true, text: expect.stringMatching(/quick(?!.*\[DONE\])/s) }),
-      expect(messages.text()).resolves.toMatch(/\nevent: error\ndata: .*the gateway is stopping.*\n\n$/),
+      expect(readUntilCut(messages)).resolves.toEqual({
+        isCut: true,
+        text: expect.stringMatching(/\nevent: error\ndata: .*the gateway is stopping.*\n\n$/),
+      }),
       expect(call('plain', 'one/hang', false).then((response) => response.json())).resolves.toMatchObject({
         error: { code: 'upstream_failed', message: 'one/hang: the gateway is stopping' },
       }),

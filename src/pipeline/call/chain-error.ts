@@ -3,7 +3,14 @@ import type { Outcome } from '../../core/call.ts';
 import { type ErrorMembers, type GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
 import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
 import type { AttemptFailure, ChainResult } from '../../failover/chain.ts';
-import { classifyFailure, isContextOverflow, isFinalRefusal, retryDelay, waitOfLimitedChain } from '../../failover/classify-failure.ts';
+import {
+  classifyFailure,
+  isContextOverflow,
+  isFinalRefusal,
+  isLastingFailure,
+  retryDelay,
+  waitOfLimitedChain,
+} from '../../failover/classify-failure.ts';
 import type { CallCancellation } from './cancellation.ts';
 
 /** Why a call got no response. */
@@ -97,6 +104,7 @@ function upstreamFailed(failures: readonly AttemptFailure[], message: string, ou
       status: isUnavailable ? 503 : 502,
       cause: failures.at(-1)?.error,
       ...(waitMs !== null && { retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1_000)) }),
+      ...(isLastingFailure(failures) && { shouldRetry: false }),
     }),
     outcome,
   };

@@ -26,10 +26,7 @@ const maxUnreadBytes = 4 * 1024 * 1024;
 /** Takes the bytes of a stream. A promise when the reader is slow; false when it has left. */
 export type WriteChunk = (bytes: Buffer) => boolean | Promise<boolean>;
 
-/**
- * How a delivery ended. `broken`: the stream stopped early and its format has no event that says so, so the connection must not end like that of a
- * complete response.
- */
+/** How a delivery ended. `broken`: the stream stopped early, so the connection must not end like that of a complete response. */
 export type DeliveryEnd = 'ended' | 'broken';
 
 /** Writes a stream to its end, or until its reader leaves. */
@@ -104,7 +101,8 @@ export async function deliverStream(
         if (step.kind === 'whole') return 'ended';
         const event = response.formatFailure?.(step.message) ?? routeCodecs[call.route].formatStreamError(step.message);
         if (event !== null && !step.errorForwarded) await write(Buffer.from(event));
-        return event === null ? 'broken' : 'ended';
+        // Some clients skip the error event of a messages stream and notice only a lost connection. Those of /v1/responses know `response.failed`.
+        return call.route === 'responses' ? 'ended' : 'broken';
       }
     }
   } catch (error) {

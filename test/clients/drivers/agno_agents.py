@@ -1,7 +1,8 @@
 """Flavors: `chat` and `messages`, model classes of agno."""
 
+from agno.exceptions import ContextWindowExceededError
 from agno.models.message import Message
-from driver import JOB, QUESTION, SAMPLES, drive
+from driver import JOB, QUESTION, call_cases, drive
 
 
 def model_of(model, **more):
@@ -25,12 +26,14 @@ def stream(model):
     return {"text": "".join(pieces), "pieces": len(pieces)}
 
 
-drive(
-    {
-        "plain": plain,
-        "stream": stream,
-        "errors": lambda model: plain(model, max_retries=0),
-        "retries": plain,
-        "timeout": lambda model: plain(model, timeout=SAMPLES["timeoutMs"] / 1000, max_retries=0),
-    }
-)
+def overflow(model):
+    try:
+        return plain(model, max_retries=0)
+    except ContextWindowExceededError:
+        return {"overflow": True}
+
+
+cases = call_cases(plain, stream)
+if JOB["flavor"] == "chat":  # The model of messages has no error of its own for it.
+    cases["overflow"] = overflow
+drive(cases)

@@ -1,9 +1,7 @@
 """Flavors: `chat` and `messages`, model clients of autogen-ext."""
 
-import asyncio
-
 from autogen_core.models import UserMessage
-from driver import JOB, QUESTION, SAMPLES, drive
+from driver import JOB, QUESTION, call_cases, drive
 
 INFO = {"vision": False, "function_calling": True, "json_output": True, "structured_output": True, "family": "unknown"}
 
@@ -29,12 +27,4 @@ async def stream(model):
     return {"text": result.content, "pieces": len(pieces)}
 
 
-drive(
-    {
-        "plain": lambda model: asyncio.run(plain(model)),
-        "stream": lambda model: asyncio.run(stream(model)),
-        "errors": lambda model: asyncio.run(plain(model, max_retries=0)),
-        "retries": lambda model: asyncio.run(plain(model)),
-        "timeout": lambda model: asyncio.run(plain(model, timeout=SAMPLES["timeoutMs"] / 1000, max_retries=0)),
-    }
-)
+drive(call_cases(plain, stream))

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"strings"
@@ -114,6 +115,41 @@ func describe(err error) *Thrown {
 		}
 	}
 	return thrown
+}
+
+type ask func(ctx context.Context, model string) (Seen, error)
+
+// The cases of a client whose calls end with their context.
+func (job Job) callCases(plain ask, stream ask) map[string]func(string) (Seen, error) {
+	ctx := context.Background()
+	question := func(model string) (Seen, error) { return plain(ctx, model) }
+	return map[string]func(string) (Seen, error){
+		"plain":  question,
+		"errors": question,
+		"timeout": func(model string) (Seen, error) {
+			limited, cancel := job.withTimeout()
+			defer cancel()
+			return plain(limited, model)
+		},
+		"stream": func(model string) (Seen, error) { return stream(ctx, model) },
+	}
+}
+
+// Joins the pieces of a stream that ends with io.EOF.
+func join(next func() (string, error)) (seen Seen, err error) {
+	for {
+		text, err := next()
+		if errors.Is(err, io.EOF) {
+			return seen, nil
+		}
+		if err != nil {
+			return seen, err
+		}
+		if text != "" {
+			seen.Text += text
+			seen.Pieces++
+		}
+	}
 }
 
 // A panic is an error of its case.

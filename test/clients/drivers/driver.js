@@ -3,6 +3,11 @@
  * variable CLIENT_JOB: `{ id, url, key, flavor, samples, concurrency, runs: [{ vendor, case, model }] }`.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** A case that takes this long never ends. Old SDKs wait forever after some failures. */
+const limitMs = 60_000;
+
 /**
  * Calls `report` for each case of the job that the driver has.
  *
@@ -16,11 +21,18 @@ export async function drive(driver, job, report) {
   const waiting = job.runs.filter((/** @type {any} */ run) => cases[run.case] !== undefined);
   const work = async () => {
     for (let run = waiting.shift(); run !== undefined; run = waiting.shift()) {
-      const seen = await cases[run.case](run.model).catch((/** @type {any} */ error) => ({ error: describe(error) }));
+      const seen = await within(cases[run.case](run.model)).catch((/** @type {any} */ error) => ({ error: describe(error) }));
       report({ id: job.id, vendor: run.vendor, case: run.case, model: run.model, seen });
     }
   };
   await Promise.all(Array.from({ length: job.concurrency }, work));
+}
+
+/** @param {Promise<any>} seen */
+async function within(seen) {
+  const abort = new AbortController();
+  const limit = sleep(limitMs, { hangs: true }, { signal: abort.signal });
+  return await Promise.race([seen, limit]).finally(() => abort.abort());
 }
 
 /**

@@ -1,5 +1,7 @@
 """Runs the cases that a client has, and prints one JSON line per case. The job is in a variable; see driver.js."""
 
+import asyncio
+import inspect
 import json
 import os
 import sys
@@ -19,11 +21,12 @@ IMAGE_URL = "data:image/png;base64," + SAMPLES["image"]
 
 
 def drive(cases):
-    """Calls `cases[name](model)` for each run of the job."""
+    """Calls `cases[name](model)`, which may be a coroutine, for each run of the job."""
 
     def work(run):
         try:
             seen = cases[run["case"]](run["model"])
+            seen = asyncio.run(seen) if inspect.iscoroutine(seen) else seen
         except Exception as error:  # What a client throws is what the case is about.
             seen = {"error": describe(error)}
         line = {"id": JOB["id"], "vendor": run["vendor"], "case": run["case"], "model": run["model"], "seen": seen}
@@ -37,6 +40,17 @@ def drive(cases):
         with ThreadPoolExecutor(JOB["concurrency"]) as threads:
             list(threads.map(work, runs))
     sys.stdout.flush()
+
+
+def call_cases(plain, stream, retries="max_retries"):
+    """The cases of a library whose models take a timeout and a number of retries, by this name."""
+    return {
+        "plain": plain,
+        "stream": stream,
+        "errors": lambda model: plain(model, **{retries: 0}),
+        "retries": plain,
+        "timeout": lambda model: plain(model, timeout=SAMPLES["timeoutMs"] / 1000, **{retries: 0}),
+    }
 
 
 def describe(error):

@@ -89,6 +89,7 @@ drive(
         "errors": lambda model: plain(model, lm15.TextPart(QUESTION), num_retries=0),
         "retries": lambda model: plain(model, lm15.TextPart(QUESTION)),
         "overflow": overflow,
+        "timeout": lambda model: plain(model, lm15.TextPart(QUESTION), timeout=SAMPLES["timeoutMs"] / 1000, num_retries=0),
         "reasoning": reasoning,
     }
 )

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io"
 
 	"github.com/sashabaranov/go-openai"
 )
 
 func main() {
 	job := readJob()
-	ctx := context.Background()
 	config := openai.DefaultConfig(job.Key)
 	config.BaseURL = job.URL + "/v1"
 	client := openai.NewClientWithConfig(config)
@@ -27,35 +24,19 @@ func main() {
 		tokens := Tokens{int64(completion.Usage.PromptTokens), int64(completion.Usage.CompletionTokens)}
 		return Seen{Text: completion.Choices[0].Message.Content, Tokens: &tokens}, nil
 	}
-	question := func(model string) (Seen, error) { return plain(ctx, model) }
-
-	drive(job, map[string]func(string) (Seen, error){
-		"plain":  question,
-		"errors": question,
-		"timeout": func(model string) (Seen, error) {
-			limited, cancel := job.withTimeout()
-			defer cancel()
-			return plain(limited, model)
-		},
-		"stream": func(model string) (seen Seen, err error) {
-			stream, err := client.CreateChatCompletionStream(ctx, ask(model))
+	stream := func(ctx context.Context, model string) (Seen, error) {
+		stream, err := client.CreateChatCompletionStream(ctx, ask(model))
+		if err != nil {
+			return Seen{}, err
+		}
+		defer stream.Close()
+		return join(func() (string, error) {
+			chunk, err := stream.Recv()
 			if err != nil {
-				return seen, err
+				return "", err
 			}
-			defer stream.Close()
-			for {
-				chunk, err := stream.Recv()
-				if errors.Is(err, io.EOF) {
-					return seen, nil
-				}
-				if err != nil {
-					return seen, err
-				}
-				if text := chunk.Choices[0].Delta.Content; text != "" {
-					seen.Text += text
-					seen.Pieces++
-				}
-			}
-		},
-	})
+			return chunk.Choices[0].Delta.Content, nil
+		})
+	}
+	drive(job, job.callCases(plain, stream))
 }

@@ -2,7 +2,7 @@
 
 import os
 
-from driver import JOB, QUESTION, SAMPLES, drive
+from driver import JOB, QUESTION, call_cases, drive
 from haystack.dataclasses import ChatMessage
 from haystack.utils import Secret
 
@@ -31,12 +31,4 @@ def stream(model):
     return {**reply, "pieces": len(pieces)}
 
 
-drive(
-    {
-        "plain": plain,
-        "stream": stream,
-        "errors": lambda model: plain(model, max_retries=0),
-        "retries": plain,
-        "timeout": lambda model: plain(model, timeout=SAMPLES["timeoutMs"] / 1000, max_retries=0),
-    }
-)
+drive(call_cases(plain, stream))

@@ -1,7 +1,7 @@
 """Flavors: `chat` and `messages`. instructor returns structured output only."""
 
 import instructor
-from driver import CITY, JOB, drive
+from driver import CITY, JOB, SAMPLES, drive
 from pydantic import BaseModel
 
 
@@ -20,15 +20,25 @@ def client_of(**more):
     return instructor.from_openai(OpenAI(base_url=JOB["url"] + "/v1", api_key=JOB["key"], **more))
 
 
-def extract(model, content, client=None):
+def arguments(model):
     limit = {"max_tokens": 500} if JOB["flavor"] == "messages" else {}
-    chat = (client or client_of()).chat.completions
-    return chat.create(model=model, response_model=Weather, messages=[{"role": "user", "content": content}], max_retries=0, **limit)
+    messages = [{"role": "user", "content": CITY}]
+    return {"model": model, "response_model": Weather, "messages": messages, "max_retries": 0, **limit}
+
+
+def extract(model, **more):
+    return {"value": client_of(**more).chat.completions.create(**arguments(model)).model_dump()}
+
+
+def partial(model):
+    return {"value": list(client_of().chat.completions.create_partial(**arguments(model)))[-1].model_dump()}
 
 
 drive(
     {
-        "structured": lambda model: {"value": extract(model, CITY).model_dump()},
-        "errors": lambda model: extract(model, CITY, client_of(max_retries=0)).model_dump(),
+        "structured": extract,
+        "partial": partial,
+        "errors": lambda model: extract(model, max_retries=0),
+        "timeout": lambda model: extract(model, timeout=SAMPLES["timeoutMs"] / 1000, max_retries=0),
     }
 )

@@ -11,7 +11,6 @@ import (
 // The flavors are `chat` and `messages`, which are packages of langchaingo.
 func main() {
 	job := readJob()
-	ctx := context.Background()
 
 	modelOf := func(model string) (llms.Model, error) {
 		if job.Flavor == "messages" {
@@ -31,26 +30,17 @@ func main() {
 		}
 		return Seen{Text: response.Choices[0].Content}, nil
 	}
-	question := func(model string) (Seen, error) { return ask(ctx, model) }
-
-	drive(job, map[string]func(string) (Seen, error){
-		"plain":  question,
-		"errors": question,
-		"timeout": func(model string) (Seen, error) {
-			limited, cancel := job.withTimeout()
-			defer cancel()
-			return ask(limited, model)
-		},
-		"stream": func(model string) (Seen, error) {
-			pieces := 0
-			seen, err := ask(ctx, model, llms.WithStreamingFunc(func(_ context.Context, chunk []byte) error {
-				if len(chunk) > 0 {
-					pieces++
-				}
-				return nil
-			}))
-			seen.Pieces = pieces
-			return seen, err
-		},
-	})
+	plain := func(ctx context.Context, model string) (Seen, error) { return ask(ctx, model) }
+	stream := func(ctx context.Context, model string) (Seen, error) {
+		pieces := 0
+		seen, err := ask(ctx, model, llms.WithStreamingFunc(func(_ context.Context, chunk []byte) error {
+			if len(chunk) > 0 {
+				pieces++
+			}
+			return nil
+		}))
+		seen.Pieces = pieces
+		return seen, err
+	}
+	drive(job, job.callCases(plain, stream))
 }

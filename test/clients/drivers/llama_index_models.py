@@ -1,6 +1,6 @@
 """Flavors: `chat` of llama-index-llms-openai-like, `messages` of llama-index-llms-anthropic."""
 
-from driver import CITY, IMAGE_URL, JOB, QUESTION, TOOL_RESULTS, drive
+from driver import CITY, IMAGE_URL, JOB, QUESTION, SAMPLES, TOOL_RESULTS, drive
 from llama_index.core.base.llms.types import ThinkingBlock
 from llama_index.core.llms import ChatMessage, ImageBlock, TextBlock
 from llama_index.core.tools import FunctionTool
@@ -19,17 +19,16 @@ def model_of(model, **more):
         return Anthropic(model=model, api_key=JOB["key"], base_url=JOB["url"], **{"max_tokens": 500, **more})
     from llama_index.llms.openai_like import OpenAILike
 
-    return OpenAILike(
-        model=model, api_key=JOB["key"], api_base=JOB["url"] + "/v1", is_chat_model=True, is_function_calling_model=True
-    )
+    kind = {"is_chat_model": True, "is_function_calling_model": True}
+    return OpenAILike(model=model, api_key=JOB["key"], api_base=JOB["url"] + "/v1", **kind, **more)
 
 
 def ask(*blocks):
     return [ChatMessage(role="user", blocks=list(blocks))]
 
 
-def plain(model, *blocks):
-    return {"text": model_of(model).chat(ask(*blocks)).message.content}
+def plain(model, *blocks, **more):
+    return {"text": model_of(model, **more).chat(ask(*blocks)).message.content}
 
 
 def stream(model):
@@ -90,8 +89,9 @@ drive(
             "value": model_of(model).as_structured_llm(Weather).chat(ask(TextBlock(text=CITY))).raw.model_dump()
         },
         "images": lambda model: plain(model, TextBlock(text="Inspect"), ImageBlock(url=IMAGE_URL)),
-        "errors": lambda model: plain(model, TextBlock(text=QUESTION)),
+        "errors": lambda model: plain(model, TextBlock(text=QUESTION), max_retries=0),
         "retries": lambda model: plain(model, TextBlock(text=QUESTION)),
+        "timeout": lambda model: plain(model, TextBlock(text=QUESTION), timeout=SAMPLES["timeoutMs"] / 1000, max_retries=0),
         "reasoning": reasoning,
     }
 )

@@ -1,8 +1,6 @@
 """Flavors: `chat` and `messages`, chat services of semantic-kernel."""
 
-import asyncio
-
-from driver import JOB, QUESTION, SAMPLES, drive
+from driver import JOB, QUESTION, call_cases, drive
 from semantic_kernel.contents import ChatHistory
 
 
@@ -42,12 +40,4 @@ async def stream(model):
     return {"text": "".join(pieces), "pieces": len(pieces)}
 
 
-drive(
-    {
-        "plain": lambda model: asyncio.run(plain(model)),
-        "stream": lambda model: asyncio.run(stream(model)),
-        "errors": lambda model: asyncio.run(plain(model, max_retries=0)),
-        "retries": lambda model: asyncio.run(plain(model)),
-        "timeout": lambda model: asyncio.run(plain(model, timeout=SAMPLES["timeoutMs"] / 1000, max_retries=0)),
-    }
-)
+drive(call_cases(plain, stream))

@@ -1,8 +1,6 @@
 """Flavors: `chat` and `messages`, model classes of strands-agents."""
 
-import asyncio
-
-from driver import JOB, QUESTION, SAMPLES, drive
+from driver import JOB, QUESTION, call_cases, drive
 from strands import Agent
 
 
@@ -28,12 +26,4 @@ async def stream(model):
 
 
 # The library streams every request, so a plain call sees the failures of a stream too.
-drive(
-    {
-        "plain": plain,
-        "stream": lambda model: asyncio.run(stream(model)),
-        "errors": lambda model: plain(model, max_retries=0),
-        "retries": plain,
-        "timeout": lambda model: plain(model, timeout=SAMPLES["timeoutMs"] / 1000, max_retries=0),
-    }
-)
+drive(call_cases(plain, stream))

@@ -71,7 +71,9 @@ export function describeErrors({ style, codes, plain, headers }: ErrorResponsesS
         headers: responseHeaderRefs([
           ...headers,
           ...(mayHaveDelay ? ['retry-after' as const] : []),
-          ...(codesOfStatus.some(isCeiling) ? ['x-should-retry' as const] : []),
+          ...(codesOfStatus.some((code) => isCeiling(code) || (code === 'upstream_failed' && status === '502'))
+            ? ['x-should-retry' as const]
+            : []),
         ]),
         content: {
           ...(codesOfStatus.length > 0 && {

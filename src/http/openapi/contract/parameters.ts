@@ -176,7 +176,7 @@ export const responseHeaders = {
   'retry-after': { schema: integer, description: 'seconds to wait' },
   'x-should-retry': {
     schema: { type: 'string', const: 'false' },
-    description: 'SDKs of OpenAI and Anthropic do not retry: the ceiling stays exhausted for longer than they wait',
+    description: 'SDKs of OpenAI and Anthropic do not retry, because the call would fail for longer than they wait',
   },
   'cache-control': { schema: text, description: '`no-cache` on a streamed response, else `no-store`' },
   'x-accel-buffering': { schema: { type: 'string', const: 'no' }, description: 'on a streamed response' },

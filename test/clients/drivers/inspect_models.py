@@ -1,0 +1,35 @@
+"""Flavors: `chat` and `messages`, the providers openai-api and anthropic of inspect-ai."""
+
+import os
+
+from driver import JOB, QUESTION, SAMPLES, drive
+from inspect_ai.model import GenerateConfig, get_model
+
+os.environ["INSPECT_EVAL_LOG_FILE_PATTERN"] = "none"
+
+
+def model_of(model, **more):
+    config = GenerateConfig(max_tokens=500, **more)
+    if JOB["flavor"] == "messages":
+        return get_model("anthropic/" + model, base_url=JOB["url"], api_key=JOB["key"], config=config, memoize=False)
+    url = JOB["url"] + "/v1"
+    return get_model("openai-api/gateway/" + model, base_url=url, api_key=JOB["key"], config=config, memoize=False)
+
+
+async def plain(model, **more):
+    output = await model_of(model, **more).generate(QUESTION)
+    # inspect-ai turns a prompt that is too long into a stop reason.
+    return {"overflow": True} if output.stop_reason == "model_length" else {"text": output.completion}
+
+
+# The library has no streams, and its timeout is a number of whole seconds.
+drive(
+    {
+        "plain": plain,
+        "errors": lambda model: plain(model, max_retries=0),
+        "overflow": lambda model: plain(model, max_retries=0),
+        "retries": lambda model: plain(model, max_retries=2),
+        "timeout": lambda model: plain(model, attempt_timeout=SAMPLES["timeoutMs"] // 1000, max_retries=0),
+    }
+)
+os._exit(0)  # The library keeps a thread that would never end.
