@@ -25,7 +25,7 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
     '',
     'A 401 or 529 of the vendor is 502 `upstream_failed` at the gateway, like any failure of every model in the plan, so clients raise the class',
     "that they have for a server error. After a 401 the response also has `x-should-retry: false`, and the SDKs of OpenAI and Anthropic don't",
-    'send the call again.',
+    'send the call again. LangChain for TypeScript does not read the header and repeats the call six times, for about a minute.',
     '',
     ...(differences.length === 0
       ? ['Every error has the same class and status.']
