@@ -54,7 +54,7 @@ const references: Exception = {
 const foreignOverflow = (vendor: Vendor): Exception => ({
   case: 'overflow',
   vendor,
-  sees: /^not recognized: .*(?:prompt is too long|Input tokens exceed)/,
+  sees: /^not recognized: .*(?:prompt is too long|Input tokens exceed)/s,
   because: 'the client knows an overflow by the sentence of one vendor only, and the sentence is that of the other',
 });
 
@@ -172,7 +172,12 @@ const rows: readonly Row[] = [
   },
   { runtime: 'python', driver: 'crewai_models.py', apis: ['chat', 'messages'], installs: [['crewai[anthropic]']] },
   { runtime: 'python', driver: 'google_adk_models.py', apis: ['chat', 'messages'], installs: [['google-adk', 'litellm']] },
-  { runtime: 'python', driver: 'inspect_models.py', apis: ['chat', 'messages'], installs: [['inspect-ai', 'openai', 'anthropic']] },
+  {
+    ...{ runtime: 'python', driver: 'inspect_models.py', apis: ['chat'], readsVendorCodes: true },
+    exceptions: vendors.map(overflowByCode),
+    installs: [['inspect-ai', 'openai', 'anthropic']],
+  },
+  { runtime: 'python', driver: 'inspect_models.py', apis: ['messages'], installs: [['inspect-ai', 'openai', 'anthropic']] },
   { runtime: 'go', driver: 'openai.go', apis: ['chat'], installs: [['github.com/openai/openai-go/v3']] },
   { runtime: 'go', driver: 'anthropic.go', apis: ['messages'], installs: [['github.com/anthropics/anthropic-sdk-go']] },
   { runtime: 'go', driver: 'go_openai.go', apis: ['chat'], installs: [['github.com/sashabaranov/go-openai']] },

@@ -18,14 +18,14 @@ export function renderFailures(clients: readonly ClientRecord[]): string[] {
     'vendor of the gateway speaks first the chat and then the messages dialect. The client then raises an `error`, recognizes an `overflow` of',
     'the context window, returns the `complete` text, possibly after a retry of its own, returns a `truncated` text as if it were complete, or',
     '`hangs`, which means that it neither returns nor raises. An arrow leads from the direct call to the calls through the gateway, when these',
-    'differ. An empty cell is a call that the client does not have. dspy and agno recognize an overflow of the chat API by `code`, so their',
-    'project has `error_codes: vendor` here.',
+    'differ. An empty cell is a call that the client does not have. dspy, agno and inspect-ai recognize an overflow of the chat API by',
+    '`code`, so their project has `error_codes: vendor` here.',
     '',
     ...renderTable(head, rows),
     '',
     'A 401 or 529 of the vendor is 502 `upstream_failed` at the gateway, like any failure of every model in the plan, so clients raise the class',
     "that they have for a server error. After a 401 the response also has `x-should-retry: false`, and the SDKs of OpenAI and Anthropic don't",
-    'send the call again.',
+    'send the call again. LangChain for TypeScript does not read the header and repeats the call six times, for about a minute.',
     '',
     ...(differences.length === 0
       ? ['Every error has the same class and status.']

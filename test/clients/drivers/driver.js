@@ -5,8 +5,8 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A case that takes this long never ends. Old SDKs wait forever after some failures. */
-const limitMs = 60_000;
+/** A case that takes this long never ends. Old SDKs wait forever after some failures, and LangChain repeats a call for a minute. */
+const limitMs = 180_000;
 
 /**
  * Calls `report` for each case of the job that the driver has.

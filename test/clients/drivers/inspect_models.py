@@ -11,7 +11,8 @@ os.environ["INSPECT_EVAL_LOG_FILE_PATTERN"] = "none"
 def model_of(model, **more):
     config = GenerateConfig(max_tokens=500, **more)
     if JOB["flavor"] == "messages":
-        return get_model("anthropic/" + model, base_url=JOB["url"], api_key=JOB["key"], config=config, memoize=False)
+        # The part after the provider is a service, which the request does not contain.
+        return get_model("anthropic/gateway/" + model, base_url=JOB["url"], api_key=JOB["key"], config=config, memoize=False)
     url = JOB["url"] + "/v1"
     return get_model("openai-api/gateway/" + model, base_url=url, api_key=JOB["key"], config=config, memoize=False)
 
@@ -22,13 +23,13 @@ async def plain(model, **more):
     return {"overflow": True} if output.stop_reason == "model_length" else {"text": output.completion}
 
 
-# The library has no streams, and its timeout is a number of whole seconds.
+# The library has no streams, its timeout is a number of whole seconds, and by default it repeats a call until it succeeds.
 drive(
     {
-        "plain": plain,
+        "plain": lambda model: plain(model, max_retries=1),
         "errors": lambda model: plain(model, max_retries=0),
         "overflow": lambda model: plain(model, max_retries=0),
-        "retries": lambda model: plain(model, max_retries=2),
+        "retries": lambda model: plain(model, max_retries=1),
         "timeout": lambda model: plain(model, attempt_timeout=SAMPLES["timeoutMs"] // 1000, max_retries=0),
     }
 )
