@@ -265,7 +265,7 @@ describe('promtool', () => {
       const file = join(folder, 'cases.yaml');
       await writeFile(file, stringify({ rule_files: [rulesFile], evaluation_interval: '1m', tests }));
       expect(await run(promtool, ['check', 'rules', rulesFile])).toContain(`${rules.length} rules found`);
-      expect(await run(promtool, ['test', 'rules', file])).toContain('SUCCESS');
+      expect(await run(promtool, ['test', 'rules', file], { timeoutMs: 240_000 })).toContain('SUCCESS');
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -333,6 +333,7 @@ test('boards read metrics that exist; boards and alerts together use all of them
     // For questions beyond the board.
     'gateway_response_cache_entries',
     'gateway_response_cache_bytes',
+    'gateway_prompts_to_convert',
     'gateway_temporal_fairness',
     'gateway_cached_keys',
     'gateway_database_connections_limit',

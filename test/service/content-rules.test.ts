@@ -2,6 +2,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { TestGateway } from '../support/gateway.ts';
 import { callsOf, eventually, jsonOf, shareGateway } from '../support/gateway.ts';
+import { readUntilCut } from '../support/read-until-cut.ts';
 import { vendors, ways } from './dialects-gateway.ts';
 import type { InferenceRoute } from './inference-routes.ts';
 import { expectRouteError, projectLender, routeOf, routes } from './inference-routes.ts';
@@ -299,8 +300,8 @@ describe('output', () => {
       ...bodies.messages('hello to you'),
       stream: true,
     });
-    const text = await answer.text();
-    expect([answer.status, text]).toEqual([200, expect.stringContaining('event: error')]);
+    const { text, isCut } = await readUntilCut(answer);
+    expect([answer.status, text, isCut]).toEqual([200, expect.stringContaining('event: error'), true]);
     expect(text).not.toContain('message_stop');
     expect(await callsOf(gateway)).toMatchObject([{ outcome: 'interrupted' }]);
   });
