@@ -247,12 +247,18 @@ it('the section of a release in the changelog does not change after the release'
 /** Sends calls with the key at the same time; returns their statuses. */
 async function spendOf(key: string, count: number, gateways: readonly GatewayProcess[]): Promise<number[]> {
   const body = { model: 'one/echo', messages: [{ role: 'user', content: 'hi' }] };
-  const calls = Array.from({ length: count }, async (_, n) => {
-    const response = await gateways[n % gateways.length]?.call(key, '/v1/chat/completions', body);
-    await response?.text();
-    return response?.status ?? 0;
-  });
-  return Promise.all(calls);
+  const statuses: number[] = [];
+  // A few at a time: a process that can't reach the counters in time, as on a busy machine, admits a tenth of the ceiling without them.
+  const waiting = Array.from({ length: count }, (_, n) => n).values();
+  const workOff = async (): Promise<void> => {
+    for (const n of waiting) {
+      const response = await gateways[n % gateways.length]?.call(key, '/v1/chat/completions', body);
+      await response?.text();
+      statuses.push(response?.status ?? 0);
+    }
+  };
+  await Promise.all(Array.from({ length: 4 }, workOff));
+  return statuses;
 }
 
 async function schemaOf(database: Database): Promise<number> {
