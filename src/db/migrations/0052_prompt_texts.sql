@@ -21,9 +21,11 @@ alter table parts add column text_hash bytea;
 -- were stored before.
 alter table call_texts add column context_hash bytea;
 alter table call_texts add column extras_hash bytea;
+-- False for the prompts of older releases, until they are converted.
+alter table call_texts add column shares_texts boolean not null default false;
 
--- Ends of chains that a deleted prompt no longer refers to. A trigger notes them, so that those of prompts that an older release deletes
--- are not forgotten; src/memory/conversations/released-parts.ts deletes what nothing else uses.
+-- Ends of chains that a deleted prompt no longer refers to. A trigger notes them, also for prompts that an older release
+-- deletes; src/memory/conversations/released-parts.ts deletes what nothing else uses.
 create table released_parts (
   project_id uuid not null,
   hash bytea not null

@@ -22,11 +22,18 @@ export function opaqueExtra(type: string, data: string): PromptExtra {
   return { kind: 'binary', type, ...digestBytes(Buffer.from(data, 'base64')), media_type: null };
 }
 
-/** The definition of a tool, without what authorizes the vendor to use it. `type` is its name. */
+/** Members that are stored of tools that the vendor runs. Others may hold credentials: headers, addresses, secrets of a sandbox. */
+const hostedMembers = ['type', 'name', 'server_label', 'description'] as const;
+
+/** The definition of a function, or what a tool that the vendor runs is. `type` is the tool's name. */
 export function toToolExtra(tool: unknown): PromptExtra {
-  const { authorization: _secret, headers: _secrets, ...rest } = asObject(tool);
-  const name = asString(asObject(rest['function']).name) ?? asString(rest['name']) ?? asString(rest['type']) ?? 'tool';
-  return textExtra('tool', toPostgresText(name), toJsonText(isObject(tool) ? rest : tool));
+  const { type, name, function: definition, ...rest } = asObject(tool);
+  const isFunction = isObject(definition) || rest['input_schema'] !== undefined || type === 'function' || type === 'custom';
+  const shown =
+    isFunction || !isObject(tool) ? tool : Object.fromEntries(hostedMembers.map((key) => [key, asString(tool[key]) ?? undefined]));
+  const label =
+    asString(asObject(definition).name) ?? asString(asObject(rest['custom']).name) ?? asString(name) ?? asString(type) ?? 'tool';
+  return textExtra('tool', toPostgresText(label), toJsonText(shown));
 }
 
 /** Extras of a block that is neither text nor a tool call, such as an image or a document. */
@@ -38,7 +45,7 @@ export function toExtras(block: unknown): PromptExtra[] {
     const content = parseBinary(holder, key, text);
     if (!content) return text;
     const digest = digestBytes(content.bytes);
-    binaries.push({ kind: 'binary', type, ...digest, media_type: content.mediaType });
+    binaries.push({ kind: 'binary', type, ...digest, media_type: content.mediaType === null ? null : toPostgresText(content.mediaType) });
     return `sha256:${digest.sha256}`;
   };
   const jsonText = toJsonText(block, hasFewMembers(block) ? replaceBinary : undefined);

@@ -38,9 +38,9 @@ export async function storeTexts(tx: Queries, texts: readonly CallText[], conver
     const rows = selectRows(columns, slice);
     await tx.query(
       `insert into call_texts (call_id, project_id, conversation_id, subject, context_hash, extras_hash, last_hash, answered, created_at,
-                               recalled_items)
+                               recalled_items, shares_texts)
        select call_id, project_id, conversation_id, subject, context_hash, extras_hash, last_hash, answered,
-              to_timestamp(created_at / 1000), recalled_items::uuid[]
+              to_timestamp(created_at / 1000), recalled_items::uuid[], true
          from (${rows.text}) as new
        on conflict (call_id) do nothing`,
       rows.values,

@@ -14,7 +14,9 @@ export interface HashedMessage {
   readonly role: NormalMessage['role'];
   /** Hash of the message alone, independent of its position. */
   readonly messageHash: Sha256;
-  /** Of a message that was seen before it is parsed when it is read. */
+  /** Characters of the text and the tool calls. */
+  readonly length: number;
+  /** If the message was seen before, it is parsed only when this is read. */
   readonly message: NormalMessage;
 }
 
@@ -33,7 +35,7 @@ export interface HashedExtra {
   readonly details: ExtraDetails;
   /** Null for binary content. */
   readonly textHash: Sha256 | null;
-  /** Empty for binary content. Of a text that was seen before it is parsed when it is read. */
+  /** Empty for binary content. If the text was seen before, it is parsed only when this is read. */
   readonly text: string;
 }
 
@@ -56,7 +58,8 @@ export function chainMessages(messages: readonly NormalMessage[], after: Sha256 
 }
 
 export function toHashedMessage(message: NormalMessage): HashedMessage {
-  return { role: message.role, messageHash: hashMessage(message), message };
+  const length = message.toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, message.text.length);
+  return { role: message.role, messageHash: hashMessage(message), length, message };
 }
 
 /** As `chainMessages`, of messages whose hashes are known. */
@@ -64,11 +67,12 @@ export function linkMessages(messages: readonly HashedMessage[], after: Sha256 |
   const parts: ChainPart[] = [];
   let parentHash = after;
   for (const source of messages) {
-    const { role, messageHash } = source;
+    const { role, messageHash, length } = source;
     const hash: Sha256 = parentHash === null ? hashBytes(messageHash) : hashBytes(parentHash + messageHash);
     parts.push({
       role,
       messageHash,
+      length,
       hash,
       parentHash,
       get message() {
@@ -151,7 +155,7 @@ function prefixLength(field: string): string {
   return `${field.length}:${field}`;
 }
 
-function hashText(text: string): Sha256 {
+export function hashText(text: string): Sha256 {
   return digest('sha256', text, 'hex');
 }
 

@@ -14,7 +14,7 @@ import { toExtraParts } from './masked-prompt.ts';
 import { type CallChains, storeParts } from './store-parts.ts';
 
 /** PGlite runs statements on the event loop, so each must be short. */
-const batchSize = 20;
+const batchSize = 50;
 /** Of the extras as they are stored; one call alone may have more. */
 const batchBytes = 1024 * 1024;
 const logEvery = 10_000;
@@ -62,7 +62,7 @@ async function isDue(queries: Queries, now: number): Promise<boolean> {
 
 async function convertBatch(tx: Queries): Promise<number> {
   const [first] = await tx.query<{ projectId: string }>(
-    `select project_id as "projectId" from call_texts where extras <> '[]' order by call_id limit 1`,
+    `select project_id as "projectId" from call_texts where not shares_texts order by call_id limit 1`,
   );
   if (!first) return 0;
   // Also excludes retention and erasures, which delete prompts and parts.
@@ -71,7 +71,7 @@ async function convertBatch(tx: Queries): Promise<number> {
     `select call_id as "callId", project_id as "projectId", extras, created_at as "createdAt"
        from (select call_id, project_id, extras, created_at,
                     sum(pg_column_size(extras)) over (order by call_id) - pg_column_size(extras) as preceding
-               from (select * from call_texts where extras <> '[]' order by call_id limit ${batchSize}) oldest) sized
+               from (select * from call_texts where not shares_texts order by call_id limit ${batchSize}) oldest) sized
       where project_id = $1::uuid and preceding <= ${batchBytes}
       order by call_id`,
     [first.projectId],
@@ -88,7 +88,7 @@ async function convertBatch(tx: Queries): Promise<number> {
     texts,
   );
   await tx.query(
-    `update call_texts as old set extras = '[]', context_hash = new.context_hash, extras_hash = new.extras_hash
+    `update call_texts as old set extras = '[]', shares_texts = true, context_hash = new.context_hash, extras_hash = new.extras_hash
        from (${text}) as new where old.call_id = new.call_id`,
     values,
   );
@@ -103,7 +103,7 @@ function toChains({ callId, projectId, extras, createdAt }: OldPrompt): CallChai
 /** How many prompts wait to be converted; beyond 10,000 an estimate. */
 export async function countOldPrompts(queries: Queries): Promise<number> {
   const [row] = await queries.query<{ counted: number; estimated: number }>(
-    `select (select count(*)::integer from (select 1 from call_texts where extras <> '[]' limit 10000) as old) as counted,
+    `select (select count(*)::integer from (select 1 from call_texts where not shares_texts limit 10000) as old) as counted,
             (select reltuples::float8 from pg_class where relname = 'call_texts_to_convert') as estimated`,
   );
   if (!row || row.counted < 10_000) return row?.counted ?? 0;

@@ -27,8 +27,10 @@ import {
 import { addResponse, isContext, linkContext, type MaskedPrompt, type MaskedText, type PlacedExtra, readPrompt } from './masked-prompt.ts';
 import { findPieces, once, type Piece, type PromptPieces, roleOf } from './prompt-pieces.ts';
 
-/** About 400 bytes each. */
+/** Steps of all remembered pieces, about 400 bytes each. */
 const maxRemembered = 30_000;
+/** Types and media types are the caller's text. Longer ones are not remembered. */
+const maxTypeLength = 200;
 /** Messages and extras of all histories, about 500 bytes each. */
 const maxLinks = 60_000;
 /** A piece with more steps is not remembered. */
@@ -66,6 +68,9 @@ interface End {
   readonly context: number;
 }
 
+/** The prompt is read as a whole, because not all of it is stored, or not all of it can be remembered. */
+class UnusualPromptError extends Error {}
+
 /** What is known of a prompt that is being read. */
 interface Seen {
   key: string | null;
@@ -78,16 +83,19 @@ interface Seen {
 export type PromptReader = ReturnType<typeof createPromptReader>;
 
 export function createPromptReader(masker: CredentialMasker) {
-  const pieces = new LRUCache<string, readonly HashedStep[]>({ max: maxRemembered });
+  const pieces = new LRUCache<string, readonly HashedStep[]>({ maxSize: maxRemembered, sizeCalculation: (steps) => 1 + steps.length });
   const histories = new LRUCache<string, History>({
     maxSize: maxLinks,
     sizeCalculation: ({ parts, extras }) => 1 + parts.length + extras.length,
   });
 
   /** Null for a part of a response, which has to be joined with the other parts. */
-  const readPiece = (scope: string, route: PromptRoute, piece: Piece): readonly HashedStep[] | null => {
+  const readPiece = (scope: string, route: PromptRoute, piece: Piece, budget: { steps: number }): readonly HashedStep[] | null => {
     const key = `${scope} ${piece.kind} ${piece.digest()}`;
     const known = pieces.get(key);
+    // Counted before anything is hashed.
+    budget.steps -= known?.length ?? piece.parse().length;
+    if (budget.steps < 0) throw new UnusualPromptError();
     const read = once(() => hashSteps(piece.parse(), masker));
     if (known) return known.map((step, index) => withText(step, () => read()[index]));
     if (route === 'responses' && piece.parse().some((step) => step.kind === 'message' && step.role === 'assistant')) return null;
@@ -108,17 +116,22 @@ export function createPromptReader(masker: CredentialMasker) {
       return start + (seen.end?.bytes ?? 0);
     });
     if (found === null) return null;
+    if (found.context.length + found.messages.length > maxMessages) return null;
+    const budget = { steps: maxExtras };
     const last = found.messages.at(-1);
     if (route === 'messages' && last && roleOf(body, last.span) === 'assistant') return null;
     const context = found.context
-      .flatMap((piece): readonly (HashedStep | Step)[] => readPiece(scope, route, piece) ?? piece.parse())
-      .flatMap((step) => (isHashed(step) ? [step] : hashSteps([step], masker)))
-      .flatMap((step) => (step.kind === 'extra' ? [{ position: 0, extra: step.extra }] : []));
-    // Rare: an image in a system message, which comes before the extras of the history.
-    if (!context.every(isContext)) return null;
-    const history = readHistory(route, body, found, seen, (piece) => readPiece(scope, route, piece) ?? piece.parse());
-    if (history === null || context.length + history.context.length + history.extras.length > maxExtras) return null;
-    const { parts, extras, context: systems } = seen.end ?? { parts: 0, extras: 0, context: 0 };
+      .flatMap((piece): readonly (HashedStep | Step)[] => readPiece(scope, route, piece, budget) ?? piece.parse())
+      .flatMap((step) => (isHashed(step) ? [step] : hashSteps([step], masker)));
+    // An item of another type may have the role of a system message.
+    if (context.some((step) => step.kind === 'message')) return null;
+    const systems = context.flatMap((step) => (step.kind === 'extra' ? [{ position: 0, extra: step.extra }] : []));
+    // An image in a system message comes before the extras of the history.
+    if (!systems.every(isContext)) return null;
+    const history = readHistory(route, body, found, seen, (piece) => readPiece(scope, route, piece, budget) ?? piece.parse());
+    if (history === null || systems.length + history.context.length + history.extras.length > maxExtras) return null;
+    const remembered = seen.end ?? { parts: 0, extras: 0, context: 0 };
+    const { parts, extras } = remembered;
     if (seen.key !== null) {
       histories.set(seen.key, {
         parts: history.parts.map((part, index) => (index < parts ? part : forgetMessage(part))),
@@ -131,10 +144,10 @@ export function createPromptReader(masker: CredentialMasker) {
     const sameText = ({ textHash }: HashedExtra) => whole().context.find((part) => part.textHash === textHash);
     return {
       context: linkContext([
-        ...context,
+        ...systems,
         ...history.context.map(({ position, extra }, index) => ({
           position,
-          extra: index < systems ? withExtra(extra, () => sameText(extra)) : extra,
+          extra: index < remembered.context ? withExtra(extra, () => sameText(extra)) : extra,
         })),
       ]),
       extras: history.extras.map((part, index) => (index < extras ? withExtra(part, () => whole().extras[index]) : part)),
@@ -197,6 +210,7 @@ export function createPromptReader(masker: CredentialMasker) {
         return readInPieces(projectId, route, body) ?? readPrompt(route, parseJson(body.toString('utf8')), masker);
       } catch (error) {
         if (error instanceof JsonSyntaxError) return readPrompt(route, undefined, masker);
+        if (error instanceof UnusualPromptError) return readPrompt(route, parseJson(body.toString('utf8')), masker);
         throw error;
       }
     },
@@ -240,7 +254,14 @@ function isHashed(step: HashedStep | Step): step is HashedStep {
 function hashSteps(steps: readonly Step[], masker: CredentialMasker): readonly HashedStep[] {
   return steps.flatMap((step): readonly HashedStep[] => {
     if (step.kind === 'pause') return [step];
-    if (step.kind === 'extra') return step.read().map((extra) => ({ kind: 'extra', extra: toHashedExtra(masker.maskExtra(extra)) }));
+    if (step.kind === 'extra') {
+      return step.read().map((extra) => {
+        if (extra.type.length > maxTypeLength || (extra.kind === 'binary' && (extra.media_type?.length ?? 0) > maxTypeLength)) {
+          throw new UnusualPromptError();
+        }
+        return { kind: 'extra', extra: toHashedExtra(masker.maskExtra(extra)) };
+      });
+    }
     const message = normalizeMessage(step.role, step);
     return message ? [{ kind: 'message', message: toHashedMessage(masker.maskMessage(message)) }] : [];
   });
@@ -290,8 +311,8 @@ function withExtra<Extra extends HashedExtra>(hashed: Extra, read: () => HashedE
 }
 
 /** By name: to copy all members would read the text. */
-function forgetMessage({ role, messageHash, hash, parentHash }: ChainPart): ChainPart {
-  return { role, messageHash, hash, parentHash, message: emptyMessage };
+function forgetMessage({ role, messageHash, length, hash, parentHash }: ChainPart): ChainPart {
+  return { role, messageHash, length, hash, parentHash, message: emptyMessage };
 }
 
 function forgetExtra({ role, details, textHash, hash, parentHash, position }: ExtraPart): ExtraPart {

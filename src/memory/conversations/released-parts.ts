@@ -21,7 +21,7 @@ export async function deleteReleasedParts(tx: Queries, projectId: string): Promi
       [projectId],
     );
     if (released.length === 0) return messages;
-    messages += await deleteChains(tx, projectId, [...new Set(released.map(({ hash }) => hash))]);
+    messages += await deleteChains(tx, projectId, await selectUnused(tx, projectId, [...new Set(released.map(({ hash }) => hash))]));
   }
 }
 
@@ -60,6 +60,18 @@ interface DeletedPart {
 const isEnd = `exists (select 1 from call_texts text where text.project_id = $1::uuid and text.last_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.context_hash = part.hash)
             or exists (select 1 from call_texts text where text.project_id = $1::uuid and text.extras_hash = part.hash)`;
+
+/** Those of `hashes` that are ends of chains which no call uses. Most prompts end within a longer chain. */
+async function selectUnused(tx: Queries, projectId: string, hashes: readonly Sha256[]): Promise<Sha256[]> {
+  const rows = await tx.query<{ hash: Sha256 }>(
+    `select encode(hash, 'hex') as hash from parts part
+      where project_id = $1::uuid and hash = any ($2::bytea[])
+        and not exists (select 1 from parts next where next.project_id = $1::uuid and next.parent_hash = part.hash)
+        and not (${isEnd})`,
+    [projectId, hashes.map((hash) => `\\x${hash}`)],
+  );
+  return rows.map(({ hash }) => hash);
+}
 
 /** Deletes the unshared run before each end; where chains meet, deleting the last of them continues past the fork. */
 function deleteRuns(tx: Queries, projectId: string, ends: readonly Sha256[]): Promise<DeletedPart[]> {

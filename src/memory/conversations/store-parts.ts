@@ -7,7 +7,7 @@ import { LRUCache } from 'lru-cache';
 import { toArrayLiteral, toArrayParameter } from '../../db/array-literal.ts';
 import type { Queries } from '../../db/database.ts';
 import { type Column, selectRows, toBatches } from '../../db/row-batches.ts';
-import type { ChainPart, ExtraPart, Sha256 } from './chain.ts';
+import { type ChainPart, type ExtraPart, hashText, type Sha256 } from './chain.ts';
 import { type PackedText, packText } from './packed-text.ts';
 
 /** What a call consists of: chains whose ends it refers to. */
@@ -210,8 +210,9 @@ const textColumns: readonly Column<ExtraText>[] = [
 /** The same text may be part of several chains. */
 async function insertExtraTexts(tx: Queries, parts: readonly NewPart[]): Promise<void> {
   const texts = new Map<string, ExtraText>();
+  // A text that was read again must be the one whose hash was remembered.
   for (const { projectId, part } of parts)
-    if (isExtra(part) && part.textHash !== null)
+    if (isExtra(part) && part.textHash !== null && hashText(part.text) === part.textHash)
       texts.set(`${projectId}${part.textHash}`, { projectId, textHash: part.textHash, ...packText(part.text) });
   for (const slice of toBatches([...texts.values()], ({ content }) => content.length)) {
     const rows = selectRows(textColumns, slice);
@@ -235,6 +236,5 @@ function detailsOf(part: Part): string {
 
 function lengthOf(part: ChainPart | undefined): number {
   if (!part) return 0;
-  const { text, toolCalls } = part.message;
-  return toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
+  return part.length;
 }

@@ -44,7 +44,7 @@ function block(random: Random): unknown {
     () => ({ type: 'tool_result', tool_use_id: 'toolu_1', content: content(random) }),
     () => ({ type: 'thinking', thinking: text(random), signature: 'AAAA' }),
     () => ({ type: 'redacted_thinking', data: 'QUJD' }),
-    () => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'QUJDRA==' } }),
+    () => ({ type: 'image', source: { type: 'base64', media_type: pick(random, ['image/png', 'image/png\u0000']), data: 'QUJDRA==' } }),
     () => ({ type: 'document', title: text(random), source: { type: 'text', data: text(random) } }),
     () => pick(random, [null, 7, [], {}, ['nested'], true]),
   ])();
@@ -75,7 +75,7 @@ function element(random: Random, route: PromptRoute): unknown {
   return pick<() => unknown>(random, [
     () => message(['user', 'assistant', 'system', 'developer']),
     () => ({ type: 'message', ...message(['user', 'assistant']) }),
-    () => ({ type: 'function_call', name: 'read', arguments: '{"a": 1}', call_id: 'call_1' }),
+    () => ({ type: 'function_call', name: 'read', arguments: '{"a": 1}', call_id: 'call_1', role: maybe(random, 'system') }),
     () => ({ type: 'function_call_output', call_id: 'call_1', output: content(random) }),
     () => ({ type: 'reasoning', summary: [{ text: text(random) }], encrypted_content: maybe(random, 'QUJD') }),
     () => ({ type: 'web_search_call', id: 'ws_1' }),
@@ -87,7 +87,15 @@ function tool(random: Random): unknown {
   return pick(random, [
     { type: 'function', function: { name, description: text(random) } },
     { name, input_schema: { type: 'object' } },
-    { type: 'mcp', server_label: 'x', authorization: 'Bearer very-secret-token', headers: { 'x-key': 'very-secret-token' } },
+    { type: 'shell', environment: { network_policy: { domain_secrets: [{ name: 'a', value: 'very-secret-token' }] } } },
+    { type: 'namespace', name: 'n', tools: [{ type: 'mcp', headers: { a: 'very-secret-token' } }] },
+    {
+      type: 'mcp',
+      server_url: 'https://a.example/?key=very-secret-token',
+      server_label: 'x',
+      authorization: 'Bearer very-secret-token',
+      headers: { 'x-key': 'very-secret-token' },
+    },
     null,
   ]);
 }
@@ -156,4 +164,24 @@ test('a repeated history is masked once in each project', () => {
   const added = { role: 'user', content: 'https://b.example' };
   expect(read('one', [...history, added])).toBe(added.content.length);
   expect(read('two', history)).toBe(first);
+});
+
+test.each([
+  ['blocks', { messages: Array.from({ length: 40 }, () => ({ role: 'user', content: Array.from({ length: 900 }, () => ({})) })) }],
+  ['tools', { tools: Array.from({ length: 90_000 }, (_, n) => n), messages: [{ role: 'user', content: 'hi' }] }],
+  ['system messages', { messages: Array.from({ length: 2_500 }, () => ({ role: 'system', content: '' })) }],
+])('a prompt of too many %s is not hashed piece by piece, and what is stored is limited', (_title, body) => {
+  let masked = 0;
+  const { maskExtra, maskMessage } = createCredentialMasker();
+  const counting = {
+    maskMessage,
+    maskExtra: (extra: Parameters<typeof maskExtra>[0]) => {
+      masked += 1;
+      return maskExtra(extra);
+    },
+  };
+  const bytes = Buffer.from(JSON.stringify(body));
+  const whole = contentsOf(readPrompt('chat', body, createCredentialMasker()));
+  expect(contentsOf(createPromptReader(counting).readPrompt('p', 'chat', bytes))).toEqual(whole);
+  expect(masked).toBeLessThanOrEqual(2 * 2_000);
 });

@@ -162,10 +162,10 @@ describeDatabases('prompts that share texts', (database) => {
         position: 2 * n + 2,
       }));
       const image = { kind: 'binary', type: 'image_url', bytes: 3, sha256: 'ab', media_type: 'image/png', position: 1 };
-      await database().query(`update call_texts set extras = $2::jsonb, context_hash = null, extras_hash = null where call_id = $1::uuid`, [
-        call.metadata.id,
-        JSON.stringify([{ kind: 'system', type: 'system', text: system, position: 0 }, ...results, image]),
-      ]);
+      await database().query(
+        `update call_texts set extras = $2::jsonb, shares_texts = false, context_hash = null, extras_hash = null where call_id = $1::uuid`,
+        [call.metadata.id, JSON.stringify([{ kind: 'system', type: 'system', text: system, position: 0 }, ...results, image])],
+      );
     }
     await database().query(`delete from parts where project_id = $1::uuid and role not in ('user', 'assistant')`, [projectId]);
     await database().query(`delete from prompt_texts where project_id = $1::uuid`, [projectId]);
