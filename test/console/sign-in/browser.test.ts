@@ -57,6 +57,7 @@ test('a person creates the first account with a link, signs out and in again, an
     await page.keyboard.press('Enter');
     await page.getByText('The e-mail address or the password is not right.').waitFor();
     await expectAccessible(page);
+    await page.locator('input[type=password]:focus').waitFor();
     await page.keyboard.type('correct horse battery');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/console/account');
