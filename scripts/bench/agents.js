@@ -124,7 +124,7 @@ export function createSession({ startBytes, historyBytes, turns, variant }, mode
   };
 
   const change = () => {
-    if (variant === 'changing-system') system[0] = `You are an agent. Turn ${turn} in /home/agent/${seed % 1_000}.`;
+    if (variant === 'changing-system') system[0] = `You are an agent. Turn ${turn} in project-${seed % 1_000}.`;
     else if (variant === 'reordered-tools') tools = tools.map((_, index) => tools[(index + 7) % tools.length] ?? '');
     else if (variant === 'compaction' && turn > 0 && turn % 15 === 0) history = [user(text(3_000)), ...history.slice(-4)];
     else if (variant === 'edited' && turn > 0 && turn % 5 === 0) history[history.length - 1] = user(text(turnBytes[0] ?? 0));
