@@ -11,26 +11,27 @@ import type { AssistantTurn, PromptRoute } from '../../core/call.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import { JsonSyntaxError, skipSpace } from '../../core/json/syntax.ts';
 import { largeBytes } from '../../core/low-priority-thread.ts';
-import { joinItems, normalizeMessage, type Step } from '../../dialects/prompt/prompt.ts';
+import { joinItems, type Step } from '../../dialects/prompt/prompt.ts';
 import { maxExtras } from '../../dialects/prompt/prompt-limits.ts';
 import type { CredentialMasker } from '../text/credential-masker.ts';
+import { type ChainPart, type ExtraPart, type HashedExtra, linkExtras, linkMessages } from './chain.ts';
 import {
-  type ChainPart,
-  type ExtraPart,
-  type HashedExtra,
-  type HashedMessage,
-  linkExtras,
-  linkMessages,
-  toHashedExtra,
-  toHashedMessage,
-} from './chain.ts';
+  forgetExtra,
+  forgetMessage,
+  type HashedStep,
+  hashSteps,
+  isHashed,
+  UnusualPromptError,
+  withExtra,
+  withMessage,
+  withoutText,
+  withText,
+} from './hashed-steps.ts';
 import { addResponse, isContext, linkContext, type MaskedPrompt, type MaskedText, type PlacedExtra, readPrompt } from './masked-prompt.ts';
 import { findPieces, once, type Piece, type PromptPieces, roleOf } from './prompt-pieces.ts';
 
 /** Steps of all remembered pieces, about 400 bytes each. */
 const maxRemembered = 30_000;
-/** Types and media types are the caller's text. Longer ones are not remembered. */
-const maxTypeLength = 200;
 /** Messages and extras of all histories, about 500 bytes each. */
 const maxLinks = 60_000;
 /** A piece with more steps is not remembered. */
@@ -42,11 +43,6 @@ const maxMessages = 1_500;
  * the last question.
  */
 const maxEnds = 8;
-
-type HashedStep =
-  | { readonly kind: 'message'; readonly message: HashedMessage }
-  | { readonly kind: 'extra'; readonly extra: HashedExtra }
-  | { readonly kind: 'pause' };
 
 /** What a list of messages consists of, from its first message that is no system message. */
 interface History {
@@ -67,9 +63,6 @@ interface End {
   readonly extras: number;
   readonly context: number;
 }
-
-/** The prompt is read as a whole, because not all of it is stored, or not all of it can be remembered. */
-class UnusualPromptError extends Error {}
 
 /** What is known of a prompt that is being read. */
 interface Seen {
@@ -245,76 +238,4 @@ function addDigests(body: Buffer, start: number, digest: Hash, from: number, end
     hashed = start + end.bytes;
     return { ...end, digest: digest.copy().digest('base64') };
   });
-}
-
-function isHashed(step: HashedStep | Step): step is HashedStep {
-  return step.kind === 'pause' || 'message' in step || 'extra' in step;
-}
-
-function hashSteps(steps: readonly Step[], masker: CredentialMasker): readonly HashedStep[] {
-  return steps.flatMap((step): readonly HashedStep[] => {
-    if (step.kind === 'pause') return [step];
-    if (step.kind === 'extra') {
-      return step.read().map((extra) => {
-        if (extra.type.length > maxTypeLength || (extra.kind === 'binary' && (extra.media_type?.length ?? 0) > maxTypeLength)) {
-          throw new UnusualPromptError();
-        }
-        return { kind: 'extra', extra: toHashedExtra(masker.maskExtra(extra)) };
-      });
-    }
-    const message = normalizeMessage(step.role, step);
-    return message ? [{ kind: 'message', message: toHashedMessage(masker.maskMessage(message)) }] : [];
-  });
-}
-
-const emptyMessage = { role: 'user', text: '', toolCalls: [] } as const;
-
-function withoutText(step: HashedStep): HashedStep {
-  if (step.kind === 'message') return { kind: 'message', message: { ...step.message, message: emptyMessage } };
-  return step.kind === 'extra' ? { kind: 'extra', extra: { ...step.extra, text: '' } } : step;
-}
-
-function withText(step: HashedStep, read: () => HashedStep | undefined): HashedStep {
-  const same = (): HashedStep => read() ?? { kind: 'pause' };
-  if (step.kind === 'message') {
-    const readMessage = () => {
-      const found = same();
-      return found.kind === 'message' ? found.message : undefined;
-    };
-    return { kind: 'message', message: withMessage(step.message, readMessage) };
-  }
-  if (step.kind === 'pause') return step;
-  const readExtra = () => {
-    const found = same();
-    return found.kind === 'extra' ? found.extra : undefined;
-  };
-  return { kind: 'extra', extra: withExtra(step.extra, readExtra) };
-}
-
-/** The message whose text is taken from what `read` returns. */
-function withMessage<Message extends HashedMessage>(hashed: Message, read: () => HashedMessage | undefined): Message {
-  return {
-    ...hashed,
-    get message() {
-      return read()?.message ?? emptyMessage;
-    },
-  };
-}
-
-function withExtra<Extra extends HashedExtra>(hashed: Extra, read: () => HashedExtra | undefined): Extra {
-  return {
-    ...hashed,
-    get text() {
-      return read()?.text ?? '';
-    },
-  };
-}
-
-/** By name: to copy all members would read the text. */
-function forgetMessage({ role, messageHash, length, hash, parentHash }: ChainPart): ChainPart {
-  return { role, messageHash, length, hash, parentHash, message: emptyMessage };
-}
-
-function forgetExtra({ role, details, textHash, hash, parentHash, position }: ExtraPart): ExtraPart {
-  return { role, details, textHash, hash, parentHash, position, text: '' };
 }

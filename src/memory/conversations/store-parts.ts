@@ -25,12 +25,12 @@ export interface CallChains {
 
 type Part = ChainPart | ExtraPart;
 
-/** The chain of a call. The parts from `certain` on are sent without a lookup: they are new in most calls. */
+/** The chain of a call. The parts from index `uncheckedFrom` on are sent without a lookup: they are new in most calls. */
 interface Chain {
   readonly projectId: string;
   readonly createdAt: number;
   readonly parts: readonly Part[];
-  readonly certain: number;
+  readonly uncheckedFrom: number;
 }
 
 /** A longer message is sent only after a lookup: a repeated document costs more than the lookup. */
@@ -66,14 +66,14 @@ export async function storeParts(tx: Queries, calls: readonly CallChains[]): Pro
       const part = chain.parts[at];
       if (part && !stored.has(key) && !added.has(key)) added.set(key, { ...chain, part });
     }
-    if (chain.certain > 0) hints.set(keyOf(chain, chain.parts.length - 1), true);
+    if (chain.uncheckedFrom > 0) hints.set(keyOf(chain, chain.parts.length - 1), true);
   }
   await insertParts(tx, [...added.values()]);
 }
 
-/** The last part before the certain ones that was stored when it was last seen; -1 if there is none. */
+/** The last part before the unchecked ones that was stored when it was last seen; -1 if there is none. */
 function findHint(chain: Chain): number {
-  let at = chain.certain - 1;
+  let at = chain.uncheckedFrom - 1;
   while (at >= 0 && !hints.has(keyOf(chain, at))) at -= 1;
   return at;
 }
@@ -92,7 +92,7 @@ async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<Read
   const gaps = chains.map((chain, index) => {
     const own = probes[index] ?? [];
     const from = Math.max(-1, ...own.filter((at) => found.has(keyOf(chain, at)))) + 1;
-    const to = Math.min(chain.certain, ...own.filter((at) => at >= from));
+    const to = Math.min(chain.uncheckedFrom, ...own.filter((at) => at >= from));
     return { from, positions: Array.from({ length: Math.max(0, to - from) }, (_, step) => from + step) };
   });
   const stored = await findParts(
@@ -106,24 +106,25 @@ async function searchStored(tx: Queries, chains: readonly Chain[]): Promise<Read
 function toChains({ projectId, startedAt, context, extras, parts, promptLength }: CallChains): Chain[] {
   const chain = { projectId, createdAt: startedAt };
   return [
-    { ...chain, parts: context, certain: context.length },
-    { ...chain, parts: extras, certain: extras.length },
-    { ...chain, parts, certain: countCertain(parts, promptLength) },
+    { ...chain, parts: context, uncheckedFrom: context.length },
+    { ...chain, parts: extras, uncheckedFrom: extras.length },
+    { ...chain, parts, uncheckedFrom: findUnchecked(parts, promptLength) },
   ];
 }
 
 /** Where the messages after the last response of the history begin, unless they are long or many. */
-function countCertain(parts: readonly ChainPart[], promptLength: number): number {
-  let certain = promptLength;
-  while (certain > 0 && certain > promptLength - maxUnchecked && parts[certain - 1]?.role !== 'assistant') certain -= 1;
-  for (let at = parts.length - 1; at >= certain; at -= 1) if (lengthOf(parts[at]) > maxUncheckedLength) return at + 1;
-  return certain;
+function findUnchecked(parts: readonly ChainPart[], promptLength: number): number {
+  let uncheckedFrom = promptLength;
+  while (uncheckedFrom > 0 && uncheckedFrom > promptLength - maxUnchecked && parts[uncheckedFrom - 1]?.role !== 'assistant')
+    uncheckedFrom -= 1;
+  for (let at = parts.length - 1; at >= uncheckedFrom; at -= 1) if (lengthOf(parts[at]) > maxUncheckedLength) return at + 1;
+  return uncheckedFrom;
 }
 
 /** The likeliest ends of what is stored: the last parts, then ever farther ones. */
-function toProbes({ certain }: Chain): number[] {
+function toProbes({ uncheckedFrom }: Chain): number[] {
   const probes: number[] = [];
-  for (let step = 1, at = certain - 1; at >= 0; at -= step, step *= 2) probes.push(at);
+  for (let step = 1, at = uncheckedFrom - 1; at >= 0; at -= step, step *= 2) probes.push(at);
   return probes;
 }
 
