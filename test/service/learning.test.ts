@@ -145,7 +145,9 @@ describe('with Temporal, a project', () => {
     const failing = await eventually(async () => {
       const [batch] = await batchesOf(gateway);
       if (batch && batch.state !== 'failing') await gateway.admin('PUT', '/provision/teams/parked', {});
-      expect(batch).toMatchObject({ state: 'failing', attempts: 5, error: { code: 'unusable_answer' } });
+      expect(batch).toMatchObject({ state: 'failing', error: { code: 'unusable_answer' } });
+      // Each change of the settings starts another attempt.
+      expect(batch?.attempts).toBeGreaterThanOrEqual(5);
       return batch;
     }, limitMs);
     await gateway.admin('PUT', '/provision/teams/parked', { tiers: { 'memory-extract': ['three/echo'] } });
