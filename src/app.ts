@@ -32,6 +32,7 @@ import type { JournalFileSystem } from './journal/file-system.ts';
 import { defaultLivenessTimeoutMs } from './journal/heartbeat.ts';
 import type { Keyring } from './keys/keyring.ts';
 import { createKeyring } from './keys/keyring.ts';
+import { createKnownPrompts } from './memory/conversations/known-prompts.ts';
 import { reenqueueEmbeddings } from './memory/triggers/embedding-runs.ts';
 import type { Logger } from './observability/logger.ts';
 import { createCallMetrics } from './observability/metrics/call-metrics.ts';
@@ -142,7 +143,17 @@ export async function createApp(options: AppOptions): Promise<App> {
   const statusDatabase = separateConnections(database, 'status');
   const reports = createUsageReports({ database: statusDatabase, clock });
 
-  const callRecording = await createCallRecording({ snapshot, database, admissionDatabase, dataDir, journalFiles, clock, logger });
+  const knownPrompts = createKnownPrompts();
+  const callRecording = await createCallRecording({
+    snapshot,
+    database,
+    admissionDatabase,
+    knownPrompts,
+    dataDir,
+    journalFiles,
+    clock,
+    logger,
+  });
   const { admission } = callRecording;
   const callMetrics = createCallMetrics({
     isProvider: (name) => snapshot().catalog.served.has(name),
@@ -235,6 +246,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           readUsage: createUsageReader(readCounters),
           readCounters,
           handleCall,
+          knownPrompts,
           countTokens: createTokenCounter(snapshot, { httpClient, breakers, clock, logger }),
           media,
           health,

@@ -16,6 +16,7 @@ import type { ReadMetrics } from '../http/routes/metrics.ts';
 import { createProvisionRoutes } from '../http/routes/provision.ts';
 import { createHttpServer } from '../http/server.ts';
 import type { Keyring } from '../keys/keyring.ts';
+import type { KnownPrompts } from '../memory/conversations/known-prompts.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Audit } from '../people/audit.ts';
 import type { People } from '../people/people.ts';
@@ -57,6 +58,7 @@ interface ApiDeps {
   readonly readUsage: ReturnType<typeof createUsageReader>;
   readonly readCounters: ReadCounters;
   readonly handleCall: HandleCall;
+  readonly knownPrompts: KnownPrompts;
   readonly countTokens: CountTokens;
   readonly media: MediaHandlers;
   readonly health: HealthDeps;
@@ -75,7 +77,7 @@ export interface Api {
 
 export function createApi(deps: ApiDeps): Api {
   const { snapshot, activeModels, keyring, projects, readBreakers, reports, readUsage, callRecording, memory, learning, erasures } = deps;
-  const { database, handleCall, countTokens, reprice, media, health, bodyMemory, people, audit, clock, logger } = deps;
+  const { database, handleCall, knownPrompts, countTokens, reprice, media, health, bodyMemory, people, audit, clock, logger } = deps;
   const { countError, readMetrics } = deps;
   const adminTokens = (): readonly string[] => snapshot().config.adminTokens;
   const startedAt = clock.now();
@@ -119,8 +121,8 @@ export function createApi(deps: ApiDeps): Api {
     ...{ logger, countError, readMetrics, adminTokens },
     traceSampling: snapshot().config.tracing?.sampler ?? null,
     mcp,
-    text: { ...callDeps, memorySettings: memory.settings.get, handleCall },
-    countTokens: { ...callDeps, countTokens },
+    text: { ...callDeps, memorySettings: memory.settings.get, handleCall, knownPrompts },
+    countTokens: { ...callDeps, countTokens, knownPrompts },
     media: { ...callDeps, ...media.routes },
     video: { ...callDeps, ...media.videoRoutes },
     status: {

@@ -18,6 +18,7 @@ import { createJournal } from '../journal/journal.ts';
 import { deleteExpired, type IsErased, listQuarantined } from '../journal/quarantine.ts';
 import { createRecovery, recoverOnce } from '../journal/recover.ts';
 import type { EstimateCost } from '../journal/unfinished-calls.ts';
+import type { KnownPrompts } from '../memory/conversations/known-prompts.ts';
 import { readLargePrompts } from '../memory/conversations/large-texts.ts';
 import { findRetentionPeriods } from '../memory/erasure/retention.ts';
 import { isAnyErased } from '../memory/erasure/tombstones.ts';
@@ -40,6 +41,7 @@ interface CallRecordingDeps {
   readonly database: Database;
   /** The database over separate connections, so that admission waits for no other statements. */
   readonly admissionDatabase: Database;
+  readonly knownPrompts: KnownPrompts;
   readonly dataDir: string;
   /** Replaces the file system under the journal; for tests. */
   readonly journalFiles: JournalFileSystem | undefined;
@@ -48,8 +50,8 @@ interface CallRecordingDeps {
 }
 
 export async function createCallRecording(deps: CallRecordingDeps) {
-  const { snapshot, database, admissionDatabase, dataDir, journalFiles, clock, logger } = deps;
-  const store = createStoreBatch(createCredentialMasker());
+  const { snapshot, database, admissionDatabase, knownPrompts, dataDir, journalFiles, clock, logger } = deps;
+  const store = createStoreBatch(createCredentialMasker(), knownPrompts);
   const journal = await createJournal({
     dataDir,
     clock,

@@ -2,6 +2,7 @@
 import { applyCalls } from '../ceilings/counter-updates.ts';
 import type { SettledCall } from '../core/call.ts';
 import type { Queries } from '../db/database.ts';
+import type { KnownPrompts } from '../memory/conversations/known-prompts.ts';
 import { createPromptReader } from '../memory/conversations/prompt-reader.ts';
 import { recordCalls } from '../memory/conversations/record-calls.ts';
 import { redactErased } from '../memory/erasure/tombstones.ts';
@@ -11,8 +12,11 @@ import { storeCalls } from '../usage/store-calls.ts';
 import { lockCorrections } from '../videos/videos.ts';
 
 /** Returns the function that stores a batch in a transaction: all of it or nothing. Storing the same call again changes nothing. */
-export function createStoreBatch(masker: CredentialMasker): (tx: Queries, batch: readonly SettledCall[]) => Promise<void> {
-  const reader = createPromptReader(masker);
+export function createStoreBatch(
+  masker: CredentialMasker,
+  knownPrompts: KnownPrompts,
+): (tx: Queries, batch: readonly SettledCall[]) => Promise<void> {
+  const reader = createPromptReader(masker, knownPrompts);
   return async (tx, batch) => {
     // First, so that no later step sees erased data. The caller's shared project lock excludes concurrent erasures.
     const calls = await redactErased(tx, batch);

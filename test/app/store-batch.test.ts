@@ -4,6 +4,7 @@ import { expect, test } from '@jest/globals';
 import { createStoreBatch } from '../../src/app/store-batch.ts';
 import type { SettledCall } from '../../src/core/call.ts';
 import type { Database, Queries } from '../../src/db/database.ts';
+import { createKnownPrompts } from '../../src/memory/conversations/known-prompts.ts';
 import { createCredentialMasker } from '../../src/memory/text/credential-masker.ts';
 import { describeDatabases } from '../db/databases.ts';
 import { noon, settledCall, withText } from '../journal/calls.ts';
@@ -11,7 +12,7 @@ import { listConversations } from '../memory/calls.ts';
 import { newVideo, openVideos } from '../videos/new-video.ts';
 
 const request = JSON.stringify({ model: 'standard', messages: [{ role: 'user', content: 'the tea is oolong, see https://tea.example' }] });
-const storeBatch = createStoreBatch(createCredentialMasker());
+const storeBatch = createStoreBatch(createCredentialMasker(), createKnownPrompts());
 const store = (database: Database, calls: readonly SettledCall[]): Promise<void> => database.transaction((tx) => storeBatch(tx, calls));
 
 async function insertProject(database: Database): Promise<string> {
@@ -132,6 +133,7 @@ describeDatabases('a stored batch', (database) => {
       createCredentialMasker(() => {
         throw new Error('masking failed');
       }),
+      createKnownPrompts(),
     );
     // Only texts with hints of a credential are searched.
     const call = settledCall({ metadata: { projectId }, content: withText(request, 'AKIAIOSFODNN7EXAMPLE') });

@@ -45,23 +45,26 @@ const none: ReadonlySet<string> = new Set();
 /** No wanted key is longer. */
 const maxWantedKeyLength = 32;
 
+/** The end of the member's value at `at`; null if it has to be scanned. Throws JsonSyntaxError. */
+export type SkipMember = (key: string, at: number) => number | null;
+
 /**
  * Scans a whole body. Throws JsonSyntaxError when it is not one JSON object in UTF-8 without byte-order mark. With `wantedKeys` it returns only
- * these members: a body may have millions of others.
+ * these members: a body may have millions of others. `skip` is asked for each of them.
  */
-export function scanObject(bytes: Buffer, wantedKeys?: ReadonlySet<string>): BodySpans {
+export function scanObject(bytes: Buffer, wantedKeys?: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) throw new JsonSyntaxError('byte-order mark', 0);
   if (!isUtf8(bytes)) throw new JsonSyntaxError('invalid UTF-8', 0);
   const start = skipSpace(bytes, 0);
   if (bytes[start] !== openBrace) throw new JsonSyntaxError('a JSON object is expected', start);
-  const spans = scanMembers(bytes, start, wantedKeys);
+  const spans = scanMembers(bytes, start, wantedKeys, skip);
   const rest = skipSpace(bytes, spans.object.end);
   if (rest !== bytes.length) throw new JsonSyntaxError('text after the JSON object', rest);
   return spans;
 }
 
 /** Scans the object whose `{` is at `start`, and ignores what follows it. */
-export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlySet<string>): BodySpans {
+export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   const members = new Map<string, Member>();
   let repeated: Set<string> | null = null;
   let at = skipSpace(bytes, start + 1);
@@ -75,7 +78,7 @@ export function scanMembers(bytes: Buffer, start: number, wantedKeys?: ReadonlyS
     if (bytes[at] !== colon) throw new JsonSyntaxError('a colon is expected', at);
     at = skipSpace(bytes, at + 1);
     const kind = kindAt(bytes, at);
-    const end = skipValue(bytes, at);
+    const end = (key === null ? null : skip?.(key, at)) ?? skipValue(bytes, at);
     if (key !== null) {
       if (members.has(key)) {
         repeated ??= new Set();

@@ -38,8 +38,19 @@ export function kindAt(bytes: Buffer, at: number): ValueKind {
 /** End of the value that starts at `at`. Nested containers are kept on a stack of closing brackets instead of the call stack. */
 export function skipValue(bytes: Buffer, at: number): number {
   const first = bytes[at];
-  if (first !== openBrace && first !== openBracket) return skipScalar(bytes, at);
-  const closers: number[] = [];
+  return first === openBrace || first === openBracket ? skipContainers(bytes, at, []) : skipScalar(bytes, at);
+}
+
+/** End of the array in which an element ends at `at`. */
+export function skipElements(bytes: Buffer, at: number): number {
+  const next = skipSpace(bytes, at);
+  if (bytes[next] === closeBracket) return next + 1;
+  if (bytes[next] !== comma) throw new JsonSyntaxError('a comma or closing bracket is expected', next);
+  return skipContainers(bytes, skipSpace(bytes, next + 1), [closeBracket]);
+}
+
+/** `closers` are the closing brackets of the containers that the value at `at` is in, which end at the result as well. */
+function skipContainers(bytes: Buffer, at: number, closers: number[]): number {
   let position = at;
   for (;;) {
     // `position` is at the start of a value.

@@ -14,6 +14,8 @@ export const bodyKeys: ReadonlySet<string> = new Set([
   'stream_options',
   'messages',
   'system',
+  'input',
+  'instructions',
   'user',
   'metadata',
   'tools',

@@ -1,12 +1,12 @@
 /** Scans the body of a request, and reports invalid JSON to the caller. */
 import { gatewayError } from '../../core/errors.ts';
-import { type BodySpans, scanObject } from '../../core/json/spans.ts';
+import { type BodySpans, type SkipMember, scanObject } from '../../core/json/spans.ts';
 import { JsonSyntaxError } from '../../core/json/syntax.ts';
 
 /** Positions of the members `keys` of a JSON body. Throws `bad_json`. */
-export function scanJson(body: Buffer, keys: ReadonlySet<string>): BodySpans {
+export function scanJson(body: Buffer, keys: ReadonlySet<string>, skip?: SkipMember): BodySpans {
   try {
-    return scanObject(body, keys);
+    return scanObject(body, keys, skip);
   } catch (error) {
     if (error instanceof JsonSyntaxError)
       throw gatewayError('bad_json', { message: `the body is not valid JSON: ${error.message}`, cause: error });

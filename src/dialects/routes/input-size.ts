@@ -9,7 +9,7 @@ import { characters } from '../../core/json/characters.ts';
 import { decodeString, scanMembers } from '../../core/json/spans.ts';
 import { skipSpace, skipString } from '../../core/json/syntax.ts';
 import { factsOf, type InputSize } from '../json/body-facts.ts';
-import { countImageParts } from './request-features.ts';
+import { countImages } from './request-features.ts';
 
 const { backslash, closeBrace, closeBracket, colon, openBrace, openBracket, quote } = characters;
 
@@ -33,7 +33,7 @@ export function measureInput(body: Buffer): InputSize {
 const minLongBytes = 8_192;
 
 function textOnly(body: Buffer): InputSize {
-  return { textBytes: body.length, images: countImageParts(body), audioBytes: 0, documentBytes: 0 };
+  return { textBytes: body.length, images: countImages(body), audioBytes: 0, documentBytes: 0 };
 }
 
 function measureMedia(body: Buffer): InputSize {
@@ -47,7 +47,7 @@ function measureMedia(body: Buffer): InputSize {
   });
   return {
     textBytes: body.length - bytes.image - bytes.audio - bytes.document,
-    images: Math.max(images, countImageParts(body)),
+    images: Math.max(images, countImages(body)),
     audioBytes: bytes.audio,
     documentBytes: bytes.document,
   };

@@ -6,6 +6,7 @@
  * is never part of a message text.
  */
 import type { BodySpans, Member } from '../../core/json/spans.ts';
+import { knownRegionsOf, unknownBytes } from '../json/known-regions.ts';
 
 export interface RequestFeatures {
   /** Bytes of the messages and the system prompt, JSON and encoded images included. */
@@ -42,7 +43,12 @@ export function detectFeatures(body: Buffer, { members }: BodySpans): RequestFea
   };
 }
 
-/** Number of image parts anywhere in the body, at most 1,000 of each type. */
+/** Number of image parts anywhere in the body. */
+export function countImages(body: Buffer): number {
+  return knownRegionsOf(body).reduce((sum, { images }) => sum + images, countImageParts(unknownBytes(body)));
+}
+
+/** Number of image parts in the bytes, at most 1,000 of each type. */
 export function countImageParts(body: Buffer): number {
   // One search, for bytes, which are found faster than a text: most bodies have no image.
   return body.includes(imageMark) ? imageTypes.reduce((sum, type) => sum + countValues(body, type), 0) : 0;

@@ -1,8 +1,10 @@
 /** `POST /v1/messages/count_tokens`: authentication, content rules and routing of messages, without its ceilings and records. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newId } from '../../core/ids.ts';
+import type { BodySpans } from '../../core/json/spans.ts';
 import { largeBytes } from '../../core/low-priority-thread.ts';
 import { countTokens as codec } from '../../dialects/messages/count-tokens.ts';
+import type { KnownPrompts } from '../../memory/conversations/known-prompts.ts';
 import type { CountTokens } from '../../pipeline/call/count-tokens.ts';
 import { parseKey } from '../authenticate.ts';
 import { checkContentType, type KeyBodies, maxBodyBytes, readBody } from '../body.ts';
@@ -13,13 +15,14 @@ import { type CallRouteDeps, inspectLarge, parseCall } from './text.ts';
 
 export interface CountTokensRouteDeps extends CallRouteDeps {
   readonly countTokens: CountTokens;
+  readonly knownPrompts: Pick<KnownPrompts, 'scan'>;
 }
 
 /** Clients wait for the count before they call: a slow vendor is given up for the estimate. */
 const maxVendorMs = 10_000;
 
 export function createCountTokensRoute(deps: CountTokensRouteDeps) {
-  const { findCaller, findProject, countTokens, bodyMemory, clock } = deps;
+  const { findCaller, findProject, countTokens, knownPrompts, bodyMemory, clock } = deps;
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     let bodies: KeyBodies | undefined;
     let bodyBytes = 0;
@@ -33,7 +36,8 @@ export function createCountTokensRoute(deps: CountTokensRouteDeps) {
       const project = await findProject(caller.projectId);
       const now = clock.now();
       const { headers } = request;
-      const source = { id: newId(startedAt), startedAt, now, codec, caller, project, settings: null, headers, body };
+      const scan = (bytes: Buffer): BodySpans => knownPrompts.scan(caller.projectId, codec.route, bytes);
+      const source = { id: newId(startedAt), startedAt, now, codec, caller, project, settings: null, headers, body, scan };
       const call = parseCall(bodyBytes < largeBytes ? source : { ...source, ...(await inspectLarge(source)) });
       const abandoned = new AbortController();
       onClientDisconnect(response, () => abandoned.abort());

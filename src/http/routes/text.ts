@@ -8,10 +8,9 @@ import { largeBytes } from '../../core/low-priority-thread.ts';
 import type { Clock } from '../../core/time.ts';
 import { withTimeout } from '../../core/time-limit.ts';
 import type { RouteCodec } from '../../dialects/contract/route-codec.ts';
-import { bodyKeys } from '../../dialects/json/body-members.ts';
 import { hasOutputLimit } from '../../dialects/json/output-limit.ts';
-import { scanJson } from '../../dialects/json/scan-body.ts';
 import { routeCodecs } from '../../dialects/routes/route-codecs.ts';
+import type { KnownPrompts } from '../../memory/conversations/known-prompts.ts';
 import { receiveLargeBody } from '../../memory/conversations/large-texts.ts';
 import { isSourceRecorded, type MemorySettings } from '../../memory/records/settings.ts';
 import type { CallResponse } from '../../pipeline/call/call-response.ts';
@@ -58,6 +57,7 @@ export interface CallRouteDeps extends ErrorReports {
 export interface TextRouteDeps extends CallRouteDeps {
   readonly memorySettings: (projectId: string) => MemorySettings | Promise<MemorySettings>;
   readonly handleCall: HandleCall;
+  readonly knownPrompts: Pick<KnownPrompts, 'scan'>;
 }
 
 /** Serves another format over a route: converts its body to that of the route, and the response back. */
@@ -68,7 +68,7 @@ export interface FormatConversion {
 }
 
 export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversion?: FormatConversion) {
-  const { findCaller, findProject, memorySettings, handleCall, bodyMemory, clock } = deps;
+  const { findCaller, findProject, memorySettings, handleCall, knownPrompts, bodyMemory, clock } = deps;
   const codec = routeCodecs[route];
   const style = route === 'messages' ? 'messages' : 'chat';
 
@@ -92,7 +92,8 @@ export function createTextRoute(route: TextRoute, deps: TextRouteDeps, conversio
       errorCodes ??= project.settings.errorCodes;
       const settingsLookup = isPromptRoute(route) ? memorySettings(caller.projectId) : null;
       const settings = settingsLookup instanceof Promise ? await settingsUnlessLate(settingsLookup) : settingsLookup;
-      const source = { id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body };
+      const scan = (bytes: Buffer): BodySpans => knownPrompts.scan(caller.projectId, route, bytes);
+      const source = { id, startedAt, now: clock.now(), codec, caller, project, settings, headers: request.headers, body, scan };
       const call = parseCall(isLarge ? { ...source, ...(await inspectLarge(source, conversion !== undefined)) } : source);
       // The client may have left during the inspection.
       if (response.destroyed) throw new ClientDisconnectedError();
@@ -161,7 +162,9 @@ export interface CallSource {
   readonly settings: MemorySettings | null;
   readonly headers: IncomingMessage['headers'];
   readonly body: Buffer;
-  /** Of a large body. */
+  /** Throws `bad_json`. */
+  readonly scan: (body: Buffer) => BodySpans;
+  /** Of a large body, which isn't scanned here. */
   readonly spans?: BodySpans;
 }
 
@@ -183,7 +186,7 @@ export function parseCall(received: CallSource): Call {
   const sourceHeader = parseSource(headers);
   const source = sourceHeader ?? project.slug;
   const sourceGiven = sourceHeader !== null;
-  const spans = received.spans ?? scanJson(body, bodyKeys);
+  const spans = received.spans ?? received.scan(body);
   const summary = codec.parseRequest(body, spans);
   if (summary.model !== null && summary.model.length > maxModelLength) throw modelTooLong(summary.model);
   const call: Call = {

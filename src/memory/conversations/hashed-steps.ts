@@ -58,8 +58,8 @@ export function withText(step: HashedStep, read: () => HashedStep | undefined): 
   return { kind: 'extra', extra: withExtra(step.extra, readExtra) };
 }
 
-/** The message whose text is taken from what `read` returns. */
-export function withMessage<Message extends HashedMessage>(hashed: Message, read: () => HashedMessage | undefined): Message {
+/** A message whose text is read from the prompt only when it is needed. */
+function withMessage(hashed: HashedMessage, read: () => HashedMessage | undefined): HashedMessage {
   return {
     ...hashed,
     get message() {
@@ -68,13 +68,61 @@ export function withMessage<Message extends HashedMessage>(hashed: Message, read
   };
 }
 
-export function withExtra<Extra extends HashedExtra>(hashed: Extra, read: () => HashedExtra | undefined): Extra {
+export function withExtra(hashed: HashedExtra, read: () => HashedExtra | undefined): HashedExtra {
   return {
     ...hashed,
     get text() {
       return read()?.text ?? '';
     },
   };
+}
+
+/** A part of a history, whose text is read from the prompt only when it is needed. A class, because a long history has hundreds. */
+export class KnownPart implements ChainPart {
+  readonly role;
+  readonly messageHash;
+  readonly length;
+  readonly hash;
+  readonly parentHash;
+  readonly #read: () => HashedMessage | undefined;
+
+  constructor({ role, messageHash, length, hash, parentHash }: ChainPart, read: () => HashedMessage | undefined) {
+    this.role = role;
+    this.messageHash = messageHash;
+    this.length = length;
+    this.hash = hash;
+    this.parentHash = parentHash;
+    this.#read = read;
+  }
+
+  get message() {
+    return this.#read()?.message ?? emptyMessage;
+  }
+}
+
+/** As `KnownPart`. */
+export class KnownExtra implements ExtraPart {
+  readonly role;
+  readonly details;
+  readonly textHash;
+  readonly hash;
+  readonly parentHash;
+  readonly position;
+  readonly #read: () => HashedExtra | undefined;
+
+  constructor({ role, details, textHash, hash, parentHash, position }: ExtraPart, read: () => HashedExtra | undefined) {
+    this.role = role;
+    this.details = details;
+    this.textHash = textHash;
+    this.hash = hash;
+    this.parentHash = parentHash;
+    this.position = position;
+    this.#read = read;
+  }
+
+  get text() {
+    return this.#read()?.text ?? '';
+  }
 }
 
 /** By name: to copy all members would read the text. */

@@ -1,9 +1,11 @@
 /** Finds the pieces of a prompt in the bytes of a request: the tools, the system prompt, and the elements of the list of messages. */
 import { hash } from 'node:crypto';
 import type { PromptRoute } from '../../core/call.ts';
+import { characters } from '../../core/json/characters.ts';
 import { parseJson } from '../../core/json/narrow.ts';
 import { decodeString, type Span, scanElements, scanMembers } from '../../core/json/spans.ts';
 import { kindAt, skipSpace, skipString, skipValue } from '../../core/json/syntax.ts';
+import { knownRegionsOf } from '../../dialects/json/known-regions.ts';
 import { type PieceKind, parsePiece, promptMembers, type Step } from '../../dialects/prompt/prompt.ts';
 
 export interface Piece {
@@ -16,28 +18,26 @@ export interface Piece {
 
 export interface PromptPieces {
   /** Tools, the system prompt, and the system messages that begin the list. */
-  readonly context: readonly Piece[];
+  readonly context: () => readonly Piece[];
+  /** The SHA-256 of the bytes of each member or message in it. */
+  readonly contextDigests: () => readonly string[];
   /** Offset of the first message that is no system message. */
   readonly start: number;
-  /** The bytes of the first two of them, by which the sessions of a client differ. Null if there are fewer. */
-  readonly anchor: Span | null;
   /** The rest of the list, after what `skip` knows. */
   readonly messages: readonly Piece[];
 }
 
 /**
- * `skip` is given `start` and `anchor`, and returns an offset in the list at which a message ends; what precedes it is not scanned.
+ * `skip` returns an offset in the list at which a message ends; what precedes it is not scanned.
  * Null if the body must be read as a whole. Throws JsonSyntaxError. The syntax of the body has been checked before.
  */
-export function findPieces(
-  route: PromptRoute,
-  body: Buffer,
-  skip: (list: Pick<PromptPieces, 'start' | 'anchor'>) => number,
-): PromptPieces | null {
+export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBeginning) => number): PromptPieces | null {
   const { system, list } = promptMembers[route];
-  let tools: readonly Piece[] = [];
-  let prompt: readonly Piece[] = [];
-  let found: PromptPieces | null = null;
+  let tools: Span | null = null;
+  let prompt: Span | null = null;
+  let found: MessagePieces | null = null;
+  const regions = knownRegionsOf(body);
+  const endOf: EndOfValue = (start) => regions.find((region) => region.start === start)?.end ?? skipValue(body, start);
   let at = skipSpace(body, skipSpace(body, 0) + 1);
   while (body[at] === quote) {
     const keyEnd = skipString(body, at);
@@ -48,66 +48,108 @@ export function findPieces(
     if (key === list) {
       // A repeated key, or a text in place of the list.
       if (found !== null || kind !== 'array') return null;
-      const read = readList(route, body, start, skip);
+      const read = readList(body, start, { skip, endOf, toPiece: (span) => createPiece(body, span, route, 'message') });
       found = read.pieces;
       end = read.end;
     } else {
-      end = skipValue(body, start);
-      if (key === 'tools') tools = kind === 'array' ? elementsOf(body, start).map((span) => createPiece(body, span, route, 'tool')) : [];
-      else if (key === system) {
-        prompt = (kind === 'array' ? elementsOf(body, start) : [{ start, end }]).map((span) =>
-          createPiece(body, span, route, 'system', kind === 'array'),
-        );
-      }
+      end = endOf(start);
+      if (key === 'tools') tools = kind === 'array' ? { start, end } : null;
+      else if (key === system) prompt = { start, end };
     }
     at = skipSpace(body, end);
     if (body[at] !== comma) break;
     at = skipSpace(body, at + 1);
   }
-  return found && { ...found, context: [...tools, ...prompt, ...found.context] };
+  if (found === null) return null;
+  const { start, messages, systems } = found;
+  const context = (): readonly Piece[] => [
+    ...(tools ? elementsOf(body, tools.start).map((span) => createPiece(body, span, route, 'tool')) : []),
+    ...(prompt ? blocksOf(body, prompt).map(({ span, isBlock }) => createPiece(body, span, route, 'system', isBlock)) : []),
+    ...systems.map((span) => createPiece(body, span, route, 'message')),
+  ];
+  const contextDigests = (): readonly string[] => [
+    ...(tools ? [`tools ${digestOf(body, tools)}`] : []),
+    ...(prompt ? [`system ${digestOf(body, prompt)}`] : []),
+    ...systems.map((span) => digestOf(body, span)),
+  ];
+  return { start, messages, context, contextDigests };
 }
 
-const [quote, comma, closeBracket] = [0x22, 0x2c, 0x5d];
+type EndOfValue = (start: number) => number;
+
+interface MessagePieces extends Pick<PromptPieces, 'start' | 'messages'> {
+  /** The system messages that begin the list. */
+  readonly systems: readonly Span[];
+}
+
+/** The blocks of a system prompt, or the whole if it is a text. */
+function blocksOf(body: Buffer, prompt: Span): readonly { readonly span: Span; readonly isBlock: boolean }[] {
+  const isBlock = kindAt(body, prompt.start) === 'array';
+  return (isBlock ? elementsOf(body, prompt.start) : [prompt]).map((span) => ({ span, isBlock }));
+}
+
+const { closeBracket, comma, openBracket, quote } = characters;
 const roleKey: ReadonlySet<string> = new Set(['role']);
 
-function readList(
-  route: PromptRoute,
-  body: Buffer,
-  start: number,
-  skip: (list: Pick<PromptPieces, 'start' | 'anchor'>) => number,
-): { readonly pieces: PromptPieces; readonly end: number } {
-  const context: Piece[] = [];
-  let at = skipSpace(body, start + 1);
-  const readPiece = (): Piece | null => {
-    if (body[at] === closeBracket) return null;
-    const end = skipValue(body, at);
-    const piece = createPiece(body, { start: at, end }, route, 'message');
-    at = skipSpace(body, end);
-    if (body[at] === comma) at = skipSpace(body, at + 1);
-    return piece;
-  };
-  const first: Piece[] = [];
-  let from = at;
-  while (first.length < 2) {
-    const begin = at;
-    const piece = readPiece();
-    if (piece === null) break;
-    if (first.length === 0 && isSystem(roleOf(body, piece.span))) context.push(piece);
-    else {
-      if (first.length === 0) from = begin;
-      first.push(piece);
-    }
+/** The beginning of a list of messages: its system messages, and the first two others. */
+export interface ListBeginning {
+  readonly systems: readonly Span[];
+  readonly first: readonly Span[];
+  /** Offset of the first message that is no system message. */
+  readonly start: number;
+  /** The bytes of the first two of them, by which the sessions of a client differ. Null if there are fewer. */
+  readonly anchor: Span | null;
+  /** The end of the last of these messages. */
+  readonly end: number;
+}
+
+/** Null if the value at `at` is no list, an empty one, or not valid JSON. */
+export function findBeginning(body: Buffer, at: number, endOf: EndOfValue): ListBeginning | null {
+  if (body[at] !== openBracket) return null;
+  const systems: Span[] = [];
+  const first: Span[] = [];
+  let end = at;
+  for (let next = skipSpace(body, at + 1); body[next] !== closeBracket; next = skipSpace(body, next + 1)) {
+    end = endOf(next);
+    const span = { start: next, end };
+    if (first.length === 0 && isSystem(roleOf(body, span))) systems.push(span);
+    else first.push(span);
+    next = skipSpace(body, end);
+    if (first.length === 2 || body[next] === closeBracket) break;
+    if (body[next] !== comma) return null;
   }
   const [one, two] = first;
-  const anchor = one && two ? { start: one.span.start, end: two.span.end } : null;
-  const skipped = skip({ start: from, anchor });
-  const messages: Piece[] = [];
-  if (skipped > from) {
-    at = skipSpace(body, skipped);
-    if (body[at] === comma) at = skipSpace(body, at + 1);
-  } else messages.push(...first);
-  for (let piece = readPiece(); piece !== null; piece = readPiece()) messages.push(piece);
-  return { pieces: { context, start: from, anchor, messages }, end: at + 1 };
+  if (systems.length + first.length === 0) return null;
+  return { systems, first, start: one?.start ?? skipSpace(body, end), anchor: one && two ? { start: one.start, end: two.end } : null, end };
+}
+
+interface ListReader {
+  readonly skip: (list: ListBeginning) => number;
+  readonly endOf: EndOfValue;
+  readonly toPiece: (span: Span) => Piece;
+}
+
+function readList(
+  body: Buffer,
+  at: number,
+  { skip, endOf, toPiece }: ListReader,
+): { readonly pieces: MessagePieces; readonly end: number } {
+  const beginning = findBeginning(body, at, endOf);
+  if (beginning === null) {
+    const start = skipSpace(body, at + 1);
+    return { pieces: { systems: [], start, messages: [] }, end: start + 1 };
+  }
+  const { start, systems } = beginning;
+  const skipped = skip(beginning);
+  const messages = skipped > start ? [] : beginning.first.map(toPiece);
+  let end = skipped > start ? skipped : beginning.end;
+  for (;;) {
+    const next = skipSpace(body, end);
+    if (body[next] !== comma) return { pieces: { systems, start, messages }, end: next + 1 };
+    const from = skipSpace(body, next + 1);
+    end = skipValue(body, from);
+    messages.push(toPiece({ start: from, end }));
+  }
 }
 
 function isSystem(role: string | null): boolean {
@@ -131,7 +173,11 @@ function createPiece(body: Buffer, span: Span, route: PromptRoute, kind: PieceKi
     const value = parseJson(body.toString('utf8', span.start, span.end));
     return parsePiece(route, kind, isBlock ? [value] : value);
   });
-  return { kind, span, digest: () => hash('sha256', body.subarray(span.start, span.end), 'base64'), parse };
+  return { kind, span, digest: () => digestOf(body, span), parse };
+}
+
+export function digestOf(body: Buffer, { start, end }: Span): string {
+  return hash('sha256', body.subarray(start, end), 'base64');
 }
 
 export function once<Value>(make: () => Value): () => Value {

@@ -1,0 +1,64 @@
+/** A request whose prompt is partly known is read as if nothing of it were known. */
+import { expect, test } from '@jest/globals';
+import type { PromptRoute } from '../../../src/core/call.ts';
+import { bodyKeys } from '../../../src/dialects/json/body-members.ts';
+import { knownRegionsOf } from '../../../src/dialects/json/known-regions.ts';
+import { scanJson } from '../../../src/dialects/json/scan-body.ts';
+import { measureInput } from '../../../src/dialects/routes/input-size.ts';
+import { refersElsewhere } from '../../../src/dialects/routes/outside-input.ts';
+import { createKnownPrompts } from '../../../src/memory/conversations/known-prompts.ts';
+import { bodiesOf, createRandom, type Random } from './sessions.ts';
+
+/** What a request needs to know of its body, or why it is refused. */
+function factsOf(body: Buffer, route: PromptRoute, scan: () => object): unknown {
+  try {
+    return { spans: scan(), size: measureInput(body), refersElsewhere: refersElsewhere(body, route) };
+  } catch (error) {
+    return String(error);
+  }
+}
+
+/** Another byte somewhere, or a byte less. */
+function damage(body: Buffer, random: Random): Buffer {
+  const at = random(body.length);
+  const bytes = random(2) === 0 ? [] : ['"', ',', ' ', '}', ']', '{', '\\', '\0', '1'].slice(random(9)).slice(0, 1);
+  return Buffer.concat([body.subarray(0, at), Buffer.from(bytes.join('')), body.subarray(at + 1)]);
+}
+
+test.each(['chat', 'messages', 'responses'] as const)('%s: sessions, also damaged ones, are scanned as if nothing were known', (route) => {
+  let known = 0;
+  let refused = 0;
+  for (let seed = 1; seed <= 60; seed += 1) {
+    const random = createRandom(seed);
+    const knownPrompts = createKnownPrompts();
+    // Short bodies are not looked up.
+    const padding = { role: 'user', content: 'long '.repeat(2_000) };
+    for (const session of bodiesOf(random, route)) {
+      const json = JSON.stringify(session, (key, value: unknown) =>
+        (key === 'messages' || key === 'input') && Array.isArray(value) && value.length > 0 ? [padding, ...value] : value,
+      );
+      const whole = Buffer.from(json);
+      for (const bytes of [whole, damage(whole, random), damage(whole, random), whole]) {
+        const body = Buffer.from(bytes);
+        const found = factsOf(body, route, () => knownPrompts.scan('p', route, body));
+        known += knownRegionsOf(body).length;
+        const expected = factsOf(bytes, route, () => scanJson(bytes, bodyKeys));
+        if (typeof expected === 'string') refused += 1;
+        expect([seed, found]).toEqual([seed, expected]);
+      }
+    }
+  }
+  expect(known).toBeGreaterThan(500);
+  expect(refused).toBeGreaterThan(100);
+});
+
+test('only the project that sent a text knows it', () => {
+  const knownPrompts = createKnownPrompts();
+  const messages = Array.from({ length: 20 }, (_, n) => ({ role: 'user', content: `${n} `.repeat(500) }));
+  const knownOf = (project: string): number => {
+    const body = Buffer.from(JSON.stringify({ model: 'a/b', messages }));
+    knownPrompts.scan(project, 'chat', body);
+    return knownRegionsOf(body).length;
+  };
+  expect([knownOf('one'), knownOf('one'), knownOf('two')]).toEqual([0, 1, 0]);
+});
