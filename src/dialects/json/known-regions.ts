@@ -14,6 +14,8 @@ export interface References {
 }
 
 export interface KnownRegion extends Span {
+  /** A single JSON value. Otherwise a run of elements. */
+  readonly isValue: boolean;
   /** Number of image parts. */
   readonly images: number;
   readonly references: References;

@@ -4,6 +4,7 @@
  * the history. Nothing of their text is kept.
  */
 import { createHash, type Hash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import { LRUCache } from 'lru-cache';
 import { isPromptRoute, type TextRoute } from '../../core/call.ts';
 import { characters } from '../../core/json/characters.ts';
@@ -29,8 +30,11 @@ const maxValues = 10_000;
 /** To scan a shorter value takes less time than to look it up. */
 const minValueBytes = 1_024;
 const minBodyBytes = 8_192;
-/** A value is looked up by this many of its first bytes. */
+/** Values are looked up by this many of their first bytes. */
 const headBytes = 64;
+/** Values that begin alike, such as the tools of different versions of an agent. */
+const maxAlike = 16;
+const sampleBytes = 256;
 /**
  * Ends of the history that are remembered, one after each message. Clients change the last messages: they mark them for the vendor's cache, and edit
  * the last question.
@@ -93,6 +97,8 @@ export const nothingKnown: Recognized = { key: null, ends: [], known: null };
 /** A tools list, a system prompt, or a long message. */
 interface KnownValue {
   readonly bytes: number;
+  /** Of bytes in the middle, by which most values that begin alike are told apart. */
+  readonly sample: number;
   readonly digest: string;
   /** Searched when the value is recognized for the first time. */
   found: Found | null;
@@ -105,7 +111,7 @@ export function createKnownPrompts() {
     maxSize: maxLinks,
     sizeCalculation: ({ parts, extras }) => 1 + parts.length + extras.length,
   });
-  const values = new LRUCache<string, KnownValue>({ max: maxValues });
+  const values = new LRUCache<string, readonly KnownValue[]>({ maxSize: maxValues, sizeCalculation: (alike) => alike.length });
   const lists = new LRUCache<string, readonly SearchedEnd[]>({ max: maxLists });
   const listOf = new WeakMap<Buffer, MessageList>();
 
@@ -113,15 +119,20 @@ export function createKnownPrompts() {
   const skipKnown = (projectId: string, body: Buffer, at: number, regions: KnownRegion[]): number => {
     if (!isDelimited(body, at)) return skipValue(body, at);
     const key = `${projectId} ${digestOf(body, { start: at, end: at + headBytes })}`;
-    const known = values.get(key);
-    if (known && known.digest === digestOf(body, { start: at, end: at + known.bytes })) {
+    const alike = values.get(key) ?? [];
+    const known = alike.find(
+      ({ bytes, sample, digest }) => sample === sampleOf(body, at, bytes) && digest === digestOf(body, { start: at, end: at + bytes }),
+    );
+    if (known) {
       const end = at + known.bytes;
       known.found ??= search(body.subarray(at, end));
-      regions.push({ start: at, end, ...known.found });
+      regions.push({ start: at, end, isValue: true, ...known.found });
       return end;
     }
     const end = skipValue(body, at);
-    if (end - at >= minValueBytes) values.set(key, { bytes: end - at, digest: digestOf(body, { start: at, end }), found: null });
+    if (end - at < minValueBytes) return end;
+    const digest = digestOf(body, { start: at, end });
+    values.set(key, [{ bytes: end - at, sample: sampleOf(body, at, end - at), digest, found: null }, ...alike.slice(0, maxAlike - 1)]);
     return end;
   };
 
@@ -155,7 +166,7 @@ export function createKnownPrompts() {
         scanned = scanList(`${projectId} ${route}`, body, beginning);
         const known = scanned?.known;
         regions.push(...(known ? inList.filter((region) => region.end <= start) : inList));
-        if (known) regions.push({ start, end: start + known.end.bytes, ...known.found });
+        if (known) regions.push({ start, end: start + known.end.bytes, isValue: false, ...known.found });
         return scanned?.listEnd ?? skipElements(body, end);
       };
       const spans = scanJson(body, bodyKeys, skip);
@@ -238,6 +249,11 @@ const { closeBracket, comma, openBrace, openBracket, quote } = characters;
 function isDelimited(body: Buffer, at: number): boolean {
   const first = body[at];
   return first === quote || first === openBrace || first === openBracket;
+}
+
+function sampleOf(body: Buffer, at: number, bytes: number): number {
+  const middle = at + Math.floor(bytes / 2);
+  return crc32(body.subarray(middle, middle + sampleBytes));
 }
 
 /** The ends at these offsets, with their digests. `digest` is that of the bytes until the known end. */

@@ -37,7 +37,7 @@ export function findPieces(route: PromptRoute, body: Buffer, skip: (list: ListBe
   let prompt: Span | null = null;
   let found: MessagePieces | null = null;
   const regions = knownRegionsOf(body);
-  const endOf: EndOfValue = (start) => regions.find((region) => region.start === start)?.end ?? skipValue(body, start);
+  const endOf: EndOfValue = (start) => regions.find((region) => region.isValue && region.start === start)?.end ?? skipValue(body, start);
   let at = skipSpace(body, skipSpace(body, 0) + 1);
   while (body[at] === quote) {
     const keyEnd = skipString(body, at);

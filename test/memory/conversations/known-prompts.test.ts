@@ -7,7 +7,7 @@ import { scanJson } from '../../../src/dialects/json/scan-body.ts';
 import { measureInput } from '../../../src/dialects/routes/input-size.ts';
 import { refersElsewhere } from '../../../src/dialects/routes/outside-input.ts';
 import { createKnownPrompts } from '../../../src/memory/conversations/known-prompts.ts';
-import { bodiesOf, createRandom, type Random } from './sessions.ts';
+import { bodiesOf, createRandom, longJson, type Random } from './sessions.ts';
 
 /** What a request needs to know of its body, or why it is refused. */
 function factsOf(body: Buffer, route: PromptRoute, scan: () => object): unknown {
@@ -31,13 +31,8 @@ test.each(['chat', 'messages', 'responses'] as const)('%s: sessions, also damage
   for (let seed = 1; seed <= 60; seed += 1) {
     const random = createRandom(seed);
     const knownPrompts = createKnownPrompts();
-    // Short bodies are not looked up.
-    const padding = { role: 'user', content: 'long '.repeat(2_000) };
     for (const session of bodiesOf(random, route)) {
-      const json = JSON.stringify(session, (key, value: unknown) =>
-        (key === 'messages' || key === 'input') && Array.isArray(value) && value.length > 0 ? [padding, ...value] : value,
-      );
-      const whole = Buffer.from(json);
+      const whole = Buffer.from(longJson(session));
       for (const bytes of [whole, damage(whole, random), damage(whole, random), whole]) {
         const body = Buffer.from(bytes);
         const found = factsOf(body, route, () => knownPrompts.scan('p', route, body));

@@ -4,7 +4,7 @@ import { createKnownPrompts } from '../../../src/memory/conversations/known-prom
 import { type MaskedPrompt, readPrompt } from '../../../src/memory/conversations/masked-prompt.ts';
 import { createPromptReader } from '../../../src/memory/conversations/prompt-reader.ts';
 import { createCredentialMasker } from '../../../src/memory/text/credential-masker.ts';
-import { bodiesOf, createRandom } from './sessions.ts';
+import { bodiesOf, createRandom, longJson } from './sessions.ts';
 
 /** Everything that is stored. Getters are read. */
 function contentsOf({ context, extras, parts, prefill }: MaskedPrompt): unknown {
@@ -23,12 +23,12 @@ function contentsOf({ context, extras, parts, prefill }: MaskedPrompt): unknown 
 
 test.each(['chat', 'messages', 'responses'] as const)('%s: sessions read piece by piece and as a whole are the same', (route) => {
   const masker = createCredentialMasker();
-  for (let seed = 1; seed <= 40; seed += 1) {
+  for (let seed = 1; seed <= 60; seed += 1) {
     const knownPrompts = createKnownPrompts();
     const reader = createPromptReader(masker, knownPrompts);
     const random = createRandom(seed);
     for (const body of bodiesOf(random, route)) {
-      const json = JSON.stringify(body);
+      const json = seed % 2 === 0 ? JSON.stringify(body) : longJson(body);
       const whole = contentsOf(readPrompt(route, JSON.parse(json), masker));
       const bytes = Buffer.from(json);
       // As the request does, except after a restart.

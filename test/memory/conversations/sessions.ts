@@ -113,3 +113,11 @@ export function bodiesOf(random: Random, route: PromptRoute): object[] {
     return { ...body, [list]: random(20) === 0 ? text(random) : elements };
   });
 }
+
+/** The JSON of a body that is long enough to be compared with earlier ones. */
+export function longJson(body: object): string {
+  const long = { role: 'user', content: 'long '.repeat(2_000) };
+  return JSON.stringify(body, (key, value: unknown) =>
+    (key === 'messages' || key === 'input') && Array.isArray(value) && value.length > 0 ? [long, ...value] : value,
+  );
+}
