@@ -2,6 +2,8 @@
  * Groups a project's content rules by place and evaluates texts. We evaluate short texts immediately, and all others in
  * a thread that all projects share (`rule-queue.ts`).
  */
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { ContentRule, RuleClass } from './content-rule.ts';
 import { compilingCost, createMatcher, firstPosition, matchingCost } from './match-rules.ts';
 import { createRuleQueue, type RuleOutcome } from './rule-queue.ts';
@@ -18,6 +20,8 @@ export interface PlaceRules {
    * cache, even the shortest text takes this long.
    */
   readonly compilingCost: number;
+  /** The SHA-256 of the rules. */
+  readonly revision: string;
 }
 
 /** Null without rules: texts are not evaluated then. */
@@ -64,9 +68,25 @@ export function compileRules(rules: readonly ContentRule[]): CompiledRules {
       blocks: placed.some(({ action }) => action === 'block'),
       cost: placed.reduce((sum, rule) => sum + matchingCost(rule), 0),
       compilingCost: placed.reduce((sum, rule) => sum + compilingCost(rule), 0),
+      revision: hash('sha256', JSON.stringify(placed)),
     };
   };
   return { input: rulesOf('input'), output: rulesOf('output') };
+}
+
+/**
+ * Remembers texts in which no rule matched, because agents send their whole history with each call. The keys are
+ * hashes that include the project and the revision of its rules. A text in which a rule matches is evaluated again, so
+ * that every call reports it.
+ */
+const passed = new LRUCache<string, true>({ max: 100_000 });
+/** We evaluate shorter texts again, which takes about as long as looking them up. */
+const minRememberedLength = 64;
+
+/** Malformed texts have no key: their UTF-8 is the same as that of other texts, in which another rule may match. */
+function keyOf(text: string, project: string, revision: string): string | null {
+  if (text.length < minRememberedLength || !text.isWellFormed()) return null;
+  return hash('sha256', `${project} ${revision} ${text}`, 'base64');
 }
 
 /**
@@ -74,13 +94,22 @@ export function compileRules(rules: readonly ContentRule[]): CompiledRules {
  * if the project already has too much work waiting for the thread.
  */
 export async function evaluateTexts(
-  { rules, cost, compilingCost: setup }: PlaceRules,
+  { rules, cost, compilingCost: setup, revision }: PlaceRules,
   texts: readonly string[],
   { project, signal }: Evaluation,
 ): Promise<RuleVerdict> {
-  const length = texts.reduce((sum, text) => sum + text.length, 0);
-  const isShort = setup + length * cost <= maxInlineMicros && !texts.some((text) => expanding.test(text));
-  return toVerdict(rules, isShort ? evaluateInline(rules, texts) : await queue.run({ project, rules, texts, signal }));
+  const keys: string[] = [];
+  const unknown = texts.filter((text) => {
+    const key = keyOf(text, project, revision);
+    if (key !== null && passed.get(key)) return false;
+    if (key !== null) keys.push(key);
+    return true;
+  });
+  const length = unknown.reduce((sum, text) => sum + text.length, 0);
+  const isShort = setup + length * cost <= maxInlineMicros && !unknown.some((text) => expanding.test(text));
+  const outcome = isShort ? evaluateInline(rules, unknown) : await queue.run({ project, rules, texts: unknown, signal });
+  if (outcome.matched.size === 0 && outcome.stopped === null) for (const key of keys) passed.set(key, true);
+  return toVerdict(rules, outcome);
 }
 
 function evaluateInline(rules: readonly ContentRule[], texts: readonly string[]): RuleOutcome {

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { expect, jest, test } from '@jest/globals';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { type ContentRule, parseRulesInput, parseStoredRules } from '../../src/guardrails/content-rule.ts';
 import { findInjection } from '../../src/guardrails/injection.ts';
 import { compileRules, evaluateTexts as evaluate, type PlaceRules, type RuleVerdict } from '../../src/guardrails/rules.ts';
@@ -218,4 +218,41 @@ test.each([
   ['lone surrogates', 'ada\ud800@example.com'],
 ])('%s, which some parsers drop, do not hide a match', async (_what, text) => {
   expect(await evaluateTexts(inputRules({ class: 'email', action: 'block' }), [text])).toMatchObject({ blockedBy: 'email' });
+});
+
+describe('texts that were evaluated before', () => {
+  const long = (text: string): string => `${'the plan of the week. '.repeat(2_000)}${text}`;
+  const aborted = { project: 'history', signal: AbortSignal.abort(new Error('evaluated in the thread')) };
+  const history = [long('one'), long('two')];
+
+  beforeAll(async () => {
+    await evaluate(inputRules({ class: 'email', action: 'block' }), history, { project: 'history' });
+  });
+
+  test('are not evaluated again, only the new ones', async () => {
+    const rules = inputRules({ class: 'email', action: 'block' });
+    expect(await evaluate(rules, history, aborted)).toEqual({ blockedBy: null, observed: [], unfinished: null });
+    expect(await evaluate(rules, [...history, 'ask ada@example.com'], aborted)).toMatchObject({ blockedBy: 'email' });
+  });
+
+  test.each([
+    ['other rules', inputRules({ class: 'email', action: 'observe' }), 'history'],
+    ['another project', inputRules({ class: 'email', action: 'block' }), 'other'],
+  ])('are evaluated again for %s', async (_what, rules, project) => {
+    await expect(evaluate(rules, history, { ...aborted, project })).rejects.toThrow('evaluated in the thread');
+  });
+
+  test('are reported in each call if a rule matches', async () => {
+    const rules = inputRules({ class: 'email', action: 'observe' });
+    const texts = [long('ask ada@example.com'), 'ask ada@example.com'];
+    for (let call = 0; call < 3; call += 1) expect(await evaluateTexts(rules, texts)).toMatchObject({ observed: ['email'] });
+  });
+
+  test('do not hide texts that differ from them only in malformed characters', async () => {
+    const rules = inputRules({ class: 'email', action: 'block' });
+    const text = (hidden: string): string => `${'plan '.repeat(20)}ada${hidden}@example.com`;
+    expect(await evaluateTexts(rules, [text('\ufffd ')])).toMatchObject({ blockedBy: null });
+    expect(await evaluateTexts(rules, [text('\ufffd')])).toMatchObject({ blockedBy: null });
+    expect(await evaluateTexts(rules, [text('\ud800')])).toMatchObject({ blockedBy: 'email' });
+  });
 });
