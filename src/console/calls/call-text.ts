@@ -14,11 +14,11 @@ export function textSection(context: ConsoleContext, text: CallText | 'on demand
       id: 'text',
     });
   }
-  const { messages, answered, hasOlder, extras } = text;
+  const { messages, answered, hasOlder, extras, hasMoreExtras } = text;
   const hide = html`<a class="button" href="${withQuery(context, { text: null })}">Hide</a>`;
   const content = html`${hasOlder ? html`<p class="hint">Older messages of the prompt are not shown.</p>` : ''}
 ${messages.map((message, index) => messageOf(message, answered && index === messages.length - 1))}
-${extras.length === 0 ? '' : html`<details class="card"><summary>${formatCount(extras.length)} other ${extras.length === 1 ? 'part' : 'parts'} of the prompt: system prompts, tool results, attachments</summary><div class="stack">${extras.map(extraOf)}</div></details>`}`;
+${extras.length === 0 ? '' : html`<details class="card"><summary>${formatCount(extras.length)} other ${extras.length === 1 ? 'part' : 'parts'} of the prompt: system prompts, tool results, attachments</summary><div class="stack">${hasMoreExtras ? html`<p class="hint">There are more of them, which are not shown.</p>` : ''}${extras.map(extraOf)}</div></details>`}`;
   return section('Prompt and response', html`<div class="stack">${content}</div>`, { actions: hide, id: 'text' });
 }
 

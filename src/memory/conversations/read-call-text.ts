@@ -36,6 +36,8 @@ export interface CallText {
   readonly hasOlder: boolean;
   /** System prompts, tools, tool results and other parts that are no messages; binary content without its bytes. */
   readonly extras: readonly { readonly kind: string; readonly type: string; readonly text: string | null; readonly bytes: number | null }[];
+  /** Some of these parts are not shown. */
+  readonly hasMoreExtras: boolean;
 }
 
 /** Null when no text of the call is stored. Follows the chain of parts back from the last one, at most `maxMessages`. */
@@ -50,14 +52,19 @@ export async function readCallText(
             (select coalesce(jsonb_agg(jsonb_build_object('kind', extra ->> 'kind', 'type', extra ->> 'type',
                                                           'text', left(extra ->> 'text', $3::integer), 'bytes', (extra ->> 'bytes')::bigint)
                                        order by place), '[]')
-               from jsonb_array_elements(extras) with ordinality as listed (extra, place) where place <= $4::integer) as embedded
+               from jsonb_array_elements(extras) with ordinality as listed (extra, place) where place <= $4::integer + 1) as embedded
        from call_texts where call_id = $1::uuid and project_id = $2::uuid`,
     [callId, projectId, maxText, maxMessages],
   );
   if (!text) return null;
   const chains = [text.context, text.extras].filter((end) => end !== null);
-  const extras = [...text.embedded];
-  for (const end of chains) extras.push(...(await readExtras(queries, projectId, end, { maxMessages, maxText })));
+  const extras = [...text.embedded.slice(0, maxMessages)];
+  let hasMoreExtras = text.embedded.length > maxMessages;
+  for (const end of chains) {
+    const read = await readExtras(queries, projectId, end, { maxMessages, maxText });
+    hasMoreExtras ||= read.length > maxMessages;
+    extras.push(...read.slice(-maxMessages));
+  }
   const rows = await queries.query<{
     role: NormalMessage['role'];
     text: string;
@@ -86,10 +93,10 @@ export async function readCallText(
     ...message,
     toolCalls: toolCalls.map((call) => ({ ...call, arguments: call.arguments.slice(0, maxText).toWellFormed() })),
   }));
-  return { messages, answered: text.answered, hasOlder, extras };
+  return { messages, answered: text.answered, hasOlder, extras, hasMoreExtras };
 }
 
-/** The newest of a chain, in the order of the prompt. */
+/** The newest of a chain, in the order of the prompt; one more than `maxMessages` if there are more. */
 async function readExtras(
   queries: Queries,
   projectId: string,
@@ -105,7 +112,7 @@ async function readExtras(
        select part.parent_hash, part.role, part.content, part.text_hash, chain.depth + 1
          from chain
          join parts part on part.project_id = $1::uuid and part.hash = chain.parent_hash
-        where chain.depth < $3::integer
+        where chain.depth <= $3::integer
      )
      select role as kind, chain.content ->> 'type' as type, (chain.content ->> 'bytes')::float8 as bytes, stored.content,
             stored.is_compressed as "isCompressed"

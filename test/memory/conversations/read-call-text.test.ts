@@ -15,7 +15,8 @@ describeDatabases('the text of a call', (database) => {
     const read = (maxMessages: number, maxText = 100) => readCallText(database(), projectId, id, { maxMessages, maxText });
     const all = await read(10);
     expect(all?.messages.map(({ role, text }) => `${role} ${text}`)).toEqual(['user one', 'assistant two', 'user three', 'assistant four']);
-    expect(all).toMatchObject({ answered: true, hasOlder: false, extras: [{ kind: 'system', type: 'system', text: 'be brief' }] });
+    const system = { kind: 'system', type: 'system', text: 'be brief' };
+    expect(all).toMatchObject({ answered: true, hasOlder: false, extras: [system], hasMoreExtras: false });
     const short = await read(2, 3);
     expect(short?.messages.map(({ text, textLength }) => [text, textLength])).toEqual([
       ['thr', 5],
@@ -25,6 +26,15 @@ describeDatabases('the text of a call', (database) => {
     const other = await createProject(database());
     expect(await readCallText(database(), other, id, { maxMessages: 10, maxText: 10 })).toBeNull();
     expect(await readCallMemory(database(), other, id)).toBeNull();
+  });
+
+  test('says that there are more parts than it shows', async () => {
+    const projectId = await createProject(database());
+    const call = settledCall({ projectId, at: 1, body: chatBody('s one', 's two', 's three', 'u hi'), answer: 'hello' });
+    await record(database(), [call]);
+    const read = (maxMessages: number) => readCallText(database(), projectId, call.metadata.id, { maxMessages, maxText: 100 });
+    expect(await read(3)).toMatchObject({ extras: [{ text: 'one' }, { text: 'two' }, { text: 'three' }], hasMoreExtras: false });
+    expect(await read(2)).toMatchObject({ extras: [{ text: 'two' }, { text: 'three' }], hasMoreExtras: true });
   });
 
   test('comes with the conversation of the call and the memories that were recalled, also deleted ones', async () => {
