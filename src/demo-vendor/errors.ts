@@ -1,9 +1,14 @@
-/** Error responses in the format of each vendor family, and the header in which each family expects the API key. */
-import type { IncomingHttpHeaders } from 'node:http';
-import { jsonHeaders, type OutgoingResponse } from './response.ts';
+/** How the vendor families report errors, and in which header they expect the API key. */
+import { type DemoRequest, type DemoResponse, jsonHeaders } from './response.ts';
 
-/** Vendor families by error format: OpenAI, Anthropic, Google, NVIDIA and Stability images, ElevenLabs voices. */
-export type Family = 'openai' | 'anthropic' | 'gemini' | 'artifacts' | 'voice';
+export interface Family {
+  /** Headers from which the real vendors read the API key. */
+  readonly keyHeaders: readonly string[];
+  readonly requestIdHeader: string;
+  readonly missingModel: string;
+  /** The body of an error response, or of an error event in a stream. */
+  errorBody(details: ErrorDetails): object;
+}
 
 export interface ErrorDetails {
   readonly status: number;
@@ -17,59 +22,54 @@ export interface ErrorDetails {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Returns an error response in the format of the family. */
-export function errorResponse(family: Family, details: ErrorDetails): OutgoingResponse {
-  const body = JSON.stringify(errorBody(family, details));
+const missingModel = 'you must provide a model parameter';
+
+export const openai: Family = {
+  keyHeaders: ['authorization', 'api-key'],
+  requestIdHeader: 'x-request-id',
+  missingModel,
+  errorBody: ({ status, message, code, param }) => ({
+    error: { message, type: openaiType(status, code), param: param ?? null, code: code ?? openaiCodes[status] ?? null },
+  }),
+};
+
+export const anthropic: Family = {
+  keyHeaders: ['x-api-key', 'authorization'],
+  requestIdHeader: 'request-id',
+  missingModel: 'model: Field required',
+  errorBody: ({ status, message, details }) => ({
+    type: 'error',
+    error: { type: anthropicTypes[status] ?? byClass(status, 'invalid_request_error', 'api_error'), message, details },
+    request_id: 'req_demo',
+  }),
+};
+
+export const gemini: Family = {
+  keyHeaders: ['x-goog-api-key'],
+  requestIdHeader: 'x-request-id',
+  missingModel,
+  errorBody: ({ status, message, details }) => ({
+    error: { code: status, message, status: geminiStatuses[status] ?? byClass(status, 'INVALID_ARGUMENT', 'INTERNAL'), details },
+  }),
+};
+
+export function errorResponse(family: Family, details: ErrorDetails): DemoResponse {
+  const body = JSON.stringify(family.errorBody(details));
   return { kind: 'body', status: details.status, headers: { ...jsonHeaders, ...details.headers }, body };
 }
 
 /** Returns OpenAI's response to an invalid request. */
-export function badRequest(message: string): OutgoingResponse {
-  return errorResponse('openai', { status: 400, message });
+export function badRequest(message: string): DemoResponse {
+  return errorResponse(openai, { status: 400, message });
 }
 
-/** Returns the body of an error response, or of an error event in a stream. */
-export function errorBody(family: Family, { status, message, code, param, details }: ErrorDetails): object {
-  switch (family) {
-    case 'openai':
-      return { error: { message, type: openaiType(status, code), param: param ?? null, code: code ?? openaiCodes[status] ?? null } };
-    case 'anthropic':
-      return {
-        type: 'error',
-        error: { type: anthropicTypes[status] ?? byClass(status, 'invalid_request_error', 'api_error'), message, details },
-        request_id: 'req_demo',
-      };
-    case 'gemini':
-      return {
-        error: { code: status, message, status: geminiStatuses[status] ?? byClass(status, 'INVALID_ARGUMENT', 'INTERNAL'), details },
-      };
-    case 'artifacts':
-      return { type: 'about:blank', title: `HTTP ${status}`, status, detail: message };
-    case 'voice':
-      return { detail: { status: code ?? `http_${status}`, message } };
-    default:
-      return family satisfies never;
-  }
+export function rateLimitResponse(family: Family, model: string, hint: Pick<ErrorDetails, 'headers' | 'details'>): DemoResponse {
+  return errorResponse(family, { status: 429, message: `Rate limit reached for '${model}'.`, ...hint });
 }
 
-/** Reports whether the request has a key in a header that the real vendor reads; any value is accepted. */
-export function hasKey(family: Family, headers: IncomingHttpHeaders): boolean {
-  return keyHeaders[family].some((name) => headers[name] !== undefined && headers[name] !== '');
+export function unknownPathResponse(family: Family, { method, path }: DemoRequest): DemoResponse {
+  return errorResponse(family, { status: 404, message: `Invalid URL (${method} ${path})`, code: 'unknown_url' });
 }
-
-/** Returns the 401 for a request without a key. */
-export function missingKeyResponse(family: Family): OutgoingResponse {
-  const message = `You did not provide an API key. The demo vendor takes any key, in the header ${keyHeaders[family][0]}.`;
-  return errorResponse(family, { status: 401, message });
-}
-
-const keyHeaders: Readonly<Record<Family, readonly string[]>> = {
-  openai: ['authorization', 'api-key'],
-  anthropic: ['x-api-key', 'authorization'],
-  gemini: ['x-goog-api-key'],
-  artifacts: ['authorization'],
-  voice: ['xi-api-key', 'authorization'],
-};
 
 function openaiType(status: number, code: string | undefined): string {
   if (status === 429) return code === 'insufficient_quota' ? 'insufficient_quota' : 'requests';

@@ -184,7 +184,7 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
   { name: 'undici', packages: ['undici'], allowed: ['src/vendors/http-client.ts'] },
   { name: 'pg', packages: ['pg', '@electric-sql/'], allowed: ['src/db/'] },
   { name: '@prometheus-io/client', packages: ['@prometheus-io/client'], allowed: ['src/observability/metrics/'] },
-  { name: 'express', packages: ['express'], allowed: ['src/http/', 'src/console/frame/', 'src/mcp/', 'src/demo-vendor/'] },
+  { name: 'express', packages: ['express'], allowed: ['src/http/', 'src/console/frame/', 'src/mcp/'] },
   {
     name: 'Temporal client and worker',
     packages: ['@temporalio/client', '@temporalio/worker'],
