@@ -54,7 +54,12 @@ export function demoDefaults(demoUrl: string): FileValues {
   const url = demoUrl.replace(/\/+$/, '');
   return {
     providers: {
-      demo: { base_url: `${url}/v1`, api_key: 'demo', dialect: 'chat' },
+      demo: {
+        base_url: `${url}/v1`,
+        api_key: 'demo',
+        dialect: 'chat',
+        serves: ['chat', 'embeddings', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
+      },
       'demo-messages': { base_url: `${url}/v1`, api_key: 'demo', dialect: 'messages' },
       'demo-video': { base_url: `${url}/v1beta`, api_key: 'demo', dialect: 'gemini' },
     },

@@ -141,7 +141,7 @@ export async function createCrashService(): Promise<CrashService> {
   };
 }
 
-/** The demo vendor with a proxy that records, before it forwards a request, whether the work of that request is still pending. */
+/** The scripted vendor with a proxy that records, before it forwards a request, whether the work of that request is still pending. */
 async function createRecordingVendor(database: Database) {
   const vendor = await createScriptedVendor();
   const requests: ObservedRequest[] = [];
