@@ -196,6 +196,7 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
     packages: ['@opentelemetry/'],
     allowed: ['src/observability/', 'src/http/trace-requests.ts', 'src/jobs/outbox/outbox-rows.ts'],
   },
+  { name: 'd3-force', packages: ['d3-force'], allowed: ['src/console/memory/'] },
   { name: '@temporalio/activity', packages: ['@temporalio/activity'], allowed: ['activities/'] },
 ];
 
