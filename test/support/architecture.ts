@@ -28,7 +28,7 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   service: ['app', 'cli', 'config', 'db', 'demo-vendor', 'embedder', 'core', 'observability'],
   app: 'everything',
   cli: ['config', 'core', 'jobs', 'observability'],
-  'codec-server': ['config', 'core', 'jobs', 'observability'],
+  'codec-server': ['config', 'core', 'jobs', 'observability', 'src/http/cookies.ts'],
   console: [
     'http',
     'people',
