@@ -17,37 +17,24 @@ export interface ErrorDetails {
   readonly code?: string;
   /** The request member that OpenAI objects to. */
   readonly param?: string;
-  /** Anthropic's and Google's `details`. */
+  /** `details` of Google and Anthropic. */
   readonly details?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const missingModel = 'you must provide a model parameter';
-
 export const openai: Family = {
   keyHeaders: ['authorization', 'api-key'],
   requestIdHeader: 'x-request-id',
-  missingModel,
+  missingModel: 'you must provide a model parameter',
   errorBody: ({ status, message, code, param }) => ({
     error: { message, type: openaiType(status, code), param: param ?? null, code: code ?? openaiCodes[status] ?? null },
-  }),
-};
-
-export const anthropic: Family = {
-  keyHeaders: ['x-api-key', 'authorization'],
-  requestIdHeader: 'request-id',
-  missingModel: 'model: Field required',
-  errorBody: ({ status, message, details }) => ({
-    type: 'error',
-    error: { type: anthropicTypes[status] ?? byClass(status, 'invalid_request_error', 'api_error'), message, details },
-    request_id: 'req_demo',
   }),
 };
 
 export const gemini: Family = {
   keyHeaders: ['x-goog-api-key'],
   requestIdHeader: 'x-request-id',
-  missingModel,
+  missingModel: openai.missingModel,
   errorBody: ({ status, message, details }) => ({
     error: { code: status, message, status: geminiStatuses[status] ?? byClass(status, 'INVALID_ARGUMENT', 'INTERNAL'), details },
   }),
@@ -76,7 +63,7 @@ function openaiType(status: number, code: string | undefined): string {
   return byClass(status, 'invalid_request_error', 'server_error');
 }
 
-function byClass(status: number, caller: string, server: string): string {
+export function byClass(status: number, caller: string, server: string): string {
   return status < 500 ? caller : server;
 }
 
@@ -85,18 +72,6 @@ const openaiCodes: Readonly<Record<number, string>> = {
   403: 'unsupported_country_region_territory',
   404: 'model_not_found',
   429: 'rate_limit_exceeded',
-};
-
-const anthropicTypes: Readonly<Record<number, string>> = {
-  401: 'authentication_error',
-  402: 'billing_error',
-  403: 'permission_error',
-  404: 'not_found_error',
-  409: 'conflict_error',
-  413: 'request_too_large',
-  429: 'rate_limit_error',
-  504: 'timeout_error',
-  529: 'overloaded_error',
 };
 
 const geminiStatuses: Readonly<Record<number, string>> = {

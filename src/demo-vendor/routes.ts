@@ -1,10 +1,9 @@
 /** The routes of the demo vendor: those that its models in the built-in catalog need. */
 import { handleChat } from './chat.ts';
 import { handleEmbeddings } from './embeddings.ts';
-import { anthropic, type Family, gemini, openai } from './errors.ts';
+import { type Family, gemini, openai } from './errors.ts';
 import { handleImageEdits, handleImages } from './images.ts';
 import { asString, type JsonObject } from './json.ts';
-import { handleCountTokens, handleMessages } from './messages.ts';
 import { handleModerations, handleRerank } from './moderation-rerank.ts';
 import type { DemoRequest, DemoResponse } from './response.ts';
 import { handleSpeech } from './speech.ts';
@@ -26,8 +25,6 @@ export function createRoutes(): FindRoute {
   const videos = createVideos();
   const exact: ReadonlyMap<string, Route> = new Map([
     ['/v1/chat/completions', bodyRoute(openai, handleChat)],
-    ['/v1/messages', bodyRoute(anthropic, handleMessages)],
-    ['/v1/messages/count_tokens', bodyRoute(anthropic, handleCountTokens)],
     ['/v1/embeddings', bodyRoute(openai, handleEmbeddings)],
     ['/v1/moderations', bodyRoute(openai, handleModerations)],
     ['/v1/rerank', bodyRoute(openai, handleRerank)],

@@ -6,7 +6,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { anthropic, errorResponse, type Family, gemini, openai, unknownPathResponse } from './errors.ts';
+import { errorResponse, type Family, gemini, openai, unknownPathResponse } from './errors.ts';
 import { type JsonObject, parseObject } from './json.ts';
 import { breakAfter, failureOf } from './model-terms.ts';
 import { readBody } from './request-body.ts';
@@ -16,7 +16,7 @@ import { parseForm } from './transcriptions.ts';
 import { writeResponse } from './write-response.ts';
 
 export interface DemoVendor {
-  /** Without a path. Base URLs are `${url}/v1` (chat, messages) and `${url}/v1beta` (video). */
+  /** Without a path. Base URLs are `${url}/v1` (chat) and `${url}/v1beta` (video). */
   readonly url: string;
   /** Closes every connection; a second call waits for the first. */
   close(): Promise<void>;
@@ -152,7 +152,7 @@ function parseBody({ method, headers }: IncomingMessage, body: Buffer): JsonObje
 }
 
 function familyForPath(path: string): Family {
-  return path.startsWith('/v1/messages') ? anthropic : path.startsWith('/v1beta/') ? gemini : openai;
+  return path.startsWith('/v1beta/') ? gemini : openai;
 }
 
 function decodePathParam(text: string): string {

@@ -1,8 +1,9 @@
 /** The responses that scripted faults return in place of a regular response. */
 
-import { anthropic, errorResponse, type Family, gemini, rateLimitResponse, unknownPathResponse } from '../../../src/demo-vendor/errors.ts';
+import { errorResponse, type Family, gemini, rateLimitResponse, unknownPathResponse } from '../../../src/demo-vendor/errors.ts';
 import { type DemoRequest, type DemoResponse, redirectResponse } from '../../../src/demo-vendor/response.ts';
 import { countTokens } from '../../../src/demo-vendor/tokens.ts';
+import { anthropic } from './families.ts';
 import type { ScriptedResponse } from './response.ts';
 import type { Fault, RetryHint } from './scripts.ts';
 

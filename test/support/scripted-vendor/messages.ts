@@ -1,9 +1,9 @@
-/** Anthropic's messages of the demo vendor with what a model's name adds: thinking, a refusal, and cached tokens. */
+/** Anthropic's messages with what a model's name adds: thinking, a refusal, and cached tokens. */
 import { mapEach } from '../../../src/demo-vendor/chat.ts';
 import { asObject, isObject, type JsonObject } from '../../../src/demo-vendor/json.ts';
-import { event, handleMessages } from '../../../src/demo-vendor/messages.ts';
 import type { DemoRequest, DemoResponse, EventStream } from '../../../src/demo-vendor/response.ts';
 import { splitText } from '../../../src/demo-vendor/tokens.ts';
+import { event, handleMessages } from './anthropic-messages.ts';
 import { composeReasoning, composeScripted } from './compose.ts';
 import { mapJson, mapStream, scriptOf } from './response.ts';
 import type { Script } from './scripts.ts';

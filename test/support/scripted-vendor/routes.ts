@@ -1,5 +1,5 @@
 /** The routes of the scripted vendor: those of the demo vendor, of which some obey more names, and a few further formats. */
-import { anthropic, gemini, openai } from '../../../src/demo-vendor/errors.ts';
+import { gemini, openai } from '../../../src/demo-vendor/errors.ts';
 import { handleImageEdits } from '../../../src/demo-vendor/images.ts';
 import {
   bodyRoute,
@@ -10,8 +10,9 @@ import {
   pathRoute,
   type Route,
 } from '../../../src/demo-vendor/routes.ts';
+import { handleCountTokens } from './anthropic-messages.ts';
 import { handleScriptedChat } from './chat.ts';
-import { artifacts, voice } from './families.ts';
+import { anthropic, artifacts, voice } from './families.ts';
 import { handleArtifacts, handleImageFile, handleScriptedImages } from './images.ts';
 import { handleScriptedMessages } from './messages.ts';
 import { withUsageByScript } from './response.ts';
@@ -25,6 +26,7 @@ export function createScriptedRoutes(videos: Videos): FindRoute {
   const exact: ReadonlyMap<string, Route> = new Map([
     ['/v1/chat/completions', bodyRoute(openai, handleScriptedChat)],
     ['/v1/messages', bodyRoute(anthropic, handleScriptedMessages)],
+    ['/v1/messages/count_tokens', bodyRoute(anthropic, handleCountTokens)],
     ['/v1/responses', bodyRoute(openai, handleResponses)],
     ['/v1/images/generations', bodyRoute(openai, withUsageByScript(handleScriptedImages))],
     ['/v1/images/edits', bodyRoute(openai, withUsageByScript(handleImageEdits))],

@@ -4,9 +4,10 @@
  */
 import type { ServerResponse } from 'node:http';
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { anthropic, type Family } from '../../../src/demo-vendor/errors.ts';
+import type { Family } from '../../../src/demo-vendor/errors.ts';
 import { waitMs } from '../../../src/demo-vendor/wait.ts';
 import { endSocket, streamHeaders, writePart } from '../../../src/demo-vendor/write-response.ts';
+import { anthropic } from './families.ts';
 import type { ScriptedResponse, ScriptedStream } from './response.ts';
 import type { Script } from './scripts.ts';
 

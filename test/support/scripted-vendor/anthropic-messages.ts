@@ -1,10 +1,19 @@
 /** POST /v1/messages: Anthropic's messages, plain and as the full sequence of events. */
 
-import { type ComposeReply, type Conversation, composeReply, parseToolChoice, type Reply, readContent, readTexts } from './conversation.ts';
-import { anthropic, errorResponse } from './errors.ts';
-import { asCount, asObject, asObjects, asString, type JsonObject } from './json.ts';
-import { type DemoRequest, type DemoResponse, type EventStream, jsonResponse } from './response.ts';
-import { splitArguments, splitText } from './tokens.ts';
+import {
+  type ComposeReply,
+  type Conversation,
+  composeReply,
+  parseToolChoice,
+  type Reply,
+  readContent,
+  readTexts,
+} from '../../../src/demo-vendor/conversation.ts';
+import { errorResponse } from '../../../src/demo-vendor/errors.ts';
+import { asCount, asObject, asObjects, asString, type JsonObject } from '../../../src/demo-vendor/json.ts';
+import { type DemoRequest, type DemoResponse, type EventStream, jsonResponse } from '../../../src/demo-vendor/response.ts';
+import { splitArguments, splitText } from '../../../src/demo-vendor/tokens.ts';
+import { anthropic } from './families.ts';
 
 /** Returns a message, or the 400 that Anthropic returns for a missing version header, `max_tokens` or messages. */
 export function handleMessages(request: DemoRequest, compose: ComposeReply = composeReply): DemoResponse {
