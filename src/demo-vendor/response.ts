@@ -40,10 +40,6 @@ export function binaryResponse(mediaType: string, body: Buffer): DemoResponse {
   return { kind: 'body', status: 200, headers: { 'content-type': mediaType }, body };
 }
 
-export function redirectResponse(location: string): DemoResponse {
-  return { kind: 'body', status: 302, headers: { location }, body: '' };
-}
-
 export const jsonHeaders: Readonly<Record<string, string>> = { 'content-type': 'application/json' };
 
 /** Creation time of every response (2025-11-21), so that equal requests get equal responses. */

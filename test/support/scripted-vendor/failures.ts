@@ -1,10 +1,10 @@
 /** The responses that scripted faults return in place of a regular response. */
 
 import { errorResponse, type Family, gemini, rateLimitResponse, unknownPathResponse } from '../../../src/demo-vendor/errors.ts';
-import { type DemoRequest, type DemoResponse, redirectResponse } from '../../../src/demo-vendor/response.ts';
+import type { DemoRequest, DemoResponse } from '../../../src/demo-vendor/response.ts';
 import { countTokens } from '../../../src/demo-vendor/tokens.ts';
 import { anthropic } from './families.ts';
-import type { ScriptedResponse } from './response.ts';
+import { redirectResponse, type ScriptedResponse } from './response.ts';
 import type { Fault, RetryHint } from './scripts.ts';
 
 /** Returns the response of a scripted fault; null when it does not apply to the request. `nowMs` is used by retry hints that are dates. */

@@ -13,6 +13,10 @@ export type ScriptedResponse =
   | { readonly kind: 'stream'; readonly stream: ScriptedStream }
   | { readonly kind: 'silence' };
 
+export function redirectResponse(location: string): DemoResponse {
+  return { kind: 'body', status: 302, headers: { location }, body: '' };
+}
+
 /** Applies `change` to the JSON object of a plain response, or to those of the opening and closing events of a stream. */
 export function mapJson(outgoing: DemoResponse, change: (json: JsonObject) => JsonObject): DemoResponse {
   if (outgoing.kind === 'stream') {

@@ -5,9 +5,9 @@
 
 import { errorResponse, gemini } from '../../../src/demo-vendor/errors.ts';
 import { asCount, asObject, asObjects, asString } from '../../../src/demo-vendor/json.ts';
-import { binaryResponse, type DemoRequest, type DemoResponse, jsonResponse, redirectResponse } from '../../../src/demo-vendor/response.ts';
+import { binaryResponse, type DemoRequest, type DemoResponse, jsonResponse } from '../../../src/demo-vendor/response.ts';
 import { emptyMp4 } from '../../../src/demo-vendor/videos.ts';
-import { scriptOf } from './response.ts';
+import { redirectResponse, scriptOf } from './response.ts';
 import type { Script } from './scripts.ts';
 
 const maxOperations = 1_000;
