@@ -22,7 +22,7 @@ export function createPrograms() {
   return {
     /**
      * Starts a command of the gateway and waits for its address in the output.
-     * @param {'start' | 'demo-vendor'} command
+     * @param {'start'} command
      * @param {{ env?: NodeJS.ProcessEnv, flags?: string[], cwd?: string }} options flags are Node's; cwd: another checkout
      * @returns {Promise<Program>}
      */

@@ -1,5 +1,5 @@
 /**
- * Runs a mixed load for a long time and measures the memory that it leaves: one service, the demo vendor, several projects and keys, and every
+ * Runs a mixed load for a long time and measures the memory that it leaves: one service, the scripted vendor, several projects and keys, and every
  * kind of call (soak-calls.js). After each round the service is idle, its garbage is collected, and the rest is printed. Fails when memory
  * grows with the number of calls, when a call gets an unexpected response, or when one is not stored and counted exactly once.
  *
@@ -20,6 +20,7 @@ import {
   reservationsAreNotNegative,
   useIsWithinCeiling,
 } from '../test/simulation/invariants.ts';
+import { createScriptedVendor } from '../test/support/scripted-vendor/server.ts';
 import { growthOf, isLeak, openInspector } from './heap.js';
 import { adminToken, createKey, createPrograms } from './programs.js';
 import { kinds, makeCall, soakConfig } from './soak-calls.js';
@@ -46,9 +47,9 @@ const [minutes, rounds, callsPerRound, concurrency] = [values.minutes, values.ro
 
 const programs = createPrograms();
 const folder = await mkdtemp(join(tmpdir(), 'gateway-soak-'));
+const vendor = await createScriptedVendor();
 const dispatcher = new Agent({ connections: 2 * (concurrency ?? 8) });
 try {
-  const vendor = await programs.start('demo-vendor', {});
   const config = join(folder, 'gateway.yaml');
   await writeFile(config, soakConfig(vendor.url));
   const gateway = await programs.start('start', {
@@ -60,6 +61,7 @@ try {
   await soak(gateway.url, keys, inspector.measure).finally(inspector.close);
 } finally {
   await programs.stopAll();
+  await vendor.close();
   await dispatcher.close();
   await rm(folder, { recursive: true, force: true });
 }

@@ -1,5 +1,5 @@
 /**
- * A vendor that works until a fault is switched on. It forwards requests to the demo vendor and, during the fault, replaces the
+ * A vendor that works until a fault is switched on. It forwards requests to the scripted vendor and, during the fault, replaces the
  * model's name by one that fails. Each provider has its own path here and so its own faults: `<url>/<provider>/v1`.
  */
 import { once } from 'node:events';
@@ -7,9 +7,9 @@ import { createServer, request as httpRequest } from 'node:http';
 import { pipeline } from 'node:stream';
 import { json } from 'node:stream/consumers';
 
-/** @param {string} demoVendorUrl */
-export async function createFickleVendor(demoVendorUrl) {
-  /** @type {Map<string, string>} the model of the demo vendor that fails, by provider */
+/** @param {string} scriptedVendorUrl */
+export async function createFickleVendor(scriptedVendorUrl) {
+  /** @type {Map<string, string>} the model of the scripted vendor that fails, by provider */
   const faults = new Map();
   const server = createServer(async (request, response) => {
     const [, provider = '', ...path] = (request.url ?? '').split('/');
@@ -17,9 +17,9 @@ export async function createFickleVendor(demoVendorUrl) {
     if (body === null) return response.destroy();
     const model = faults.get(provider) ?? body.model;
     const headers = { authorization: 'Bearer any', 'content-type': 'application/json' };
-    const forwarded = httpRequest(`${demoVendorUrl}/${path.join('/')}`, { method: 'POST', headers }, (answer) => {
+    const forwarded = httpRequest(`${scriptedVendorUrl}/${path.join('/')}`, { method: 'POST', headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
-      // Destroys the response if the demo vendor cuts its own.
+      // Destroys the response if the scripted vendor cuts its own.
       pipeline(answer, response, () => undefined);
     });
     forwarded.on('error', () => response.destroy());

@@ -30,7 +30,7 @@ const inFlightOnly = (failed, beganAt) => failed.length <= callers + 1 && failed
 /** @param {Call[]} failed @param {number} beganAt */
 const atFirstOnly = (failed, beganAt) => failed.every(({ startedAt }) => startedAt <= beganAt + noticeMs);
 
-/** Switches a fault of a provider on and off. @param {string} provider @param {string} model of the demo vendor */
+/** Switches a fault of a provider on and off. @param {string} provider @param {string} model of the scripted vendor */
 const vendorFault = (provider, model) => ({
   provider,
   begin: async (/** @type {Stack} */ { fickleVendor }) => fickleVendor.fail(provider, model),

@@ -7,11 +7,11 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { createProcesses } from '../../test/support/gateway-process.ts';
 import { ensureHaproxy, startHaproxy } from '../../test/support/haproxy.ts';
 import { ensurePostgres } from '../../test/support/postgres-install.ts';
 import { startPostgres } from '../../test/support/postgres-server.ts';
+import { createScriptedVendor } from '../../test/support/scripted-vendor/server.ts';
 import { createTemporalServer } from '../../test/support/temporal-server.ts';
 import { until } from '../../test/support/until.ts';
 import { unusedPort } from '../../test/support/unused-port.ts';
@@ -66,13 +66,13 @@ export async function startStack({ scale, providers }) {
   // Ctrl-C would otherwise leave a dozen processes behind.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop().finally(() => process.exit(1)));
   try {
-    const [postgres, temporal, demoVendor] = await Promise.all([
+    const [postgres, temporal, scriptedVendor] = await Promise.all([
       startPostgres(await ensurePostgres(), { keepsCommits: true }),
       createTemporalServer(),
-      createDemoVendor(),
+      createScriptedVendor(),
     ]);
-    cleanups.push(() => Promise.all([postgres.stop(), temporal.remove(), demoVendor.close()]));
-    const fickleVendor = await createFickleVendor(demoVendor.url);
+    cleanups.push(() => Promise.all([postgres.stop(), temporal.remove(), scriptedVendor.close()]));
+    const fickleVendor = await createFickleVendor(scriptedVendor.url);
     cleanups.push(() => fickleVendor.close());
     const disk = join(folder, 'gateway-1');
     await mkdir(disk);
@@ -82,7 +82,7 @@ export async function startStack({ scale, providers }) {
     cleanups.push(() => processes.stopAll());
 
     const config = join(folder, 'gateway.yaml');
-    await writeFile(config, configOf(demoVendor.url, fickleVendor.url, providers));
+    await writeFile(config, configOf(scriptedVendor.url, fickleVendor.url, providers));
     const admin = new pg.Client({ connectionString: postgres.url });
     await admin.connect();
     await admin.query('create database gateway');

@@ -5,7 +5,9 @@
  * same site.
  */
 import { createHash, randomBytes } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '../core/time.ts';
+import { formatCookie, hostCookieName, parseCookies } from '../http/cookies.ts';
 
 export interface Sessions {
   /** Starts a session; returns the `set-cookie` header. */
@@ -20,19 +22,18 @@ const sessionMs = 8 * 3_600_000;
 const maxSessions = 1_000;
 
 export function createSessions(isSecure: boolean, clock: Clock): Sessions {
-  // The prefix makes browsers accept the cookie from this host only, and over https only.
-  const name = isSecure ? '__Host-gateway-codec' : 'gateway-codec';
-  const attributes = `Path=/; HttpOnly; ${isSecure ? 'SameSite=None; Secure' : 'SameSite=Lax'}`;
-  /** End of each session by the hash of its id, oldest first. A hash, so that the time of the lookup reveals nothing. */
-  const ends = new Map<string, number>();
-  const keyOf = (cookieHeader: string | undefined): string => hash(readCookie(cookieHeader ?? '', name));
+  const name = hostCookieName('gateway-codec', isSecure);
+  const format = (value: string, maxAgeSeconds: number): string =>
+    formatCookie({ name, value, maxAgeSeconds }, isSecure, isSecure ? 'None' : 'Lax');
+  /** End of each session by the hash of its id. A hash, so that the time of the lookup reveals nothing. */
+  const ends = new LRUCache<string, number>({ max: maxSessions });
+  const keyOf = (cookieHeader: string | undefined): string => hash(parseCookies(cookieHeader)[name] ?? '');
 
   return {
     start() {
-      for (const [key, end] of ends) if (ends.size >= maxSessions || end <= clock.now()) ends.delete(key);
       const id = randomBytes(32).toString('base64url');
       ends.set(hash(id), clock.now() + sessionMs);
-      return `${name}=${id}; Max-Age=${sessionMs / 1_000}; ${attributes}`;
+      return format(id, sessionMs / 1_000);
     },
     endOf(cookieHeader) {
       const end = ends.get(keyOf(cookieHeader));
@@ -40,14 +41,9 @@ export function createSessions(isSecure: boolean, clock: Clock): Sessions {
     },
     end(cookieHeader) {
       ends.delete(keyOf(cookieHeader));
-      return `${name}=; Max-Age=0; ${attributes}`;
+      return format('', 0);
     },
   };
-}
-
-function readCookie(header: string, name: string): string {
-  const pair = header.split(';').find((part) => part.trim().startsWith(`${name}=`));
-  return pair?.trim().slice(name.length + 1) ?? '';
 }
 
 function hash(id: string): string {

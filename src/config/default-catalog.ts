@@ -54,15 +54,17 @@ export function demoDefaults(demoUrl: string): FileValues {
   const url = demoUrl.replace(/\/+$/, '');
   return {
     providers: {
-      demo: { base_url: `${url}/v1`, api_key: 'demo', dialect: 'chat' },
-      'demo-messages': { base_url: `${url}/v1`, api_key: 'demo', dialect: 'messages' },
+      demo: {
+        base_url: `${url}/v1`,
+        api_key: 'demo',
+        dialect: 'chat',
+        serves: ['chat', 'embeddings', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'],
+      },
       'demo-video': { base_url: `${url}/v1beta`, api_key: 'demo', dialect: 'gemini' },
     },
     models: {
       'demo/echo': { input: '1.00', cached_input: '0.10', output: '4.00', max_output_tokens: 16_384 },
       'demo/echo-small': { input: '0.20', cached_input: '0.02', output: '0.80', max_output_tokens: 16_384 },
-      'demo-messages/echo': { input: '1.00', cached_input: '0.10', output: '4.00', max_output_tokens: 16_384 },
-      'demo-messages/echo-small': { input: '0.20', cached_input: '0.02', output: '0.80', max_output_tokens: 16_384 },
       'demo/embed': { kind: 'embeddings', input: '0.02' },
       'demo/moderation': { kind: 'moderations', input: '0.01' },
       'demo/rerank': { per_search: '0.001' },
@@ -72,9 +74,9 @@ export function demoDefaults(demoUrl: string): FileValues {
       'demo-video/clip': { per_second: '0.05' },
     },
     tiers: {
-      standard: ['demo/echo', 'demo-messages/echo'],
-      strong: ['demo/echo', 'demo-messages/echo'],
-      trivial: ['demo/echo-small', 'demo-messages/echo-small'],
+      standard: ['demo/echo'],
+      strong: ['demo/echo'],
+      trivial: ['demo/echo-small'],
       embed: ['demo/embed'],
     },
     image_tiers: { standard: ['demo/image'] },

@@ -1,6 +1,7 @@
 /** POST /v1/chat/completions: OpenAI's chat completions, plain and streamed. */
 
 import {
+  type ComposeReply,
   type Conversation,
   composeReply,
   parseToolChoice,
@@ -8,29 +9,26 @@ import {
   readContent,
   readTexts,
   type Tool,
-  wholeInputTokens,
 } from './conversation.ts';
-import { badRequest, errorBody } from './errors.ts';
+import { badRequest } from './errors.ts';
 import { asCount, asObject, asObjects, asString, type JsonObject } from './json.ts';
-import { createdAt, type EventStream, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
-import type { Script } from './scripts.ts';
+import { createdAt, type DemoRequest, type DemoResponse, type EventStream, jsonResponse } from './response.ts';
 import { splitArguments, splitText } from './tokens.ts';
 
 /** Returns a completion, or the 400 that OpenAI returns for a body without messages. */
-export function handleChat(request: IncomingRequest): OutgoingResponse {
-  const { json, script, body } = request;
-  const messages = json.messages;
-  if (!Array.isArray(messages) || messages.length === 0)
+export function handleChat(request: DemoRequest, compose: ComposeReply = composeReply): DemoResponse {
+  const { json, model, requestNumber } = request;
+  if (!Array.isArray(json.messages) || json.messages.length === 0)
     return badRequest("Invalid 'messages': expected a list with at least one message.");
-  const reply = composeReply(readConversation(json), script, body);
+  const reply = compose(readConversation(json), request);
   if (json.stream === true) return { kind: 'stream', stream: chatStream(request, reply) };
   return jsonResponse({
-    id: `chatcmpl-demo-${request.requestNumber}`,
+    id: `chatcmpl-demo-${requestNumber}`,
     object: 'chat.completion',
     created: createdAt,
-    model: script.model,
-    choices: [{ index: 0, message: toMessage(reply, request.requestNumber), logprobs: null, finish_reason: finishReasons[reply.end] }],
-    ...(script.usage === 'none' ? {} : { usage: toUsage(reply, script) }),
+    model,
+    choices: [{ index: 0, message: toMessage(reply, requestNumber), logprobs: null, finish_reason: finishReasons[reply.end] }],
+    usage: toUsage(reply),
     service_tier: 'default',
     system_fingerprint: 'fp_demo',
   });
@@ -56,68 +54,56 @@ function toTool(tool: JsonObject): Tool {
   return { name: asString(name), schema: asObject(parameters) };
 }
 
-function toMessage({ reasoning, text, toolCalls }: Reply, requestNumber: number): object {
-  const thought = reasoning === '' ? {} : { reasoning_content: reasoning };
-  if (toolCalls.length === 0) return { role: 'assistant', content: text, ...thought, refusal: null, annotations: [] };
+function toMessage({ text, toolCalls }: Reply, requestNumber: number): object {
+  if (toolCalls.length === 0) return { role: 'assistant', content: text, refusal: null, annotations: [] };
   const calls = toolCalls.map(({ name, arguments: argumentText }, index) => ({
     id: `call_demo_${requestNumber}_${index}`,
     type: 'function',
     function: { name, arguments: argumentText },
   }));
-  return { role: 'assistant', content: null, ...thought, refusal: null, tool_calls: calls };
+  return { role: 'assistant', content: null, refusal: null, tool_calls: calls };
 }
 
-function toUsage(reply: Reply, script: Script): object {
-  const promptTokens = wholeInputTokens(reply, script);
+export function toUsage({ inputTokens, outputTokens }: Reply) {
   return {
-    prompt_tokens: promptTokens,
-    completion_tokens: reply.outputTokens,
-    total_tokens: promptTokens + reply.outputTokens,
-    prompt_tokens_details: { cached_tokens: script.cachedTokens, audio_tokens: 0 },
+    prompt_tokens: inputTokens,
+    completion_tokens: outputTokens,
+    total_tokens: inputTokens + outputTokens,
+    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
     completion_tokens_details: { reasoning_tokens: 0, audio_tokens: 0, accepted_prediction_tokens: 0, rejected_prediction_tokens: 0 },
   };
 }
 
-function chatStream({ requestNumber, json, script }: IncomingRequest, reply: Reply): EventStream {
-  const includeUsage = asObject(json.stream_options).include_usage === true && script.usage === 'normal';
-  const usage = JSON.stringify(toUsage(reply, script));
-  // Built once, because all chunks share it: benchmarks use this vendor, and every term of a text is one chunk.
-  const head = `data: {"id":"chatcmpl-demo-${requestNumber}","object":"chat.completion.chunk","created":${createdAt},"model":${JSON.stringify(script.model)},"system_fingerprint":"fp_demo","choices":[`;
+function chatStream({ requestNumber, json, model }: DemoRequest, reply: Reply): EventStream {
+  const includeUsage = asObject(json.stream_options).include_usage === true;
+  // Built once, because all chunks share it, and every term of a text is one chunk.
+  const head = `data: {"id":"chatcmpl-demo-${requestNumber}","object":"chat.completion.chunk","created":${createdAt},"model":${JSON.stringify(model)},"system_fingerprint":"fp_demo","choices":[`;
   const end = includeUsage ? '],"usage":null}\n\n' : ']}\n\n';
-  const chunk = (delta: string, finishReason = 'null', tail = end) =>
-    `${head}{"index":0,"delta":${delta},"logprobs":null,"finish_reason":${finishReason}}${tail}`;
-  const finishTail = script.usage === 'in-finish' ? `],"usage":${usage}}\n\n` : end;
+  const chunk = (delta: string, finishReason = 'null') =>
+    `${head}{"index":0,"delta":${delta},"logprobs":null,"finish_reason":${finishReason}}${end}`;
   return {
     opening: [
       chunk(reply.toolCalls.length === 0 ? '{"role":"assistant","content":"","refusal":null}' : '{"role":"assistant","content":null}'),
     ],
-    deltas: mapEach(toDeltas(reply, requestNumber, script), (delta) => chunk(delta)),
+    deltas: mapEach(toDeltas(reply, requestNumber), (delta) => chunk(delta)),
     closing: [
-      chunk('{}', `"${finishReasons[reply.end]}"`, finishTail),
-      ...(includeUsage ? [`${head}],"usage":${usage}}\n\n`] : []),
-      ...(script.done ? ['data: [DONE]\n\n'] : []),
+      chunk('{}', `"${finishReasons[reply.end]}"`),
+      ...(includeUsage ? [`${head}],"usage":${JSON.stringify(toUsage(reply))}}\n\n`] : []),
+      'data: [DONE]\n\n',
     ],
-    error: () => `data: ${JSON.stringify(errorBody('openai', { status: 500, message: 'The server had an error while answering.' }))}\n\n`,
   };
 }
 
-function* toDeltas(reply: Reply, requestNumber: number, script: Script): Iterable<string> {
-  for (const delta of splitText(reply.reasoning)) yield `{"reasoning_content":${JSON.stringify(delta)}}`;
-  for (const delta of splitText(reply.text)) yield `{"content":${JSON.stringify(delta)}}`;
-  const calls = reply.toolCalls.map(({ name, arguments: argumentText }, index) => [
-    `{"tool_calls":[{"index":${index},"id":"call_demo_${requestNumber}_${index}","type":"function","function":{"name":${JSON.stringify(name)},"arguments":""}}]}`,
-    ...splitArguments(argumentText).map((delta) => `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(delta)}}}]}`),
-  ]);
-  if (script.content.kind !== 'tools-interleaved') {
-    yield* calls.flat();
-    return;
-  }
-  for (let turn = 0; calls.some((call) => turn < call.length); turn += 1) {
-    yield* calls.flatMap((call) => call.slice(turn, turn + 1));
+function* toDeltas({ text, toolCalls }: Reply, requestNumber: number): Iterable<string> {
+  for (const delta of splitText(text)) yield `{"content":${JSON.stringify(delta)}}`;
+  for (const [index, { name, arguments: argumentText }] of toolCalls.entries()) {
+    yield `{"tool_calls":[{"index":${index},"id":"call_demo_${requestNumber}_${index}","type":"function","function":{"name":${JSON.stringify(name)},"arguments":""}}]}`;
+    for (const delta of splitArguments(argumentText))
+      yield `{"tool_calls":[{"index":${index},"function":{"arguments":${JSON.stringify(delta)}}}]}`;
   }
 }
 
-function* mapEach(values: Iterable<string>, change: (value: string) => string): Iterable<string> {
+export function* mapEach(values: Iterable<string>, change: (value: string) => string): Iterable<string> {
   for (const value of values) yield change(value);
 }
 
@@ -127,5 +113,4 @@ const finishReasons: Readonly<Record<Reply['end'], string>> = {
   stop: 'stop',
   length: 'length',
   tools: 'tool_calls',
-  filtered: 'content_filter',
 };

@@ -2,8 +2,9 @@
 
 import { asObject, asString, isObject, type JsonObject } from './json.ts';
 import { respondToMemoryPrompt } from './memory-worker.ts';
-import type { Script } from './scripts.ts';
-import { bigText, countTokens, longText } from './tokens.ts';
+import { repeatsBody } from './model-terms.ts';
+import type { DemoRequest } from './response.ts';
+import { countTokens } from './tokens.ts';
 
 export interface Tool {
   readonly name: string;
@@ -26,97 +27,50 @@ export interface Conversation {
   readonly maxTokens: number | null;
 }
 
-export interface ToolCall {
+interface ToolCall {
   readonly name: string;
   /** JSON text. */
   readonly arguments: string;
 }
 
 export interface Reply {
-  /** Empty when the model does not think. */
-  readonly reasoning: string;
   readonly text: string;
   readonly toolCalls: readonly ToolCall[];
-  readonly end: 'stop' | 'length' | 'tools' | 'filtered';
-  /** Excludes tokens read from or written to the prompt cache. */
+  readonly end: 'stop' | 'length' | 'tools';
   readonly inputTokens: number;
   readonly outputTokens: number;
 }
 
-/** Returns the reply of the script's model. `echo-body` repeats `body`. */
-export function composeReply(conversation: Conversation, script: Script, body: Buffer): Reply {
-  const toolCalls = composeToolCalls(conversation, script);
-  const whole = toolCalls.length > 0 ? '' : composeText(conversation, script, body);
-  // Only the echo obeys the caller's limit: a scripted response is exactly what its test needs.
-  const bound = script.content.kind === 'echo' && conversation.schema === null ? (conversation.maxTokens ?? Infinity) * 4 : Infinity;
-  const text = script.filtered ? '' : whole.slice(0, bound);
-  const characters = toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, text.length);
-  return {
-    reasoning: script.thinks ? `The user said: ${conversation.userText}` : '',
-    text,
-    toolCalls: script.filtered ? [] : toolCalls,
-    end: script.filtered ? 'filtered' : toolCalls.length > 0 ? 'tools' : text.length < whole.length ? 'length' : 'stop',
-    inputTokens: countTokens(conversation.characters),
-    outputTokens: countTokens(characters),
-  };
+export type ComposeReply = (conversation: Conversation, request: DemoRequest) => Reply;
+
+/** Calls a tool if the user's text names one, and otherwise echoes the text, up to the caller's limit. */
+export function composeReply(conversation: Conversation, request: DemoRequest): Reply {
+  const tool = conversation.toolResult === null ? chooseTool(conversation) : undefined;
+  if (tool !== undefined) return toReply(conversation, { text: '', toolCalls: [callTool(tool, conversation)], end: 'tools' });
+  if (repeatsBody(request)) return toReply(conversation, { text: request.body.toString('utf8'), toolCalls: [], end: 'stop' });
+  const whole = echo(conversation);
+  const text = conversation.schema === null ? whole.slice(0, (conversation.maxTokens ?? Infinity) * 4) : whole;
+  return toReply(conversation, { text, toolCalls: [], end: text.length < whole.length ? 'length' : 'stop' });
 }
 
-/** Returns the input tokens including cached ones, for dialects that report the total. */
-export function wholeInputTokens(reply: Reply, script: Script): number {
-  return reply.inputTokens + script.cachedTokens;
+export function toReply({ characters }: Conversation, reply: Pick<Reply, 'text' | 'toolCalls' | 'end'>): Reply {
+  const output = reply.toolCalls.reduce((sum, call) => sum + call.name.length + call.arguments.length, reply.text.length);
+  return { ...reply, inputTokens: countTokens(characters), outputTokens: countTokens(output) };
 }
 
-function composeText(conversation: Conversation, { content }: Script, body: Buffer): string {
-  switch (content.kind) {
-    case 'body':
-      return body.toString('utf8');
-    case 'text':
-      return content.text;
-    case 'terms':
-      return longText(content.count);
-    case 'kibibytes':
-      return bigText(content.count * 1_024);
-    case 'echo':
-    case 'tool':
-    case 'tools-parallel':
-    case 'tools-interleaved':
-      return echo(conversation);
-    default:
-      return content satisfies never;
-  }
-}
-
-function echo({ userText, attachments, toolResult, schema }: Conversation): string {
+export function echo({ userText, attachments, toolResult, schema }: Conversation): string {
   if (schema !== null) return JSON.stringify(fitSchema(schema, userText));
   if (toolResult !== null) return `The tool said: ${toolResult}`;
   const also = attachments === 0 ? '' : ` (and sent ${attachments} ${attachments === 1 ? 'attachment' : 'attachments'})`;
   return userText === '' && also === '' ? 'Hello! You said nothing yet.' : `You said: ${userText}${also}`;
 }
 
-function composeToolCalls(conversation: Conversation, { content }: Script): readonly ToolCall[] {
-  if (conversation.toolResult !== null) return [];
-  const call = (tool: Tool): ToolCall => ({
-    name: tool.name,
-    arguments: JSON.stringify(fitSchema(tool.schema, conversation.userText)),
-  });
-  const first = conversation.tools[0] ?? lookupTool;
-  switch (content.kind) {
-    case 'tool':
-      return [call(first)];
-    case 'tools-parallel':
-    case 'tools-interleaved':
-      return [call(first), call(conversation.tools[1] ?? first)];
-    case 'echo': {
-      const tool = chooseTool(conversation);
-      return tool === undefined ? [] : [call(tool)];
-    }
-    default:
-      return [];
-  }
+export function callTool(tool: Tool, { userText }: Conversation): ToolCall {
+  return { name: tool.name, arguments: JSON.stringify(fitSchema(tool.schema, userText)) };
 }
 
 /** Returns the tool that the user's text names; the first tool when the text asks for "a tool" or the caller requires one. */
-function chooseTool({ tools, toolChoice, userText }: Conversation): Tool | undefined {
+export function chooseTool({ tools, toolChoice, userText }: Conversation): Tool | undefined {
   if (toolChoice === 'none') return undefined;
   if (typeof toolChoice === 'object') return tools.find((tool) => tool.name === toolChoice.named);
   const text = userText.toLowerCase();
@@ -124,7 +78,6 @@ function chooseTool({ tools, toolChoice, userText }: Conversation): Tool | undef
   return named ?? (toolChoice === 'required' || /\b(use|call)\b.*\btool\b/.test(text) ? tools[0] : undefined);
 }
 
-const lookupTool: Tool = { name: 'lookup', schema: { type: 'object', properties: { query: { type: 'string' } } } };
 const maxSchemaDepth = 8;
 
 function fitSchema(schema: JsonObject, text: string): unknown {

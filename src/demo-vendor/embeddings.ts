@@ -1,7 +1,7 @@
 /** POST /v1/embeddings: unit vectors derived from the terms of a text, so that texts about the same subject have similar vectors. */
 
 import { badRequest } from './errors.ts';
-import { type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
+import { type DemoRequest, type DemoResponse, jsonResponse } from './response.ts';
 import { countTokens, hashText, termsOf } from './tokens.ts';
 
 const defaultDimensions = 256;
@@ -9,7 +9,7 @@ const maxDimensions = 4_096;
 const indexesPerWord = 4;
 
 /** Returns vectors as floats or base64, for strings and for arrays of token numbers. */
-export function handleEmbeddings({ json, script }: IncomingRequest): OutgoingResponse {
+export function handleEmbeddings({ json, model }: DemoRequest): DemoResponse {
   const texts = parseInputs(json.input);
   const dimensions = json.dimensions ?? defaultDimensions;
   if (texts === null) return badRequest("Invalid 'input': expected a string, a non-empty array of strings, or arrays of tokens.");
@@ -24,8 +24,8 @@ export function handleEmbeddings({ json, script }: IncomingRequest): OutgoingRes
       const vector = embed(text, dimensions);
       return { object: 'embedding', index, embedding: asBase64 ? toBase64(vector) : Array.from(vector) };
     }),
-    model: script.model,
-    ...(script.usage === 'none' ? {} : { usage: { prompt_tokens: tokens, total_tokens: tokens } }),
+    model,
+    usage: { prompt_tokens: tokens, total_tokens: tokens },
   });
 }
 

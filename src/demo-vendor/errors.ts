@@ -1,9 +1,14 @@
-/** Error responses in the format of each vendor family, and the header in which each family expects the API key. */
-import type { IncomingHttpHeaders } from 'node:http';
-import { jsonHeaders, type OutgoingResponse } from './response.ts';
+/** How the vendor families report errors, and in which header they expect the API key. */
+import { type DemoRequest, type DemoResponse, jsonHeaders } from './response.ts';
 
-/** Vendor families by error format: OpenAI, Anthropic, Google, NVIDIA and Stability images, ElevenLabs voices. */
-export type Family = 'openai' | 'anthropic' | 'gemini' | 'artifacts' | 'voice';
+export interface Family {
+  /** Headers from which the real vendors read the API key. */
+  readonly keyHeaders: readonly string[];
+  readonly requestIdHeader: string;
+  readonly missingModel: string;
+  /** The body of an error response, or of an error event in a stream. */
+  errorBody(details: ErrorDetails): object;
+}
 
 export interface ErrorDetails {
   readonly status: number;
@@ -12,71 +17,53 @@ export interface ErrorDetails {
   readonly code?: string;
   /** The request member that OpenAI objects to. */
   readonly param?: string;
-  /** Anthropic's and Google's `details`. */
+  /** `details` of Google and Anthropic. */
   readonly details?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Returns an error response in the format of the family. */
-export function errorResponse(family: Family, details: ErrorDetails): OutgoingResponse {
-  const body = JSON.stringify(errorBody(family, details));
+export const openai: Family = {
+  keyHeaders: ['authorization', 'api-key'],
+  requestIdHeader: 'x-request-id',
+  missingModel: 'you must provide a model parameter',
+  errorBody: ({ status, message, code, param }) => ({
+    error: { message, type: openaiType(status, code), param: param ?? null, code: code ?? openaiCodes[status] ?? null },
+  }),
+};
+
+export const gemini: Family = {
+  keyHeaders: ['x-goog-api-key'],
+  requestIdHeader: 'x-request-id',
+  missingModel: openai.missingModel,
+  errorBody: ({ status, message, details }) => ({
+    error: { code: status, message, status: geminiStatuses[status] ?? byClass(status, 'INVALID_ARGUMENT', 'INTERNAL'), details },
+  }),
+};
+
+export function errorResponse(family: Family, details: ErrorDetails): DemoResponse {
+  const body = JSON.stringify(family.errorBody(details));
   return { kind: 'body', status: details.status, headers: { ...jsonHeaders, ...details.headers }, body };
 }
 
 /** Returns OpenAI's response to an invalid request. */
-export function badRequest(message: string): OutgoingResponse {
-  return errorResponse('openai', { status: 400, message });
+export function badRequest(message: string): DemoResponse {
+  return errorResponse(openai, { status: 400, message });
 }
 
-/** Returns the body of an error response, or of an error event in a stream. */
-export function errorBody(family: Family, { status, message, code, param, details }: ErrorDetails): object {
-  switch (family) {
-    case 'openai':
-      return { error: { message, type: openaiType(status, code), param: param ?? null, code: code ?? openaiCodes[status] ?? null } };
-    case 'anthropic':
-      return {
-        type: 'error',
-        error: { type: anthropicTypes[status] ?? byClass(status, 'invalid_request_error', 'api_error'), message, details },
-        request_id: 'req_demo',
-      };
-    case 'gemini':
-      return {
-        error: { code: status, message, status: geminiStatuses[status] ?? byClass(status, 'INVALID_ARGUMENT', 'INTERNAL'), details },
-      };
-    case 'artifacts':
-      return { type: 'about:blank', title: `HTTP ${status}`, status, detail: message };
-    case 'voice':
-      return { detail: { status: code ?? `http_${status}`, message } };
-    default:
-      return family satisfies never;
-  }
+export function rateLimitResponse(family: Family, model: string, hint: Pick<ErrorDetails, 'headers' | 'details'>): DemoResponse {
+  return errorResponse(family, { status: 429, message: `Rate limit reached for '${model}'.`, ...hint });
 }
 
-/** Reports whether the request has a key in a header that the real vendor reads; any value is accepted. */
-export function hasKey(family: Family, headers: IncomingHttpHeaders): boolean {
-  return keyHeaders[family].some((name) => headers[name] !== undefined && headers[name] !== '');
+export function unknownPathResponse(family: Family, { method, path }: DemoRequest): DemoResponse {
+  return errorResponse(family, { status: 404, message: `Invalid URL (${method} ${path})`, code: 'unknown_url' });
 }
-
-/** Returns the 401 for a request without a key. */
-export function missingKeyResponse(family: Family): OutgoingResponse {
-  const message = `You did not provide an API key. The demo vendor takes any key, in the header ${keyHeaders[family][0]}.`;
-  return errorResponse(family, { status: 401, message });
-}
-
-const keyHeaders: Readonly<Record<Family, readonly string[]>> = {
-  openai: ['authorization', 'api-key'],
-  anthropic: ['x-api-key', 'authorization'],
-  gemini: ['x-goog-api-key'],
-  artifacts: ['authorization'],
-  voice: ['xi-api-key', 'authorization'],
-};
 
 function openaiType(status: number, code: string | undefined): string {
   if (status === 429) return code === 'insufficient_quota' ? 'insufficient_quota' : 'requests';
   return byClass(status, 'invalid_request_error', 'server_error');
 }
 
-function byClass(status: number, caller: string, server: string): string {
+export function byClass(status: number, caller: string, server: string): string {
   return status < 500 ? caller : server;
 }
 
@@ -85,18 +72,6 @@ const openaiCodes: Readonly<Record<number, string>> = {
   403: 'unsupported_country_region_territory',
   404: 'model_not_found',
   429: 'rate_limit_exceeded',
-};
-
-const anthropicTypes: Readonly<Record<number, string>> = {
-  401: 'authentication_error',
-  402: 'billing_error',
-  403: 'permission_error',
-  404: 'not_found_error',
-  409: 'conflict_error',
-  413: 'request_too_large',
-  429: 'rate_limit_error',
-  504: 'timeout_error',
-  529: 'overloaded_error',
 };
 
 const geminiStatuses: Readonly<Record<number, string>> = {

@@ -3,15 +3,15 @@
 import { readContent } from './conversation.ts';
 import { badRequest } from './errors.ts';
 import { asCount, asString, isObject } from './json.ts';
-import { type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
+import { type DemoRequest, type DemoResponse, jsonResponse } from './response.ts';
 import { countTokens, termsOf } from './tokens.ts';
 
 /** Flags texts with terms of a short list. Like OpenAI, it reports no usage. */
-export function handleModerations({ json, script, requestNumber }: IncomingRequest): OutgoingResponse {
+export function handleModerations({ json, model, requestNumber }: DemoRequest): DemoResponse {
   const { input } = json;
   const texts = typeof input === 'string' ? [input] : Array.isArray(input) && input.length > 0 ? moderationTexts(input) : null;
   if (texts === null) return badRequest("Missing required parameter: 'input'.");
-  return jsonResponse({ id: `modr-demo-${requestNumber}`, model: script.model, results: texts.map(classify) });
+  return jsonResponse({ id: `modr-demo-${requestNumber}`, model, results: texts.map(classify) });
 }
 
 /** Returns the texts to classify: an array of parts is one input, an array of strings is many. */
@@ -39,7 +39,7 @@ const flaggedTerms: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Scores documents by the share of terms that they have in common with the query. */
-export function handleRerank({ json, script, requestNumber }: IncomingRequest): OutgoingResponse {
+export function handleRerank({ json, model, requestNumber }: DemoRequest): DemoResponse {
   const query = asString(json.query);
   const documents = Array.isArray(json.documents) ? json.documents.map(documentText) : [];
   if (query === '' || documents.length === 0) return badRequest("'query' and 'documents' are required and may not be empty.");
@@ -52,9 +52,9 @@ export function handleRerank({ json, script, requestNumber }: IncomingRequest): 
   const characters = documents.reduce((sum, text) => sum + text.length, query.length * documents.length);
   return jsonResponse({
     id: `rerank-demo-${requestNumber}`,
-    model: script.model,
+    model,
     results,
-    ...(script.usage === 'none' ? {} : { usage: { total_tokens: countTokens(characters) } }),
+    usage: { total_tokens: countTokens(characters) },
   });
 }
 

@@ -1,8 +1,7 @@
 /** POST /v1/audio/transcriptions and /v1/audio/translations: a text about the file, whose length is that of 16-bit audio at 16 kHz. */
-import { badRequest, errorBody } from './errors.ts';
+import { badRequest } from './errors.ts';
 import { asObject, asString, type JsonObject } from './json.ts';
-import { binaryResponse, type EventStream, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
-import { splitText } from './tokens.ts';
+import { binaryResponse, type DemoRequest, type DemoResponse, jsonResponse } from './response.ts';
 
 const bytesPerSecond = 32_000;
 
@@ -18,46 +17,19 @@ export async function parseForm(contentType: string, body: Buffer): Promise<Json
   }
 }
 
-export function handleTranscription({ json, path, script }: IncomingRequest): OutgoingResponse {
+export function handleTranscription({ json }: DemoRequest): DemoResponse {
+  const transcript = transcribe(json);
+  if (transcript === null) return badRequest("Missing required parameter: 'file'.");
+  const { text, usage } = transcript;
+  return json.response_format === 'text'
+    ? binaryResponse('text/plain; charset=utf-8', Buffer.from(`${text}\n`))
+    : jsonResponse({ text, usage });
+}
+
+/** Returns the transcript of the uploaded file; null without one. */
+export function transcribe(json: JsonObject) {
   const { name, size } = asObject(json.file);
-  if (typeof size !== 'number' || size === 0) return badRequest("Missing required parameter: 'file'.");
+  if (typeof size !== 'number' || size === 0) return null;
   const seconds = Math.max(1, Math.ceil(size / bytesPerSecond));
-  const text = `The demo vendor received ${seconds} s of ${asString(name)}.`;
-  const usage = script.usage === 'none' ? {} : { usage: { type: 'duration', seconds } };
-  if (json.stream === 'true') return { kind: 'stream', stream: transcriptStream(text, usage) };
-  switch (json.response_format ?? 'json') {
-    case 'json':
-      return jsonResponse({ text, ...usage });
-    case 'verbose_json': {
-      const task = path.endsWith('translations') ? 'translate' : 'transcribe';
-      return jsonResponse({ task, language: 'english', duration: seconds, text, segments: [], ...usage });
-    }
-    case 'text':
-      return textResponse(`${text}\n`);
-    case 'srt':
-      return textResponse(`1\n00:00:00,000 --> ${toTime(seconds)},000\n${text}\n`);
-    case 'vtt':
-      return textResponse(`WEBVTT\n\n00:00:00.000 --> ${toTime(seconds)}.000\n${text}\n`);
-    default:
-      return badRequest("Invalid 'response_format': expected json, verbose_json, text, srt or vtt.");
-  }
-}
-
-function textResponse(text: string): OutgoingResponse {
-  return binaryResponse('text/plain; charset=utf-8', Buffer.from(text));
-}
-
-function toTime(seconds: number): string {
-  const parts = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60, seconds % 60];
-  return parts.map((part) => String(part).padStart(2, '0')).join(':');
-}
-
-function transcriptStream(text: string, usage: object): EventStream {
-  const event = (json: object): string => `data: ${JSON.stringify(json)}\n\n`;
-  return {
-    opening: [],
-    deltas: [...splitText(text)].map((delta) => event({ type: 'transcript.text.delta', delta })),
-    closing: [event({ type: 'transcript.text.done', text, ...usage })],
-    error: () => event(errorBody('openai', { status: 500, message: 'The server had an error while answering.' })),
-  };
+  return { seconds, text: `The demo vendor received ${seconds} s of ${asString(name)}.`, usage: { type: 'duration', seconds } };
 }

@@ -1,87 +1,44 @@
-/**
- * Google's video format: a start returns an operation, polls report it as running and then return its files, and a file redirects once.
- * The newest 1,000 operations are stored; any other name returns 404.
- */
-
-import { errorResponse } from './errors.ts';
+/** Google's video format: a start returns an operation, two polls report it as running, and the third returns its files. */
+import { errorResponse, gemini } from './errors.ts';
 import { asCount, asObject, asObjects, asString } from './json.ts';
-import { binaryResponse, type IncomingRequest, jsonResponse, type OutgoingResponse, redirectResponse } from './response.ts';
-import type { Script } from './scripts.ts';
+import { binaryResponse, type DemoRequest, type DemoResponse, jsonResponse } from './response.ts';
 
+const pollsUntilDone = 2;
 const maxOperations = 1_000;
 const maxSamples = 4;
 
-export interface Videos {
-  /** POST /v1beta/models/{model}:predictLongRunning */
-  start(request: IncomingRequest): OutgoingResponse;
-  /** GET /v1beta/models/{model}/operations/{id} */
-  poll(request: IncomingRequest): OutgoingResponse;
-  /** GET /v1beta/files/{id}:download: redirects to the URL of the bytes. */
-  download(request: IncomingRequest): OutgoingResponse;
-  /** GET /v1beta/stored/{id}.mp4: the bytes. Needs no key, like Google's signed URLs. */
-  stored(request: IncomingRequest): OutgoingResponse;
-  clear(): void;
-}
+/** The newest operations of a vendor. */
+export function createVideos() {
+  const operations = new Map<string, { readonly samples: number; polls: number }>();
+  return {
+    /** POST /v1beta/models/{model}:predictLongRunning */
+    start({ requestNumber, model, json }: DemoRequest): DemoResponse {
+      if (asString(asObjects(json.instances)[0]?.prompt) === '')
+        return errorResponse(gemini, { status: 400, message: 'instances[0].prompt: required.' });
+      const name = `models/${model}/operations/demo${requestNumber}`;
+      const [oldest] = operations.keys();
+      if (oldest !== undefined && operations.size >= maxOperations) operations.delete(oldest);
+      operations.set(name, { samples: Math.min(asCount(asObject(json.parameters).sampleCount) ?? 1, maxSamples), polls: 0 });
+      return jsonResponse({ name });
+    },
 
-interface Operation {
-  readonly script: Script;
-  readonly samples: number;
-  polls: number;
-}
+    /** GET /v1beta/models/{model}/operations/{id} */
+    poll({ pathParam: name, origin }: DemoRequest): DemoResponse {
+      const operation = operations.get(name);
+      if (operation === undefined) return errorResponse(gemini, { status: 404, message: `Operation not found: ${name}` });
+      operation.polls += 1;
+      if (operation.polls <= pollsUntilDone)
+        return jsonResponse({ name, metadata: { progressPercent: Math.floor((100 * (operation.polls - 1)) / pollsUntilDone) } });
+      const generatedSamples = Array.from({ length: operation.samples }, (_, index) => ({
+        video: { uri: `${origin}/v1beta/files/${name.slice(name.lastIndexOf('/') + 1)}-${index}:download?alt=media` },
+      }));
+      return jsonResponse({ name, done: true, response: { generateVideoResponse: { generatedSamples } } });
+    },
 
-/** The operations of one vendor. */
-export function createVideos(): Videos {
-  const operations = new Map<string, Operation>();
-
-  function start({ requestNumber, script, json }: IncomingRequest): OutgoingResponse {
-    if (asString(asObjects(json.instances)[0]?.prompt) === '')
-      return errorResponse('gemini', { status: 400, message: 'instances[0].prompt: required.' });
-    const name = `models/${script.model}/operations/demo${requestNumber}`;
-    const samples = Math.min(asCount(asObject(json.parameters).sampleCount) ?? 1, maxSamples);
-    const [oldest] = operations.keys();
-    if (oldest !== undefined && operations.size >= maxOperations) operations.delete(oldest);
-    operations.set(name, { script, samples, polls: 0 });
-    return jsonResponse({ name });
-  }
-
-  function poll({ pathParam: name, origin }: IncomingRequest): OutgoingResponse {
-    const operation = operations.get(name);
-    if (operation === undefined) return errorResponse('gemini', { status: 404, message: `Operation not found: ${name}` });
-    const { video, filtered } = operation.script;
-    operation.polls += 1;
-    if (operation.polls <= video.polls)
-      return jsonResponse({ name, metadata: { progressPercent: Math.floor((100 * (operation.polls - 1)) / video.polls) } });
-    if (video.fails)
-      return jsonResponse({ name, done: true, error: { code: 3, message: 'The video could not be made.', status: 'INVALID_ARGUMENT' } });
-    const files = Array.from(
-      { length: filtered ? 0 : operation.samples },
-      (_, index) => `${name.slice(name.lastIndexOf('/') + 1)}-${index}`,
-    );
-    return jsonResponse({
-      name,
-      done: true,
-      response: {
-        '@type': 'type.googleapis.com/google.ai.generativelanguage.v1beta.PredictLongRunningResponse',
-        generateVideoResponse: {
-          ...(filtered
-            ? {}
-            : { generatedSamples: files.map((file) => ({ video: { uri: `${origin}/v1beta/files/${file}:download?alt=media` } })) }),
-          raiMediaFilteredCount: filtered ? operation.samples : 0,
-          raiMediaFilteredReasons: filtered ? ['The demo vendor was asked to filter this video.'] : [],
-        },
-      },
-    });
-  }
-
-  function download({ pathParam: file, origin }: IncomingRequest): OutgoingResponse {
-    const name = `/operations/${file.slice(0, file.lastIndexOf('-'))}`;
-    const operation = [...operations].find(([key]) => key.endsWith(name))?.[1];
-    if (operation === undefined) return errorResponse('gemini', { status: 404, message: `File not found: ${file}` });
-    return redirectResponse(`${operation.script.video.elsewhere ? 'http://elsewhere.invalid' : origin}/v1beta/stored/${file}.mp4`);
-  }
-
-  return { start, poll, download, stored: () => binaryResponse('video/mp4', emptyMp4), clear: () => operations.clear() };
+    /** GET /v1beta/files/{id}:download */
+    download: (): DemoResponse => binaryResponse('video/mp4', emptyMp4),
+  };
 }
 
 /** The smallest recognisable MP4 file: a brand box and an empty media data box. */
-const emptyMp4 = Buffer.from('\0\0\0\x18ftypisom\0\0\x02\0isommp42\0\0\0\x08mdat', 'latin1');
+export const emptyMp4 = Buffer.from('\0\0\0\x18ftypisom\0\0\x02\0isommp42\0\0\0\x08mdat', 'latin1');

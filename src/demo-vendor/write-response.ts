@@ -1,94 +1,44 @@
-/**
- * Writes a response to the socket and applies the script's faults to it. Ends when everything is written or the client has disconnected;
- * buffers at most one event for a slow client.
- */
+/** Writes a response to the socket. Ends when everything is written or the client has disconnected; buffers one event for a slow client. */
 import type { ServerResponse } from 'node:http';
-import { setImmediate as nextTick } from 'node:timers/promises';
-import type { EventStream, OutgoingResponse } from './response.ts';
-import type { Script } from './scripts.ts';
+import type { DemoResponse } from './response.ts';
 import { waitFor, waitMs } from './wait.ts';
 
-/** `paceMs` is the vendor's default time between two deltas; `headers` are part of every response of the dialect. */
-export async function writeResponse(
-  response: ServerResponse,
-  delivery: { outgoing: OutgoingResponse; script: Script; paceMs: number; headers: Readonly<Record<string, string>> },
-): Promise<void> {
-  const { outgoing, script, paceMs, headers } = delivery;
-  switch (outgoing.kind) {
-    case 'silence':
-      return;
-    case 'stream': {
-      response.writeHead(200, { ...headers, 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' });
-      await writeStream(response, outgoing.stream, script, script.paceMs ?? paceMs);
-      return;
-    }
-    case 'body': {
-      const isJson = outgoing.headers['content-type'] === 'application/json';
-      const text = script.numbers && isJson && typeof outgoing.body === 'string' ? withOddMembers(outgoing.body) : outgoing.body;
-      const body = typeof text === 'string' ? Buffer.from(text) : text;
-      writeBody(response, outgoing.status, { ...headers, ...outgoing.headers }, body, script);
-      return;
-    }
-    default:
-      return outgoing satisfies never;
-  }
+export interface Delivery {
+  readonly headers: Readonly<Record<string, string>>;
+  /** Time between two deltas of a stream. */
+  readonly paceMs: number;
+  /** Number of deltas after which the connection breaks off. */
+  readonly breakAfter: number;
 }
 
-function writeBody(response: ServerResponse, status: number, headers: Record<string, string>, body: Buffer, { cut }: Script): void {
-  response.writeHead(status, { ...headers, 'content-length': String(body.length) });
-  // Only successful responses are cut: an error status arrives complete.
-  if (cut === null || cut.kind === 'end' || status !== 200) {
-    response.end(body);
+export async function writeResponse(response: ServerResponse, outgoing: DemoResponse, delivery: Delivery): Promise<void> {
+  const { headers, paceMs, breakAfter } = delivery;
+  if (outgoing.kind === 'body') {
+    response.writeHead(outgoing.status, { ...headers, ...outgoing.headers, 'content-length': String(Buffer.byteLength(outgoing.body)) });
+    response.end(outgoing.body);
     return;
   }
+  const { opening, deltas, closing } = outgoing.stream;
+  response.writeHead(200, { ...headers, ...streamHeaders });
   response.flushHeaders();
-  if (cut.after !== null && cut.after > 0) response.write(body.subarray(0, body.length >> 1));
-  if (cut.kind === 'break') endSocket(response);
-}
-
-async function writeStream(response: ServerResponse, stream: EventStream, script: Script, paceMs: number): Promise<void> {
-  const { cut } = script;
-  response.flushHeaders();
-  if (cut?.after !== null) {
-    await writeEvents(response, stream.opening, script);
-    await writeEvents(response, stream.deltas, script, { paceMs, limit: cut?.after ?? Infinity });
-  }
-  if (cut === null) await writeEvents(response, stream.closing, script);
-  if (cut?.kind === 'error') await writeEvents(response, [stream.error()], script);
-  if (response.destroyed) return;
-  if (cut?.kind === 'break') endSocket(response);
-  else if (cut?.kind !== 'stall') response.end();
-}
-
-/** Writes at most `limit` events; none after the client has disconnected. */
-async function writeEvents(
-  response: ServerResponse,
-  events: Iterable<string>,
-  script: Script,
-  { paceMs, limit }: { paceMs: number; limit: number } = { paceMs: 0, limit: Infinity },
-): Promise<void> {
+  for (const event of opening) await writePart(response, event);
   let written = 0;
-  for (const event of events) {
-    if (written === limit) return;
-    if (paceMs > 0 && written > 0) await waitMs(response, paceMs);
-    await writeEvent(response, event, script);
+  for (const event of deltas) {
     if (response.destroyed) return;
+    if (written === breakAfter) break;
+    if (paceMs > 0 && written > 0) await waitMs(response, paceMs);
+    await writePart(response, event);
     written += 1;
   }
+  if (breakAfter !== Infinity) return endSocket(response);
+  for (const event of closing) await writePart(response, event);
+  response.end();
 }
 
-async function writeEvent(response: ServerResponse, event: string, script: Script): Promise<void> {
-  const text = script.numbers ? event.replace('data: {', `data: ${oddMembers}`) : event;
-  if (script.wire === 'plain') return writePart(response, text);
-  for (const part of script.wire === 'crlf' ? crlfParts(text) : byteParts(text)) {
-    await writePart(response, part);
-    // One part per event loop iteration, so that the client's socket reads them separately.
-    await nextTick();
-  }
-}
+export const streamHeaders = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 
 /** Resolves when the client can take the next part or has disconnected. */
-async function writePart(response: ServerResponse, part: string | Buffer): Promise<void> {
+export async function writePart(response: ServerResponse, part: string | Buffer): Promise<void> {
   if (response.destroyed || response.write(part)) return;
   await waitFor(response, (done) => {
     response.once('drain', done);
@@ -96,31 +46,8 @@ async function writePart(response: ServerResponse, part: string | Buffer): Promi
   });
 }
 
-/** Returns a comment and the event with CRLF, cut inside the first multi-byte character of both and inside both closing line ends. */
-function crlfParts(event: string): readonly Buffer[] {
-  const bytes = Buffer.from(`: über den Draht\r\n\r\n${event.replaceAll('\n', '\r\n')}`);
-  const payload = bytes.findIndex((byte, index) => byte >= 0x80 && index > commentBytes);
-  const cuts = [3, ...(payload === -1 ? [] : [payload + 1]), bytes.length - 3, bytes.length - 1];
-  return cuts.map((end, index) => bytes.subarray(index === 0 ? 0 : cuts[index - 1], end)).concat(bytes.subarray(bytes.length - 1));
-}
-
-const commentBytes = 20;
-
-function byteParts(event: string): readonly Buffer[] {
-  const bytes = Buffer.from(event);
-  return Array.from(bytes, (_, index) => bytes.subarray(index, index + 1));
-}
-
-/** Numbers, escapes and white space that parsing and re-serializing would change. */
-const oddMembers =
-  '{ "x_odd" : {"one":1.0 , "power" : 1e5,"big":12345678901234567890,"small":-0.10,"escaped":"\\u0041\\/\\ud83d\\ude00"} ,\t';
-
-function withOddMembers(json: string): string {
-  return `${oddMembers}${json.slice(1)}\n \n`;
-}
-
 /** Closes the connection like a crashing vendor: written bytes arrive, the end of the response does not. */
-function endSocket(response: ServerResponse): void {
+export function endSocket(response: ServerResponse): void {
   // The head and the last chunk stay corked until the next event loop iteration.
   setImmediate(() => response.socket?.destroySoon());
 }

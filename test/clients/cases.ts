@@ -31,7 +31,7 @@ export interface Seen {
 interface Case {
   /** Name of the column in docs/clients.md. */
   readonly title: string;
-  /** The vendor's script; see src/demo-vendor/scripts.ts. `+mine` is appended, so that each client has its own model. */
+  /** The vendor's script; see test/support/scripted-vendor/scripts.ts. `+mine` is appended, so that each client has its own model. */
   readonly script: string;
   readonly check: (seen: Seen) => void;
 }

@@ -4,7 +4,7 @@
  */
 
 import { isDeepStrictEqual } from 'node:util';
-import type { DemoVendor } from '../../src/demo-vendor/server.ts';
+import type { ScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { type DriverCase, type Seen, samples, type Vendor, vendors, weather } from './cases.ts';
 import type { Client } from './clients.ts';
 import type { DriverLine, Target } from './run-client.ts';
@@ -12,7 +12,7 @@ import type { DriverLine, Target } from './run-client.ts';
 interface Failure {
   /** Name of the column in docs/clients.md. */
   readonly title: string;
-  /** The vendor's script; see src/demo-vendor/scripts.ts. */
+  /** The vendor's script; see test/support/scripted-vendor/scripts.ts. */
   readonly script: string;
   /** The cases of the driver that can make the call. We use the first one that the driver has. */
   readonly cases: readonly DriverCase[];
@@ -65,7 +65,7 @@ function providerOf(name: FailureName, vendor: Vendor): string {
 }
 
 export interface FailureTargets {
-  readonly vendor: DemoVendor;
+  readonly vendor: ScriptedVendor;
   readonly gateway: Target;
 }
 

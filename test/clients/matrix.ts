@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createKey, createPrograms } from '../../scripts/programs.js';
-import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
+import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { finalText, startAgentVendor } from './agent-vendor.ts';
 import { agents, agentTask, agentYaml, runAgent } from './agents.ts';
 import { type Client, clients } from './clients.ts';
@@ -43,18 +43,15 @@ export async function recordMatrix(names: readonly string[]): Promise<boolean> {
 }
 
 async function runClients(chosen: readonly Client[]): Promise<ClientRecord[]> {
-  const vendor = await createDemoVendor();
+  const [vendor, failingVendor] = await Promise.all([createScriptedVendor(), createScriptedVendor()]);
   try {
-    return await withService(
-      (vendorUrl) => matrixYaml(vendorUrl, vendor.url),
-      (target) => runAll(chosen, target, vendor),
-    );
+    return await withService(matrixYaml(vendor.url, failingVendor.url), (target) => runAll(chosen, target, failingVendor));
   } finally {
-    await vendor.close();
+    await Promise.all([vendor.close(), failingVendor.close()]);
   }
 }
 
-async function runAll(chosen: readonly Client[], target: Target, vendor: DemoVendor): Promise<ClientRecord[]> {
+async function runAll(chosen: readonly Client[], target: Target, vendor: ScriptedVendor): Promise<ClientRecord[]> {
   const waiting = [...chosen];
   const records: ClientRecord[] = [];
   const work = async (): Promise<void> => {
@@ -68,7 +65,7 @@ async function runAll(chosen: readonly Client[], target: Target, vendor: DemoVen
   return records;
 }
 
-async function runOne(client: Client, target: Target, vendor: DemoVendor): Promise<ClientRecord> {
+async function runOne(client: Client, target: Target, vendor: ScriptedVendor): Promise<ClientRecord> {
   const { runtime, api, packages } = client;
   const common = { name: nameOf(packages[0]), runtime, api, packages };
   try {
@@ -93,24 +90,21 @@ async function runAgents(chosen: typeof agents): Promise<TaskRecord[]> {
   if (chosen.length === 0) return [];
   const vendor = await startAgentVendor();
   try {
-    return await withService(
-      () => agentYaml(vendor.url),
-      async ({ url, key }) => {
-        const records: TaskRecord[] = [];
-        for (const agent of chosen) {
-          const recorder = await startRequestRecorder(url);
-          const record = await runAgent(agent, { url: recorder.url, key });
-          await recorder.close();
-          await writeRequests(
-            agent.name,
-            recorder.requests.map((request) => anonymize(request, [agentTask, finalText])),
-          );
-          records.push(record);
-          report(agent.name, record.results);
-        }
-        return records;
-      },
-    );
+    return await withService(agentYaml(vendor.url), async ({ url, key }) => {
+      const records: TaskRecord[] = [];
+      for (const agent of chosen) {
+        const recorder = await startRequestRecorder(url);
+        const record = await runAgent(agent, { url: recorder.url, key });
+        await recorder.close();
+        await writeRequests(
+          agent.name,
+          recorder.requests.map((request) => anonymize(request, [agentTask, finalText])),
+        );
+        records.push(record);
+        report(agent.name, record.results);
+      }
+      return records;
+    });
   } finally {
     await vendor.close();
   }
@@ -119,40 +113,34 @@ async function runAgents(chosen: typeof agents): Promise<TaskRecord[]> {
 async function runServers(chosen: typeof servers): Promise<TaskRecord[]> {
   const records: TaskRecord[] = [];
   for (const { name, start } of chosen) {
-    const record = await withPrograms(async (startProgram) => {
-      const server = await start((await startProgram('demo-vendor', {})).url);
-      const call = withService(
-        () => serverYaml(server),
-        (target) => callServer(server, target),
-      );
-      return await call.finally(server.close);
-    }).catch((error: unknown) => ({ version: 'not run', results: { start: messageOf(error) } }));
+    const record = await runServer(start).catch((error: unknown) => ({ version: 'not run', results: { start: messageOf(error) } }));
     records.push({ ...record, name });
     report(name, record.results);
   }
   return records;
 }
 
-/** A service whose gateway.yaml is `yamlOf(address of the demo vendor)`, with a key of a project. */
-function withService<Result>(yamlOf: (vendorUrl: string) => string, work: (target: Target) => Promise<Result>): Promise<Result> {
-  return withPrograms(async (start, folder) => {
-    const vendor = await start('demo-vendor', {});
-    const config = join(folder, 'gateway.yaml');
-    await writeFile(config, yamlOf(vendor.url));
-    const { url } = await start('start', {
-      env: { GATEWAY_CONFIG: config, GATEWAY_DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'silent' },
-    });
-    return await work({ url, key: await createKey(url, 'clients', projectSettings) });
-  });
+async function runServer(start: (typeof servers)[number]['start']) {
+  const vendor = await createScriptedVendor();
+  try {
+    const server = await start(vendor.url);
+    return await withService(serverYaml(server), (target) => callServer(server, target)).finally(server.close);
+  } finally {
+    await vendor.close();
+  }
 }
 
-type Start = ReturnType<typeof createPrograms>['start'];
-
-async function withPrograms<Result>(work: (start: Start, folder: string) => Promise<Result>): Promise<Result> {
+/** A service with this gateway.yaml, and a key of a project. */
+async function withService<Result>(yaml: string, work: (target: Target) => Promise<Result>): Promise<Result> {
   const programs = createPrograms();
   const folder = await mkdtemp(join(tmpdir(), 'gateway-clients-'));
   try {
-    return await work(programs.start, folder);
+    const config = join(folder, 'gateway.yaml');
+    await writeFile(config, yaml);
+    const { url } = await programs.start('start', {
+      env: { GATEWAY_CONFIG: config, GATEWAY_DATA_DIR: join(folder, 'data'), LOG_LEVEL: 'silent' },
+    });
+    return await work({ url, key: await createKey(url, 'clients', projectSettings) });
   } finally {
     await programs.stopAll();
     await rm(folder, { recursive: true, force: true });

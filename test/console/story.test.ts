@@ -4,18 +4,18 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
 import type { BrowserContext, Locator, Page } from 'playwright-core';
-import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
 import { sharedChromium } from '../support/chromium.ts';
 import { jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess, root } from '../support/gateway-process.ts';
 import { createMemoryVendor } from '../support/memory-vendor.ts';
+import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { until } from '../support/temporal.ts';
 
 const chromium = sharedChromium();
 const processes = createProcesses();
 const memoryVendor = await createMemoryVendor();
 const subject = 'user-17';
-let vendor: DemoVendor;
+let vendor: ScriptedVendor;
 let gateway: GatewayProcess;
 let context: BrowserContext;
 let page: Page;
@@ -23,7 +23,7 @@ let key = '';
 const problems: string[] = [];
 
 beforeAll(async () => {
-  vendor = await createDemoVendor({ port: 0, paceMs: 0 });
+  vendor = await createScriptedVendor({ port: 0, paceMs: 0 });
   const home = await processes.home('migrated');
   await writeFile(join(home, 'gateway.yaml'), yaml());
   // `script` runs the program on a terminal, where the banner contains the link.

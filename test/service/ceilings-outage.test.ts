@@ -3,12 +3,12 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
 import { describeOwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
 import type { PostgresServer } from '../support/postgres-server.ts';
+import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 const chatPath = '/v1/chat/completions';
 const chat = { model: 'one/echo', max_tokens: 16, messages: [{ role: 'user', content: 'hi' }] };
@@ -34,14 +34,14 @@ describeOwnPostgres('the quota store becomes unavailable under load', () => {
   let server: PostgresServer;
   /** Between the service and the server. */
   let network: FaultProxy;
-  let vendor: DemoVendor;
+  let vendor: ScriptedVendor;
   let allowing: GatewayProcess;
   let refusing: GatewayProcess;
   /** Number of a key's served calls. */
   const admitted = new Map<string, number>();
 
   beforeAll(async () => {
-    [server, vendor] = await Promise.all([startOwnPostgres(), createDemoVendor()]);
+    [server, vendor] = await Promise.all([startOwnPostgres(), createScriptedVendor()]);
     network = await createFaultProxy(server.url);
     await network.connect();
     const start = async (onDown: 'allow' | 'refuse'): Promise<GatewayProcess> => {

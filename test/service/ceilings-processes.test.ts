@@ -3,12 +3,12 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { countersIn } from '../ceilings/quota-harness.ts';
 import { eachCallIsCountedOnce, grantedIsWithinLimit, outstandingIsGrantedMinusReturned } from '../simulation/invariants.ts';
 import { callsOf, eventually, jsonOf, withGateway } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 const chat = { model: 'one/echo', max_tokens: 8, messages: [{ role: 'user', content: 'hi' }] };
 
@@ -39,7 +39,7 @@ describePostgres('three processes over one database', () => {
 
   test('never admit more than the ceiling, also when one is killed, whose quota becomes available again', async () => {
     const lent = await createTestDatabase();
-    const vendor = await createDemoVendor();
+    const vendor = await createScriptedVendor();
     returns.push(
       () => vendor.close(),
       () => lent.drop(),

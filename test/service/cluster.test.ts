@@ -8,12 +8,12 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { findAddress } from '../../src/cli/addresses.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
 import { listLiveProcesses } from '../../src/journal/heartbeat.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf } from '../support/gateway-process.ts';
 import { parseMetrics, sumOf } from '../support/metrics.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { unusedPort } from '../support/unused-port.ts';
 
 const size = 3;
@@ -49,7 +49,7 @@ describePostgres('a set of processes', () => {
   const returns: (() => Promise<unknown>)[] = [];
   let databaseUrl = '';
   let database: Database;
-  let vendor: DemoVendor;
+  let vendor: ScriptedVendor;
   let home = '';
   let gateway: GatewayProcess;
   let key = '';
@@ -61,7 +61,7 @@ describePostgres('a set of processes', () => {
     returns.push(() => lent.drop());
     database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 1 });
     returns.push(() => database.close());
-    vendor = await createDemoVendor();
+    vendor = await createScriptedVendor();
     returns.push(() => vendor.close());
     returns.push(() => processes.stopAll());
     home = await processes.home('empty');

@@ -3,7 +3,6 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import pg from 'pg';
-import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
 import { generateSecret } from '../../src/keys/secret.ts';
 import { createFaultProxy, type FaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
@@ -11,6 +10,7 @@ import { createProcesses, type GatewayProcess } from '../support/gateway-process
 import { metricsOf, sumOf } from '../support/metrics.ts';
 import { describeOwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
 import type { PostgresServer } from '../support/postgres-server.ts';
+import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 const chatPath = '/v1/chat/completions';
 const callers = 8;
@@ -38,12 +38,12 @@ describeOwnPostgres('PostgreSQL that goes away under load', () => {
   let server: PostgresServer;
   /** Between the service and the server. */
   let network: FaultProxy;
-  let vendor: DemoVendor;
+  let vendor: ScriptedVendor;
   let gateway: GatewayProcess;
   let key = '';
 
   beforeAll(async () => {
-    [server, vendor] = await Promise.all([startOwnPostgres(), createDemoVendor()]);
+    [server, vendor] = await Promise.all([startOwnPostgres(), createScriptedVendor()]);
     network = await createFaultProxy(server.url);
     await network.connect();
     const env = { DATABASE_URL: network.url };

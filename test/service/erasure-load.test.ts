@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from '@jest/globals';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { dumpDatabase } from '../memory/find-text.ts';
 import { eventually, jsonOf, withGateway } from '../support/gateway.ts';
 import { createProcesses } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 const subject = 'Ada Erasable';
 const writers = 50;
@@ -162,7 +162,7 @@ describePostgres('two processes over one PostgreSQL', () => {
 
   test('no earlier write is left, even when one process is killed during the erasure', async () => {
     const lent = await createTestDatabase();
-    const vendor = await createDemoVendor({ port: 0, paceMs: 0 });
+    const vendor = await createScriptedVendor({ port: 0, paceMs: 0 });
     const database = openServerDatabase({ connectionString: lent.url, maxConnections: 2 });
     returns.push(
       () => vendor.close(),

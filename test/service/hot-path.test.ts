@@ -164,7 +164,11 @@ function watchParsing(): { parses: Parse[]; stop(): void } {
   const parses: Parse[] = [];
   JSON.parse = (...given: [text: string, ...unknown[]]): unknown => {
     const stack = new Error().stack ?? '';
-    const place = stack.includes('/src/demo-vendor/') ? 'vendor' : /\/src\/(journal|memory|usage|db)\//.test(stack) ? 'drain' : 'call';
+    const place = /\/(src\/demo-vendor|scripted-vendor)\//.test(stack)
+      ? 'vendor'
+      : /\/src\/(journal|memory|usage|db)\//.test(stack)
+        ? 'drain'
+        : 'call';
     parses.push({ text: given[0], place });
     return Reflect.apply(ownParse, JSON, given);
   };

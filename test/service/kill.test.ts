@@ -2,11 +2,11 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, it } from '@jest/globals';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { eachCallIsStoredOnce } from '../simulation/invariants.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, firstKeyOf, type GatewayProcess } from '../support/gateway-process.ts';
 import { createTestDatabase } from '../support/postgres.ts';
+import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { onBothDatabases } from './both-databases.ts';
 
 const processes = createProcesses();
@@ -73,7 +73,7 @@ onBothDatabases('kill -9 during 200 concurrent calls', (kind) => {
   it('no call with a complete response is lost or stored twice, and totals equal the sums of the rows', async () => {
     let asked = 0;
     let onAsked = (): void => undefined;
-    const vendor = await createDemoVendor({
+    const vendor = await createScriptedVendor({
       observe() {
         asked += 1;
         onAsked();

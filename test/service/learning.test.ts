@@ -1,4 +1,4 @@
-/** Learning end to end: calls arrive over HTTP, a real Temporal server runs the batches, the demo vendor is the memory model. */
+/** Learning end to end: calls arrive over HTTP, a real Temporal server runs the batches, the scripted vendor is the memory model. */
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { parseDialogues } from '../../scripts/evaluation/dialogues.js';

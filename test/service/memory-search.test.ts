@@ -8,7 +8,7 @@ import { onBothDatabases } from './both-databases.ts';
 import { projectLender } from './inference-routes.ts';
 import { getTexts, saveItem, search } from './memory-routes.ts';
 
-/** The demo vendor derives vectors from the terms of a text, so texts with the same terms in another form are near each other. */
+/** The scripted vendor derives vectors from the terms of a text, so texts with the same terms in another form are near each other. */
 const yaml = (vendorUrl: string, deadUrl: string): string =>
   defaultYaml(vendorUrl, deadUrl).replace('tiers:\n', 'tiers:\n  embed: [one/embedder, two/embedder]\n');
 

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createErase } from '../../src/memory/erasure/erase.ts';
 import { createErasureSteps } from '../../src/memory/erasure/erasure-steps.ts';
 import { createFaultProxy, type FaultProxy, type Faults } from '../support/fault-proxy.ts';
@@ -10,6 +9,7 @@ import { callsOf, eventually, jsonOf, shareGateway, withGateway } from '../suppo
 import { type MetricLine, parseMetrics, sumOf } from '../support/metrics.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 import { readUntilCut } from '../support/read-until-cut.ts';
+import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 const path = '/v1/chat/completions';
 const question = (content: string) => ({ messages: [{ role: 'user', content }] });
@@ -104,10 +104,10 @@ describePostgres('the network to the database', () => {
 });
 
 describe('the network to a vendor', () => {
-  let vendor: DemoVendor;
+  let vendor: ScriptedVendor;
   let network: FaultProxy;
   beforeAll(async () => {
-    vendor = await createDemoVendor();
+    vendor = await createScriptedVendor();
     network = await createFaultProxy(vendor.url);
     await network.connect();
   });

@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
 import { generateSecret } from '../../src/keys/secret.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess, type LogLine, root } from '../support/gateway-process.ts';
 import { describeOwnPostgres, startOwnPostgres } from '../support/own-postgres.ts';
 import type { PostgresServer } from '../support/postgres-server.ts';
+import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 const keyCount = 300;
 const chatPath = '/v1/chat/completions';
@@ -18,7 +18,7 @@ const recalling = { 'x-gateway-memory': 'recall', 'x-gateway-memory-subject': 'a
 describeOwnPostgres('an outage of PostgreSQL', () => {
   const processes = createProcesses();
   let server: PostgresServer;
-  let vendor: DemoVendor;
+  let vendor: ScriptedVendor;
   let one: GatewayProcess;
   let other: GatewayProcess;
   let worker: GatewayProcess;
@@ -28,7 +28,7 @@ describeOwnPostgres('an outage of PostgreSQL', () => {
   let revoked = '';
 
   beforeAll(async () => {
-    [server, vendor] = await Promise.all([startOwnPostgres(), createDemoVendor()]);
+    [server, vendor] = await Promise.all([startOwnPostgres(), createScriptedVendor()]);
     const env = { DATABASE_URL: server.url };
     const home = async (): Promise<string> => {
       const folder = await processes.home('empty');

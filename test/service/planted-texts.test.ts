@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { WorkflowNotFoundError } from '@temporalio/common';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { createTemporal } from '../../src/jobs/client/temporal.ts';
 import { createEncryptionCodec } from '../../src/jobs/payloads/encryption.ts';
 import { findTablesHolding } from '../memory/find-text.ts';
@@ -19,6 +18,7 @@ import { createMemoryVendor } from '../support/memory-vendor.ts';
 import { type CollectedSpan, createOtlpCollector } from '../support/otlp-collector.ts';
 import { findPlanted, plant } from '../support/planted.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { createTestLog, readServerRecord } from '../support/temporal.ts';
 import { unusedUrl } from '../support/unused-port.ts';
 
@@ -62,7 +62,7 @@ describePostgres('planted texts', () => {
   test('are in no log line, metric, span, error, memo, summary or history, and after an erasure not in the database', async () => {
     const [vendor, demo, collector] = [
       await createMemoryVendor(),
-      await createDemoVendor({ port: 0, paceMs: 0 }),
+      await createScriptedVendor({ port: 0, paceMs: 0 }),
       await createOtlpCollector(),
     ];
     const stored = await createTestDatabase();

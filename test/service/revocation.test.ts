@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { activeModel, createProcesses, type GatewayProcess } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres } from '../support/postgres.ts';
+import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 interface IssuedKey {
   readonly key: string;
@@ -34,7 +34,7 @@ describePostgres('two processes on one database', () => {
     databaseUrl = lent.url;
     database = openServerDatabase({ connectionString: databaseUrl, maxConnections: 1 });
     returns.push(() => database.close());
-    const vendor = await createDemoVendor();
+    const vendor = await createScriptedVendor();
     returns.push(() => vendor.close());
     returns.push(() => processes.stopAll());
     const yaml = `

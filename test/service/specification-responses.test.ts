@@ -229,7 +229,7 @@ describe('responses', () => {
   });
 });
 
-/** The demo vendor numbers its responses; nothing else differs between two of them. */
+/** The scripted vendor numbers its responses; nothing else differs between two of them. */
 function withoutIds(text: string): string {
   return text.replaceAll(/demo[-_]\d+/g, 'demo').replaceAll(/_demo_?\d+/g, '_demo');
 }

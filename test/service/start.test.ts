@@ -6,19 +6,19 @@ import { compareVersions } from '../../scripts/versions.js';
 import { findAddress } from '../../src/cli/addresses.ts';
 import { lockGlobal } from '../../src/db/locks.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import type { DemoVendor } from '../../src/demo-vendor/server.ts';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { withFaultProxy } from '../support/fault-proxy.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf, root } from '../support/gateway-process.ts';
 import { createTestDatabase, describePostgres, runAsAdmin } from '../support/postgres.ts';
 import { run } from '../support/run.ts';
+import type { ScriptedVendor } from '../support/scripted-vendor/server.ts';
+import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 import { unusedPort } from '../support/unused-port.ts';
 
 const processes = createProcesses();
-let vendor: DemoVendor;
+let vendor: ScriptedVendor;
 beforeAll(async () => {
-  vendor = await createDemoVendor();
+  vendor = await createScriptedVendor();
 });
 afterAll(async () => {
   await processes.stopAll();

@@ -11,18 +11,18 @@ import { loadConfig } from '../../src/config/load.ts';
 import { systemClock } from '../../src/core/time.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import type { DemoVendor } from '../../src/demo-vendor/server.ts';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createUsageReports } from '../../src/usage/reports.ts';
 import { eventually, jsonOf, withGateway } from '../support/gateway.ts';
 import { activeModel, createProcesses, firstKeyOf, type GatewayProcess, processesOf } from '../support/gateway-process.ts';
 import { readUntilCut } from '../support/read-until-cut.ts';
+import type { ScriptedVendor } from '../support/scripted-vendor/server.ts';
+import { createScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 const processes = createProcesses();
-let vendor: DemoVendor;
+let vendor: ScriptedVendor;
 beforeAll(async () => {
-  vendor = await createDemoVendor();
+  vendor = await createScriptedVendor();
 });
 afterAll(async () => {
   await processes.stopAll();
@@ -126,7 +126,7 @@ describe('GATEWAY_STOP_TIMEOUT_SECONDS', () => {
 it('calls that run after the grace period are ended with an error to the caller and recorded with their estimated usage', async () => {
   const dataDir = join(await processes.home('migrated'), 'data');
   const database = await openEmbeddedDatabase({ dataDir });
-  const slowVendor = await createDemoVendor();
+  const slowVendor = await createScriptedVendor();
   try {
     await migrate(database);
     const env = { GATEWAY_TEMPORAL: 'off', GATEWAY_DATA_DIR: dataDir };

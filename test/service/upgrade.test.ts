@@ -6,7 +6,6 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { checkSchema, migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createDemoVendor, type DemoVendor } from '../../src/demo-vendor/server.ts';
 import { createCallLoad } from '../support/call-load.ts';
 import { eventually, jsonOf } from '../support/gateway.ts';
 import { createProcesses, type GatewayProcess, root } from '../support/gateway-process.ts';
@@ -14,6 +13,7 @@ import { createTestDatabase, describePostgres } from '../support/postgres.ts';
 import { ensurePostgres } from '../support/postgres-install.ts';
 import { extractPreviousRelease, previousRelease, type ReleaseSource, readPreviousRelease } from '../support/previous-release.ts';
 import { run } from '../support/run.ts';
+import { createScriptedVendor, type ScriptedVendor } from '../support/scripted-vendor/server.ts';
 
 const callLimit = 40;
 
@@ -34,7 +34,7 @@ describePostgres('an upgrade under load', () => {
   const cleanups: (() => Promise<unknown>)[] = [];
   let databaseUrl = '';
   let database: Database;
-  let vendor: DemoVendor;
+  let vendor: ScriptedVendor;
   let release: ReleaseSource;
   let backup: Backup | null = null;
   let backupFolder = '';
@@ -46,7 +46,7 @@ describePostgres('an upgrade under load', () => {
     backupFolder = await mkdtemp(join(tmpdir(), 'gateway-backup-'));
     cleanups.push(() => rm(backupFolder, { recursive: true }));
     postgresBin = await ensurePostgres().catch(() => '');
-    vendor = await createDemoVendor();
+    vendor = await createScriptedVendor();
     cleanups.push(vendor.close);
     const shared = await createTestDatabase('empty');
     cleanups.push(shared.drop);

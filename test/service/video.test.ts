@@ -179,7 +179,7 @@ describe('a video from its start to its file', () => {
 describe('a video that fails', () => {
   test.each([
     ['fails', 'video-polls-0:video-fails', 'the video failed: INVALID_ARGUMENT: The video could not be made.'],
-    ['is filtered', 'video-polls-0:filtered', 'the video failed: FILTERED: The demo vendor was asked to filter this video.'],
+    ['is filtered', 'video-polls-0:filtered', 'the video failed: FILTERED: The scripted vendor was asked to filter this video.'],
   ])('502 video_failed with the reason on each request, free of charge: one that %s', async (_how, model, message) => {
     const of = await freshProject();
     const { operation } = await start(model, of);

@@ -28,7 +28,7 @@ export const DIRECTIONS: Record<string, readonly string[] | 'everything'> = {
   service: ['app', 'cli', 'config', 'db', 'demo-vendor', 'embedder', 'core', 'observability'],
   app: 'everything',
   cli: ['config', 'core', 'jobs', 'observability'],
-  'codec-server': ['config', 'core', 'jobs', 'observability'],
+  'codec-server': ['config', 'core', 'jobs', 'observability', 'src/http/cookies.ts'],
   console: [
     'http',
     'people',
@@ -184,7 +184,7 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
   { name: 'undici', packages: ['undici'], allowed: ['src/vendors/http-client.ts'] },
   { name: 'pg', packages: ['pg', '@electric-sql/'], allowed: ['src/db/'] },
   { name: '@prometheus-io/client', packages: ['@prometheus-io/client'], allowed: ['src/observability/metrics/'] },
-  { name: 'express', packages: ['express'], allowed: ['src/http/', 'src/console/frame/', 'src/mcp/', 'src/demo-vendor/'] },
+  { name: 'express', packages: ['express'], allowed: ['src/http/', 'src/console/frame/', 'src/mcp/'] },
   {
     name: 'Temporal client and worker',
     packages: ['@temporalio/client', '@temporalio/worker'],
@@ -196,6 +196,7 @@ export const RESTRICTED_IMPORTS: readonly RestrictedImport[] = [
     packages: ['@opentelemetry/'],
     allowed: ['src/observability/', 'src/http/trace-requests.ts', 'src/jobs/outbox/outbox-rows.ts'],
   },
+  { name: 'd3-force', packages: ['d3-force'], allowed: ['src/console/memory/'] },
   { name: '@temporalio/activity', packages: ['@temporalio/activity'], allowed: ['activities/'] },
 ];
 

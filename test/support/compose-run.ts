@@ -7,8 +7,6 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
-import type { DemoVendor } from '../../src/demo-vendor/server.ts';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { type ComposeFile, composeSecrets, observabilitySecrets, readCompose, serviceOf } from './compose.ts';
 import { readDockerfile } from './dockerfile.ts';
 import { copyTestBundle } from './gateway.ts';
@@ -18,6 +16,8 @@ import { buildImageTree } from './image-tree.ts';
 import { postgresPrograms, startOwnPostgres } from './own-postgres.ts';
 import type { PostgresServer } from './postgres-server.ts';
 import { run } from './run.ts';
+import type { ScriptedVendor } from './scripted-vendor/server.ts';
+import { createScriptedVendor } from './scripted-vendor/server.ts';
 import { ensureTemporal } from './temporal-program.ts';
 import { createTemporalServer, type TemporalServer } from './temporal-server.ts';
 import { unusedPort } from './unused-port.ts';
@@ -50,7 +50,7 @@ const variables = {
   ...{ GATEWAY_STOP_DELAY_SECONDS: '1', GATEWAY_STOP_TIMEOUT_SECONDS: '30' },
 };
 
-const yamlOf = (vendor: DemoVendor): string => `
+const yamlOf = (vendor: ScriptedVendor): string => `
 providers: { one: { base_url: ${vendor.url}/v1, api_key: any, dialect: chat } }
 tiers: { standard: [one/echo] }
 `;
@@ -59,7 +59,7 @@ export async function createComposeRun(): Promise<ComposeRun> {
   const compose = readCompose(variables);
   const image = readDockerfile();
   const processes = createProcesses();
-  const [postgres, temporal, vendor] = await Promise.all([startOwnPostgres(), createTemporalServer(), createDemoVendor()]);
+  const [postgres, temporal, vendor] = await Promise.all([startOwnPostgres(), createTemporalServer(), createScriptedVendor()]);
   await prepareDatabases(compose, postgres);
   const folder = await processes.home('empty');
   const tree = await buildImageTree(join(folder, 'image'));
@@ -200,7 +200,7 @@ interface Running {
   readonly processes: TestProcesses;
   readonly postgres: PostgresServer;
   readonly temporal: TemporalServer;
-  readonly vendor: DemoVendor;
+  readonly vendor: ScriptedVendor;
 }
 
 async function stopAll({ processes, postgres, temporal, vendor }: Running): Promise<void> {

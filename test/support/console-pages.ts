@@ -98,7 +98,7 @@ function queriesOf(path: string, { subject }: PlantedProject): readonly string[]
     '/memory': ['', '?q=tea', '?state=left_out'],
     '/memory/recall': ['', '?q=tea'],
     '/pages': ['', named({ subject })],
-    '/graph': ['', named({ entity: subject.replace('ann', 'Ann') })],
+    '/graph': ['', '?view=picture', named({ view: 'picture', entity: subject.replace('ann', 'Ann') })],
     '/erase': ['', named({ subject })],
     '/applications/application': [named({ name: subject.replace('ann ', '') })],
     '/routing/dry-run': ['', '?route=chat&model=standard&bytes=400'],

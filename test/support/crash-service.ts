@@ -11,13 +11,13 @@ import { fileURLToPath } from 'node:url';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
 import type { CrashPoint } from './crash-worker.ts';
 import { copyTestBundle, jsonOf } from './gateway.ts';
 import { createProcesses, type GatewayProcess } from './gateway-process.ts';
 import { startLocalServer } from './local-server.ts';
 import { createTestDatabase } from './postgres.ts';
+import { createScriptedVendor } from './scripted-vendor/server.ts';
 import { createTestLog } from './temporal.ts';
 import { createTemporalServer } from './temporal-server.ts';
 
@@ -141,9 +141,9 @@ export async function createCrashService(): Promise<CrashService> {
   };
 }
 
-/** The demo vendor with a proxy that records, before it forwards a request, whether the work of that request is still pending. */
+/** The scripted vendor with a proxy that records, before it forwards a request, whether the work of that request is still pending. */
 async function createRecordingVendor(database: Database) {
-  const vendor = await createDemoVendor();
+  const vendor = await createScriptedVendor();
   const requests: ObservedRequest[] = [];
   const isOpen = async (sql: string, value: unknown): Promise<boolean> => (await database.query(sql, [value])).length > 0;
 

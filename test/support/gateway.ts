@@ -15,12 +15,12 @@ import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import type { DemoVendor } from '../../src/demo-vendor/server.ts';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import type { JournalFileSystem } from '../../src/journal/file-system.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { copyEmbeddedTemplate } from './embedded-template.ts';
 import { createTestDatabase } from './postgres.ts';
+import type { ScriptedVendor } from './scripted-vendor/server.ts';
+import { createScriptedVendor } from './scripted-vendor/server.ts';
 import { unusedUrl } from './unused-port.ts';
 import { prepareTestBundle } from './workflow-bundle.ts';
 
@@ -35,7 +35,7 @@ export interface TestGateway {
   readonly key: string;
   /** The same gateway with another project, so that calls, breakers and caches are not shared with other tests. */
   withProject(slug: string): Promise<TestGateway>;
-  readonly vendor: DemoVendor;
+  readonly vendor: ScriptedVendor;
   readonly app: App;
   readonly database: Database;
   readonly dataDir: string;
@@ -139,7 +139,7 @@ export async function withGateway<Result>(options: GatewayOptions, work: (gatewa
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'gateway-test-')));
   const cleanups: (() => Promise<unknown>)[] = options.dataDir ? [] : [() => rm(dataDir, { recursive: true, force: true })];
   try {
-    const vendor = await createDemoVendor({ port: 0, paceMs: 0 });
+    const vendor = await createScriptedVendor({ port: 0, paceMs: 0 });
     cleanups.push(() => vendor.close());
     const database = await openDatabase(options.database ?? 'embedded', dataDir, cleanups);
     await migrate(database);

@@ -8,11 +8,11 @@ import { expect } from '@jest/globals';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { openServerDatabase } from '../../src/db/pool.ts';
-import { createDemoVendor } from '../../src/demo-vendor/server.ts';
 import { createTemporal, type Temporal } from '../../src/jobs/client/temporal.ts';
 import { copyTestBundle, eventually, jsonOf } from './gateway.ts';
 import { createProcesses, type GatewayProcess } from './gateway-process.ts';
 import { createTestDatabase } from './postgres.ts';
+import { createScriptedVendor } from './scripted-vendor/server.ts';
 import { createTestLog } from './temporal.ts';
 import { createTemporalServer, type TemporalServer } from './temporal-server.ts';
 
@@ -39,7 +39,7 @@ export async function createReplicas(): Promise<Replicas> {
   const testDatabase = await createTestDatabase();
   const database = openServerDatabase({ connectionString: testDatabase.url, maxConnections: 2 });
   await migrate(database);
-  const vendor = await createDemoVendor();
+  const vendor = await createScriptedVendor();
   const server = await createTemporalServer();
   const temporal = createTemporal({ address: server.address, namespace, logger: createTestLog().logger });
   return {

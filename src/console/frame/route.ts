@@ -3,10 +3,10 @@
  * audit row of every action. Page folders export lists of routes; nothing else registers URLs.
  */
 
+import type { Cookie } from '../../http/cookies.ts';
 import type { Role, Session } from '../../people/person.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { Asset } from './assets.ts';
-import type { Cookie } from './cookies.ts';
 import type { Html } from './html.ts';
 
 /**

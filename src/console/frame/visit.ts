@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import type { Request } from 'express';
 import { gatewayError } from '../../core/errors.ts';
 import { clientAddress } from '../../http/client-address.ts';
+import { type Cookie, formCookieName, parseCookies, sessionCookieName } from '../../http/cookies.ts';
 import type { Role, Session } from '../../people/person.ts';
 import type { Project } from '../../projects/projects.ts';
-import { type Cookie, formCookieName, parseCookies, sessionCookieName } from './cookies.ts';
 import type { ConsoleContext } from './route.ts';
 import { csrfTokenOf, isSecure, originOf } from './same-site.ts';
 

@@ -4,6 +4,7 @@
  */
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { addDays, startOf, startOfNext } from '../../core/time-zone.ts';
+import { type Cookie, hostCookieName } from '../../http/cookies.ts';
 import type { KeyOfPass, Keyring } from '../../keys/keyring.ts';
 import { type AttemptLimit, limitKey, networkOf } from '../../people/attempt-limit.ts';
 import type { Project } from '../../projects/projects.ts';
@@ -11,7 +12,6 @@ import type { Analytics } from '../../usage/analytics/analytics.ts';
 import type { CallSummary } from '../../usage/analytics/call-list.ts';
 import type { StatusReport } from '../../usage/status.ts';
 import { exactUsd } from '../frame/components.ts';
-import { type Cookie, hostCookieName } from '../frame/cookies.ts';
 import { parsePageId } from '../frame/paging.ts';
 import type { ActionRoute, ConsoleContext, ConsoleRoute, CsvValue, PageContent, PageRoute } from '../frame/route.ts';
 import { keyView, myKeyPath, pasteView } from './pages.ts';

@@ -36,9 +36,8 @@ export function drawGraph(facts: readonly DrawnFact[], { hrefOf, title }: Pictur
   const index = new Map([...nodes.keys()].map((id, position) => [id, position]));
   const indexOf = (id: string): number => index.get(id) ?? 0;
   const arrows = mergeArrows(facts);
-  const height = Math.min(760, 260 + nodes.size * 14);
   const edges = arrows.map(({ sourceId, targetId }) => [indexOf(sourceId), indexOf(targetId)] as const);
-  const points = layoutGraph(nodes.size, edges, { width: width - 2 * marginX, height: height - 2 * marginY });
+  const { points, height } = layoutGraph(nodes.size, edges, width - 2 * marginX);
   const pointOf = (id: string): Point => {
     const { x, y } = points[indexOf(id)] ?? { x: 0, y: 0 };
     return { x: x + marginX, y: y + marginY };
@@ -51,7 +50,7 @@ export function drawGraph(facts: readonly DrawnFact[], { hrefOf, title }: Pictur
     return html`<g class="arrow"><path d="${arrowPath(from, to, targetRadius(targetId))}" marker-end="url(#arrow)"><title>${relations.join(', ')}</title></path>${label}</g>`;
   });
   const drawnNodes = [...nodes].map(([id, node]) => drawNode(node, pointOf(id), hrefOf(node.name)));
-  return html`<div class="graph" tabindex="0" role="region" aria-label="Picture of the graph"><svg viewBox="0 0 ${width} ${height}" role="group" aria-label="${title}">
+  return html`<div class="graph" tabindex="0" role="region" aria-label="Picture of the graph"><svg viewBox="0 0 ${width} ${height + 2 * marginY}" role="group" aria-label="${title}">
 <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse"><path d="M0 0.5 8 4 0 7.5z"/></marker></defs>
 ${drawnArrows}${drawnNodes}</svg></div>`;
 }
@@ -65,7 +64,7 @@ function countNodes(facts: readonly DrawnFact[]): Map<string, Node> {
     ] as const)
       nodes.set(id, { name, degree: (nodes.get(id)?.degree ?? 0) + 1 });
   }
-  // The start positions go from the centre outwards.
+  // The layout places the first nodes in the centre.
   return new Map([...nodes].sort(([, a], [, b]) => b.degree - a.degree || (a.name < b.name ? -1 : 1)));
 }
 

@@ -1,8 +1,8 @@
-/** The live facts of the graph as a picture, and as a table with the same facts. */
+/** The live facts of the graph as a table, and as a picture of the newest ones. */
 import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
 import type { Queries } from '../../db/database.ts';
 import { countFacts, type createGraph, type Fact, type GraphQuery, graphQuerySchema } from '../../memory/search/graph.ts';
-import { csvLink, filterForm, formatCount, formatTimeIn, section, table, textField, time, withQuery } from '../frame/components.ts';
+import { csvLink, filterForm, formatCount, formatTimeIn, table, tabs, textField, time, withQuery } from '../frame/components.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue } from '../frame/route.ts';
 import { drawGraph } from './graph-picture.ts';
@@ -13,7 +13,6 @@ export interface GraphDeps {
   readonly findFacts: ReturnType<typeof createGraph>;
 }
 
-/** Keeps the page with its picture and table below 150 kB. */
 const maxFacts = 100;
 /** More nodes make a picture that nobody can read. */
 const maxNodes = 60;
@@ -35,7 +34,9 @@ export function createGraphRoutes({ queries, findFacts }: GraphDeps): readonly C
           title: 'Graph',
           styles: [styles],
           actions: csvLink(context),
-          content: html`<div class="stack">${filters(context)}${view(context, facts, total)}</div>`,
+          content: html`<div class="stack">${filters(context)}${views(context)}${
+            isPicture(context) && facts.length > 0 ? picture(context, facts, total) : listing(context, facts, total)
+          }</div>`,
         };
       },
     },
@@ -63,27 +64,42 @@ function readQuery({ searchParams: given }: URL): GraphQuery {
 
 function filters(context: ConsoleContext): Html {
   const { searchParams: given } = context.url;
-  return filterForm(context, [
+  const fields = [
     textField({ name: 'q', label: 'Text of the fact', type: 'search', value: given.get('q'), maxLength: 2_000 }),
     textField({ name: 'entity', label: 'Entity', value: given.get('entity'), placeholder: 'Any', maxLength: 2_000 }),
     textField({ name: 'relation', label: 'Relation', value: given.get('relation'), placeholder: 'Any', maxLength: 2_000 }),
     textField({ name: 'subject', label: 'Subject', value: given.get('subject'), placeholder: 'Any', maxLength: 256 }),
+  ];
+  return filterForm(context, fields, { keep: ['view'] });
+}
+
+function isPicture({ url }: ConsoleContext): boolean {
+  return url.searchParams.get('view') === 'picture';
+}
+
+function views(context: ConsoleContext): Html {
+  return tabs('View of the graph', [
+    { label: 'Table', href: withQuery(context, { view: null }), current: !isPicture(context) },
+    { label: 'Picture', href: withQuery(context, { view: 'picture' }), current: isPicture(context) },
   ]);
 }
 
-function view(context: ConsoleContext, facts: readonly Fact[], total: number): Html {
-  const { shown, nodes } = selectFacts(facts);
-  const picture =
-    facts.length === 0
-      ? ''
-      : drawGraph(shown, {
-          hrefOf: (entity) => withQuery(context, { entity, q: null, relation: null }),
-          title: `${formatCount(nodes)} entities and ${formatCount(shown.length)} live facts`,
-        });
-  return html`${facts.length === 0 ? '' : html`<p class="hint">${describe(shown.length, nodes, facts.length, total)}</p>`}${picture}${section('Facts', factTable(context, facts))}`;
+function listing(context: ConsoleContext, facts: readonly Fact[], total: number): Html {
+  const hint =
+    facts.length < total
+      ? html`<p class="hint">The newest ${formatCount(facts.length)} of ${formatTotal(total)} live facts that match.</p>`
+      : '';
+  return html`${hint}${factTable(context, facts)}`;
 }
 
-/** Facts of the newest `maxNodes` entities; the others are in the table only. */
+function picture(context: ConsoleContext, facts: readonly Fact[], total: number): Html {
+  const { shown, nodes } = selectFacts(facts);
+  const title = `${formatCount(nodes)} entities and ${formatCount(shown.length)} live facts`;
+  const drawn = drawGraph(shown, { hrefOf: (entity) => withQuery(context, { entity, q: null, relation: null }), title });
+  return html`<p class="hint">${describe(shown.length, nodes, total)}</p>${drawn}`;
+}
+
+/** Returns the facts of the newest `maxNodes` entities. The table lists the others. */
 function selectFacts(facts: readonly Fact[]): { shown: readonly Fact[]; nodes: number } {
   const ids = new Set<string>();
   const shown = facts.filter(({ sourceId, targetId }) => {
@@ -95,12 +111,14 @@ function selectFacts(facts: readonly Fact[]): { shown: readonly Fact[]; nodes: n
   return { shown, nodes: ids.size };
 }
 
-function describe(shown: number, nodes: number, listed: number, total: number): string {
-  const picture = `The picture shows ${formatCount(shown)} live ${shown === 1 ? 'fact' : 'facts'} between ${formatCount(nodes)} entities`;
-  if (shown === total) return `${picture}: all that match.`;
-  const all = total >= maxCounted ? `more than ${formatCount(maxCounted)}` : formatCount(total);
-  const table = listed < total ? `, and the table the newest ${formatCount(listed)}` : '';
-  return `${picture}, the newest of ${all} that match${table}. Select an entity, or filter, to see others.`;
+function describe(shown: number, nodes: number, total: number): string {
+  const start = `The picture shows ${formatCount(shown)} live ${shown === 1 ? 'fact' : 'facts'} between ${formatCount(nodes)} entities`;
+  if (shown === total) return `${start}: all that match.`;
+  return `${start}, the newest of ${formatTotal(total)} that match. Select an entity, or filter, to see others.`;
+}
+
+function formatTotal(total: number): string {
+  return total >= maxCounted ? `more than ${formatCount(maxCounted)}` : formatCount(total);
 }
 
 function factTable(context: ConsoleContext, facts: readonly Fact[]): Html {
@@ -119,7 +137,7 @@ function factTable(context: ConsoleContext, facts: readonly Fact[]): Html {
     ],
     rows: facts,
     empty:
-      context.url.search === ''
+      withQuery(context, { view: null }) === context.url.pathname
         ? 'Learning adds facts, such as “Ada works at Acme”, when it consolidates new memories.'
         : 'No live fact matches these filters.',
   });

@@ -1,9 +1,9 @@
 /** Sign-in with an identity provider: to the provider and back. */
 
 import { gatewayError } from '../../core/errors.ts';
+import { hostCookieName } from '../../http/cookies.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { People } from '../../people/people.ts';
-import { hostCookieName } from '../frame/cookies.ts';
 import type { ConsoleRoute, PageContent, PageRoute } from '../frame/route.ts';
 import { safePath } from '../frame/same-site.ts';
 import { decodeTransaction, encodeTransaction, type OidcClient, type OidcSettings } from './oidc.ts';

@@ -1,7 +1,8 @@
 /** Sign-in with a password, and sign-out. The page does not reveal which accounts exist. */
+
+import { sessionCookieName } from '../../http/cookies.ts';
 import type { Audit } from '../../people/audit.ts';
 import type { People } from '../../people/people.ts';
-import { sessionCookieName } from '../frame/cookies.ts';
 import type { ActionRoute, ConsoleContext, ConsoleRoute, PageRoute } from '../frame/route.ts';
 import { safePath } from '../frame/same-site.ts';
 import { createLinkRoutes } from './link-routes.ts';

@@ -1,8 +1,9 @@
 /** Starts the session of a person who has just proved who they are; each sign-in is in the audit log. */
+
+import { type Cookie, sessionCookieName } from '../../http/cookies.ts';
 import type { Audit } from '../../people/audit.ts';
 import type { Person } from '../../people/person.ts';
 import { type Sessions, sessionMaxMs } from '../../people/sessions.ts';
-import { type Cookie, sessionCookieName } from '../frame/cookies.ts';
 import type { ConsoleContext } from '../frame/route.ts';
 
 export interface SessionStarterDeps {

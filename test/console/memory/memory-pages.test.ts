@@ -144,6 +144,19 @@ describe('memories', () => {
     expect((await member.get(`${base}/memory?before=x`)).status).toBe(400);
     expect((await member.get(`${base}/memory/x`)).status).toBe(404);
   });
+
+  test('the graph lists its facts in a table, and draws them in a second view that keeps the filters', async () => {
+    const listed = await textOf('/graph?relation=likes');
+    expect(listed).toContain('<caption');
+    expect(listed).not.toContain('class="graph"');
+    expect(listed).toContain('href="/console/p/acme/graph?relation=likes&amp;view=picture"');
+    const drawn = await textOf('/graph?view=picture');
+    expect(drawn).toMatch(/The picture shows \d+ live facts? between \d+ entities: all that match\./);
+    expect(drawn).toMatch(/<a href="[^"]*view=picture&amp;entity=Ann[^"]*"><title>Ann /);
+    expect(drawn).not.toContain('<caption');
+    expect(drawn).toContain('<input type="hidden" name="view" value="picture">');
+    expect(await textOf('/graph?view=picture&entity=nobody')).toContain('No live fact matches these filters.');
+  });
 });
 
 describe('conversations and batches', () => {
@@ -302,7 +315,8 @@ describe('every page', () => {
     '/pages',
     `/pages?subject=${encodeURIComponent(xssSubject)}`,
     '/graph',
-    `/graph?entity=${encodeURIComponent(`Ann ${xss}`)}`,
+    '/graph?view=picture',
+    `/graph?view=picture&entity=${encodeURIComponent(`Ann ${xss}`)}`,
     '/batches',
     `/batches/${samples.failedBatchId}`,
     '/settings',
@@ -324,6 +338,7 @@ describe('every page', () => {
       ['/pages', 'Known: '],
       [`/pages?subject=${encodeURIComponent(xssSubject)}`, 'The page says: '],
       ['/graph', 'Ann '],
+      ['/graph?view=picture', 'Ann '],
       [`/batches/${samples.failedBatchId}`, 'The vendor says '],
     ] as const)
       expect([path, (await textOf(path)).includes(`${start}&lt;/textarea&gt;`) && (await textOf(path)).includes(escaped)]).toEqual([

@@ -1,5 +1,6 @@
-/** Records the requests that the demo vendor received, for tests: the newest ones, bounded in number and in bytes. */
+/** Records the requests that the scripted vendor received: the newest ones, bounded in number and in bytes. */
 import type { IncomingHttpHeaders } from 'node:http';
+import type { DemoRequest } from '../../../src/demo-vendor/response.ts';
 
 export interface RecordedRequest {
   /** Counts this vendor's requests from 1, in the order in which their bodies were complete. */
@@ -15,23 +16,20 @@ const maxRequests = 1_000;
 const maxBodyBytes = 64 * 1024 * 1024;
 
 export interface Recorder {
-  record(request: Omit<RecordedRequest, 'requestNumber'>): RecordedRequest;
+  record(request: DemoRequest): RecordedRequest;
   /** Oldest first. */
   requests(): readonly RecordedRequest[];
-  /** Deletes the requests; the counter continues. */
   clear(): void;
 }
 
 export function createRecorder(): Recorder {
   const newest: RecordedRequest[] = [];
-  let requestNumber = 0;
   let bodyBytes = 0;
   return {
-    record(request) {
-      requestNumber += 1;
-      const recorded = { requestNumber, ...request };
+    record({ requestNumber, method, url: path, headers, body }) {
+      const recorded = { requestNumber, method, path, headers, body };
       newest.push(recorded);
-      bodyBytes += request.body.length;
+      bodyBytes += body.length;
       while (newest.length > maxRequests || bodyBytes > maxBodyBytes) bodyBytes -= newest.shift()?.body.length ?? 0;
       return recorded;
     },

@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, test } from '@jest/globals';
-import { parseScript } from '../../src/demo-vendor/scripts.ts';
-import { writeResponse } from '../../src/demo-vendor/write-response.ts';
+import { openai } from '../../../src/demo-vendor/errors.ts';
+import { parseScript } from './scripts.ts';
+import { writeScripted } from './write-scripted.ts';
 
 const event = `data: ${'x'.repeat(16 * 1024)}\n\n`;
 /** More than any machine's socket buffers hold. */
@@ -25,10 +26,16 @@ test.each(['echo', 'crlf'])('a slow client pauses the stream and a disconnected 
       ended = true;
     }
   }
-  const stream = { opening: [], deltas: endless(), closing: [], error: () => '' };
+  const stream = { opening: [], deltas: endless(), closing: [] };
   let delivery: Promise<void> = Promise.resolve();
   const server = createServer((_request, response) => {
-    delivery = writeResponse(response, { outgoing: { kind: 'stream', stream }, script: parseScript(model), paceMs: 0, headers: {} });
+    delivery = writeScripted(response, {
+      outgoing: { kind: 'stream', stream },
+      script: parseScript(model),
+      family: openai,
+      paceMs: 0,
+      headers: {},
+    });
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause();

@@ -1,4 +1,4 @@
-/** Cookies of the console: parsing, writing, and the names that depend on HTTPS. */
+/** Cookies of sign-in pages: parsing, writing, and the names that depend on HTTPS. */
 
 export interface Cookie {
   readonly name: string;
@@ -24,10 +24,10 @@ export function hostCookieName(name: string, secure: boolean): string {
   return secure ? `__Host-${name}` : name;
 }
 
-/** Every cookie of the console is HttpOnly, SameSite=Lax, for the whole host, and Secure over HTTPS. */
-export function formatCookie({ name, value, maxAgeSeconds }: Cookie, secure: boolean): string {
+/** Every cookie is HttpOnly, for the whole host, and Secure over HTTPS. Those of the console are SameSite=Lax. */
+export function formatCookie({ name, value, maxAgeSeconds }: Cookie, secure: boolean, sameSite: 'Lax' | 'None' = 'Lax'): string {
   const age = maxAgeSeconds === undefined ? '' : `; Max-Age=${maxAgeSeconds}`;
-  return `${name}=${encodeURIComponent(value)}; Path=/; HttpOnly; SameSite=Lax${age}${secure ? '; Secure' : ''}`;
+  return `${name}=${encodeURIComponent(value)}; Path=/; HttpOnly; SameSite=${sameSite}${age}${secure ? '; Secure' : ''}`;
 }
 
 /** The first value of each name. Values that are not percent-encoded UTF-8 are left out. */
@@ -40,7 +40,7 @@ export function parseCookies(header: string | undefined): Readonly<Record<string
     try {
       cookies[name] = decodeURIComponent(part.slice(equals + 1).trim());
     } catch {
-      // Not ours: every value that the console sets is percent-encoded.
+      // Not ours: every value that we set is percent-encoded.
     }
   }
   return cookies;

@@ -1,7 +1,7 @@
 /** Rerank, images, speech and video: the formats of the vendors, and files that match their media type. */
 import { crc32, inflateSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
-import type { DemoVendor } from '../../src/demo-vendor/server.ts';
+import type { ScriptedVendor } from './server.ts';
 import { keyHeaders, post, withVendor } from './with-vendor.ts';
 
 describe('rerank', () => {
@@ -26,7 +26,7 @@ describe('rerank', () => {
 });
 
 describe('uploads', () => {
-  const upload = (vendor: DemoVendor, path: string, parts: Readonly<Record<string, string | File>>) => {
+  const upload = (vendor: ScriptedVendor, path: string, parts: Readonly<Record<string, string | File>>) => {
     const body = new FormData();
     for (const [name, value] of Object.entries(parts)) body.set(name, value);
     const { 'content-type': _json, ...headers } = keyHeaders;
@@ -168,12 +168,12 @@ describe('video', () => {
     }));
 });
 
-async function start(vendor: DemoVendor, model: string): Promise<string> {
+async function start(vendor: ScriptedVendor, model: string): Promise<string> {
   const response = await post(vendor, `/v1beta/models/${model}:predictLongRunning`, { instances: [{ prompt: 'a cat' }] });
   return ((await response.json()) as { name: string }).name;
 }
 
-async function poll(vendor: DemoVendor, name: string): Promise<unknown> {
+async function poll(vendor: ScriptedVendor, name: string): Promise<unknown> {
   return (await fetch(`${vendor.url}/v1beta/${name}`, { headers: keyHeaders })).json();
 }
 

@@ -2,11 +2,11 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { describe, expect, test } from '@jest/globals';
 import OpenAI from 'openai';
-import type { DemoVendor } from '../../src/demo-vendor/server.ts';
+import type { ScriptedVendor } from './server.ts';
 import { withVendor } from './with-vendor.ts';
 
-const openai = (vendor: DemoVendor) => new OpenAI({ baseURL: `${vendor.url}/v1`, apiKey: 'any', maxRetries: 0, timeout: 60_000 });
-const anthropic = (vendor: DemoVendor) => new Anthropic({ baseURL: vendor.url, apiKey: 'any', maxRetries: 0, timeout: 60_000 });
+const openai = (vendor: ScriptedVendor) => new OpenAI({ baseURL: `${vendor.url}/v1`, apiKey: 'any', maxRetries: 0, timeout: 60_000 });
+const anthropic = (vendor: ScriptedVendor) => new Anthropic({ baseURL: vendor.url, apiKey: 'any', maxRetries: 0, timeout: 60_000 });
 
 const hello = [{ role: 'user' as const, content: 'hello 🌍' }];
 const weatherSchema = { type: 'object' as const, properties: { city: { type: 'string' }, days: { type: 'integer' } } };

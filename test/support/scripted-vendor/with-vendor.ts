@@ -1,8 +1,11 @@
 /** Starts a demo vendor on a free port for one test, and sends requests to it without a client library. */
-import { createDemoVendor, type DemoVendor, type DemoVendorOptions } from '../../src/demo-vendor/server.ts';
+import { createScriptedVendor, type ScriptedVendor, type ScriptedVendorOptions } from './server.ts';
 
-export async function withVendor<Result>(work: (vendor: DemoVendor) => Promise<Result>, options: DemoVendorOptions = {}): Promise<Result> {
-  const vendor = await createDemoVendor({ port: 0, ...options });
+export async function withVendor<Result>(
+  work: (vendor: ScriptedVendor) => Promise<Result>,
+  options: ScriptedVendorOptions = {},
+): Promise<Result> {
+  const vendor = await createScriptedVendor({ port: 0, ...options });
   try {
     return await work(vendor);
   } finally {
@@ -19,7 +22,7 @@ export const keyHeaders = {
   'content-type': 'application/json',
 };
 
-export function post(vendor: DemoVendor, path: string, body: unknown, headers: Record<string, string> = keyHeaders): Promise<Response> {
+export function post(vendor: ScriptedVendor, path: string, body: unknown, headers: Record<string, string> = keyHeaders): Promise<Response> {
   return fetch(`${vendor.url}${path}`, {
     method: 'POST',
     headers,
@@ -30,12 +33,12 @@ export function post(vendor: DemoVendor, path: string, body: unknown, headers: R
 }
 
 /** Sends a chat call to a model. */
-export function chat(vendor: DemoVendor, model: string, members: object = {}): Promise<Response> {
+export function chat(vendor: ScriptedVendor, model: string, members: object = {}): Promise<Response> {
   return post(vendor, '/v1/chat/completions', { model, messages: [{ role: 'user', content: 'hello there, dear world' }], ...members });
 }
 
 /** Sends a messages call to a model. */
-export function message(vendor: DemoVendor, model: string, members: object = {}): Promise<Response> {
+export function message(vendor: ScriptedVendor, model: string, members: object = {}): Promise<Response> {
   const messages = [{ role: 'user', content: 'hello there, dear world' }];
   return post(vendor, '/v1/messages', { model, max_tokens: 1_000, messages, ...members });
 }

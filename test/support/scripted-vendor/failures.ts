@@ -1,13 +1,15 @@
 /** The responses that scripted faults return in place of a regular response. */
 
-import { errorResponse, type Family } from './errors.ts';
-import { type IncomingRequest, type OutgoingResponse, redirectResponse } from './response.ts';
+import { errorResponse, type Family, gemini, rateLimitResponse, unknownPathResponse } from '../../../src/demo-vendor/errors.ts';
+import type { DemoRequest, DemoResponse } from '../../../src/demo-vendor/response.ts';
+import { countTokens } from '../../../src/demo-vendor/tokens.ts';
+import { anthropic } from './families.ts';
+import { redirectResponse, type ScriptedResponse } from './response.ts';
 import type { Fault, RetryHint } from './scripts.ts';
-import { countTokens } from './tokens.ts';
 
 /** Returns the response of a scripted fault; null when it does not apply to the request. `nowMs` is used by retry hints that are dates. */
-export function failureResponse(fault: Fault, family: Family, request: IncomingRequest, nowMs: number): OutgoingResponse | null {
-  const { model } = request.script;
+export function failureResponse(fault: Fault, family: Family, request: DemoRequest, nowMs: number): ScriptedResponse | null {
+  const { model } = request;
   switch (fault.kind) {
     case 'status':
       return errorResponse(family, { status: fault.status, message: statusMessage(fault.status, model) });
@@ -18,7 +20,7 @@ export function failureResponse(fault: Fault, family: Family, request: IncomingR
         code: 'unsupported_parameter',
       });
     case 'rate-limited':
-      return rateLimitResponse(fault.hint, family, model, nowMs);
+      return limitedResponse(fault.hint, family, model, nowMs);
     case 'window':
       return overflowResponse(fault.tokens, family, countTokens(request.body.length));
     case 'quota':
@@ -27,7 +29,7 @@ export function failureResponse(fault: Fault, family: Family, request: IncomingR
         message: 'You exceeded your current quota, please check your plan and billing details.',
         code: 'insufficient_quota',
         // OpenAI reports it in the code, Anthropic in the details.
-        ...(family === 'anthropic' && { details: { error_code: 'enforced_spend_limit_reached' } }),
+        ...(family === anthropic && { details: { error_code: 'enforced_spend_limit_reached' } }),
       });
     case 'spend-limit':
       return errorResponse(family, {
@@ -53,27 +55,22 @@ export function failureResponse(fault: Fault, family: Family, request: IncomingR
   }
 }
 
-export function unknownPathResponse(family: Family, { method, path }: IncomingRequest): OutgoingResponse {
-  return errorResponse(family, { status: 404, message: `Invalid URL (${method} ${path})`, code: 'unknown_url' });
-}
-
 function statusMessage(status: number, model: string): string {
   if (status === 404) return `The model '${model}' does not exist or you do not have access to it.`;
   if (status === 529) return 'Overloaded';
   return `The demo vendor was asked to fail with ${status} by the model name '${model}'.`;
 }
 
-function overflowResponse(window: number, family: Family, tokens: number): OutgoingResponse | null {
+function overflowResponse(window: number, family: Family, tokens: number): DemoResponse | null {
   if (tokens <= window) return null;
-  if (family === 'anthropic')
+  if (family === anthropic)
     return errorResponse(family, { status: 400, message: `prompt is too long: ${tokens} tokens > ${window} maximum` });
   const message = `Input tokens exceed the configured limit of ${window} tokens. Your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`;
   return errorResponse(family, { status: 400, message, code: 'context_length_exceeded', param: 'messages' });
 }
 
-function rateLimitResponse(hint: RetryHint, family: Family, model: string, nowMs: number): OutgoingResponse {
-  const message = `Rate limit reached for '${model}'.`;
-  const limited = (headers: Record<string, string>): OutgoingResponse => errorResponse(family, { status: 429, message, headers });
+function limitedResponse(hint: RetryHint, family: Family, model: string, nowMs: number): DemoResponse {
+  const limited = (headers: Record<string, string>): DemoResponse => rateLimitResponse(family, model, { headers });
   switch (hint.form) {
     case 'none':
       return limited({});
@@ -85,17 +82,17 @@ function rateLimitResponse(hint: RetryHint, family: Family, model: string, nowMs
       return limited({ 'retry-after': new Date(nowMs + hint.amount * 1_000).toUTCString() });
     case 'reset':
       return limited(resetHeaders(family, hint.amount, nowMs));
-    case 'body': {
-      const details = [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: `${hint.amount}s` }];
-      return errorResponse('gemini', { status: 429, message, details });
-    }
+    case 'body':
+      return rateLimitResponse(gemini, model, {
+        details: [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: `${hint.amount}s` }],
+      });
     default:
       return hint satisfies never;
   }
 }
 
 function resetHeaders(family: Family, seconds: number, nowMs: number): Record<string, string> {
-  if (family === 'anthropic') {
+  if (family === anthropic) {
     return {
       'anthropic-ratelimit-requests-remaining': '0',
       'anthropic-ratelimit-requests-reset': new Date(nowMs + seconds * 1_000).toISOString(),
@@ -104,6 +101,6 @@ function resetHeaders(family: Family, seconds: number, nowMs: number): Record<st
   return { 'x-ratelimit-remaining-requests': '0', 'x-ratelimit-reset-requests': `${Math.floor(seconds / 60)}m${seconds % 60}s` };
 }
 
-function plainResponse(mediaType: string, body: string): OutgoingResponse {
+function plainResponse(mediaType: string, body: string): DemoResponse {
   return { kind: 'body', status: 200, headers: { 'content-type': mediaType }, body };
 }

@@ -1,18 +1,28 @@
 /** POST /v1/responses: OpenAI's responses, plain and as named events with rising sequence numbers. */
 
-import { type Conversation, composeReply, parseToolChoice, type Reply, readContent, readTexts, wholeInputTokens } from './conversation.ts';
-import { errorResponse } from './errors.ts';
-import { asCount, asObject, asObjects, asString, type JsonObject } from './json.ts';
-import { createdAt, type EventStream, type IncomingRequest, jsonResponse, type OutgoingResponse } from './response.ts';
-import { splitArguments, splitText } from './tokens.ts';
+import { type Conversation, parseToolChoice, type Reply, readContent, readTexts } from '../../../src/demo-vendor/conversation.ts';
+import { errorResponse, openai } from '../../../src/demo-vendor/errors.ts';
+import { asCount, asObject, asObjects, asString, type JsonObject } from '../../../src/demo-vendor/json.ts';
+import { createdAt, type DemoRequest, type DemoResponse, jsonResponse } from '../../../src/demo-vendor/response.ts';
+import { splitArguments, splitText } from '../../../src/demo-vendor/tokens.ts';
+import { composeReasoning, composeScripted } from './compose.ts';
+import { type ScriptedStream, scriptOf } from './response.ts';
+import type { Script } from './scripts.ts';
+
+interface ResponsesReply extends Reply {
+  readonly reasoning: string;
+  readonly script: Script;
+}
 
 /** Returns a response object, or a 400 for a body without input. */
-export function handleResponses(request: IncomingRequest): OutgoingResponse {
-  const { json, script, body } = request;
+export function handleResponses(request: DemoRequest): DemoResponse {
+  const { json } = request;
   if (typeof json.input !== 'string' && !Array.isArray(json.input)) {
-    return errorResponse('openai', { status: 400, message: "Missing required parameter: 'input'.", code: 'missing_required_parameter' });
+    return errorResponse(openai, { status: 400, message: "Missing required parameter: 'input'.", code: 'missing_required_parameter' });
   }
-  const reply = composeReply(readConversation(json), script, body);
+  const script = scriptOf(request);
+  const conversation = readConversation(json);
+  const reply = { ...composeScripted(conversation, request), reasoning: composeReasoning(conversation, script), script };
   if (json.stream === true) return { kind: 'stream', stream: responsesStream(request, reply) };
   return jsonResponse(toResponseBody(request, reply, true));
 }
@@ -35,9 +45,9 @@ function readConversation(json: JsonObject): Conversation {
   };
 }
 
-function toResponseBody(request: IncomingRequest, reply: Reply, finished: boolean): object {
-  const { requestNumber, json, script } = request;
-  const incompleteReason = incompleteReasons[reply.end];
+function toResponseBody(request: DemoRequest, reply: ResponsesReply, finished: boolean): object {
+  const { requestNumber, json, model } = request;
+  const incompleteReason = incompleteReasonOf(reply);
   return {
     id: `resp_demo_${requestNumber}`,
     object: 'response',
@@ -46,19 +56,19 @@ function toResponseBody(request: IncomingRequest, reply: Reply, finished: boolea
     error: null,
     incomplete_details: finished && incompleteReason !== undefined ? { reason: incompleteReason } : null,
     instructions: json.instructions ?? null,
-    model: script.model,
+    model,
     output: finished ? toOutputItems(reply, requestNumber) : [],
     parallel_tool_calls: true,
     previous_response_id: json.previous_response_id ?? null,
     tool_choice: json.tool_choice ?? 'auto',
     tools: json.tools ?? [],
-    usage: finished && script.usage !== 'none' ? toUsage(request, reply) : null,
+    usage: finished && reply.script.usage !== 'none' ? toUsage(reply) : null,
     metadata: json.metadata ?? {},
   };
 }
 
-function toUsage({ script }: IncomingRequest, reply: Reply): object {
-  const inputTokens = wholeInputTokens(reply, script);
+function toUsage({ script, ...reply }: ResponsesReply): object {
+  const inputTokens = reply.inputTokens + script.cachedTokens;
   return {
     input_tokens: inputTokens,
     input_tokens_details: { cached_tokens: script.cachedTokens },
@@ -68,7 +78,7 @@ function toUsage({ script }: IncomingRequest, reply: Reply): object {
   };
 }
 
-function toOutputItems({ reasoning, text, toolCalls }: Reply, requestNumber: number): readonly object[] {
+function toOutputItems({ reasoning, text, toolCalls }: ResponsesReply, requestNumber: number): readonly object[] {
   const thought = reasoning === '' ? [] : [reasoningItem(requestNumber, [summaryPart(reasoning)])];
   if (toolCalls.length === 0) return [...thought, messageItem(requestNumber, 'completed', [textPart(text)])];
   const calls = toolCalls.map(({ name, arguments: argumentText }, index) =>
@@ -105,7 +115,7 @@ function callItem(requestNumber: number, index: number, status: string, name: st
 }
 
 /** Returns the event stream. Its three parts share one sequence counter and are generated in order while they are sent. */
-function responsesStream(request: IncomingRequest, reply: Reply): EventStream {
+function responsesStream(request: DemoRequest, reply: ResponsesReply): ScriptedStream {
   const { requestNumber } = request;
   let sequence = 0;
   const event = (type: string, members: object): string => {
@@ -166,7 +176,7 @@ function responsesStream(request: IncomingRequest, reply: Reply): EventStream {
       const item = messageItem(requestNumber, 'completed', [textPart(reply.text)]);
       yield event('response.output_item.done', { output_index: firstIndex, item });
     }
-    const type = incompleteReasons[reply.end] === undefined ? 'response.completed' : 'response.incomplete';
+    const type = incompleteReasonOf(reply) === undefined ? 'response.completed' : 'response.incomplete';
     yield event(type, { response: toResponseBody(request, reply, true) });
   }
 
@@ -179,4 +189,7 @@ function responsesStream(request: IncomingRequest, reply: Reply): EventStream {
 }
 
 const textTypes = ['input_text', 'output_text', 'text'];
-const incompleteReasons: Readonly<Partial<Record<Reply['end'], string>>> = { length: 'max_output_tokens', filtered: 'content_filter' };
+
+function incompleteReasonOf({ end, script }: ResponsesReply): string | undefined {
+  return script.filtered ? 'content_filter' : end === 'length' ? 'max_output_tokens' : undefined;
+}

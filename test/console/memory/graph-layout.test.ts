@@ -1,0 +1,33 @@
+/** Layout of the picture of the graph. */
+import { expect, test } from '@jest/globals';
+import { layoutGraph, type Point } from '../../../src/console/memory/graph-layout.ts';
+
+const width = 800;
+/** A ring of the nodes from `first` to `last`. */
+const ring = (first: number, last: number): [number, number][] =>
+  Array.from({ length: last - first + 1 }, (_, index) => [first + index, index === last - first ? first : first + index + 1]);
+const distance = (one: Point, other: Point): number => Math.hypot(one.x - other.x, one.y - other.y);
+
+test('the same graph has the same picture', () => {
+  expect(layoutGraph(20, ring(0, 19), width)).toEqual(layoutGraph(20, ring(0, 19), width));
+});
+
+test.each([2, 12, 40])('%i nodes are within the picture, and their labels do not cover each other', (nodes) => {
+  const { points, height } = layoutGraph(nodes, ring(0, nodes - 1), width);
+  for (const [index, one] of points.entries()) {
+    expect(one.x >= 0 && one.x <= width && one.y >= 0 && one.y <= height).toBe(true);
+    for (const other of points.slice(0, index)) expect(Math.abs(one.x - other.x) >= 100 || Math.abs(one.y - other.y) >= 35).toBe(true);
+  }
+});
+
+test('a single node has a place', () => {
+  expect(layoutGraph(1, [[0, 0]], width).points).toEqual([{ x: expect.any(Number), y: 0 }]);
+});
+
+test('nodes with a connection are nearer to each other than to the rest', () => {
+  const { points } = layoutGraph(10, [...ring(0, 4), ...ring(5, 9)], width);
+  const meanDistance = (pairs: [number, number][]): number =>
+    pairs.reduce((sum, [one, other]) => sum + distance(points[one] ?? { x: 0, y: 0 }, points[other] ?? { x: 0, y: 0 }), 0) / pairs.length;
+  const across = [0, 1, 2, 3, 4].flatMap((one) => [5, 6, 7, 8, 9].map((other): [number, number] => [one, other]));
+  expect(meanDistance([...ring(0, 4), ...ring(5, 9)])).toBeLessThan(meanDistance(across));
+});
