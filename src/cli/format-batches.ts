@@ -1,9 +1,10 @@
 /** Formats learning batches for a terminal. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 import { formatUsd } from './format-reports.ts';
-import { formatFacts, formatTable } from './table.ts';
+import { formatFacts, formatTable, toRows } from './table.ts';
 
-export function formatBatches(rows: readonly JsonObject[]): string {
+export function formatBatches(response: JsonObject): string {
+  const rows = toRows(response);
   if (rows.length === 0) return 'No batches.\n';
   return formatTable(
     ['CREATED', 'PROJECT', 'KIND', 'STATE', ...progressTitles, 'ID', 'RUN'],

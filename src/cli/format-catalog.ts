@@ -1,25 +1,29 @@
 /** Formats the responses of `gateway catalog …` for a terminal. */
 import { asArray, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
 import { formatUsd } from './format-reports.ts';
-import { formatTable } from './table.ts';
+import { formatList } from './table.ts';
 
 /** Names shown per line of skipped entries; `--json` prints all. */
 const maxNamesShown = 5;
 
-export function formatCatalog(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'The catalog has no models. Configure a provider in gateway.yaml.\n';
-  return formatTable(
-    ['MODEL', 'KIND', 'SOURCE', 'INPUT', 'CACHED', 'OUTPUT', 'OTHER', 'MAX INPUT', 'MAX OUTPUT'],
-    rows.map(({ id, kind, source, price, max_input_tokens, max_output_tokens }) => {
-      const { input, cached_input, output } = asObject(price);
-      const prices =
-        price === null
-          ? ['unknown', '', '', '']
-          : [formatUsd(input), formatUsd(cached_input), formatUsd(output), otherPrices(asObject(price))];
-      return [id, kind, source, ...prices, max_input_tokens, max_output_tokens];
-    }),
+const amount = (name: string) => (row: JsonObject) => formatUsd(asObject(row.price)[name]);
+
+export const formatCatalog = (response: JsonObject): string =>
+  formatList(
+    'The catalog has no models. Configure a provider in gateway.yaml.',
+    {
+      MODEL: 'id',
+      KIND: 'kind',
+      SOURCE: 'source',
+      INPUT: (row) => (row.price === null ? 'unknown' : amount('input')(row)),
+      CACHED: amount('cached_input'),
+      OUTPUT: amount('output'),
+      OTHER: (row) => otherPrices(asObject(row.price)),
+      'MAX INPUT': 'max_input_tokens',
+      'MAX OUTPUT': 'max_output_tokens',
+    },
+    response,
   );
-}
 
 const units = [
   ['image_input', 'a million image tokens of input'],

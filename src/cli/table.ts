@@ -16,6 +16,19 @@ export function formatTable(titles: readonly string[], rows: readonly (readonly 
     .join('');
 }
 
+/** A column shows a member of the row, or what a function makes of the row. */
+export type Columns = Readonly<Record<string, string | ((row: JsonObject) => unknown)>>;
+
+/** The rows of a list in a response, or `empty` if it has none. Without columns all members are shown. */
+export function formatList(empty: string, columns: Columns | null, response: JsonObject): string {
+  const rows = toRows(response);
+  const [first] = rows;
+  if (first === undefined) return `${empty}\n`;
+  const shown = columns ?? Object.fromEntries(Object.keys(first).map((name) => [name.toUpperCase(), name]));
+  const cells = rows.map((row) => Object.values(shown).map((column) => yesNo(typeof column === 'string' ? row[column] : column(row))));
+  return formatTable(Object.keys(shown), cells);
+}
+
 /** One `name  value` pair per line. */
 export function formatFacts(facts: readonly (readonly [string, unknown])[]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
@@ -38,9 +51,13 @@ function flatten(json: JsonObject, prefix: string): (readonly [string, unknown])
   );
 }
 
+function yesNo(value: unknown): unknown {
+  return typeof value === 'boolean' ? (value ? 'yes' : 'no') : value;
+}
+
 function cellText(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-';
-  if (isObject(value)) return '-'; // Only empty objects get here.
+  if (isObject(value)) return Object.keys(value).length === 0 ? '-' : JSON.stringify(value);
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cellText).join(',');
   // Control characters in a name must not move the terminal's cursor.
   return String(value).replace(/\p{Cc}/gu, '?');

@@ -19,18 +19,18 @@ export interface KeySettings {
 
 /** 0 is allowed: such a key is limited to calls without a cost. */
 const wholeLimit = z.int().min(0).nullable().optional();
-const window = z.enum(['day', 'month', 'total']).optional();
+const window = z.enum(['day', 'month', 'total']).optional().describe('window of the ceiling; default: month');
 
 /** The body of "issue a key". */
 export const keyInput = z.strictObject({
   name: z.string().trim().min(1).max(200),
-  models: z.array(z.string().min(1).max(300)).max(1_000).nullable().optional().describe('models and tiers; null for all'),
+  models: z.array(z.string().min(1).max(300)).max(1_000).nullable().optional().describe('models and tiers; null: all of them'),
   ceilings: z
     .strictObject({
-      calls: wholeLimit,
-      cost: z.number().min(0).max(9_000_000).nullable().optional().describe('USD'),
-      rpm: wholeLimit,
-      tpm: wholeLimit,
+      calls: wholeLimit.describe('calls per window'),
+      cost: z.number().min(0).max(9_000_000).nullable().optional().describe('cost of the calls per window, in USD'),
+      rpm: wholeLimit.describe('calls per minute'),
+      tpm: wholeLimit.describe('tokens per minute'),
     })
     .optional(),
   windows: z.strictObject({ calls: window, cost: window }).optional().describe('each requires the ceiling of the same name'),

@@ -26,9 +26,9 @@ export interface ApplicationSettings {
 export type StoredApplication = z.output<typeof storedApplication>;
 
 /** 0 is allowed: such an application is limited to calls without a cost. */
-const calls = z.int().min(0).nullable();
-const cost = z.number().min(0).max(9_000_000).nullable().describe('USD');
-const window = z.enum(['day', 'month', 'total']);
+const calls = z.int().min(0).nullable().describe('calls per window');
+const cost = z.number().min(0).max(9_000_000).nullable().describe('cost of the calls per window, in USD');
+const window = z.enum(['day', 'month', 'total']).describe('window of the ceiling; default: month');
 
 const ceilings = { calls, cost };
 const windows = { calls: window, cost: window };
