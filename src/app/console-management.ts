@@ -111,7 +111,8 @@ function priceRoutes({ activeModels, database, snapshot }: ManagementAreasDeps):
       try {
         return convertTable({ text, name: 'the text', providers, as });
       } catch (cause) {
-        if (cause instanceof PriceTableError) throw gatewayError('bad_request', { message: `table: ${cause.message}`, cause });
+        if (cause instanceof PriceTableError)
+          throw gatewayError('bad_request', { issues: [{ path: 'table', message: cause.message }], cause });
         throw cause;
       }
     },

@@ -99,7 +99,7 @@ export interface ProjectChange {
 /** Validates the slug and the body of `PUT /provision/teams/{project}`; throws `bad_request`, naming every mistake. */
 export function parseProjectChange(slug: string, input: unknown): ProjectChange {
   const isSlug = /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug);
-  const slugIssues = isSlug ? [] : ['project: must be 1 to 63 of a-z, 0-9 and "-", and not begin with "-"'];
+  const slugIssues = isSlug ? [] : [{ path: 'project', message: 'must be 1 to 63 of a-z, 0-9 and "-", and not begin with "-"' }];
   const { name, cache: cacheChange, ...change } = parseOrBadRequest(projectInput, input ?? {}, slugIssues);
   return {
     name,

@@ -51,9 +51,11 @@ export interface RepriceInput {
 export function parseRepriceInput(body: unknown): RepriceInput {
   const { from, to, project = null, models = null, prices = 'dated' } = parseOrBadRequest(repriceInput, body);
   const window = { from: Date.parse(from), to: Date.parse(to) };
-  if (window.from >= window.to) throw gatewayError('bad_request', { message: 'to: must be after from' });
+  if (window.from >= window.to) throw gatewayError('bad_request', { issues: [{ path: 'to', message: 'must be after from' }] });
   if (prices === 'now' && project !== null) {
-    throw gatewayError('bad_request', { message: 'project: not allowed with prices "now", which apply to every project' });
+    throw gatewayError('bad_request', {
+      issues: [{ path: 'project', message: 'not allowed with prices "now", which apply to every project' }],
+    });
   }
   return { ...window, project, models, prices };
 }
