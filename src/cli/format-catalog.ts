@@ -1,29 +1,25 @@
 /** Formats the responses of `gateway catalog …` for a terminal. */
 import { asArray, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
 import { formatUsd } from './format-reports.ts';
-import { formatList } from './table.ts';
+import { type Column, formatList } from './table.ts';
 
 /** Names shown per line of skipped entries; `--json` prints all. */
 const maxNamesShown = 5;
 
-const amount = (name: string) => (row: JsonObject) => formatUsd(asObject(row.price)[name]);
+const columns: readonly Column[] = [
+  ['MODEL', (row) => row.id],
+  ...['kind', 'source'],
+  ['INPUT', ({ price }) => (price === null ? 'unknown' : formatUsd(asObject(price).input))],
+  ['CACHED', ({ price }) => formatUsd(asObject(price).cached_input)],
+  ['OUTPUT', ({ price }) => formatUsd(asObject(price).output)],
+  ['OTHER', ({ price }) => otherPrices(asObject(price))],
+  ['MAX INPUT', (row) => row.max_input_tokens],
+  ['MAX OUTPUT', (row) => row.max_output_tokens],
+];
 
-export const formatCatalog = (response: JsonObject): string =>
-  formatList(
-    'The catalog has no models. Configure a provider in gateway.yaml.',
-    {
-      MODEL: 'id',
-      KIND: 'kind',
-      SOURCE: 'source',
-      INPUT: (row) => (row.price === null ? 'unknown' : amount('input')(row)),
-      CACHED: amount('cached_input'),
-      OUTPUT: amount('output'),
-      OTHER: (row) => otherPrices(asObject(row.price)),
-      'MAX INPUT': 'max_input_tokens',
-      'MAX OUTPUT': 'max_output_tokens',
-    },
-    response,
-  );
+export function formatCatalog(response: JsonObject): string {
+  return formatList('The catalog has no models. Configure a provider in gateway.yaml.', columns, response);
+}
 
 const units = [
   ['image_input', 'a million image tokens of input'],

@@ -1,125 +1,72 @@
 /** Formats the service's responses for a terminal. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 import type { Invocation } from './command.ts';
-import { type Columns, formatFacts, formatList, toRows } from './table.ts';
+import { type Column, formatFacts, formatList, titleOf, toRows } from './table.ts';
 
-const usd = (name: string) => (row: JsonObject) => formatUsd(row[name]);
-
-/** A ceiling of a key or an application, with its window. */
-const ceiling = (name: string) => (row: JsonObject) => {
-  const limit = asObject(row.ceilings)[name];
-  const window = asObject(row.windows)[name];
-  const written = name === 'cost' ? formatUsd(limit) : limit;
-  return written === null || written === undefined || typeof window !== 'string' ? written : `${String(written)}/${window}`;
-};
-
-const list = (empty: string, columns: Columns) => (response: JsonObject) => formatList(empty, columns, response);
-
-/** The lists by their command: what is printed for an empty one, and the columns of the others. */
+/** The lists by their command. */
 export const lists = {
-  'projects list': list('No projects yet. Create one with: gateway projects create <project>', {
-    PROJECT: 'project',
-    NAME: 'name',
-    'MAY CALL': 'may_call',
-    'MONTHLY CAP': usd('monthly_cap'),
-    CREATED: 'created_at',
-  }),
-  'keys list': list('The project has no keys yet. Create one with: gateway keys create --project <project>', {
-    PREFIX: 'prefix',
-    NAME: 'name',
-    CALLS: ceiling('calls'),
-    COST: ceiling('cost'),
-    RPM: ceiling('rpm'),
-    TPM: ceiling('tpm'),
-    'IN AN OUTAGE': (row) => row.on_budget_store_down ?? 'as project',
-    MODELS: (row) => row.models ?? 'all',
-    EXPIRES: 'expires_at',
-    REVOKED: 'revoked_at',
-    CREATED: 'created_at',
-  }),
-  'applications list': list('No application has settings.', {
-    APPLICATION: 'source',
-    CALLS: ceiling('calls'),
-    COST: ceiling('cost'),
-    TIERS: (row) => Object.keys(asObject(row.tiers)),
-    UPDATED: 'updated_at',
-  }),
-  'erasures list': list('No erasures.', {
-    ERASED: 'erased_at',
-    STATE: (row) => asObject(row.workflows).state,
-    DONE: 'done_at',
-    'END USER (SHA-256)': 'subject_sha256',
-    ID: 'id',
-  }),
-  calls: list('No calls yet.', {
-    TIME: 'created_at',
-    PROJECT: 'project',
-    ROUTE: 'route',
-    SOURCE: 'source',
-    ASKED: 'model_asked',
-    'ANSWERED BY': ({ cache, model }) => (cache === 'hit' ? `${String(model ?? '')} (cache)` : model),
-    STATUS: 'status',
-    CODE: 'code',
-    TOKENS: ({ tokens }) => Object.values(asObject(tokens)).reduce<number>((sum, count) => sum + (Number(count) || 0), 0),
-    COST: usd('cost'),
-    MS: 'duration_ms',
-    ID: 'id',
-  }),
-  'leases list': list('No process holds a lease.', {
-    PROCESS: 'process',
-    ALIVE: 'alive',
-    CEILINGS: 'counters',
-    'OLDEST WINDOW': 'oldest_window',
-  }),
-  'quarantine list': list('Nothing is in the quarantine.', {
-    FILE: 'file',
-    BYTES: 'bytes',
-    QUARANTINED: 'quarantined_at',
-    PROJECTS: ({ projects }) => asArray(projects).join(' ') || 'unreadable',
-    'OLDEST CALL': 'oldest_call',
-  }),
-  'people list': list('No accounts yet. Create the first account with: gateway sign-in-link --admin', {
-    'E-MAIL': 'email',
-    NAME: 'name',
-    ADMIN: 'admin',
-    PASSWORD: 'has_password',
-    'ONLY IN': 'only_project',
-    DISABLED: 'disabled_at',
-    CREATED: 'created_at',
-  }),
-  'sessions list': list('No sessions.', {
-    'LAST SEEN': 'last_seen_at',
-    CREATED: 'created_at',
-    EXPIRES: 'expires_at',
-    ID: 'id',
-    BROWSER: 'user_agent',
-  }),
-  'tokens list': list('No personal tokens.', {
-    PREFIX: 'prefix',
-    NAME: 'name',
-    SCOPES: 'scopes',
-    'LAST USED': 'last_used_at',
-    EXPIRES: 'expires_at',
-    ID: 'id',
-  }),
-  'members list': list('The project has no members. Add one with: gateway members set <email> --project <project> --role owner', {
-    'E-MAIL': 'email',
-    NAME: 'name',
-    ROLE: 'role',
-    CONFIRMED: 'confirmed',
-    DISABLED: 'disabled',
-    SINCE: 'created_at',
-  }),
-  audit: list('No changes.', {
-    TIME: 'at',
-    BY: ({ email, person_id: person, actor }) => email ?? person ?? actor,
-    PROJECT: 'project',
-    ACTION: 'action',
-    TARGET: 'target',
-    OUTCOME: 'outcome',
-    DETAIL: ({ detail }) => (detail === undefined ? null : JSON.stringify(detail)),
-    ID: 'id',
-  }),
+  'projects list': list('No projects yet. Create one with: gateway projects create <project>', [
+    ...['project', 'name', 'may_call'],
+    usd('monthly_cap'),
+    'created_at',
+  ]),
+  'keys list': list('The project has no keys yet. Create one with: gateway keys create --project <project>', [
+    ...['prefix', 'name', ...['calls', 'cost', 'rpm', 'tpm'].map(ceiling)],
+    ['IN AN OUTAGE', (row) => row.on_budget_store_down ?? 'as project'],
+    ['MODELS', (row) => row.models ?? 'all'],
+    ...['expires_at', 'revoked_at', 'created_at'],
+  ]),
+  'applications list': list('No application has settings.', [
+    ['APPLICATION', (row) => row.source],
+    ...['calls', 'cost'].map(ceiling),
+    ['TIERS', (row) => Object.keys(asObject(row.tiers))],
+    'updated_at',
+  ]),
+  'erasures list': list('No erasures.', [
+    'erased_at',
+    ['STATE', (row) => asObject(row.workflows).state],
+    'done_at',
+    ['END USER (SHA-256)', (row) => row.subject_sha256],
+    'id',
+  ]),
+  calls: list('No calls yet.', [
+    ['TIME', (row) => row.created_at],
+    ...['project', 'route', 'source'],
+    ['ASKED', (row) => row.model_asked],
+    ['ANSWERED BY', ({ cache, model }) => (cache === 'hit' ? `${String(model ?? '')} (cache)` : model)],
+    ...['status', 'code'],
+    ['TOKENS', ({ tokens }) => Object.values(asObject(tokens)).reduce<number>((sum, count) => sum + (Number(count) || 0), 0)],
+    usd('cost'),
+    ['MS', (row) => row.duration_ms],
+    'id',
+  ]),
+  'leases list': list('No process holds a lease.', ['process', 'alive', ['CEILINGS', (row) => row.counters], 'oldest_window']),
+  'quarantine list': list('Nothing is in the quarantine.', [
+    ...['file', 'bytes', 'quarantined_at'],
+    ['PROJECTS', ({ projects }) => asArray(projects).join(' ') || 'unreadable'],
+    'oldest_call',
+  ]),
+  'people list': list('No accounts yet. Create the first account with: gateway sign-in-link --admin', [
+    ['E-MAIL', (row) => row.email],
+    ...['name', 'admin'],
+    ['PASSWORD', (row) => row.has_password],
+    ['ONLY IN', (row) => row.only_project],
+    ...['disabled_at', 'created_at'],
+  ]),
+  'sessions list': list('No sessions.', [...['last_seen_at', 'created_at', 'expires_at', 'id'], ['BROWSER', (row) => row.user_agent]]),
+  'tokens list': list('No personal tokens.', ['prefix', 'name', 'scopes', 'last_used_at', 'expires_at', 'id']),
+  'members list': list('The project has no members. Add one with: gateway members set <email> --project <project> --role owner', [
+    ['E-MAIL', (row) => row.email],
+    ...['name', 'role', 'confirmed', 'disabled'],
+    ['SINCE', (row) => row.created_at],
+  ]),
+  audit: list('No changes.', [
+    ['TIME', (row) => row.at],
+    ['BY', ({ email, person_id: person, actor }) => email ?? person ?? actor],
+    ...['project', 'action', 'target', 'outcome'],
+    ['DETAIL', ({ detail }) => (detail === undefined ? null : JSON.stringify(detail))],
+    'id',
+  ]),
 };
 
 /** Prints the key alone on a line, so that it can be copied as a whole. */
@@ -129,7 +76,7 @@ export function formatIssuedKey(response: JsonObject, { options: { project } }: 
     ['project', project],
     ['name', response.name],
     ['models', response.models ?? 'all'],
-    ...['calls', 'cost', 'rpm', 'tpm'].map((name) => [name, ceiling(name)(response)] as const),
+    ...['calls', 'cost', 'rpm', 'tpm'].map((name) => [name, formatCeiling(response, name)] as const),
     ['in an outage', response.on_budget_store_down ?? 'as the project'],
     ['default output limit', response.default_max_output_tokens],
     ['expires', response.expires_at],
@@ -143,27 +90,27 @@ export function formatFailedAttempts(response: JsonObject): string {
     asArray(call.attempts)
       .map(asObject)
       .filter(({ error }) => isObject(error))
-      .map((attempt) => ({ ...call, ...asObject(attempt.error), model: `${String(attempt.provider)}/${String(attempt.model)}`, attempt })),
+      .map((attempt) => ({ ...attempt, call })),
   );
-  return failedAttempts({ data });
+  return formatList('No attempt failed.', failedAttemptColumns, { data });
 }
 
-const failedAttempts = list('No attempt failed.', {
-  TIME: 'created_at',
-  PROJECT: 'project',
-  KEY: ({ key, key_name: name }) => name ?? key,
-  SOURCE: 'source',
-  MODEL: 'model',
-  STATUS: ({ attempt }) => asObject(attempt).status,
-  REASON: 'reason',
-  CODE: ({ attempt }) => asObject(asObject(attempt).error).code ?? asObject(asObject(attempt).error).type,
-  RESULT: 'outcome',
-  ID: 'id',
-  MESSAGE: 'message',
-});
+const failedAttemptColumns: readonly Column[] = [
+  ['TIME', ({ call }) => asObject(call).created_at],
+  ['PROJECT', ({ call }) => asObject(call).project],
+  ['KEY', ({ call }) => asObject(call).key_name ?? asObject(call).key],
+  ['SOURCE', ({ call }) => asObject(call).source],
+  ['MODEL', ({ provider, model }) => `${String(provider)}/${String(model)}`],
+  'status',
+  ['REASON', ({ error }) => asObject(error).reason],
+  ['CODE', ({ error }) => asObject(error).code ?? asObject(error).type],
+  ['RESULT', ({ call }) => asObject(call).outcome],
+  ['ID', ({ call }) => asObject(call).id],
+  ['MESSAGE', ({ error }) => asObject(error).message],
+];
 
 export function formatRules({ rules }: JsonObject): string {
-  return formatList('No content rules.', { CLASS: 'class', PLACE: 'place', ACTION: 'action', EXPRESSION: 'expression' }, { data: rules });
+  return formatList('No content rules.', ['class', 'place', 'action', 'expression'], { data: rules });
 }
 
 /** The month, then a table per group that has rows. */
@@ -177,7 +124,7 @@ export function formatUsage(usage: JsonObject): string {
   const tables = Object.entries(groups).flatMap(([title, [member, rows]]) =>
     asArray(rows).length === 0
       ? []
-      : [`\n${formatList('', { [title]: member, COST: usd('cost'), TOKENS: 'tokens', CALLS: 'calls' }, { data: rows })}`],
+      : [`\n${formatList('', [[title, (row) => row[member]], usd('cost'), 'tokens', 'calls'], { data: rows })}`],
   );
   return facts + tables.join('');
 }
@@ -204,4 +151,24 @@ export function formatUsd(value: unknown): string | null {
   if (typeof value !== 'number') return null;
   const digits = value.toFixed(9).replace(/0{1,7}$/, '');
   return `$${digits}`;
+}
+
+function list(empty: string, columns: readonly Column[]): (response: JsonObject) => string {
+  return (response) => formatList(empty, columns, response);
+}
+
+function usd(name: string): Column {
+  return [titleOf(name), (row) => formatUsd(row[name])];
+}
+
+function ceiling(name: string): Column {
+  return [titleOf(name), (row) => formatCeiling(row, name)];
+}
+
+/** A ceiling of a key or an application, with its window. */
+function formatCeiling(row: JsonObject, name: string): unknown {
+  const limit = asObject(row.ceilings)[name];
+  const window = asObject(row.windows)[name];
+  const written = name === 'cost' ? formatUsd(limit) : limit;
+  return written === null || written === undefined || typeof window !== 'string' ? written : `${String(written)}/${window}`;
 }

@@ -16,17 +16,24 @@ export function formatTable(titles: readonly string[], rows: readonly (readonly 
     .join('');
 }
 
-/** A column shows a member of the row, or what a function makes of the row. */
-export type Columns = Readonly<Record<string, string | ((row: JsonObject) => unknown)>>;
+/** A member of each row, or a title and what to show of a row. */
+export type Column = string | readonly [title: string, show: (row: JsonObject) => unknown];
 
 /** The rows of a list in a response, or `empty` if it has none. Without columns all members are shown. */
-export function formatList(empty: string, columns: Columns | null, response: JsonObject): string {
+export function formatList(empty: string, columns: readonly Column[] | null, response: JsonObject): string {
   const rows = toRows(response);
-  const [first] = rows;
-  if (first === undefined) return `${empty}\n`;
-  const shown = columns ?? Object.fromEntries(Object.keys(first).map((name) => [name.toUpperCase(), name]));
-  const cells = rows.map((row) => Object.values(shown).map((column) => yesNo(typeof column === 'string' ? row[column] : column(row))));
-  return formatTable(Object.keys(shown), cells);
+  if (rows.length === 0) return `${empty}\n`;
+  const shown = columns ?? Object.keys(rows[0] ?? {});
+  const cells = rows.map((row) => shown.map((column) => yesNo(typeof column === 'string' ? row[column] : column[1](row))));
+  return formatTable(
+    shown.map((column) => (typeof column === 'string' ? titleOf(column) : column[0])),
+    cells,
+  );
+}
+
+/** `LAST USED` of `last_used_at`. */
+export function titleOf(member: string): string {
+  return member.replace(/_at$/, '').replaceAll('_', ' ').toUpperCase();
 }
 
 /** One `name  value` pair per line. */
