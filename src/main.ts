@@ -29,7 +29,7 @@ const usage = async (): Promise<string> => `Usage: gateway <command>
 
 Commands that call a running service:
 
-${(await import('./cli/help.ts')).overview}
+${(await import('./cli/commands.ts')).overview()}
 Run gateway <command> --help for details.
 `;
 
@@ -90,7 +90,7 @@ async function run([command = 'help', ...rest]: string[]): Promise<number> {
         write(`${readVersion()}\n`);
         return 0;
       default:
-        if ((await import('./cli/help.ts')).isCommandGroup(command)) {
+        if ((await import('./cli/commands.ts')).isCommandGroup(command)) {
           prepareOutput();
           const { runCommand } = await import('./cli/commands.ts');
           return await runCommand([command, ...rest], process.env, { write, writeError, stream: process.stdout });

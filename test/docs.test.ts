@@ -62,8 +62,8 @@ describe('commands', () => {
     ]);
     expect(await findCommandMistakes(page)).toEqual([
       'docs/page.md:9: npm run nothing: package.json has no script nothing',
-      'docs/page.md:9: gateway keys list --rpm 5: gateway: gateway keys list has no option --rpm',
-      'docs/page.md:12: gateway key list: gateway: unknown command "key list"',
+      "docs/page.md:9: gateway keys list --rpm 5: gateway: unknown option '--rpm'",
+      "docs/page.md:12: gateway key list: gateway: unknown command 'key'",
       "docs/page.md:12: gateway codec-server --ports 1: Unknown option '--ports'",
     ]);
   });

@@ -1,9 +1,8 @@
 /** Gives the console's pages of keys, applications, routing, rules, members and audit what they need. Contains no policy. */
 
 import type { ReadCounters } from '../ceilings/counter-usage.ts';
-import { convertTable } from '../cli/catalog-commands.ts';
-import { CommandError } from '../cli/service-client.ts';
 import type { CatalogRow } from '../config/config.ts';
+import { convertTable, PriceTableError } from '../config/convert-price-table.ts';
 import { getHost } from '../config/starter-catalog.ts';
 import { createApplicationRoutes } from '../console/applications/routes.ts';
 import { createAuditRoutes } from '../console/audit/routes.ts';
@@ -112,7 +111,8 @@ function priceRoutes({ activeModels, database, snapshot }: ManagementAreasDeps):
       try {
         return convertTable({ text, name: 'the text', providers, as });
       } catch (cause) {
-        if (cause instanceof CommandError) throw gatewayError('bad_request', { message: `table: ${cause.message}`, cause });
+        if (cause instanceof PriceTableError)
+          throw gatewayError('bad_request', { issues: [{ path: 'table', message: cause.message }], cause });
         throw cause;
       }
     },

@@ -1,14 +1,27 @@
 /** Formats learning batches for a terminal. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
 import { formatUsd } from './format-reports.ts';
-import { formatFacts, formatTable } from './table.ts';
+import { type Column, formatFacts, formatList, titleOf } from './table.ts';
 
-export function formatBatches(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'No batches.\n';
-  return formatTable(
-    ['CREATED', 'PROJECT', 'KIND', 'STATE', ...progressTitles, 'ID', 'RUN'],
-    rows.map((row) => [row.created_at, row.project, row.kind, row.state, ...progressCells(row), row.id, row.run_url]),
-  );
+const progress: readonly Column[] = [
+  ['MESSAGES', (row) => row.messages],
+  ['CALLS', (row) => row.attempts],
+  ['COST', (row) => formatUsd(row.cost)],
+  ...['written', 'repeated', 'dropped', 'merged'].map((name): Column => [titleOf(name), (row) => asObject(row.memories)[name]]),
+  'facts',
+  ['NEXT TRY', (row) => row.next_try_at],
+  ['ERROR', (row) => asObject(row.error).code],
+];
+const batchColumns = ['created_at', 'project', 'kind', 'state', ...progress, 'id', ['RUN', (row: JsonObject) => row.run_url] as const];
+const groupColumns: readonly Column[] = [
+  ['GROUP', (row) => row.position],
+  ['END USER (SHA-256)', ({ subject_sha256: hash }) => (typeof hash === 'string' ? hash.slice(0, 12) : null)],
+  'state',
+  ...progress,
+];
+
+export function formatBatches(response: JsonObject): string {
+  return formatList('No batches.', batchColumns, response);
 }
 
 /** The batch, a table of its groups, and their errors in full. */
@@ -28,10 +41,7 @@ export function formatBatch(batch: JsonObject): string {
     ...(isObject(batch.error) ? [['error', batch.error.message] as const] : []),
   ]);
   if (groups.length === 0) return `${facts}\nThe batch has no groups: it had nothing to read, or its messages were erased.\n`;
-  const table = formatTable(
-    ['GROUP', 'END USER (SHA-256)', 'STATE', ...progressTitles],
-    groups.map((group) => [group.position, abbreviateHash(group.subject_sha256), group.state, ...progressCells(group)]),
-  );
+  const table = formatList('', groupColumns, { data: groups });
   const errors = groups.flatMap(({ position, error }) => (isObject(error) ? [[`group ${String(position)}`, error.message] as const] : []));
   return `${facts}\n${table}${errors.length === 0 ? '' : `\n${formatFacts(errors)}`}`;
 }
@@ -44,16 +54,4 @@ export function formatReplay(batch: JsonObject): string {
     return `Retrying ${batches.length} ${batches.length === 1 ? 'batch' : 'batches'} now.\n\n${batches.join('\n')}\n`;
   }
   return `${batch.state === 'done' ? 'The batch is done; nothing to retry.' : 'Retrying the batch now.'}\n\n${formatBatch(batch)}`;
-}
-
-const progressTitles = ['MESSAGES', 'CALLS', 'COST', 'WRITTEN', 'REPEATED', 'DROPPED', 'MERGED', 'FACTS', 'NEXT TRY', 'ERROR'];
-
-function progressCells(row: JsonObject): unknown[] {
-  const { written, repeated, dropped, merged } = asObject(row.memories);
-  const { code } = asObject(row.error);
-  return [row.messages, row.attempts, formatUsd(row.cost), written, repeated, dropped, merged, row.facts, row.next_try_at, code];
-}
-
-function abbreviateHash(value: unknown): string | null {
-  return typeof value === 'string' ? value.slice(0, 12) : null;
 }

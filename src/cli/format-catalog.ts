@@ -1,24 +1,24 @@
 /** Formats the responses of `gateway catalog …` for a terminal. */
 import { asArray, asObject, asString, type JsonObject } from '../core/json/narrow.ts';
 import { formatUsd } from './format-reports.ts';
-import { formatTable } from './table.ts';
+import { type Column, formatList } from './table.ts';
 
 /** Names shown per line of skipped entries; `--json` prints all. */
 const maxNamesShown = 5;
 
-export function formatCatalog(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'The catalog has no models. Configure a provider in gateway.yaml.\n';
-  return formatTable(
-    ['MODEL', 'KIND', 'SOURCE', 'INPUT', 'CACHED', 'OUTPUT', 'OTHER', 'MAX INPUT', 'MAX OUTPUT'],
-    rows.map(({ id, kind, source, price, max_input_tokens, max_output_tokens }) => {
-      const { input, cached_input, output } = asObject(price);
-      const prices =
-        price === null
-          ? ['unknown', '', '', '']
-          : [formatUsd(input), formatUsd(cached_input), formatUsd(output), otherPrices(asObject(price))];
-      return [id, kind, source, ...prices, max_input_tokens, max_output_tokens];
-    }),
-  );
+const columns: readonly Column[] = [
+  ['MODEL', (row) => row.id],
+  ...['kind', 'source'],
+  ['INPUT', ({ price }) => (price === null ? 'unknown' : formatUsd(asObject(price).input))],
+  ['CACHED', ({ price }) => formatUsd(asObject(price).cached_input)],
+  ['OUTPUT', ({ price }) => formatUsd(asObject(price).output)],
+  ['OTHER', ({ price }) => otherPrices(asObject(price))],
+  ['MAX INPUT', (row) => row.max_input_tokens],
+  ['MAX OUTPUT', (row) => row.max_output_tokens],
+];
+
+export function formatCatalog(response: JsonObject): string {
+  return formatList('The catalog has no models. Configure a provider in gateway.yaml.', columns, response);
 }
 
 const units = [

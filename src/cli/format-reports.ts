@@ -1,45 +1,82 @@
 /** Formats the service's responses for a terminal. */
 import { asArray, asObject, isObject, type JsonObject } from '../core/json/narrow.ts';
-import { formatFacts, formatTable } from './table.ts';
+import type { Invocation } from './command.ts';
+import { type Column, formatFacts, formatList, titleOf, toRows } from './table.ts';
 
-export function formatProjects(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'No projects yet. Create one with: gateway projects create <project>\n';
-  return formatTable(
-    ['PROJECT', 'NAME', 'MAY CALL', 'MONTHLY CAP', 'CREATED'],
-    rows.map(({ project, name, may_call, monthly_cap, created_at }) => [
-      project,
-      name,
-      may_call === false ? 'no' : 'yes',
-      formatUsd(monthly_cap),
-      created_at,
-    ]),
-  );
-}
-
-export function formatKeys(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'The project has no keys yet. Create one with: gateway keys create --project <project>\n';
-  return formatTable(
-    ['PREFIX', 'NAME', 'CALLS', 'COST', 'RPM', 'TPM', 'IN AN OUTAGE', 'MODELS', 'EXPIRES', 'REVOKED', 'CREATED'],
-    rows.map((row) => {
-      const { calls, cost, rpm, tpm } = formatCeilings(row);
-      const { prefix, name, on_budget_store_down: outage, models, expires_at, revoked_at, created_at } = row;
-      return [prefix, name, calls, cost, rpm, tpm, outage ?? 'as project', models ?? 'all', expires_at, revoked_at, created_at];
-    }),
-  );
-}
+/** The lists by their command. */
+export const lists = {
+  'projects list': list('No projects yet. Create one with: gateway projects create <project>', [
+    ...['project', 'name', 'may_call'],
+    usd('monthly_cap'),
+    'created_at',
+  ]),
+  'keys list': list('The project has no keys yet. Create one with: gateway keys create --project <project>', [
+    ...['prefix', 'name', ...['calls', 'cost', 'rpm', 'tpm'].map(ceiling)],
+    ['IN AN OUTAGE', (row) => row.on_budget_store_down ?? 'as project'],
+    ['MODELS', (row) => row.models ?? 'all'],
+    ...['expires_at', 'revoked_at', 'created_at'],
+  ]),
+  'applications list': list('No application has settings.', [
+    ['APPLICATION', (row) => row.source],
+    ...['calls', 'cost'].map(ceiling),
+    ['TIERS', (row) => Object.keys(asObject(row.tiers))],
+    'updated_at',
+  ]),
+  'erasures list': list('No erasures.', [
+    'erased_at',
+    ['STATE', (row) => asObject(row.workflows).state],
+    'done_at',
+    ['END USER (SHA-256)', (row) => row.subject_sha256],
+    'id',
+  ]),
+  calls: list('No calls yet.', [
+    ['TIME', (row) => row.created_at],
+    ...['project', 'route', 'source'],
+    ['ASKED', (row) => row.model_asked],
+    ['ANSWERED BY', ({ cache, model }) => (cache === 'hit' ? `${String(model ?? '')} (cache)` : model)],
+    ...['status', 'code'],
+    ['TOKENS', ({ tokens }) => Object.values(asObject(tokens)).reduce<number>((sum, count) => sum + (Number(count) || 0), 0)],
+    usd('cost'),
+    ['MS', (row) => row.duration_ms],
+    'id',
+  ]),
+  'leases list': list('No process holds a lease.', ['process', 'alive', ['CEILINGS', (row) => row.counters], 'oldest_window']),
+  'quarantine list': list('Nothing is in the quarantine.', [
+    ...['file', 'bytes', 'quarantined_at'],
+    ['PROJECTS', ({ projects }) => asArray(projects).join(' ') || 'unreadable'],
+    'oldest_call',
+  ]),
+  'people list': list('No accounts yet. Create the first account with: gateway sign-in-link --admin', [
+    ['E-MAIL', (row) => row.email],
+    ...['name', 'admin'],
+    ['PASSWORD', (row) => row.has_password],
+    ['ONLY IN', (row) => row.only_project],
+    ...['disabled_at', 'created_at'],
+  ]),
+  'sessions list': list('No sessions.', [...['last_seen_at', 'created_at', 'expires_at', 'id'], ['BROWSER', (row) => row.user_agent]]),
+  'tokens list': list('No personal tokens.', ['prefix', 'name', 'scopes', 'last_used_at', 'expires_at', 'id']),
+  'members list': list('The project has no members. Add one with: gateway members set <email> --project <project> --role owner', [
+    ['E-MAIL', (row) => row.email],
+    ...['name', 'role', 'confirmed', 'disabled'],
+    ['SINCE', (row) => row.created_at],
+  ]),
+  audit: list('No changes.', [
+    ['TIME', (row) => row.at],
+    ['BY', ({ email, person_id: person, actor }) => email ?? person ?? actor],
+    ...['project', 'action', 'target', 'outcome'],
+    ['DETAIL', ({ detail }) => (detail === undefined ? null : JSON.stringify(detail))],
+    'id',
+  ]),
+};
 
 /** Prints the key alone on a line, so that it can be copied as a whole. */
-export function formatIssuedKey(response: JsonObject, project: unknown): string {
-  const { calls, cost, rpm, tpm } = formatCeilings(response);
+export function formatIssuedKey(response: JsonObject, { options: { project } }: Invocation): string {
   const facts = formatFacts([
     ['prefix', response.prefix],
     ['project', project],
     ['name', response.name],
     ['models', response.models ?? 'all'],
-    ['calls', calls],
-    ['cost', cost],
-    ['rpm', rpm],
-    ['tpm', tpm],
+    ...['calls', 'cost', 'rpm', 'tpm'].map((name) => [name, formatCeiling(response, name)] as const),
     ['in an outage', response.on_budget_store_down ?? 'as the project'],
     ['default output limit', response.default_max_output_tokens],
     ['expires', response.expires_at],
@@ -47,99 +84,66 @@ export function formatIssuedKey(response: JsonObject, project: unknown): string 
   return `${String(response.key)}\n\n${facts}\nKeep the key: it is shown this once.\n`;
 }
 
-export function formatApplications(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'No application has settings.\n';
-  return formatTable(
-    ['APPLICATION', 'CALLS', 'COST', 'TIERS', 'UPDATED'],
-    rows.map((row) => {
-      const { calls, cost } = formatCeilings(row);
-      return [row.source, calls, cost, Object.keys(asObject(row.tiers)), row.updated_at];
-    }),
-  );
-}
-
-export function formatRules(response: JsonObject): string {
-  const rows = asArray(response.rules).map(asObject);
-  if (rows.length === 0) return 'No content rules.\n';
-  return formatTable(
-    ['CLASS', 'PLACE', 'ACTION', 'EXPRESSION'],
-    rows.map((rule) => [rule.class, rule.place, rule.action, rule.expression]),
-  );
-}
-
-export function formatErasures(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'No erasures.\n';
-  return formatTable(
-    ['ERASED', 'STATE', 'DONE', 'END USER (SHA-256)', 'ID'],
-    rows.map((row) => [row.erased_at, asObject(row.workflows).state, row.done_at, row.subject_sha256, row.id]),
-  );
-}
-
-export function formatCalls(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'No calls yet.\n';
-  return formatTable(
-    ['TIME', 'PROJECT', 'ROUTE', 'SOURCE', 'ASKED', 'ANSWERED BY', 'STATUS', 'CODE', 'TOKENS', 'COST', 'MS', 'ID'],
-    rows.map((row) => {
-      const model = row.cache === 'hit' ? `${String(row.model ?? '')} (cache)` : row.model;
-      return [
-        row.created_at,
-        row.project,
-        row.route,
-        row.source,
-        row.model_asked,
-        model,
-        row.status,
-        row.code,
-        sumTokens(row.tokens),
-        formatUsd(row.cost),
-        row.duration_ms,
-        row.id,
-      ];
-    }),
-  );
-}
-
 /** A row for each failed attempt. `RESULT` is what became of the call. */
-export function formatFailedAttempts(rows: readonly JsonObject[]): string {
-  const failed = rows.flatMap((call) =>
+export function formatFailedAttempts(response: JsonObject): string {
+  const data = toRows(response).flatMap((call) =>
     asArray(call.attempts)
       .map(asObject)
       .filter(({ error }) => isObject(error))
-      .map((attempt) => {
-        const { reason, type, code, message } = asObject(attempt.error);
-        const model = `${String(attempt.provider)}/${String(attempt.model)}`;
-        const outcome = [call.created_at, call.project, call.key_name ?? call.key, call.source, model, attempt.status];
-        return [...outcome, reason, code ?? type, call.outcome, call.id, message];
-      }),
+      .map((attempt) => ({ ...attempt, call })),
   );
-  if (failed.length === 0) return 'No attempt failed.\n';
-  return formatTable(['TIME', 'PROJECT', 'KEY', 'SOURCE', 'MODEL', 'STATUS', 'REASON', 'CODE', 'RESULT', 'ID', 'MESSAGE'], failed);
+  return formatList('No attempt failed.', failedAttemptColumns, { data });
 }
 
-export function formatLeases(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'No process holds a lease.\n';
-  return formatTable(
-    ['PROCESS', 'ALIVE', 'CEILINGS', 'OLDEST WINDOW'],
-    rows.map(({ process, alive, counters, oldest_window }) => [process, alive === true ? 'yes' : 'no', counters, oldest_window]),
-  );
+const failedAttemptColumns: readonly Column[] = [
+  ['TIME', ({ call }) => asObject(call).created_at],
+  ['PROJECT', ({ call }) => asObject(call).project],
+  ['KEY', ({ call }) => asObject(call).key_name ?? asObject(call).key],
+  ['SOURCE', ({ call }) => asObject(call).source],
+  ['MODEL', ({ provider, model }) => `${String(provider)}/${String(model)}`],
+  'status',
+  ['REASON', ({ error }) => asObject(error).reason],
+  ['CODE', ({ error }) => asObject(error).code ?? asObject(error).type],
+  ['RESULT', ({ call }) => asObject(call).outcome],
+  ['ID', ({ call }) => asObject(call).id],
+  ['MESSAGE', ({ error }) => asObject(error).message],
+];
+
+export function formatRules({ rules }: JsonObject): string {
+  return formatList('No content rules.', ['class', 'place', 'action', 'expression'], { data: rules });
 }
 
-export function formatQuarantine(rows: readonly JsonObject[]): string {
-  if (rows.length === 0) return 'Nothing is in the quarantine.\n';
-  return formatTable(
-    ['FILE', 'BYTES', 'QUARANTINED', 'PROJECTS', 'OLDEST CALL'],
-    rows.map(({ file, bytes, quarantined_at, projects, oldest_call }) => [
-      file,
-      bytes,
-      quarantined_at,
-      asArray(projects).join(' ') || 'unreadable',
-      oldest_call,
-    ]),
+/** The month, then a table per group that has rows. */
+export function formatUsage(usage: JsonObject): string {
+  const facts = formatFacts([
+    ['month (UTC)', usage.month],
+    ['spend', formatUsd(usage.spend)],
+    ['monthly cap', formatUsd(usage.monthly_cap)],
+  ]);
+  const groups = { MODEL: ['model', usage.by_model], APPLICATION: ['source', usage.by_source], TASK: ['task_id', usage.by_task] } as const;
+  const tables = Object.entries(groups).flatMap(([title, [member, rows]]) =>
+    asArray(rows).length === 0
+      ? []
+      : [`\n${formatList('', [[title, (row) => row[member]], usd('cost'), 'tokens', 'calls'], { data: rows })}`],
   );
+  return facts + tables.join('');
 }
 
-function sumTokens(tokens: unknown): number {
-  return Object.values(asObject(tokens)).reduce<number>((sum, count) => sum + (typeof count === 'number' ? count : 0), 0);
+export function formatReprice(response: JsonObject): string {
+  const skipped = asObject(response.left);
+  const difference = typeof response.difference === 'number' ? response.difference : 0;
+  return formatFacts([
+    ['calls in the window', response.calls],
+    ['calls changed', response.calls_changed],
+    ['  of unknown cost before', response.calls_newly_priced],
+    ['attempts changed', response.attempts_changed],
+    ['ceilings changed', response.counters_changed],
+    ...(response.prices === 'now' ? [['price history corrected', asArray(response.prices_corrected)] as const] : []),
+    ['left: price unknown', skipped.price_unknown],
+    ['left: units not kept', skipped.units_not_kept],
+    ['left: videos', skipped.video],
+    ['difference', `${difference < 0 ? '-' : ''}${formatUsd(Math.abs(difference))}`],
+  ]);
 }
 
 /** An amount with two to nine decimals: `$0.50`, `$0.0000123`. Null for values that are not numbers. */
@@ -149,14 +153,22 @@ export function formatUsd(value: unknown): string | null {
   return `$${digits}`;
 }
 
-/** The ceilings of a key, with the windows of those for calls and cost. */
-function formatCeilings(key: JsonObject): JsonObject {
-  const { calls, cost, ...rates } = asObject(key.ceilings);
-  const windows = asObject(key.windows);
-  return { ...rates, calls: formatLimit(calls, windows.calls), cost: formatLimit(formatUsd(cost), windows.cost) };
+function list(empty: string, columns: readonly Column[]): (response: JsonObject) => string {
+  return (response) => formatList(empty, columns, response);
 }
 
-function formatLimit(limit: unknown, window: unknown): string | null {
-  if (limit === null || limit === undefined) return null;
-  return typeof window === 'string' ? `${String(limit)}/${window}` : String(limit);
+function usd(name: string): Column {
+  return [titleOf(name), (row) => formatUsd(row[name])];
+}
+
+function ceiling(name: string): Column {
+  return [titleOf(name), (row) => formatCeiling(row, name)];
+}
+
+/** A ceiling of a key or an application, with its window. */
+function formatCeiling(row: JsonObject, name: string): unknown {
+  const limit = asObject(row.ceilings)[name];
+  const window = asObject(row.windows)[name];
+  const written = name === 'cost' ? formatUsd(limit) : limit;
+  return written === null || written === undefined || typeof window !== 'string' ? written : `${String(written)}/${window}`;
 }

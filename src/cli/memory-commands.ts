@@ -4,9 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { errorMessage } from '../core/error-messages.ts';
 import { asArray, asObject, type JsonObject } from '../core/json/narrow.ts';
-import type { Invocation } from './command.ts';
-import { textOf, toQuery } from './options.ts';
-import { CommandError } from './service-client.ts';
+import { CommandError, type Invocation } from './command.ts';
 import { formatTable } from './table.ts';
 
 const team = '/provision/teams/{project}';
@@ -14,11 +12,10 @@ const team = '/provision/teams/{project}';
 /**
  * Writes the file under another name until it is complete: what was cut off never has the name that was asked for. Only its owner may read it.
  */
-export async function exportMemory({ download, values, members, output, warn }: Invocation): Promise<JsonObject> {
-  const { project: _, ...query } = members;
-  const file = textOf(values, 'output') ?? null;
-  if (file === null && values.json === true) throw new CommandError('--json needs --output: the export is on standard output');
-  const counter = createCounter(download(`get ${team}/memory/export${toQuery(query)}`));
+export async function exportMemory({ download, options, output, warn }: Invocation): Promise<JsonObject> {
+  const file = typeof options.output === 'string' ? options.output : null;
+  if (file === null && options.json === true) throw new CommandError('--json needs --output: the export is on standard output');
+  const counter = createCounter(download(`get ${team}/memory/export`));
   if (file === null) {
     if (output.stream) await pipeline(Readable.from(counter.chunks), output.stream, { end: false });
     else for await (const chunk of counter.chunks) output.write(Buffer.from(chunk).toString());
@@ -54,9 +51,8 @@ function createCounter(chunks: AsyncIterable<Uint8Array>) {
   return { chunks: counted(), records: (): number => Math.max(0, lines - 2) };
 }
 
-export async function importMemory({ upload, values, members }: Invocation): Promise<JsonObject> {
-  const { project: _, ...query } = members;
-  const name = textOf(values, 'input');
+export async function importMemory({ upload, options }: Invocation): Promise<JsonObject> {
+  const name = typeof options.input === 'string' ? options.input : undefined;
   const unreadable = (cause: unknown): never => {
     throw new CommandError(`${name ?? 'standard input'} cannot be read: ${errorMessage(cause)}`, null, cause);
   };
@@ -68,7 +64,7 @@ export async function importMemory({ upload, values, members }: Invocation): Pro
       unreadable(cause);
     }
   }
-  return upload(`post ${team}/memory/import${toQuery(query)}`, chunks());
+  return upload(`post ${team}/memory/import`, chunks());
 }
 
 const maxShownRefusals = 20;

@@ -12,9 +12,8 @@ import { errorSummary } from '../core/error-messages.ts';
 import { type PayloadKeyUsage, readPayloadKeyUsage } from '../jobs/client/payload-key-usage.ts';
 import { readRecord } from '../jobs/dev-server/dev-server-files.ts';
 import { keyFingerprint } from '../jobs/payloads/encryption.ts';
-import type { CommandOutput } from './command.ts';
+import { CommandError, type CommandOutput } from './command.ts';
 import { describeKeyUsage, formatKeyUsage } from './format-key-usage.ts';
-import { CommandError } from './service-client.ts';
 
 const usage = `Usage:
   gateway payload-key check [--json]      show the payload keys that open runs and schedules need

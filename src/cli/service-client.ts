@@ -9,24 +9,11 @@ import { withSecretFiles } from '../config/secret-files.ts';
 import { errorCode } from '../core/error-messages.ts';
 import { asObject, asString, isObject, type JsonObject, parseJson } from '../core/json/narrow.ts';
 import { findAddress } from './addresses.ts';
-
-/** Why a command failed, as one line for the operator. */
-export class CommandError extends Error {
-  /** Status of the service's response; null without a response. */
-  readonly status: number | null;
-
-  constructor(message: string, status: number | null = null, cause?: unknown) {
-    super(message, { cause });
-    this.name = 'CommandError';
-    this.status = status;
-  }
-}
-
-export type Method = 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE';
+import { CommandError } from './command.ts';
 
 export interface ServiceClient {
   /** Resolves to the response's JSON. Throws CommandError with the service's error message. */
-  send(method: Method, path: string, body?: unknown, timeoutMs?: number): Promise<JsonObject>;
+  send(method: string, path: string, body?: unknown, timeoutMs?: number): Promise<JsonObject>;
   /** Sends a body of any length, without a timeout; resolves and throws as `send`. */
   upload(path: string, chunks: AsyncIterable<Uint8Array>): Promise<JsonObject>;
   /** The chunks of a response of any length. Throws as `send`, also while it is read. */
@@ -80,7 +67,7 @@ interface Target {
 }
 
 interface ServiceRequest {
-  readonly method: Method;
+  readonly method: string;
   readonly body?: string | ReadableStream<Uint8Array>;
   readonly contentType?: string;
   readonly signal?: AbortSignal;

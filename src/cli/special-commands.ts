@@ -1,36 +1,35 @@
 /** Commands that do more than to send one request. */
-import { asObject, type JsonObject } from '../core/json/narrow.ts';
-import type { Invocation } from './command.ts';
-import { readInput, textOf } from './options.ts';
-import { CommandError } from './service-client.ts';
+import type { JsonObject } from '../core/json/narrow.ts';
+import { CommandError, type Invocation } from './command.ts';
+import { readInput } from './options.ts';
 
 const team = '/provision/teams/{project}';
 
-export async function createProject({ send, args, values, members }: Invocation): Promise<JsonObject> {
+export async function createProject({ send, args }: Invocation): Promise<JsonObject> {
   const existing = await send(`get ${team}`).catch(nullIfNotFound);
   // PUT would change the existing project.
-  if (existing !== null) throw new CommandError(`the project ${String(args.project ?? values.project)} already exists`);
-  return send(`put ${team}`, members);
+  if (existing !== null) throw new CommandError(`the project ${args.project} already exists`);
+  return send(`put ${team}`);
 }
 
 export async function setProject({ send, members }: Invocation): Promise<JsonObject> {
   requireChange(members, 'projects');
   // PUT would create a project whose name is misspelt.
   await send(`get ${team}`);
-  return send(`put ${team}`, members);
+  return send(`put ${team}`);
 }
 
-export async function createKey({ send, values, members, warn }: Invocation): Promise<JsonObject> {
+export async function createKey({ send, options, members, warn }: Invocation): Promise<JsonObject> {
   const body = { name: 'unnamed', ...members };
   const key = await send(`post ${team}/keys`, body).catch(nullIfNotFound);
   if (key !== null) return key;
   await send(`put ${team}`, {});
-  warn(`Created the project ${String(values.project)}.`);
+  warn(`Created the project ${String(options.project)}.`);
   return send(`post ${team}/keys`, body);
 }
 
-export function replayBatches({ send, args, values, members }: Invocation): Promise<JsonObject> {
-  const { project, state } = values;
+export function replayBatches({ send, args, options, members }: Invocation): Promise<JsonObject> {
+  const { project, state } = options;
   if (args.id !== undefined) {
     if (state !== undefined) throw new CommandError('--state is for replaying all batches of a project; leave the batch out');
     return send(project === undefined ? 'post /provision/batches/{id}/replay' : `post ${team}/batches/{id}/replay`);
@@ -40,17 +39,16 @@ export function replayBatches({ send, args, values, members }: Invocation): Prom
   return send('post /provision/batches/replay', { ...members, project });
 }
 
-export async function createPerson({ send, args, values, members }: Invocation): Promise<JsonObject> {
-  if (args.email === undefined) throw new CommandError('which person? gateway people create <email>');
-  const file = textOf(values, 'password-file');
-  if (file === undefined) return send('post /provision/people', members);
+export async function createPerson({ send, options, members }: Invocation): Promise<JsonObject> {
+  const { passwordFile: file } = options;
+  if (typeof file !== 'string') return send('post /provision/people');
   const [password = ''] = (await readInput(file)).split(/\r?\n/, 1);
   return send('post /provision/people', { ...members, password });
 }
 
 /** Throws when no option changes anything. */
 export function requireChange(members: JsonObject, group: string): void {
-  if (Object.keys(asObject(members)).length === 0) throw new CommandError(`what should change? see gateway ${group} --help`);
+  if (Object.keys(members).length === 0) throw new CommandError(`what should change? see gateway ${group} --help`);
 }
 
 function nullIfNotFound(error: unknown): null {

@@ -16,6 +16,26 @@ export function formatTable(titles: readonly string[], rows: readonly (readonly 
     .join('');
 }
 
+/** A member of each row, or a title and what to show of a row. */
+export type Column = string | readonly [title: string, show: (row: JsonObject) => unknown];
+
+/** The rows of a list in a response, or `empty` if it has none. Without columns all members are shown. */
+export function formatList(empty: string, columns: readonly Column[] | null, response: JsonObject): string {
+  const rows = toRows(response);
+  if (rows.length === 0) return `${empty}\n`;
+  const shown = columns ?? Object.keys(rows[0] ?? {});
+  const cells = rows.map((row) => shown.map((column) => yesNo(typeof column === 'string' ? row[column] : column[1](row))));
+  return formatTable(
+    shown.map((column) => (typeof column === 'string' ? titleOf(column) : column[0])),
+    cells,
+  );
+}
+
+/** `LAST USED` of `last_used_at`. */
+export function titleOf(member: string): string {
+  return member.replace(/_at$/, '').replaceAll('_', ' ').toUpperCase();
+}
+
 /** One `name  value` pair per line. */
 export function formatFacts(facts: readonly (readonly [string, unknown])[]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
@@ -38,9 +58,13 @@ function flatten(json: JsonObject, prefix: string): (readonly [string, unknown])
   );
 }
 
+function yesNo(value: unknown): unknown {
+  return typeof value === 'boolean' ? (value ? 'yes' : 'no') : value;
+}
+
 function cellText(value: unknown): string {
   if (value === null || value === undefined || value === '') return '-';
-  if (isObject(value)) return '-'; // Only empty objects get here.
+  if (isObject(value)) return Object.keys(value).length === 0 ? '-' : JSON.stringify(value);
   if (Array.isArray(value)) return value.length === 0 ? '-' : value.map(cellText).join(',');
   // Control characters in a name must not move the terminal's cursor.
   return String(value).replace(/\p{Cc}/gu, '?');

@@ -1,31 +1,16 @@
 /** Texts about errors. */
-import type { z } from 'zod';
 import { isObject } from './json/narrow.ts';
 
-/** The issues found by a zod schema, each with its path: `ceilings.rpm: must be a number`. */
-export function formatIssues(error: z.core.$ZodError): string[] {
-  return error.issues.map(({ path, message }) =>
-    path.length === 0 ? plainMessage(message) : `${path.join('.')}: ${plainMessage(message)}`,
-  );
+/** What is wrong with a member of an input. */
+export interface Issue {
+  /** Such as `ceilings.rpm`; empty for the whole input. */
+  readonly path: string;
+  readonly message: string;
 }
 
-const kinds: Readonly<Record<string, string>> = {
-  ...{ string: 'a text', number: 'a number', int: 'a whole number', boolean: 'true or false', array: 'a list', object: 'an object' },
-};
-
-/** Replaces the default messages of zod with sentences like those that our schemas set themselves. */
-function plainMessage(message: string): string {
-  return message
-    .replace(/^Invalid input: expected .*, received undefined$/, 'is required')
-    .replace(/^Invalid input: expected (\w+), received \w+$/, (all, kind: string) => (kinds[kind] ? `must be ${kinds[kind]}` : all))
-    .replace(
-      /^Invalid option: expected one of (.*)$/,
-      (_, values: string) => `must be ${values.replaceAll('"', '').split('|').join(' or ')}`,
-    )
-    .replace(/^Too small: expected number to be >=?(\S+)$/, 'must be at least $1')
-    .replace(/^Too big: expected number to be <=?(\S+)$/, 'must be at most $1')
-    .replace(/^Too small: expected (?:string|array) to have >=1 (?:characters|items)$/, 'must not be empty')
-    .replace(/^Too big: expected string to have <=(\d+) characters$/, 'must have at most $1 characters');
+/** Such as `ceilings.rpm: must be a number; name: is required`. */
+export function formatIssues(issues: readonly Issue[]): string {
+  return issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; ');
 }
 
 /** The message of a thrown value. Does not use `instanceof`: PGlite throws objects that are no errors, workflow sandboxes errors of another realm. */

@@ -5,6 +5,8 @@
  * which `pipeline/call/chain-error.ts` converts to gateway errors.
  */
 
+import { formatIssues, type Issue } from './error-messages.ts';
+
 interface ErrorSpec {
   readonly status: number;
   /** Default message for the caller. */
@@ -82,6 +84,8 @@ export interface ErrorDetails {
 
 export interface GatewayErrorOptions {
   readonly message?: string;
+  /** What is wrong with the members of the input. The message then names them all. */
+  readonly issues?: readonly Issue[];
   /** Overrides the status of the code (for `upstream_refused` and `upstream_failed`). */
   readonly status?: number;
   readonly cause?: unknown;
@@ -104,6 +108,7 @@ export class GatewayError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly shouldRetry: false | undefined;
   readonly members: ErrorMembers;
+  readonly issues: readonly Issue[];
 
   constructor(code: ErrorCode, options: GatewayErrorOptions) {
     const row = errorSpecs[code];
@@ -111,7 +116,8 @@ export class GatewayError extends Error {
     const isExpected = status < 500 || options.cause instanceof VendorError;
     const { stackTraceLimit } = Error;
     if (isExpected) Error.stackTraceLimit = 0;
-    super(options.message ?? row.message, { cause: options.cause });
+    const { issues = [] } = options;
+    super(options.message ?? (issues.length > 0 ? formatIssues(issues) : row.message), { cause: options.cause });
     Error.stackTraceLimit = stackTraceLimit;
     this.name = 'GatewayError';
     this.code = code;
@@ -119,6 +125,7 @@ export class GatewayError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds ?? row.retryAfterSeconds;
     this.shouldRetry = options.shouldRetry;
     this.members = options.members ?? {};
+    this.issues = issues;
   }
 }
 

@@ -1,15 +1,51 @@
+/** Validates inputs of callers, with the same sentences for the API and for the forms of the console. */
 import type { z } from 'zod';
-import { formatIssues } from './error-messages.ts';
+import type { Issue } from './error-messages.ts';
 import { gatewayError } from './errors.ts';
 
 /** Parses `input` by `schema`. Throws `bad_request` with all issues, after those that were found outside `input`. */
 export function parseOrBadRequest<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,
-  otherIssues: readonly string[] = [],
+  otherIssues: readonly Issue[] = [],
 ): z.output<Schema> {
-  const parsed = schema.safeParse(input);
-  if (parsed.success && otherIssues.length === 0) return parsed.data;
-  const issues = [...otherIssues, ...(parsed.success ? [] : formatIssues(parsed.error))];
-  throw gatewayError('bad_request', { message: issues.join('; ') });
+  const parsed = parseWithIssues(schema, input);
+  const issues = [...otherIssues, ...parsed.issues];
+  if (!parsed.success || issues.length > 0) throw gatewayError('bad_request', { issues });
+  return parsed.data;
+}
+
+/** As `safeParse`, with the issues in our own sentences unless the schema sets them. */
+export function parseWithIssues<Schema extends z.ZodType>(
+  schema: Schema,
+  input: unknown,
+): z.ZodSafeParseResult<z.output<Schema>> & { readonly issues: Issue[] } {
+  const parsed = schema.safeParse(input, { error: describeIssue });
+  const issues = parsed.error?.issues.map(({ path, message }) => ({ path: path.join('.'), message })) ?? [];
+  return { ...parsed, issues };
+}
+
+const kinds: Readonly<Record<string, string>> = {
+  ...{ string: 'a text', number: 'a number', int: 'a whole number', boolean: 'true or false', array: 'a list', object: 'an object' },
+};
+
+/** Undefined for an issue that zod's own sentence describes well enough. */
+function describeIssue(issue: z.core.$ZodRawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type': {
+      if (issue.input === undefined) return 'is required';
+      const kind = kinds[issue.expected];
+      return kind === undefined ? undefined : `must be ${kind}`;
+    }
+    case 'invalid_value':
+      return issue.values.length > 1 ? `must be ${issue.values.join(' or ')}` : undefined;
+    case 'too_small':
+      if (issue.origin === 'number') return `must be at least ${issue.minimum}`;
+      return issue.minimum === 1 ? 'must not be empty' : undefined;
+    case 'too_big':
+      if (issue.origin === 'number') return `must be at most ${issue.maximum}`;
+      return issue.origin === 'string' ? `must have at most ${issue.maximum} characters` : undefined;
+    default:
+      return undefined;
+  }
 }

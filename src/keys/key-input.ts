@@ -1,9 +1,8 @@
 /** Validates the bodies of "issue a key" and "rotate a key". One error names every mistake with its path. */
 import { z } from 'zod';
 import { nanosFromUsd } from '../core/cost.ts';
-import { formatIssues } from '../core/error-messages.ts';
 import { gatewayError } from '../core/errors.ts';
-import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
+import { parseOrBadRequest, parseWithIssues } from '../core/parse-or-bad-request.ts';
 import type { CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 import { type Ceilings, defaultWindows } from './key-record.ts';
 
@@ -19,18 +18,18 @@ export interface KeySettings {
 
 /** 0 is allowed: such a key is limited to calls without a cost. */
 const wholeLimit = z.int().min(0).nullable().optional();
-const window = z.enum(['day', 'month', 'total']).optional();
+const window = z.enum(['day', 'month', 'total']).optional().describe('window of the ceiling; default: month');
 
 /** The body of "issue a key". */
 export const keyInput = z.strictObject({
   name: z.string().trim().min(1).max(200),
-  models: z.array(z.string().min(1).max(300)).max(1_000).nullable().optional().describe('models and tiers; null for all'),
+  models: z.array(z.string().min(1).max(300)).max(1_000).nullable().optional().describe('models and tiers; null: all of them'),
   ceilings: z
     .strictObject({
-      calls: wholeLimit,
-      cost: z.number().min(0).max(9_000_000).nullable().optional().describe('USD'),
-      rpm: wholeLimit,
-      tpm: wholeLimit,
+      calls: wholeLimit.describe('calls per window'),
+      cost: z.number().min(0).max(9_000_000).nullable().optional().describe('cost of the calls per window, in USD'),
+      rpm: wholeLimit.describe('calls per minute'),
+      tpm: wholeLimit.describe('tokens per minute'),
     })
     .optional(),
   windows: z.strictObject({ calls: window, cost: window }).optional().describe('each requires the ceiling of the same name'),
@@ -67,16 +66,14 @@ export const rotateInput = z.strictObject({
 
 /** Throws `bad_request`, naming every mistake. */
 export function parseKeyInput(input: unknown, now: number): KeySettings {
-  const parsed = keyInput.safeParse(input);
-  const problems = parsed.success ? [] : formatIssues(parsed.error);
-  const data = parsed.data;
+  const { data, issues } = parseWithIssues(keyInput, input);
   const expiresAt = typeof data?.expires_at === 'string' ? Date.parse(data.expires_at) : null;
-  if (expiresAt !== null && expiresAt <= now) problems.push('expires_at: must be in the future');
+  if (expiresAt !== null && expiresAt <= now) issues.push({ path: 'expires_at', message: 'must be in the future' });
   for (const name of ['calls', 'cost'] as const) {
     if (data?.windows?.[name] !== undefined && typeof data.ceilings?.[name] !== 'number')
-      problems.push(`windows.${name}: there is no ceiling ${name}`);
+      issues.push({ path: `windows.${name}`, message: `there is no ceiling ${name}` });
   }
-  if (!data || problems.length > 0) throw gatewayError('bad_request', { message: problems.join('; ') });
+  if (!data || issues.length > 0) throw gatewayError('bad_request', { issues });
   const limits: Record<CeilingName, number | null> = {
     calls: data.ceilings?.calls ?? null,
     cost: typeof data.ceilings?.cost === 'number' ? Number(nanosFromUsd(data.ceilings.cost)) : null,

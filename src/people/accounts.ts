@@ -151,7 +151,7 @@ export async function insertPerson(
   );
   if (rows.length > 0) await takeOverAccounts(tx, id, email);
   const record = rows.length > 0 ? await readPerson(tx, id) : null;
-  if (!record) throw gatewayError('conflict', { message: 'email: a person with this address exists already' });
+  if (!record) throw gatewayError('conflict', { issues: [{ path: 'email', message: 'a person with this address exists already' }] });
   return record;
 }
 

@@ -99,7 +99,8 @@ export function createMembers({ database, clock }: { readonly database: Database
           projectId,
           email,
         ]);
-        if (members.length > 0) throw gatewayError('conflict', { message: 'email: is a member already; change the role in the list' });
+        if (members.length > 0)
+          throw gatewayError('conflict', { issues: [{ path: 'email', message: 'is a member already; change the role in the list' }] });
         const [person] = await tx.query<{ id: string }>(
           `insert into people (id, email, name, is_admin, created_at, project_id, claimed_email)
            values ($1::uuid, $1::text || ':' || $2::text, $3::text, false, $4::timestamptz, $5::uuid, $2::text)

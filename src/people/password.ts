@@ -48,7 +48,7 @@ export function assertPassword(password: string, email: string): void {
         : new Set(password).size < 4 || password.toLowerCase() === email
           ? 'is too easy to guess'
           : null;
-  if (problem !== null) throw gatewayError('bad_request', { message: `password: ${problem}` });
+  if (problem !== null) throw gatewayError('bad_request', { issues: [{ path: 'password', message: problem }] });
 }
 
 const unusableHash = `$argon2id$v=19$m=${cost.memory},t=${cost.passes},p=${cost.parallelism}$${encode(Buffer.alloc(saltBytes))}$${encode(Buffer.alloc(hashBytes))}`;

@@ -78,7 +78,9 @@ export function createSignInLinks({ database, clock }: { readonly database: Data
       if (!link) throw linkNotFound();
       const account = link.person ?? parseNewAccount(input);
       if (input.password !== '' && link.person && link.person.onlyProject !== null && !link.person.hasPassword)
-        throw gatewayError('bad_request', { message: 'password: this account signs in with links until it is confirmed' });
+        throw gatewayError('bad_request', {
+          issues: [{ path: 'password', message: 'this account signs in with links until it is confirmed' }],
+        });
       if (input.password !== '' || link.person === null) assertPassword(input.password, account.email);
       // Before the transaction, in which nothing but SQL may be awaited.
       const passwordHash = input.password === '' ? null : await hashPassword(input.password);

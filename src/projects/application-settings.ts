@@ -1,7 +1,9 @@
 /** Settings of an application: validation, defaults and conversion. Stored as the JSON of the API, with every default filled in. */
+
 import { z } from 'zod';
 import type { Tiers } from '../core/call.ts';
 import { nanosFromUsd, toUsd } from '../core/cost.ts';
+import type { Issue } from '../core/error-messages.ts';
 import { parseOrBadRequest } from '../core/parse-or-bad-request.ts';
 import { tiers } from './tiers.ts';
 
@@ -26,9 +28,9 @@ export interface ApplicationSettings {
 export type StoredApplication = z.output<typeof storedApplication>;
 
 /** 0 is allowed: such an application is limited to calls without a cost. */
-const calls = z.int().min(0).nullable();
-const cost = z.number().min(0).max(9_000_000).nullable().describe('USD');
-const window = z.enum(['day', 'month', 'total']);
+const calls = z.int().min(0).nullable().describe('calls per window');
+const cost = z.number().min(0).max(9_000_000).nullable().describe('cost of the calls per window, in USD');
+const window = z.enum(['day', 'month', 'total']).describe('window of the ceiling; default: month');
 
 const ceilings = { calls, cost };
 const windows = { calls: window, cost: window };
@@ -79,9 +81,9 @@ export function parseApplicationChange(source: string, input: unknown): Applicat
 const maxSourceLength = 256;
 
 /** Counted in code points. U+0000 and lone surrogates cannot be stored, and no header can contain them. */
-export function sourceIssues(source: string): readonly string[] {
+export function sourceIssues(source: string): readonly Issue[] {
   const fits = source !== '' && source.length <= 2 * maxSourceLength && [...source].length <= maxSourceLength;
-  return fits && !/[\0\p{Cs}]/u.test(source) ? [] : [`source: must be 1 to ${maxSourceLength} characters`];
+  return fits && !/[\0\p{Cs}]/u.test(source) ? [] : [{ path: 'source', message: `must be 1 to ${maxSourceLength} characters` }];
 }
 
 /** Settings of a row; missing members get their defaults. */

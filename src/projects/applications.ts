@@ -156,6 +156,6 @@ function toApplication(row: ApplicationRow): Application {
 }
 
 function assertSource(source: string): void {
-  const [issue] = sourceIssues(source);
-  if (issue !== undefined) throw gatewayError('bad_request', { message: issue });
+  const issues = sourceIssues(source);
+  if (issues.length > 0) throw gatewayError('bad_request', { issues });
 }

@@ -39,20 +39,23 @@ const retiredName = z
   .string()
   .max(300)
   .regex(/^(?:[A-Za-z0-9][A-Za-z0-9._-]{0,62}|[^/\s]+\/\S+)$/, 'must be a model as <provider>/<model>, or the name of a provider');
-const cache = z.strictObject({ enabled: z.boolean(), ttl_seconds: z.int().min(1).max(86_400) });
+const cache = z.strictObject({
+  enabled: z.boolean().describe('whether responses are cached'),
+  ttl_seconds: z.int().min(1).max(86_400).describe('how long a response stays in the cache'),
+});
 
 const timeZone = z.string().max(64).refine(isTimeZone, 'must be the IANA name of a time zone, for example Europe/Berlin');
 
 const fields = {
-  providers: z.array(providerName).max(200).nullable().describe('null for all'),
+  providers: z.array(providerName).max(200).nullable().describe('providers that the project may use; null: every provider'),
   tiers,
   image_tiers: tiers,
   speech_tiers: tiers,
   transcription_tiers: tiers,
   retired: z.array(retiredName).max(1_000).describe('models and providers that are called only after all others'),
   catalog_fill: z.boolean().nullable().describe('null: the value of the configuration file applies'),
-  may_call: z.boolean(),
-  monthly_cap: z.number().min(0).max(9_000_000).nullable().describe('USD'),
+  may_call: z.boolean().describe('whether the project may send calls'),
+  monthly_cap: z.number().min(0).max(9_000_000).nullable().describe('spend of a calendar month, in USD'),
   on_budget_store_down: z
     .enum(['allow', 'refuse'])
     .nullable()
@@ -96,7 +99,7 @@ export interface ProjectChange {
 /** Validates the slug and the body of `PUT /provision/teams/{project}`; throws `bad_request`, naming every mistake. */
 export function parseProjectChange(slug: string, input: unknown): ProjectChange {
   const isSlug = /^[a-z0-9][a-z0-9-]{0,62}$/.test(slug);
-  const slugIssues = isSlug ? [] : ['project: must be 1 to 63 of a-z, 0-9 and "-", and not begin with "-"'];
+  const slugIssues = isSlug ? [] : [{ path: 'project', message: 'must be 1 to 63 of a-z, 0-9 and "-", and not begin with "-"' }];
   const { name, cache: cacheChange, ...change } = parseOrBadRequest(projectInput, input ?? {}, slugIssues);
   return {
     name,

@@ -12,7 +12,7 @@ const instant = z
 export const repriceInput = z.strictObject({
   from: instant,
   to: instant.describe('RFC 3339, or a day; exclusive: calls that started then or later are not changed'),
-  project: z.string().min(1).max(256).nullable().optional().describe('null or absent: all projects; not with `prices: now`'),
+  project: z.string().min(1).max(256).nullable().optional().describe('slug of a project; absent: all projects; not with `prices: now`'),
   models: z
     .array(
       z
@@ -24,7 +24,7 @@ export const repriceInput = z.strictObject({
     .max(500)
     .nullable()
     .optional()
-    .describe('Only calls that these models served; null or absent: all'),
+    .describe('only calls that these models served; null or absent: all calls'),
   prices: z
     .enum(['dated', 'now'])
     .optional()
@@ -51,9 +51,11 @@ export interface RepriceInput {
 export function parseRepriceInput(body: unknown): RepriceInput {
   const { from, to, project = null, models = null, prices = 'dated' } = parseOrBadRequest(repriceInput, body);
   const window = { from: Date.parse(from), to: Date.parse(to) };
-  if (window.from >= window.to) throw gatewayError('bad_request', { message: 'to: must be after from' });
+  if (window.from >= window.to) throw gatewayError('bad_request', { issues: [{ path: 'to', message: 'must be after from' }] });
   if (prices === 'now' && project !== null) {
-    throw gatewayError('bad_request', { message: 'project: not allowed with prices "now", which apply to every project' });
+    throw gatewayError('bad_request', {
+      issues: [{ path: 'project', message: 'not allowed with prices "now", which apply to every project' }],
+    });
   }
   return { ...window, project, models, prices };
 }

@@ -136,9 +136,9 @@ test.each([
   ['show', randomUUID(), 'no such batch'],
   ['replay', randomUUID(), 'no such batch'],
   ['replay', '7', 'id: must be a UUID'],
-  ['show', '', 'which batch? see gateway batches list'],
+  ['show', '', "missing required argument 'id'"],
   ['list', '--state sleeping', '--state: '],
-  ['list', 'extra', '"extra" is an unexpected argument'],
+  ['list', 'extra', "too many arguments for 'list'."],
   ['replay', '', 'which batch? see gateway batches list, or add --project <project> --state failed'],
   ['replay', '--state running', '--state: '],
 ])('batches %s %s: exit status 1 and one line', async (command, word, sentence) => {

@@ -110,8 +110,8 @@ test('remove deletes an imported row', async () => {
 });
 
 test.each([
-  [['catalog', 'import'], 'which file? gateway catalog import <file>'],
-  [['catalog', 'remove'], 'which model? gateway catalog remove <provider>/<model>'],
+  [['catalog', 'import'], "missing required argument 'file'"],
+  [['catalog', 'remove'], "missing required argument 'model'"],
   [['catalog', 'import', '/nowhere/prices.json'], '/nowhere/prices.json cannot be read: ENOENT'],
   [['catalog', 'import', 'FILE', '--as', 'openai'], '--as must be <name in the table>=<provider>, for example --as openai=proxy'],
   [['catalog', 'import', 'FILE', '--as', 'openai=nobody'], '--as: there is no provider nobody'],
@@ -141,7 +141,7 @@ test.each([
 
 test('--help shows the usage', async () => {
   expect(await gateway('catalog', '--help')).toBe(0);
-  expect(written).toContain('gateway catalog import <file>');
+  expect(written).toContain('import [options] <file>');
 });
 
 function escapePattern(text: string): string {

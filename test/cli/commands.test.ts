@@ -8,7 +8,8 @@ import { createLeaseStore } from '../../src/ceilings/lease-store.ts';
 import { publishAddress } from '../../src/cli/addresses.ts';
 import { commands } from '../../src/cli/command-table.ts';
 import { runCommand } from '../../src/cli/commands.ts';
-import { options } from '../../src/cli/options.ts';
+import { argumentsOf, membersOf } from '../../src/cli/invocation.ts';
+import { optionName, toOptions } from '../../src/cli/options.ts';
 import { asObject } from '../../src/core/json/narrow.ts';
 import type { Database } from '../../src/db/database.ts';
 import { openEmbeddedDatabase } from '../../src/db/embedded.ts';
@@ -168,11 +169,13 @@ test('every operation under /provision has a command, and commands call no other
   expect([...called].sort()).toEqual(described.sort());
 });
 
-test('every command has a line in the help of its group, which names its options', async () => {
-  for (const [name, { summary, options = [] }] of Object.entries(commands)) {
+test('every command is in the help of its group, and has a help that names its options', async () => {
+  for (const [name, command] of Object.entries(commands)) {
     expect(await gateway(`${name.split(' ')[0]} --help`)).toBe(0);
-    expect(written).toMatch(new RegExp(`^  gateway ${name}( .*)?   ${summary.replace(/[|.]/g, '\\$&')}$`, 'm'));
-    expect(options.filter((option) => !written.includes(`--${option} `) && !written.includes(`--${option}]`))).toEqual([]);
+    expect(written.replaceAll(/\s+/g, ' ')).toContain(command.summary);
+    expect(await gateway(`${name} --help`)).toBe(0);
+    expect(written).toContain(`Usage: gateway ${name} [options]`);
+    expect(membersOf(name, command).filter((member) => !new RegExp(`^  --${optionName(member.name)} `, 'm').test(written))).toEqual([]);
   }
 });
 
@@ -187,16 +190,14 @@ test('every command says in a sentence what is missing or malformed', async () =
     failures.push(`${line} => ${errors}`);
   };
   await gateway('projects create asked');
-  for (const [name, { args = {}, options: accepted = [] }] of tried) {
-    const full = [
-      name,
-      ...Object.keys(args).map((arg) => given[arg] ?? 'odd'),
-      ...(accepted.includes('project') ? ['--project asked'] : []),
-    ];
+  for (const [name, command] of tried) {
+    const args = argumentsOf(name, command).map(({ parameter }) => given[parameter] ?? 'odd');
+    const hasProject = !name.startsWith('projects ') && command.operations.some((operation) => operation.includes('{project}'));
+    const full = [name, ...args, ...(hasProject ? ['--project asked'] : [])].join(' ');
     await attempt(name);
-    await attempt(full.join(' '));
-    const malformed = accepted.filter((option) => !['project', 'output', 'password-file'].includes(option));
-    for (const option of malformed) await attempt(`${full.join(' ')} --${option}${options[option].value === undefined ? '' : ' ?!'}`);
+    await attempt(full);
+    for (const member of membersOf(name, command))
+      for (const { long, required } of toOptions(member)) await attempt(`${full} ${long}${required ? ' ?!' : ''}`);
   }
   expect(failures.filter((failure) => /Invalid|expected|received|undefined|NaN|Too (?:small|big)|Unrecognized/.test(failure))).toEqual([]);
   expect(failures.filter((failure) => failure.startsWith('tokens create x@example.com =>'))).toEqual([
@@ -227,6 +228,9 @@ test('projects set changes what is named, projects show prints every setting', a
   expect(written).toMatch(/^on_budget_store_down +refuse$/m);
   expect(await gateway('projects set tuned --on-budget-store-down default')).toBe(0);
   expect(written).toMatch(/^on_budget_store_down +-$/m);
+  expect(await gateway('projects set tuned --retired openai/a')).toBe(0);
+  expect(await gateway('projects set tuned --retired none')).toBe(0);
+  expect(written).toMatch(/^retired +-$/m);
   expect(await gateway('projects set tuned --tier none --providers all')).toBe(0);
   expect(written).toMatch(/^tiers +-$/m);
   expect(await gateway('projects set misspelt --name x')).toBe(1);
@@ -361,7 +365,7 @@ test('people, members, sessions, sign-in-link and audit', async () => {
   expect(await gateway('people delete bob@example.com')).toBe(0);
   expect(await gateway('people show bob@example.com')).toBe(1);
   expect(await gateway('people show')).toBe(1);
-  expect(errors).toBe('gateway: which person? name them by e-mail address, see gateway people list\n');
+  expect(errors).toBe("gateway: missing required argument 'email'\n");
 });
 
 test('usage show and erasures list', async () => {
@@ -393,11 +397,13 @@ test("calls prints a table, or with --json the service's response", async () => 
 test.each([
   ['keys list', 'which project? add --project <project>'],
   ['keys list --project nobody', 'no such project'],
-  ['keys revoke --project team', 'which key? name it by its prefix, see gateway keys list'],
+  ['keys revoke --project team', "missing required argument 'prefix'"],
   ['keys create --project x --rpm many', '--rpm must be a number'],
+  ['keys create --project x --file /nowhere --rpm', "option '--rpm <n|none>' argument missing"],
+  ['catalog import /nowhere --file /nowhere', "unknown option '--file'"],
   ['keys create --project team --expires tomorrow', '--expires: must be a time in RFC 3339, for example 2027-01-01T00:00:00Z'],
-  ['keys list --colour red', "Unknown option '--colour'"],
-  ['keys list --project team --rpm 3', 'gateway keys list has no option --rpm'],
+  ['keys list --colour red', "unknown option '--colour'"],
+  ['keys list --project team --rpm 3', "unknown option '--rpm'"],
   ['projects set team', 'what should change? see gateway projects --help'],
   ['memory set --project team', 'what should change? see gateway memory --help'],
   ['projects set team --may-call maybe', '--may-call must be on or off'],
@@ -405,9 +411,9 @@ test.each([
   ['projects set team --time-zone Mars', '--time-zone: must be the IANA name of a time zone, for example Europe/Berlin'],
   ['rules set --project team --rule credential', '--rule must be <class>:<place>:<action>, for example credential:input:block'],
   ['rules set --project team --file /nowhere', "/nowhere cannot be read: ENOENT: no such file or directory, open '/nowhere'"],
-  ['applications set --project team --calls 1', 'which application? see gateway applications list'],
+  ['applications set --project team --calls 1', "missing required argument 'source'"],
   ['batches replay 1 --project team --state failed', '--state is for replaying all batches of a project; leave the batch out'],
-  ['keys list extra --project team', '"extra" is an unexpected argument'],
+  ['keys list extra --project team', "too many arguments for 'list'. Expected 0 arguments but got 1: extra."],
   ['projects list --url somewhere', 'somewhere is not a URL; use one like http://127.0.0.1:8080'],
   [
     'projects list --url http://127.0.0.1:1',
@@ -431,9 +437,9 @@ test('a missing or wrong token is reported with what to do', async () => {
 
 test('help is printed on request with status 0, and for an unknown command with status 1', async () => {
   expect(await gateway('keys --help')).toBe(0);
-  expect(written).toContain('gateway keys rotate <prefix>');
+  expect(written).toContain('rotate [options] <prefix>');
   expect(await gateway('keys paint')).toBe(1);
-  expect(errors).toMatch(/^gateway: unknown command "keys paint"\n\nUsage:/);
+  expect(errors).toMatch(/^gateway: unknown command 'paint'\n\nUsage:/);
 });
 
 test('quarantine list shows files of the host with their projects, without text', async () => {

@@ -165,7 +165,7 @@ onBothDatabases('usage reprice with invalid arguments', (database) => {
   const lent = shareGateway({ database });
 
   test.each([
-    [['--to', '2026-11-01'], 'which calls? gateway usage reprice --from <time> --to <time>'],
+    [['--to', '2026-11-01'], '--from: must be a time in RFC 3339'],
     [['--from', 'yesterday', '--to', '2026-11-01'], '--from: must be a time in RFC 3339'],
     [['--from', '2026-11-02', '--to', '2026-11-01'], '--to: must be after from'],
     [['--from', '2026-11-01', '--to', '2026-11-02', '--prices', 'best'], '--prices: '],

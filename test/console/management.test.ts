@@ -227,9 +227,9 @@ describe('routing', () => {
 test('content rules are edited as a whole and tried on a text that no URL or log contains', async () => {
   const page = await (await owner.get(`${path}/rules/edit`)).text();
   const rule = { read: hiddenValue(page, 'read'), 'rules.0.place': 'input', 'rules.0.action': 'block' };
-  const invalid = { ...rule, 'rules.0.class': 'expression', 'rules.0.expression': '(' };
+  const invalid = { ...rule, 'rules.0.class': 'expression', 'rules.0.expression': '(; place: x' };
   expect(await textOf(owner.post(`${path}/rules/edit`, invalid), 422)).toMatch(
-    /value="\("[^>]*aria-invalid="true"[^>]*>.*not a regular expression/,
+    /value="\(; place: x"[^>]*aria-invalid="true"[^>]*> Expression: is not a regular expression[^<]*\(; place: x/,
   );
   const saved = {
     ...rule,

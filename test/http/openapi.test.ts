@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { z } from 'zod';
+import { describeCommandOperations } from '../../scripts/command-operations.js';
 import type { JsonObject } from '../../src/core/json/narrow.ts';
 import { asObject, asString, isObject } from '../../src/core/json/narrow.ts';
 import { scanObject } from '../../src/core/json/spans.ts';
@@ -34,8 +35,9 @@ test('it is version 0.1.0 of the API, in OpenAPI 3.1', () => {
   expect(document).toMatchObject({ openapi: '3.1.0', info: { version: '0.1.0' } });
 });
 
-test('docs/api/openapi.json is up to date (node scripts/write-openapi.js)', () => {
+test('docs/api/openapi.json and src/cli/api-operations.json are up to date (node scripts/write-openapi.js)', () => {
   expect(JSON.parse(readFileSync(join(root, 'docs/api/openapi.json'), 'utf8'))).toEqual(document);
+  expect(JSON.parse(readFileSync(join(root, 'src/cli/api-operations.json'), 'utf8'))).toEqual(describeCommandOperations(document));
 });
 
 test('exactly the routes of the code are described', () => {

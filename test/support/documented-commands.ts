@@ -2,8 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkConfig } from '../../src/cli/check-config-command.ts';
-import { runCommand } from '../../src/cli/commands.ts';
-import { isCommandGroup } from '../../src/cli/help.ts';
+import { isCommandGroup, runCommand } from '../../src/cli/commands.ts';
 import { runPayloadKeyCommand } from '../../src/cli/payload-key-command.ts';
 import { readCodecServerSettings } from '../../src/codec-server/codec-server-options.ts';
 import { ConfigError } from '../../src/config/config.ts';
@@ -136,6 +135,7 @@ async function tryCommand(argv: readonly string[], isProse: boolean): Promise<st
   await runCommand([...argv, '--url', 'http://127.0.0.1:1'], environment, { ...silent, writeError: (text) => errors.push(text) });
   const message = errors.join('');
   const isValid =
-    /^gateway: no gateway responds|cannot be read/.test(message) || (isProse && /^gateway: (?:which|what should change)/.test(message));
+    /^gateway: no gateway responds|cannot be read/.test(message) ||
+    (isProse && /^gateway: (?:which|what should change|missing required)/.test(message));
   return isValid ? null : (message.split('\n', 1)[0] ?? '');
 }

@@ -3,7 +3,7 @@ import { type StoredApplication, toApplicationSettingsJson } from '../../project
 import type { Application } from '../../projects/applications.ts';
 import { type CeilingUse, ceilingFields, ceilingMeters, readLimit } from '../frame/ceilings.ts';
 import { actionButton, card, fieldset, form as renderForm, section, textField } from '../frame/components.ts';
-import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
@@ -25,7 +25,7 @@ const kinds = [
   ['transcription_tiers', 'Tiers for transcription'],
 ] as const;
 
-export function newApplicationPage(context: ConsoleContext, form: URLSearchParams, message?: string): PageContent {
+export function newApplicationPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): PageContent {
   const path = projectPath(context, '/applications');
   return {
     kind: 'page',
@@ -42,13 +42,13 @@ export function newApplicationPage(context: ConsoleContext, form: URLSearchParam
           label: 'Application',
           hint: html`The value of the header <code>x-gateway-source</code>. Without the header it is the slug of the project.`,
           value: form.get('application'),
-          error: parseFieldErrors(message).of('source'),
+          error: errors.of('source'),
           required: true,
           maxLength: 256,
           autocomplete: 'off',
           autofocus: true,
         }),
-        ...settingFields(form, message),
+        ...settingFields(form, errors),
       ],
     }),
   };
@@ -58,7 +58,7 @@ export function applicationPage(
   context: ConsoleContext,
   application: Application,
   uses: readonly CeilingUse[],
-  rejected?: { readonly form: URLSearchParams; readonly message: string },
+  rejected?: { readonly form: URLSearchParams; readonly errors: FieldErrors },
 ): PageContent {
   const { source, settings, createdAt } = application;
   const stored = toApplicationSettingsJson(settings);
@@ -82,21 +82,20 @@ export function applicationPage(
     breadcrumbs: [{ label: 'Applications', href: projectPath(context, '/applications') }],
     actions: html`<a class="button" href="${calls}">Calls</a>${reset}`,
     content: html`${section('Use of ceilings', card(ceilingMeters(uses)), { hint: 'In windows of UTC.' })}
-${rebased.notice}${isOwner ? section('Settings', settingsForm(context, source, rejected?.form ?? toForm(stored), rebased.read, rejected?.message)) : ownTiers(stored)}`,
+${rebased.notice}${isOwner ? section('Settings', settingsForm(context, source, rejected?.form ?? toForm(stored), rebased.read, rejected?.errors ?? noErrors)) : ownTiers(stored)}`,
   };
 }
 
-function settingsForm(context: ConsoleContext, source: string, form: URLSearchParams, read: Settings, message: string | undefined): Html {
+function settingsForm(context: ConsoleContext, source: string, form: URLSearchParams, read: Settings, errors: FieldErrors): Html {
   return renderForm({
     context,
     action: applicationPath(context, source),
     submit: 'Save',
-    fields: [settingsField(read), ...settingFields(form, message)],
+    fields: [settingsField(read), ...settingFields(form, errors)],
   });
 }
 
-function settingFields(form: URLSearchParams, message: string | undefined): Html[] {
-  const errors = parseFieldErrors(message);
+function settingFields(form: URLSearchParams, errors: FieldErrors): Html[] {
   return [
     fieldset(
       'Ceilings',

@@ -40,7 +40,9 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
         assertTiers(form);
         const existing = await applications.find(context.project.id, source);
         if (existing.createdAt !== null)
-          throw gatewayError('conflict', { message: 'source: the application has settings already; open it in the list to change them' });
+          throw gatewayError('conflict', {
+            issues: [{ path: 'source', message: 'the application has settings already; open it in the list to change them' }],
+          });
         const defaults = toApplicationSettingsJson(existing.settings);
         const edit = compareSettings(defaults, readApplicationInput(form));
         await applications.put(context.project.id, source, edit.change, defaults);
@@ -51,7 +53,7 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
           audit: { application: source, changed: auditOf(edit) },
         };
       },
-      invalidForm: async (context, form, message) => newApplicationPage(context, form, message),
+      invalidForm: async (context, form, errors) => newApplicationPage(context, form, errors),
     },
     {
       method: 'get',
@@ -76,9 +78,9 @@ export function createApplicationRoutes(deps: ApplicationRoutesDeps): readonly C
         await applications.put(context.project.id, source, edit.change, edit.read);
         return { kind: 'redirect', to, notice: 'Saved.', audit: { application: source, changed: auditOf(edit) } };
       },
-      async invalidForm(context, form, message) {
+      async invalidForm(context, form, errors) {
         const { application, uses } = await find(context);
-        return applicationPage(context, application, uses, { form, message });
+        return applicationPage(context, application, uses, { form, errors });
       },
     },
     {

@@ -84,7 +84,7 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
       action: 'subject.erase',
       async handle(context, fields) {
         const subject = readSubject(fields);
-        if (subject === null) throw gatewayError('bad_request', { message: 'subject: must not be empty' });
+        if (subject === null) throw gatewayError('bad_request', { issues: [{ path: 'subject', message: 'must not be empty' }] });
         if (!isConfirmed(fields, subject)) throw gatewayError('bad_request', { message: 'type the subject to confirm the erasure' });
         const { id, deleted } = await erase(context.project.id, subject, authorOf(context.session));
         return {
@@ -104,7 +104,7 @@ export function createErasureRoutes(deps: ErasurePagesDeps): readonly ConsoleRou
       action: 'memory.export',
       async handle({ project }, fields) {
         const subject = readSubject(fields);
-        if (subject === null) throw gatewayError('bad_request', { message: 'subject: must not be empty' });
+        if (subject === null) throw gatewayError('bad_request', { issues: [{ path: 'subject', message: 'must not be empty' }] });
         const digest = hashSubjectHex(subject);
         const lines = exportMemory({ projectId: project.id, project: project.slug, subject });
         const file = { fileName: `${project.slug}-${digest.slice(0, 16)}.jsonl`, contentType: 'application/x-ndjson' };

@@ -3,6 +3,7 @@ import type { Request, Response } from 'express';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
 import { readBody } from '../../http/body.ts';
 import { type ChangeRecorder, recordChange } from '../../people/record-change.ts';
+import { createFieldErrors } from './field-errors.ts';
 import type { Responder } from './respond.ts';
 import type { ActionResult, ActionRoute, ConsoleContext } from './route.ts';
 import { isCsrfToken } from './same-site.ts';
@@ -33,7 +34,7 @@ export async function runSubmitted(
     result = await runAction(route, context, form, visited, recorder);
   } catch (error) {
     if (!route.invalidForm || !isInputError(error)) throw error;
-    const page = await route.invalidForm(context, form, error.message);
+    const page = await route.invalidForm(context, form, createFieldErrors(error.issues));
     return responder.sendPage(response, { ...page, status: 422 }, visit, visited, {
       text: sentence(error.message),
       tone: 'bad',

@@ -1,4 +1,5 @@
-/** Assigns the sentences of an error (`name: must not be empty; tiers.a.0: …`) to the fields of a form. */
+/** What is wrong with the fields of a form that was rejected. */
+import { formatIssues, type Issue } from '../../core/error-messages.ts';
 import { sentence } from './values.ts';
 
 export interface FieldErrors {
@@ -6,18 +7,16 @@ export interface FieldErrors {
   of(name: string): string | undefined;
 }
 
-/** `message` as thrown by the stores. */
-export function parseFieldErrors(message: string | undefined): FieldErrors {
-  const sentences = (message ?? '').split(/; (?=[^\s:;]+: )/).flatMap((sentence) => {
-    const match = /^([^\s:;]+): ([\s\S]+)$/.exec(sentence);
-    return match ? [{ path: match[1] ?? '', text: match[2] ?? '' }] : [];
-  });
+export function createFieldErrors(issues: readonly Issue[]): FieldErrors {
   return {
     of(name) {
-      const about = sentences.filter(({ path }) => path === name || path.startsWith(`${name}.`));
-      if (about.length === 0) return undefined;
-      const text = about.map(({ path, text }) => [path.slice(name.length + 1), text].filter((part) => part !== '').join(': ')).join('; ');
-      return sentence(text);
+      const about = issues.filter(({ path }) => path === name || path.startsWith(`${name}.`));
+      return about.length === 0
+        ? undefined
+        : sentence(formatIssues(about.map((issue) => ({ ...issue, path: issue.path.slice(name.length + 1) }))));
     },
   };
 }
+
+/** For a form that was not submitted yet. */
+export const noErrors = createFieldErrors([]);

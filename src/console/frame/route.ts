@@ -7,6 +7,7 @@ import type { Cookie } from '../../http/cookies.ts';
 import type { Role, Session } from '../../people/person.ts';
 import type { Project } from '../../projects/projects.ts';
 import type { Asset } from './assets.ts';
+import type { FieldErrors } from './field-errors.ts';
 import type { Html } from './html.ts';
 
 /**
@@ -39,7 +40,7 @@ export interface ActionRoute extends RouteBase {
   /** Throws GatewayError for invalid input; the page of `invalidForm` shows it without losing the input. */
   handle(context: ConsoleContext, form: URLSearchParams): Promise<ActionResult>;
   /** The page to show again (status 422) with the error message above it. Without it the error page is shown. */
-  invalidForm?(context: ConsoleContext, form: URLSearchParams, message: string): Promise<PageContent>;
+  invalidForm?(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors): Promise<PageContent>;
 }
 
 export type ConsoleRoute = PageRoute | ActionRoute;

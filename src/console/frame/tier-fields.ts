@@ -61,7 +61,7 @@ export function readTiers(form: URLSearchParams, name: string): Tiers {
 export function assertDistinctTiers(form: URLSearchParams, name: string): void {
   const names = rowsOf(form, name).map(([tier]) => tier);
   const repeated = names.find((tier, index) => names.indexOf(tier) < index);
-  if (repeated !== undefined) throw gatewayError('bad_request', { message: `${name}: there are two tiers ${repeated}` });
+  if (repeated !== undefined) throw gatewayError('bad_request', { issues: [{ path: name, message: `there are two tiers ${repeated}` }] });
 }
 
 /** Without empty rows. A row without a name stays, so that the store rejects it. */

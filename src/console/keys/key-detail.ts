@@ -14,7 +14,7 @@ import {
   selectField,
   time,
 } from '../frame/components.ts';
-import { parseFieldErrors } from '../frame/field-errors.ts';
+import type { FieldErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { describeOutage } from '../frame/outage.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -24,15 +24,11 @@ import { prefixOf, stateBadge, stateOf, type UsedKey } from './key-list.ts';
 interface KeyPageOptions {
   /** The configuration file's default for keys and projects that don't choose a policy. */
   readonly onBudgetStoreDown: StoreDownPolicy;
-  readonly form?: URLSearchParams;
-  readonly message?: string;
+  readonly form: URLSearchParams;
+  readonly errors: FieldErrors;
 }
 
-export function keyPage(
-  context: ConsoleContext,
-  key: UsedKey,
-  { onBudgetStoreDown, form = new URLSearchParams(), message }: KeyPageOptions,
-): PageContent {
+export function keyPage(context: ConsoleContext, key: UsedKey, { onBudgetStoreDown, form, errors }: KeyPageOptions): PageContent {
   const { record, uses, lastUsedAt } = key;
   const { zone, now } = context;
   const path = projectPath(context, '/keys');
@@ -57,7 +53,7 @@ export function keyPage(
     )}
 ${section('Ceilings', card(ceilingMeters(uses)), { hint: 'In windows of UTC, together with the keys that this one replaced by rotation.' })}
 ${outage(context, record, onBudgetStoreDown)}
-${context.role === 'owner' && isActive ? ownerActions(context, record, form, message) : ''}`,
+${context.role === 'owner' && isActive ? ownerActions(context, record, form, errors) : ''}`,
   };
 }
 
@@ -87,7 +83,7 @@ const gracePeriods = [
   { value: '2592000', label: 'In 30 days' },
 ] as const;
 
-function ownerActions(context: ConsoleContext, { prefix }: KeyRecord, form: URLSearchParams, message: string | undefined): Html {
+function ownerActions(context: ConsoleContext, { prefix }: KeyRecord, form: URLSearchParams, errors: FieldErrors): Html {
   const path = projectPath(context, `/keys/${prefix}`);
   const rotation = renderForm({
     context,
@@ -100,7 +96,7 @@ function ownerActions(context: ConsoleContext, { prefix }: KeyRecord, form: URLS
         label: 'The old key ends',
         options: gracePeriods,
         value: form.get('grace_seconds') ?? '86400',
-        error: parseFieldErrors(message).of('grace_seconds'),
+        error: errors.of('grace_seconds'),
         required: true,
       }),
     ],

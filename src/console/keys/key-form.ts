@@ -6,7 +6,7 @@ import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { IssuedKey } from '../../keys/keyring.ts';
 import { ceilingFields, readLimit } from '../frame/ceilings.ts';
 import { codeBlock, fieldset, notice, form as renderForm, section, textArea, textField } from '../frame/components.ts';
-import { type FieldErrors, parseFieldErrors } from '../frame/field-errors.ts';
+import type { FieldErrors } from '../frame/field-errors.ts';
 import { listOf, numberOrNull, textOrNull } from '../frame/form-values.ts';
 import { html } from '../frame/html.ts';
 import { outageField } from '../frame/outage.ts';
@@ -16,11 +16,10 @@ import type { ConsoleContext, PageContent } from '../frame/route.ts';
 interface NewKeyOptions {
   /** The configuration file's default for keys and projects that don't choose a policy. */
   readonly onBudgetStoreDown: StoreDownPolicy;
-  readonly message?: string;
+  readonly errors: FieldErrors;
 }
 
-export function newKeyPage(context: ConsoleContext, form: URLSearchParams, { onBudgetStoreDown, message }: NewKeyOptions): PageContent {
-  const errors: FieldErrors = parseFieldErrors(message);
+export function newKeyPage(context: ConsoleContext, form: URLSearchParams, { onBudgetStoreDown, errors }: NewKeyOptions): PageContent {
   const path = projectPath(context, '/keys');
   return {
     kind: 'page',

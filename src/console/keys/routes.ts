@@ -1,7 +1,9 @@
 /** Virtual keys: list, issue, rotate, revoke. */
+
 import type { StoreDownPolicy } from '../../core/windows.ts';
 import type { Keyring } from '../../keys/keyring.ts';
 import { requireConfirmation } from '../frame/components.ts';
+import { noErrors } from '../frame/field-errors.ts';
 import { numberOrNull } from '../frame/form-values.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, PageContent } from '../frame/route.ts';
@@ -18,23 +20,19 @@ export interface KeyRoutesDeps extends KeyListDeps {
 export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
   const { keyring, onBudgetStoreDown } = deps;
 
-  const showKey = async (context: ConsoleContext, form?: URLSearchParams, message?: string): Promise<PageContent> => {
+  const showKey = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> => {
     const record = await keyring.read(context.project.id, prefixOf(context));
     const [key] = await withUse(deps, context.project.id, [record], context.now);
     const used = key ?? { record, uses: [], lastUsedAt: null };
-    return keyPage(context, used, {
-      onBudgetStoreDown: onBudgetStoreDown(),
-      ...(form && { form }),
-      ...(message !== undefined && { message }),
-    });
+    return keyPage(context, used, { onBudgetStoreDown: onBudgetStoreDown(), form, errors });
   };
-  const showNewKey = (context: ConsoleContext, form: URLSearchParams, message?: string): PageContent =>
-    newKeyPage(context, form, { onBudgetStoreDown: onBudgetStoreDown(), ...(message !== undefined && { message }) });
+  const showNewKey = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> =>
+    newKeyPage(context, form, { onBudgetStoreDown: onBudgetStoreDown(), errors });
 
   return [
     { method: 'get', path: '/keys', access: 'member', handle: (context) => showKeys(deps, context) },
     { method: 'get', path: '/keys.csv', access: 'member', handle: (context) => exportKeys(deps, context) },
-    { method: 'get', path: '/keys/new', access: 'owner', handle: async (context) => showNewKey(context, new URLSearchParams()) },
+    { method: 'get', path: '/keys/new', access: 'owner', handle: (context) => showNewKey(context) },
     { method: 'get', path: '/keys/:prefix', access: 'member', handle: (context) => showKey(context) },
     {
       method: 'post',
@@ -46,7 +44,7 @@ export function createKeyRoutes(deps: KeyRoutesDeps): readonly ConsoleRoute[] {
         const issued = await keyring.issue(context.project.id, input);
         return { kind: 'page', page: issuedKeyPage(context, issued), audit: { prefix: issued.record.prefix, ...input } };
       },
-      invalidForm: async (context, form, message) => showNewKey(context, form, message),
+      invalidForm: showNewKey,
     },
     {
       method: 'post',

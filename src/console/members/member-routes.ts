@@ -20,7 +20,7 @@ import {
   textField,
   time,
 } from '../frame/components.ts';
-import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
@@ -35,12 +35,12 @@ export interface MemberRoutesDeps {
 export function createMemberRoutes({ people, linkUrl }: MemberRoutesDeps): readonly ConsoleRoute[] {
   const { accounts, links, members } = people;
 
-  const showMembers = async (context: ConsoleContext, form = new URLSearchParams(), message?: string): Promise<PageContent> => ({
+  const showMembers = async (context: ConsoleContext, form = new URLSearchParams(), errors = noErrors): Promise<PageContent> => ({
     kind: 'page',
     title: 'Members',
     actions: csvLink(context),
     content: html`<p class="lead">Members see everything in the project. Owners also change keys, routing, rules and members. Deployment admins act as owners.</p>
-${memberTable(context, await members.list(context.project.id))}${context.role === 'owner' ? addForm(context, form, message) : ''}`,
+${memberTable(context, await members.list(context.project.id))}${context.role === 'owner' ? addForm(context, form, errors) : ''}`,
   });
 
   return [
@@ -85,7 +85,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
         }
         const known = await accounts.findByEmail(email);
         if (known !== null && (await members.list(context.project.id)).some((member) => member.email === known.email))
-          throw gatewayError('conflict', { message: 'email: is a member already; change the role in the list' });
+          throw gatewayError('conflict', { issues: [{ path: 'email', message: 'is a member already; change the role in the list' }] });
         const person = known ?? (await accounts.create({ email, ...(name !== undefined && { name }) }));
         await members.put(context.project.id, person.id, role);
         const audit = { person_id: person.id, role, created: known === null };
@@ -107,7 +107,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
         const audit = { person_id: personId, role: { from: previous, to: role } };
         return { kind: 'redirect', to: projectPath(context, '/members'), notice: `${member.name} is now ${withArticle(role)}.`, audit };
       },
-      invalidForm: (context, _form, message) => showMembers(context, undefined, message),
+      invalidForm: (context, _form, errors) => showMembers(context, undefined, errors),
     },
     {
       method: 'post',
@@ -124,7 +124,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
         );
         return { kind: 'page', page, audit: { person_id: member.personId } };
       },
-      invalidForm: (context, _form, message) => showMembers(context, undefined, message),
+      invalidForm: (context, _form, errors) => showMembers(context, undefined, errors),
     },
     {
       method: 'post',
@@ -137,7 +137,7 @@ ${memberTable(context, await members.list(context.project.id))}${context.role ==
         const to = isSelf ? '/console' : projectPath(context, '/members');
         return { kind: 'redirect', to, notice: `${name} is no longer a member.`, audit: { person_id: personOf(context), role } };
       },
-      invalidForm: (context, _form, message) => showMembers(context, undefined, message),
+      invalidForm: (context, _form, errors) => showMembers(context, undefined, errors),
     },
   ];
 
@@ -202,8 +202,7 @@ const roleOptions = [
   { value: 'owner', label: 'Owner' },
 ];
 
-function addForm(context: ConsoleContext, form: URLSearchParams, message: string | undefined): Html {
-  const errors = parseFieldErrors(message);
+function addForm(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors): Html {
   return section(
     'Add a member',
     card(
@@ -243,7 +242,7 @@ function addForm(context: ConsoleContext, form: URLSearchParams, message: string
 function parseRole(form: URLSearchParams): Role {
   const role = form.get('role');
   if (role === 'owner' || role === 'member') return role;
-  throw gatewayError('bad_request', { message: 'role: must be owner or member' });
+  throw gatewayError('bad_request', { issues: [{ path: 'role', message: 'must be owner or member' }] });
 }
 
 function withArticle(role: Role): string {

@@ -17,7 +17,7 @@ import {
   textField,
   time,
 } from '../frame/components.ts';
-import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
 import { personBadges, signInMethods } from './person-columns.ts';
@@ -91,7 +91,7 @@ export function createPeopleRoutes({ people, linkUrl }: PeopleRoutesDeps): reado
         const person = await accounts.create({ email: form.get('email') ?? '', admin, ...(name !== '' && { name }) });
         return { kind: 'page', page: await issueLink(context, person), audit: { person_id: person.id, admin } };
       },
-      invalidForm: async (context, form, message) => newPersonPage(context, form, message),
+      invalidForm: async (context, form, errors) => newPersonPage(context, form, errors),
     },
     { method: 'get', path: `${path}/:person`, access: 'admin', handle: showPerson },
     {
@@ -211,8 +211,7 @@ function unconfirmedSection(context: ConsoleContext, people: readonly PersonReco
   });
 }
 
-function newPersonPage(context: ConsoleContext, form: URLSearchParams, message?: string): PageContent {
-  const errors = parseFieldErrors(message);
+function newPersonPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): PageContent {
   return {
     kind: 'page',
     title: 'New person',

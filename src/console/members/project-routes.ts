@@ -2,7 +2,7 @@
 import { gatewayError } from '../../core/errors.ts';
 import type { Project, Projects } from '../../projects/projects.ts';
 import { badge, csvLink, cutPage, pageParameter, pager, form as renderForm, table, textField, time, usd } from '../frame/components.ts';
-import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { html } from '../frame/html.ts';
 import type { ConsoleContext, ConsoleRoute, CsvValue, PageContent } from '../frame/route.ts';
 
@@ -47,7 +47,8 @@ export function createProjectRoutes({
       async handle(_context, form) {
         const slug = form.get('project')?.trim() ?? '';
         const name = form.get('name')?.trim() ?? '';
-        if ((await projects.findBySlug(slug)) !== null) throw gatewayError('conflict', { message: 'project: exists already' });
+        if ((await projects.findBySlug(slug)) !== null)
+          throw gatewayError('conflict', { issues: [{ path: 'project', message: 'exists already' }] });
         const { project } = await projects.put(slug, name === '' ? {} : { name });
         const audit = { project_id: project.id, project: slug, name: project.name };
         return {
@@ -57,7 +58,7 @@ export function createProjectRoutes({
           audit,
         };
       },
-      invalidForm: async (context, form, message) => newProjectPage(context, form, message),
+      invalidForm: async (context, form, errors) => newProjectPage(context, form, errors),
     },
   ];
 }
@@ -92,8 +93,7 @@ function projectsPage(context: ConsoleContext, projects: readonly Project[]): Pa
   };
 }
 
-function newProjectPage(context: ConsoleContext, form: URLSearchParams, message?: string): PageContent {
-  const errors = parseFieldErrors(message);
+function newProjectPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): PageContent {
   return {
     kind: 'page',
     title: 'New project',

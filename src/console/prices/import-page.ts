@@ -5,7 +5,7 @@ import { isObject, type JsonObject } from '../../core/json/narrow.ts';
 import type { ImportReceipt } from '../../usage/prices/active-models.ts';
 import { defineAsset } from '../frame/assets.ts';
 import { badge, definitions, notice, form as renderForm, section, table, textArea } from '../frame/components.ts';
-import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
 import { type PricedModel, priceColumns } from './price-columns.ts';
@@ -34,8 +34,7 @@ const maxRowBytes = 16 * 1024 * 1024;
 const maxListed = 200;
 const breadcrumbs = [{ label: 'Prices', href: pricesPath }];
 
-export function importPage(context: ConsoleContext, form: URLSearchParams, message?: string): PageContent {
-  const errors = parseFieldErrors(message);
+export function importPage(context: ConsoleContext, form: URLSearchParams, errors: FieldErrors = noErrors): PageContent {
   return {
     kind: 'page',
     title: 'Import prices',

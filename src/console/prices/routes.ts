@@ -35,7 +35,7 @@ export function createPriceRoutes(deps: PriceRoutesDeps): readonly ConsoleRoute[
         const converted = deps.convertTable(form.get('table') ?? '', as);
         return { kind: 'page', page: previewPage(context, converted, deps.preview(converted.models)) };
       },
-      invalidForm: async (context, form, message) => importPage(context, form, message),
+      invalidForm: async (context, form, errors) => importPage(context, form, errors),
     },
     {
       method: 'post',
@@ -48,7 +48,7 @@ export function createPriceRoutes(deps: PriceRoutesDeps): readonly ConsoleRoute[
         const notice = `${added.length} new models, ${changed.length} changed. Calls that start from now on use these prices.`;
         return { kind: 'redirect', to: pricesPath, notice, audit: { added, changed } };
       },
-      invalidForm: async (context, form, message) => importPage(context, form, message),
+      invalidForm: async (context, form, errors) => importPage(context, form, errors),
     },
     {
       method: 'post',

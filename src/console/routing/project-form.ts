@@ -17,7 +17,7 @@ import {
   section,
   textField,
 } from '../frame/components.ts';
-import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { numberOrNull, textOrNull } from '../frame/form-values.ts';
 import { html } from '../frame/html.ts';
 import { describeOutage, outageField } from '../frame/outage.ts';
@@ -57,7 +57,7 @@ export function createProjectSettingsRoutes(deps: ProjectSettingsDeps): readonly
         await deps.projects.put(context.project.slug, edit.change, read);
         return { kind: 'redirect', to, notice: 'Saved.', audit: { changed: auditOf(edit) } };
       },
-      invalidForm: async (context, form, message) => projectForm(deps, context, { form, message }),
+      invalidForm: async (context, form, errors) => projectForm(deps, context, { form, errors }),
     },
   ];
 }
@@ -122,14 +122,14 @@ function settingsOf({ project }: ConsoleContext): Settings {
 
 interface RejectedForm {
   readonly form: URLSearchParams;
-  readonly message: string;
+  readonly errors: FieldErrors;
 }
 
 function projectForm({ onBudgetStoreDown }: ProjectSettingsDeps, context: ConsoleContext, rejected?: RejectedForm): PageContent {
   const current = settingsOf(context);
   const rebased = rebaseSettings(rejected?.form, editOf, current);
   const form = rejected?.form ?? toForm(context);
-  const errors = parseFieldErrors(rejected?.message);
+  const errors = rejected?.errors ?? noErrors;
   const path = projectPath(context, '/project');
   return {
     kind: 'page',

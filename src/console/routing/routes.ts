@@ -37,7 +37,7 @@ export function createRoutingRoutes(deps: RoutingRoutesDeps): readonly ConsoleRo
         };
       },
       // The project as it is now: another person may have changed it.
-      invalidForm: async (context, form, message) => routingForm(deps, context, { form, message }),
+      invalidForm: async (context, form, errors) => routingForm(deps, context, { form, errors }),
     },
   ];
 }

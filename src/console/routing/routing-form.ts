@@ -1,7 +1,7 @@
 /** The form of the project's routing settings. */
 import { type StoredSettings, toSettingsJson } from '../../projects/project-settings.ts';
 import { checkboxField, fieldset, form as renderForm, selectField, textArea } from '../frame/components.ts';
-import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { listOf } from '../frame/form-values.ts';
 import { html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
@@ -32,12 +32,12 @@ function routingOf({ providers, tiers, image_tiers, speech_tiers, transcription_
 export function routingForm(
   deps: RoutingPageDeps,
   context: ConsoleContext,
-  rejected?: { readonly form: URLSearchParams; readonly message: string },
+  rejected?: { readonly form: URLSearchParams; readonly errors: FieldErrors },
 ): PageContent {
   const current = routingOf(toSettingsJson(context.project.settings));
   const rebased = rebaseSettings(rejected?.form, editOf, current);
   const form = rejected?.form ?? toForm(current);
-  const errors = parseFieldErrors(rejected?.message);
+  const errors = rejected?.errors ?? noErrors;
   const chosen = form.getAll('providers');
   // Chosen ones first, so that an unchanged choice is sent in its stored order.
   const names = [...new Set([...chosen, ...deps.listProviders().map(({ name }) => name)])];

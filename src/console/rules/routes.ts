@@ -87,7 +87,7 @@ export function createRuleRoutes({ contentRules }: RuleRoutesDeps): readonly Con
           audit: { changed: auditOf(edit) },
         };
       },
-      invalidForm: async (context, form, message) => ruleForm(context, await contentRules.find(context.project.id), { form, message }),
+      invalidForm: async (context, form, errors) => ruleForm(context, await contentRules.find(context.project.id), { form, errors }),
     },
   ];
 }

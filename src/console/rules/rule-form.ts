@@ -1,7 +1,7 @@
 /** The form of all content rules of a project: a row per rule. Empty rows are ignored. */
 import { type ContentRule, ruleClasses } from '../../guardrails/content-rule.ts';
 import { type Option, form as renderForm, selectField, textField } from '../frame/components.ts';
-import { parseFieldErrors } from '../frame/field-errors.ts';
+import { type FieldErrors, noErrors } from '../frame/field-errors.ts';
 import { type Html, html } from '../frame/html.ts';
 import { projectPath } from '../frame/project-path.ts';
 import type { ConsoleContext, PageContent } from '../frame/route.ts';
@@ -34,11 +34,11 @@ const actionOptions: readonly Option[] = [
 export function ruleForm(
   context: ConsoleContext,
   rules: readonly ContentRule[],
-  rejected?: { readonly form: URLSearchParams; readonly message: string },
+  rejected?: { readonly form: URLSearchParams; readonly errors: FieldErrors },
 ): PageContent {
   const rebased = rebaseSettings(rejected?.form, editOf, { rules });
   const form = rejected?.form ?? toForm(rules);
-  const errors = parseFieldErrors(rejected?.message);
+  const errors = rejected?.errors ?? noErrors;
   const path = projectPath(context, '/rules');
   // The store numbers the rules that it received; rows that were cleared are not among them.
   let sent = 0;

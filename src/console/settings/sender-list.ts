@@ -15,6 +15,7 @@ export function parseSenders(text: string): string[] {
 
 function parsePlain(text: string): string {
   const name = text.trim();
-  if (name.startsWith('"')) throw gatewayError('bad_request', { message: 'only_senders: a quotation mark is not closed' });
+  if (name.startsWith('"'))
+    throw gatewayError('bad_request', { issues: [{ path: 'only_senders', message: 'a quotation mark is not closed' }] });
   return name;
 }

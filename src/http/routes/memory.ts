@@ -10,7 +10,7 @@ import type { Caller } from '../../core/call.ts';
 import { formatIssues } from '../../core/error-messages.ts';
 import { gatewayError } from '../../core/errors.ts';
 import { isUuid } from '../../core/ids.ts';
-import { parseOrBadRequest } from '../../core/parse-or-bad-request.ts';
+import { parseOrBadRequest, parseWithIssues } from '../../core/parse-or-bad-request.ts';
 import { isSubject } from '../../core/subject.ts';
 import type { Episode } from '../../memory/conversations/episodes.ts';
 import type { ErasureSummary } from '../../memory/erasure/erasure-report.ts';
@@ -163,7 +163,7 @@ function parseId(request: Request): string {
 
 /** Throws a plain-text 422 with every mistake. */
 function parseOrMismatch<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
-  const parsed = schema.safeParse(body);
+  const parsed = parseWithIssues(schema, body);
   if (parsed.success) return parsed.data;
-  throw new PlainTextError(422, `the body does not match the schema: ${formatIssues(parsed.error).join('; ')}`);
+  throw new PlainTextError(422, `the body does not match the schema: ${formatIssues(parsed.issues)}`);
 }

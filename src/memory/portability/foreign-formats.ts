@@ -2,9 +2,11 @@
  * Memories of other programs: mem0's `get_all()`, and plain lists (docs/memory-export.md#other-formats). They have no ids of this gateway: an
  * entry is already present when the project has a memory with the same text and subject, and with the same time if the entry has one.
  */
+
 import { z } from 'zod';
 import { formatIssues } from '../../core/error-messages.ts';
 import { isObject, parseJson } from '../../core/json/narrow.ts';
+import { parseWithIssues } from '../../core/parse-or-bad-request.ts';
 import { importance, itemText } from '../items/item-schemas.ts';
 import { type ItemKind, itemKinds } from '../records/item-record.ts';
 import { isStorableTime, subject, unstorableTime } from './format.ts';
@@ -72,9 +74,9 @@ export function parseEntry({ line, text }: Entry): unknown {
 
 /** Throws `bad_request` with all issues. */
 export function parseRecord<Schema extends z.ZodType>(schema: Schema, value: unknown, { line }: Entry): z.output<Schema> {
-  const parsed = schema.safeParse(value);
+  const parsed = parseWithIssues(schema, value);
   if (parsed.success) return parsed.data;
-  throw lineError(line, formatIssues(parsed.error).join('; '));
+  throw lineError(line, formatIssues(parsed.issues));
 }
 
 function readListItem(value: unknown, entry: Entry): ForeignItem {

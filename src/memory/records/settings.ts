@@ -223,7 +223,9 @@ export function parseMemorySettingsChange(input: unknown): (current: ShownMemory
     // Otherwise retention could delete conversations before a batch has read them.
     for (const period of [days, settings.delete_conversations_after_days])
       if (period !== null && next.at_least_every_minutes >= period * minutesPerDay)
-        throw gatewayError('bad_request', { message: 'at_least_every_minutes: must be shorter than delete_conversations_after_days' });
+        throw gatewayError('bad_request', {
+          issues: [{ path: 'at_least_every_minutes', message: 'must be shorter than delete_conversations_after_days' }],
+        });
     return { settings, stricter };
   };
 }

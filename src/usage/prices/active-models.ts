@@ -180,7 +180,7 @@ function parseImport<Row>(
   models: unknown,
   parseRows: (models: JsonObject) => { readonly rows: Models<Row>; readonly errors: readonly string[] },
 ): { rows: JsonObject; removed: string[] } {
-  if (!isObject(models)) throw gatewayError('bad_request', { message: 'models: must be rows by model' });
+  if (!isObject(models)) throw gatewayError('bad_request', { issues: [{ path: 'models', message: 'must be rows by model' }] });
   const entries = Object.entries(models);
   const rows = Object.fromEntries(entries.filter(([, row]) => row !== null));
   const { errors } = parseRows(rows);

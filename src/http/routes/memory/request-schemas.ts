@@ -73,7 +73,7 @@ export const memoryRequests = {
     .nullable(),
   MemorySettingsBody: z
     .strictObject({
-      enabled: z.boolean(),
+      enabled: z.boolean().describe('whether the project has memory'),
       only_senders: z
         .array(
           z
@@ -89,11 +89,15 @@ export const memoryRequests = {
         .min(1)
         .max(36_500)
         .nullable()
-        .describe('null keeps everything; a period that deletes more than before takes effect after 24 hours'),
+        .describe('null: everything is kept; a period that deletes more than before takes effect after 24 hours'),
       delete_unlearned: z.boolean().describe('also delete conversations that memory has not learned from; as for a shorter period'),
-      pending_deletion: z.looseObject({}).nullable().describe('null cancels the planned change; the one that was read leaves it as it is'),
-      batch_of: z.int().min(1).max(1_000),
-      at_least_every_minutes: z.int().min(1).max(43_200).describe('shorter than the deletion period'),
+      pending_deletion: z.looseObject({}).nullable().describe('null: cancels the planned change; the one that was read leaves it as it is'),
+      batch_of: z.int().min(1).max(1_000).describe('messages per batch'),
+      at_least_every_minutes: z
+        .int()
+        .min(1)
+        .max(43_200)
+        .describe('longest wait of a message for its batch; shorter than the deletion period'),
     })
     .partial()
     .nullable()

@@ -132,9 +132,11 @@ export function addPeopleRoutes(router: Router, responders: Responders, { people
     '/sign-in-links',
     change('person.sign_in_link', async (request, change) => {
       const { email, admin = false } = parseOrBadRequest(signInLinkInput, request.body);
-      if (email === undefined && !admin) throw gatewayError('bad_request', { message: 'email: is needed, unless admin is true' });
+      if (email === undefined && !admin)
+        throw gatewayError('bad_request', { issues: [{ path: 'email', message: 'is needed, unless admin is true' }] });
       const known = email === undefined ? null : await accounts.findByEmail(email);
-      if (known && known.disabledAt !== null) throw gatewayError('conflict', { message: 'email: the person is disabled' });
+      if (known && known.disabledAt !== null)
+        throw gatewayError('conflict', { issues: [{ path: 'email', message: 'the person is disabled' }] });
       const person = email === undefined ? null : (known ?? (await accounts.create({ email, admin })));
       if (person && admin && !person.isAdmin) await accounts.change(person.id, { admin });
       change.note({ person_id: person?.id ?? null, admin: admin || (person?.isAdmin ?? false) });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { convertPriceTable, type TableProvider } from '../../src/cli/price-table.ts';
 import { parseImportedRows } from '../../src/config/catalog.ts';
+import { convertPriceTable, type TableProvider } from '../../src/config/price-table.ts';
 
 const chatRoutes = ['chat', 'embeddings', 'responses', 'moderations', 'rerank', 'images', 'speech', 'transcriptions'];
 const provider = (name: string, tableNames: string[], serves = chatRoutes): TableProvider => ({ name, tableNames, serves });

@@ -4,10 +4,11 @@
  *
  * An entry that cannot become a row is skipped with a reason and never guessed: a wrong price is worse than an unknown one.
  */
-import type { Kind } from '../config/config.ts';
-import { isServed } from '../config/starter-catalog.ts';
+
 import { shiftDecimal } from '../core/cost.ts';
 import { asObject, asString, isObject, type JsonObject } from '../core/json/narrow.ts';
+import type { Kind } from './config.ts';
+import { isServed } from './starter-catalog.ts';
 
 /** A provider that receives rows. */
 export interface TableProvider {

@@ -1,0 +1,81 @@
+/**
+ * What the commands of `src/cli` need to know of the API: the operations under `/provision`, with the members of their query and body as a flat
+ * list. `write-openapi.js` writes it to `src/cli/api-operations.json`, since building the whole description takes too long at the start of a command.
+ */
+
+/** @typedef {{ [name: string]: any }} Json */
+
+/** @param {Json} document The description of the API. */
+export function describeCommandOperations(document) {
+  /** @param {Json} part @returns {Json} */
+  const resolve = (part) =>
+    part.$ref === undefined
+      ? part
+      : resolve(
+          part.$ref
+            .split('/')
+            .slice(1)
+            .reduce((/** @type {Json} */ at, /** @type {string} */ key) => at[key], document),
+        );
+  /** @param {Json} content @param {string} type */
+  const schemaOf = (content, type) => resolve(resolve(content ?? {})?.content?.[type]?.schema ?? {});
+
+  /** @param {Json} operation */
+  const describe = ({ summary, parameters = [], requestBody, responses }) => {
+    const body = schemaOf(requestBody, 'application/json');
+    const success = Object.entries(responses).find(([status]) => status.startsWith('2'))?.[1];
+    const query = parameters
+      .map(resolve)
+      .filter((/** @type {Json} */ parameter) => parameter.in === 'query')
+      .map((/** @type {Json} */ { name, schema, description }) => ({ ...describeMember(name, { ...schema, description }), in: 'query' }));
+    return {
+      summary,
+      ...(schemaOf(success, 'application/json').properties?.data !== undefined && { list: true }),
+      ...(Object.keys(body).length > 0 && { body: true }),
+      members: [...query, ...membersOf('', body)],
+    };
+  };
+
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    path.startsWith('/provision') ? Object.entries(methods).map(([method, operation]) => [`${method} ${path}`, describe(operation)]) : [],
+  );
+  return Object.fromEntries(operations);
+}
+
+/** The members of a body; those of nested objects as `ceilings.calls`. @param {string} prefix @param {Json} schema @returns {Json[]} */
+function membersOf(prefix, schema) {
+  return Object.entries(withoutNull(schema).properties ?? {}).flatMap(([name, member]) => {
+    const { properties } = withoutNull(member);
+    const nested = Object.keys(properties ?? {}).length > 0;
+    return nested ? membersOf(`${prefix}${name}.`, member) : [describeMember(`${prefix}${name}`, member)];
+  });
+}
+
+/** @param {string} name @param {Json} schema @returns {Json} */
+function describeMember(name, schema) {
+  const { type, enum: values, format, items, additionalProperties } = withoutNull(schema);
+  const isNullable = schema.anyOf?.some((/** @type {Json} */ { type }) => type === 'null') || schema.type?.includes?.('null');
+  const kinds = {
+    choice: values !== undefined,
+    time: format === 'date-time',
+    boolean: type === 'boolean',
+    number: type === 'integer' || type === 'number',
+    list: type === 'array' && items.type === 'string',
+    lists: type === 'object' && additionalProperties?.type === 'array',
+    json: type === 'object' || type === 'array',
+    text: true,
+  };
+  return {
+    name,
+    kind: Object.entries(kinds).find(([, applies]) => applies)?.[0],
+    ...(isNullable && { nullable: true }),
+    ...((values ?? items?.enum) && { values: values ?? items.enum }),
+    ...(schema.description && { description: schema.description }),
+  };
+}
+
+/** @param {Json} schema @returns {Json} */
+function withoutNull(schema) {
+  const [first] = schema.anyOf?.filter((/** @type {Json} */ { type }) => type !== 'null') ?? [];
+  return { ...schema, ...first, type: [first?.type ?? schema.type].flat().find((type) => type !== 'null') };
+}

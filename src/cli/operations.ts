@@ -1,0 +1,64 @@
+/** The operations of the API under `/provision`, as scripts/write-openapi.js writes them, and the commands that call them. */
+import operations from './api-operations.json' with { type: 'json' };
+
+/** A member of the query or body of a request. */
+export interface Member {
+  /** Such as `name`, or `ceilings.calls` in a nested object. */
+  readonly name: string;
+  readonly kind: string;
+  readonly in?: string;
+  readonly nullable?: boolean;
+  readonly values?: readonly string[];
+  readonly description?: string;
+}
+
+export interface Operation {
+  readonly summary: string;
+  /** The response is a list. */
+  readonly list?: boolean;
+  /** It takes a JSON body. */
+  readonly body?: boolean;
+  readonly members: readonly Member[];
+}
+
+export const apiOperations: Readonly<Record<string, Operation>> = operations;
+
+/** Names that differ from the ones that follow from method and path. */
+const renamed: Readonly<Record<string, string>> = {
+  'applications delete': 'applications reset',
+  'audit list': 'audit',
+  'calls list': 'calls',
+  'keys delete': 'keys revoke',
+  'leases delete': 'leases release',
+  'members delete': 'members remove',
+  'sessions delete': 'sessions revoke',
+  'sign-in-links create': 'sign-in-link',
+  'teams list': 'projects list',
+  'teams set': 'projects set',
+  'teams show': 'projects show',
+  'tokens delete': 'tokens revoke',
+};
+
+const verbs: Readonly<Record<string, string>> = { post: 'create', put: 'set', patch: 'set', delete: 'delete' };
+
+/** Addresses of operations by the name of their command; within a command those with the most parameters first. */
+export function operationsByCommand(): ReadonlyMap<string, readonly string[]> {
+  const byCommand = Map.groupBy(Object.keys(apiOperations), commandName);
+  for (const addresses of byCommand.values()) addresses.sort((one, other) => parametersOf(other).length - parametersOf(one).length);
+  return byCommand;
+}
+
+/** `post /provision/teams/{project}/keys/{prefix}/rotate` is `keys rotate`. */
+function commandName(address: string): string {
+  const [method = '', path = ''] = address.split(' ');
+  const nouns = path.split('/').filter((segment) => segment !== '' && !segment.startsWith('{'));
+  const last = nouns.at(-1) ?? '';
+  // Collections have plural names, so a last segment that isn't plural is a verb, such as `rotate`.
+  const isVerb = nouns.length > 2 && !last.endsWith('s') && nouns.at(-2) !== 'teams';
+  const name = isVerb ? `${nouns.at(-2)} ${last}` : `${last} ${verbs[method] ?? (apiOperations[address]?.list ? 'list' : 'show')}`;
+  return renamed[name] ?? name;
+}
+
+export function parametersOf(address: string): string[] {
+  return [...address.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+}

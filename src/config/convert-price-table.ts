@@ -1,0 +1,54 @@
+/** Converts the public price table to catalog rows, after finding the vendor of each configured provider in it. */
+import { errorMessage } from '../core/error-messages.ts';
+import { asArray, asObject, asString } from '../core/json/narrow.ts';
+import { type ConvertedTable, convertPriceTable, type TableProvider } from './price-table.ts';
+import { findVendorByHost } from './starter-catalog.ts';
+
+/** The text is not a price table, or a mapping of vendor names is wrong. */
+export class PriceTableError extends Error {}
+
+export interface TableInput {
+  readonly text: string;
+  /** For errors. */
+  readonly name: string;
+  /** `name`, `host` and `serves` of each configured provider. */
+  readonly providers: readonly unknown[];
+  /** `<name in the table>=<provider>`. */
+  readonly as: readonly string[];
+}
+
+/** Throws PriceTableError. */
+export function convertTable({ text, name, providers, as }: TableInput): ConvertedTable {
+  const vendors = tableProviders(providers, as);
+  try {
+    return convertPriceTable(text, vendors);
+  } catch (cause) {
+    const reason = cause instanceof SyntaxError ? 'not valid JSON' : errorMessage(cause);
+    throw new PriceTableError(`${name} is not a price table: ${reason}`, { cause });
+  }
+}
+
+/** The table's vendor names for each provider: those given with `--as`, else those of the vendor at its host, else the provider's name. */
+function tableProviders(providers: readonly unknown[], as: readonly string[]): TableProvider[] {
+  const mappings = as.map(parseVendorMapping);
+  const rows = providers.map(asObject).map(({ name, host, serves }): TableProvider => {
+    const provider = asString(name) ?? '';
+    const mappedNames = mappings.filter((mapping) => mapping.provider === provider).map(({ tableName }) => tableName);
+    const defaultNames = findVendorByHost(asString(host) ?? '')?.tableNames ?? [provider];
+    return {
+      name: provider,
+      serves: asArray(serves).flatMap((route) => asString(route) ?? []),
+      tableNames: mappedNames.length > 0 ? mappedNames : defaultNames,
+    };
+  });
+  for (const { provider } of mappings) {
+    if (!rows.some(({ name }) => name === provider)) throw new PriceTableError(`--as: there is no provider ${provider}`);
+  }
+  return rows;
+}
+
+function parseVendorMapping(text: string): { tableName: string; provider: string } {
+  const match = /^([^=]+)=([^=]+)$/.exec(text);
+  if (!match) throw new PriceTableError('--as must be <name in the table>=<provider>, for example --as openai=proxy');
+  return { tableName: match[1] ?? '', provider: match[2] ?? '' };
+}
