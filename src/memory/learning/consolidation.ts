@@ -11,7 +11,7 @@ import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { foldName, foldRelation } from '../text/lexemes.ts';
 import { parseResponse, type StructuredPrompt } from './extraction.ts';
-import { createNameCheck } from './support.ts';
+import { createNameCheck } from './grounding.ts';
 
 export interface ContextItem {
   readonly id: string;
@@ -62,7 +62,7 @@ const system = `You keep the memory of an application in order. You are given JS
 Answer with:
 - "merges": groups of memories that say the same, in whatever words. "keep" is the id of the one that says most, "drop" the ids of the others. Each group holds at least one new memory. Memories that only speak of the same thing are not the same.
 - "facts": what the new memories say as relations between two named things: "source", "relation" in snake_case, "target", and "fact" as one sentence. "item_id" is the new memory that says it. Where the user speaks of themselves, the source is "user". "replaces" is the id of a fact with the same source and the same relation that cannot hold any longer because of this one, else null.
-- "page": what a newcomer should know from all of these memories, as short plain text in their language, each statement on a separate line, the most important first. Only what the memories say.
+- "page": what a newcomer should know from all of these memories, as short plain text in their language, each statement on a separate line, the most important first. Only what the memories say, with names, numbers and dates as they stand there.
 In "reason" say first, in a few words, why.`;
 
 const text = { type: 'string' };
