@@ -25,13 +25,13 @@ const languages: readonly Language[] = [
   {
     ignore: `${notReported}(?:ignore|disregard|forget|override|bypass|neglect|discard|dismiss|(?:do not|don.?t|stop) (?:follow|obey|listen to))(?:ing)?`,
     previous:
-      'previous|prior|above|earlier|preceding|foregoing|existing|original|initial|former|system|developer|safety|hidden|before|you know|your|its',
+      'previous|prior|above|earlier|preceding|foregoing|existing|original|initial|former|system|developer|safety|hidden|default|before|you (?:know|got|were|received)|your|its',
     orders:
-      'instructions?|prompts?|rules|guidelines|directives?|orders|commands|directions|restrictions|programming|guardrails|everything|what you',
+      'instructions?|prompts?|rules|guidelines|directives?|orders|commands|directions|restrictions|programming|guardrails|context|(?:everything|all)(?: that (?:is|was)(?: [a-z]{1,10})?)?|what(?= you )',
     reveal:
-      '(?:reveal|print|output|repeat|disclose|leak|dump|expose|recite|(?:what (?:is|are|was|were)|show(?: me)?|tell me|give me|share|write down|summari[sz]e|translate) your)',
+      '(?:reveal|print|output|repeat|disclose|leak|dump|expose|recite|(?:what (?:is|are|was|were)|show(?: me)?|tell me|give me|share|display|write down|summari[sz]e|translate) your)',
     prompt:
-      '(?:system|initial|hidden|secret|developer|internal) ?-?(?:prompt|instructions|message)(?! (?:page|setting|editor|field|library))|(?<=your )(?:(?:original|custom|exact) instructions|instructions verbatim)',
+      '(?:system|initial|hidden|secret|developer|internal) ?-?(?:prompt|instructions|message)(?! (?:page|setting|editor|field|library))|(?<=your )(?:(?:original|custom|exact) instructions|instructions verbatim|(?:secret|hidden|internal) rules)',
   },
   {
     ignore: 'ignorier(?:e|en sie|t)?|vergiss|vergessen sie|missachten?|uberschreibe|umgehe|verwirf',
@@ -45,28 +45,28 @@ const languages: readonly Language[] = [
     previous: 'precedent|anterieur|ci-dessus|initial|d.origine|systeme|plus haut',
     orders: 'instruction|consigne|regles|directive|ordres',
     reveal: '(?:montre|affiche|revele|repete|donne|divulgue|imprime)(?:z|r|-moi)*|quel(?:le)?s? (?:est|sont)',
-    prompt: '(?:prompt|message|instructions?|consignes?) (?:systeme|initial|secret|cache|d.origine|du systeme)',
+    prompt: '(?:prompt|message|instructions?|consignes?) (?:systeme|initial|secret|cache|du systeme)',
   },
   {
     ignore: 'ignor(?:a|e|en|ar)|olvid(?:a|e|en)|desestima|caso omiso|omite',
     previous: 'anterior|previ[ao]s|de arriba|inicial|original|sistema',
     orders: 'instrucci|indicaciones|reglas|ordenes|directrices|mensaje',
     reveal: '(?:muestra|muestre|revela|ensena)(?:me)?|imprime|repite|dime|dame|cual es',
-    prompt: '(?:prompt|mensaje|instruccion(?:es)?|indicaciones) (?:del? sistema|inicial|secret|ocult|interna|original)',
+    prompt: '(?:prompt|mensaje|instruccion(?:es)?|indicaciones) (?:del? sistema|inicial|secret|ocult|interna)',
   },
   {
     ignore: 'ignor(?:e|a|ar)|esquec[ae]|desconsider[ea]|despreze',
     previous: 'anterior|previas|acima|inicia|origina|sistema',
     orders: 'instruc|regras|orientac|ordens|comandos|diretrizes|mensage',
     reveal: '(?:mostr|revel)[ea](?:-me)?|imprima|repita|diga|qual e|exiba',
-    prompt: '(?:prompt|mensagem|instruc(?:ao|oes)|comandos?) (?:d[eo] sistema|inicia|secreta|oculta|interna|origina)',
+    prompt: '(?:prompt|mensagem|instruc(?:ao|oes)|comandos?) (?:d[eo] sistema|inicia|secreta|oculta|interna)',
   },
   {
     ignore: 'ignor(?:a|i|are|ate)|dimentica(?:te)?|dimentichi|trascura|non seguire',
     previous: 'precedenti|anteriori|sopra|inizial|original|ricevute|sistema',
     orders: 'istruzioni|regole|indicazioni|direttive|comandi|ordini|messaggi',
     reveal: '(?:mostra|rivela|svela)(?:mi)?|stampa|ripeti|dimmi|qual e',
-    prompt: '(?:prompt|messaggio|istruzioni) (?:di sistema|del sistema|inizial|segret|nascost|intern|original)',
+    prompt: '(?:prompt|messaggio|istruzioni) (?:di sistema|del sistema|inizial|segret|nascost|intern)',
   },
   {
     ignore: 'negeer|vergeet|sla over|overschrijf',
@@ -101,14 +101,14 @@ const languages: readonly Language[] = [
   },
   {
     ignore: '無視|忘れ|破棄|無効|従わない',
-    previous: '以前|これまで|上記|今まで|すべて|全て|システム',
+    previous: '以前|前の|これまで|上記|今まで|すべて|全て|システム',
     orders: '指示|命令|ルール|プロンプト|指令|制約',
     reveal: '教え|表示|出力|見せ|公開|明かし|繰り返',
     prompt: '(?:システム|隠された|初期|内部)(?:プロンプト|の?指示|メッセージ)',
   },
   {
     ignore: '무시|잊|따르지|버려|취소',
-    previous: '이전|기존|지금까지|앞선|상기|원래|시스템',
+    previous: '이전|위의|기존|지금까지|앞선|상기|원래|시스템',
     orders: '지시|명령|규칙|프롬프트|지침',
     reveal: '알려|보여|출력|공개|말해|반복',
     prompt: '(?:시스템|숨겨진|초기|내부) ?(?:프롬프트|지시|메시지|지침)',
@@ -119,6 +119,8 @@ const languages: readonly Language[] = [
 
 /** A few words of the same sentence. */
 const gap = '[^.!?\\n。！？]{0,24}?';
+/** One word at most. The words themselves may be stems. */
+const smallGap = '[^.!?\\n。！？]{0,8}?';
 
 /** Only words of Latin letters begin where a word begins: Chinese has no spaces, and Arabic attaches articles. */
 function anyOf(words: string): string {
@@ -128,7 +130,7 @@ function anyOf(words: string): string {
 /** The verb precedes the other words, or in some languages follows them. */
 function toPhrases({ ignore, previous, orders, reveal, prompt }: Language): Phrase[] {
   const [verb, reference, object] = [`${anyOf(ignore)}(?!\\p{Ll})`, anyOf(previous), anyOf(orders)];
-  const override = `${verb}${gap}(?:${reference}${gap}${object}|${object}${gap}${reference})|${reference}${gap}${object}${gap}${verb}`;
+  const override = `${verb}${gap}(?:${reference}${smallGap}${object}|${object}${smallGap}${reference})|${reference}${smallGap}${object}${gap}${verb}`;
   const phrases: Phrase[] = [{ kind: 'override', pattern: new RegExp(override, 'u') }];
   if (reveal !== undefined && prompt !== undefined)
     phrases.push({
@@ -142,13 +144,13 @@ const newOrders =
   /\b(?:new|updated|revised|real|secret) (?:system |developer )?(?:instructions?|directives?|orders) ?(?:for (?:you|the (?:ai|assistant|model)))? ?:|\b(?:these|this|the following) (?:new )?(?:instructions?|rules|orders) (?:now )?(?:replace|override|supersede)s? (?:(?:all|any|your|the) ){0,3}(?:previous|prior|earlier|above|original)\b|\b(?:attention|important|note to|message to|instructions? (?:to|for)) ?:? ?(?:the |any |all )?(?:ai|llm|language model|ai assistant|chatbot)s?\b[^.!?]{0,40}\b(?:must|ignore|disregard|do not|always|send|reply|respond)\b/;
 
 const leaks =
-  /\b(?:repeat|print|output|copy|write|return) (?:\w{2,10} ){0,3}(?:words?|text|sentences|everything|messages|instructions) (?:above|before this)\b|\b(?:send|post|forward|upload|leak|exfiltrate) (?:[\w']{2,8} ){0,3}(?:conversation|chat history|api keys?|passwords?|credentials|secrets|memories|messages) to (?:https?:|attacker|(?:this|the following) (?:url|address|server|webhook)|[\w.-]{1,40}@)|\b(?:do not|don.?t|never|without) (?:tell|inform|alert|notify|mention)(?:ing)? (?:this to )?the (?:user|human)(?: (?:about|of)) (?:this|these)\b/;
+  /\b(?:repeat|print|output|copy|write|return) (?:\w{2,10} ){0,3}(?:words?|text|sentences|everything|messages|instructions) (?:above|before this)\b|\b(?:send|post|forward|upload|leak|exfiltrate) (?:[\w']{2,8} ){0,3}(?:conversation|chat history|api keys?|passwords?|credentials|secrets|memories|messages)(?: \w{1,10})? to (?:https?:|attacker|(?:this|the following) (?:url|address|server|webhook)|[\w.-]{1,40}@)|\b(?:do not|don.?t|never|without) (?:tell|inform|alert|notify|mention)(?:ing)? (?:this to )?the (?:user|human)(?: (?:about|of)) (?:this|these)\b/;
 
 const persona =
-  /\byou are (?:now|no longer|from now on) (?:(?:in|a|an|the) )?(?:dan\b|jailbroken|unrestricted|uncensored|unfiltered|(?:developer|god|debug|admin|sudo) mode|free (?:from|of) (?:your|any|all)|bound by)|\b(?:enter|enable|activate|switch to|turn on) (?:the )?(?:dan|developer|jailbreak|god|debug|unrestricted|sudo) mode\b(?! (?:in|on|of) )|\b(?:act|behave|respond|answer|pretend|imagine|speak) (?:\w{1,8} ){0,5}(?:no|any|without|unrestricted|uncensored|unfiltered|zero) (?:\w{1,10} )?(?:restrictions|rules|limits|filters?|guidelines|guardrails|ai|model|assistant)\b|\b(?:do anything now|jailbreak prompt|from now on,? you (?:must|will|shall) (?:always )?(?:obey|comply|never refuse))\b/;
+  /\byou are (?:now|no longer|from now on) (?:\w{1,20}, )?(?:(?:in|a|an|the) )?(?:dan\b|jailbroken|unrestricted|uncensored|unfiltered|(?:developer|god|debug|admin|sudo) mode|free (?:from|of) (?:your|any|all)|bound by)|\b(?:enter|enable|activate|switch to|turn on) (?:the )?(?:dan|developer|jailbreak|god|debug|unrestricted|sudo) mode\b(?! (?:in|on|of) )|\b(?:act|behave|respond|answer|pretend|imagine|speak) (?:(?:to|be|as|if|like|an?|the|ai|assistant|model|that|though|you|are|were|had|has|have|who|which|with) ){0,8}(?:no|any|without|unrestricted|uncensored|unfiltered|zero) (?:(?:any|ethical|moral|safety|content|such) ){0,2}(?:restrictions|rules|limits|filters?|guidelines|guardrails|ai|model|assistant)\b|\b(?:do anything now|jailbreak prompt|from now on,? you (?:must|will|shall) (?:always )?(?:obey|comply|never refuse))\b/;
 
 const roleMarkers =
-  /<\|[a-z_]{3,20}\|>|<(?:start|end)_of_turn>|\[\/?inst\]|<<\/?sys>>|\[\/?system_prompt\]|<\/?(?:system|developer)(?:[_-]?(?:prompt|message))?>|(?:^|\n) ?#{2,} ?system(?: prompt)? ?:? ?\n|\n\n ?human: [^\n]{0,400}\n\n ?assistant:|(?:^|[\n"'`])[#*[(<= -]{0,8}(?:system|developer)(?: (?:message|prompt|instructions?|override|note|update))?[\])>*= ]{0,6}: ?[^\n]{0,80}?\b(?:you (?:are|must|will|should|have to)|ignore|disregard|forget|override|obey|new instructions?|from now on|reveal|do not tell)\b/;
+  /<\|[a-z_]{3,20}\|>|<(?:start|end)_of_turn>|\[\/?inst\]|<<\/?sys>>|\[\/?system_prompt\]|<\/?(?:system|developer)(?:[_-]?(?:prompt|message))?>|(?:^|\n) ?#{2,} ?system(?: prompt)? ?:? ?(?:\n|$)|\n\n ?human: [^\n]{0,400}\n\n ?assistant:|(?:^|[\n"'`])[#*[(<= -]{0,8}(?:system|developer)(?: (?:message|prompt|instructions?|override|note|update))?[\])>*= ]{0,6}: ?[^\n]{0,80}?\b(?:you (?:are|must|will|should|have to)|ignore|disregard|forget|override|obey|new instructions?|from now on|reveal|do not tell)\b/;
 
 export const phrases: readonly Phrase[] = [
   ...languages.flatMap(toPhrases),
