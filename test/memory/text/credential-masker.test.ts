@@ -105,7 +105,7 @@ test('a repeated history is searched only where it is new', () => {
   expect(history.map(message)).toEqual(history);
   expect(extra(system)).toEqual(system);
   message({ role: 'user', text: 'new: https://b.example', toolCalls: [] });
-  expect(characters).toBe('new: https://b.example'.length);
+  expect(characters).toBe(`${system.type}new: https://b.example`.length);
   // Texts with a credential are never cached as clean.
   const long = { role: 'user', text: `${secret} ${'long '.repeat(400)}`, toolCalls: [] } as const;
   expect([message(long), message(long)].map(({ text }) => text.slice(0, 12))).toEqual(['[credential]', '[credential]']);
