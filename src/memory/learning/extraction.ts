@@ -48,41 +48,27 @@ Rules:
 - "importance" is from 1 (passing) to 5 (must never be forgotten).
 - An empty list is a good answer when there is nothing worth knowing.`;
 
-const schema = {
-  name: 'memories',
-  schema: {
-    type: 'object',
-    additionalProperties: false,
-    required: ['memories'],
-    properties: {
-      memories: {
-        type: 'array',
-        items: {
-          type: 'object',
-          additionalProperties: false,
-          required: ['evidence', 'dates', 'text', 'names', 'numbers', 'kind', 'importance'],
-          properties: {
-            evidence: { type: 'string' },
-            dates: {
-              type: 'array',
-              items: {
-                type: 'object',
-                additionalProperties: false,
-                required: ['said', 'offset'],
-                properties: { said: { type: 'string' }, offset: { type: 'string' } },
-              },
-            },
-            text: { type: 'string' },
-            names: { type: 'array', items: { type: 'string' } },
-            numbers: { type: 'array', items: { type: 'string' } },
-            kind: { type: 'string', enum: [...itemKinds] },
-            importance: { type: 'integer', enum: [1, 2, 3, 4, 5] },
-          },
-        },
-      },
-    },
-  },
-};
+export const textSchema = { type: 'string' };
+
+export function listSchema(items: object): Record<string, unknown> {
+  return { type: 'array', items };
+}
+
+/** All properties are required, in their order. */
+export function objectSchema(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return { type: 'object', additionalProperties: false, required: Object.keys(properties), properties };
+}
+
+const memorySchema = objectSchema({
+  evidence: textSchema,
+  dates: listSchema(objectSchema({ said: textSchema, offset: textSchema })),
+  text: textSchema,
+  names: listSchema(textSchema),
+  numbers: listSchema(textSchema),
+  kind: { type: 'string', enum: [...itemKinds] },
+  importance: { type: 'integer', enum: [1, 2, 3, 4, 5] },
+});
+const schema = { name: 'memories', schema: objectSchema({ memories: listSchema(memorySchema) }) };
 
 /** Each message whose day differs from that of the one before has a `date`. */
 export function buildExtractionPrompt(messages: readonly GroupMessage[], focus: string | null): StructuredPrompt {
