@@ -122,7 +122,7 @@ const gap = '[^.!?\\n。！？]{0,24}?';
 /** One word at most. The words themselves may be stems. */
 const smallGap = '[^.!?\\n。！？]{0,8}?';
 
-/** Only words of Latin letters begin where a word begins: Chinese has no spaces, and Arabic attaches articles. */
+/** Only Latin words have to start where a word starts, because Chinese has no spaces and Arabic attaches articles. */
 function anyOf(words: string): string {
   return /^[^\p{Lo}\p{Script=Cyrillic}]+$/u.test(words) ? `\\b(?:${words})` : `(?:${words})`;
 }
