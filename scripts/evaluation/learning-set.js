@@ -6,8 +6,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { findNumbers, toNumberSet } from '../../src/memory/learning/said-numbers.ts';
-import { findTerms } from '../../src/memory/learning/time-terms.ts';
+import { findNumbers } from '../../src/memory/learning/numbers.ts';
 import { itemKinds } from '../../src/memory/records/item-record.ts';
 import { root } from '../launch.js';
 
@@ -26,6 +25,8 @@ const scripted = z.strictObject({
   text: z.string(),
   evidence: z.string(),
   names: z.array(z.string()),
+  numbers: z.array(z.string()).default([]),
+  dates: z.array(z.strictObject({ said: z.string(), offset: z.string() })).default([]),
   kind: z.enum(itemKinds).default('fact'),
   refused: z.enum(['evidence', 'quotation', 'content', 'names', 'numbers', 'injection']).optional(),
 });
@@ -101,9 +102,13 @@ export function judge({ must, must_not }, items) {
 
 /** Whether a text names the day in one of the common forms. @param {string} text @param {string} date */
 function namesDay(text, date) {
-  const [, month = 0, ofMonth = 0] = date.split('-').map(Number);
-  const numbers = toNumberSet(findNumbers(text.replaceAll('-', ' '), { strict: false }));
-  return numbers.has(String(ofMonth)) && (numbers.has(String(month)) || findTerms(text).months.has(month));
+  const [, month, ofMonth] = date.split('-').map(Number);
+  const numbers = findNumbers(text).flat();
+  const monthNames = ['en', 'de', 'fr', 'es'].map((locale) =>
+    new Date(date).toLocaleDateString(locale, { month: 'long', timeZone: 'UTC' }),
+  );
+  const isMonthNamed = monthNames.some((name) => text.toLowerCase().includes(name.toLowerCase()));
+  return numbers.includes(String(ofMonth)) && (numbers.includes(String(month)) || isMonthNamed);
 }
 
 /** @param {string} text */

@@ -2,22 +2,27 @@
  * Finds credentials by the name before them (`password=`, `the token is`), except values that are code, a placeholder or prose. Linear in the
  * length of the text.
  */
-import { type Credential, passwordNames, tokenNames } from './credential-kinds.ts';
+import type { Credential } from './credential-kinds.ts';
 
 /** `name: value` in JSON, YAML, source, environment files, connection strings, queries; and `the password is value`. */
-export const maxValueLength = 256;
-export const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
+const maxValueLength = 256;
+const separator = `\\\\{0,4}["'\`\\]]{0,2}\\s{0,8}(?:=>|:=|==|=|:|：|＝|%3[DA]|是|为|為|は|는|은|(?<=\\s)(?:is|ist|lautet|est|es|è|é)(?=\\s))\\s{0,8}`;
 /** An ampersand belongs to a password unless it starts another `name=` or a character entity. */
-export const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${maxValueLength}})`;
-const assigned = new RegExp(`(?:(?<password>${passwordNames.join('|')})|(?:${tokenNames.join('|')}))${separator}${value}`, 'dgiu');
+const value = `(?<open>\\\\{0,4}["'\`])?(?<value>(?:[^\\s\\p{Cc}"'\`\\\\,;&<>(){}[\\]]|&(?![\\w.-]{1,64}=|#?\\w{1,8};)){4,${maxValueLength}})`;
+/** Names before passwords, whose values have no specific format. */
+const passwordNames =
+  'password|passwd|passwort|kennwort|passphrase|pwd|mot de passe|contraseña|senha|wachtwoord|hasło|lösenord|пароль|密码|密碼|パスワード|비밀번호';
+/** Names before other secrets, also as the end of longer names such as `x-goog-api-key`. */
+const tokenNames = 'secret|token|(?:api|access|private|secret|encryption|signing|account)[ _-]?key';
+const assigned = new RegExp(`(?:(?<password>${passwordNames})|(?:${tokenNames}))${separator}${value}`, 'dgiu');
 
 /** Names are no longer. */
 const maxNameLength = 64;
 
 export function findAssigned(text: string): Credential[] {
   const found: Credential[] = [];
-  const pattern = new RegExp(assigned);
-  for (let match = pattern.exec(text); match; match = pattern.exec(text)) {
+  assigned.lastIndex = 0;
+  for (let match = assigned.exec(text); match; match = assigned.exec(text)) {
     const { groups = {}, indices } = match;
     const [start, matchEnd] = indices?.groups?.value ?? [0, 0];
     const isPassword = groups.password !== undefined;
@@ -26,7 +31,7 @@ export function findAssigned(text: string): Credential[] {
     const end = findValueEnd(text, matchEnd, { start, isWhole: isPassword && isQuoted });
     found.push({ kind: 'assignment', start, end });
     // Skips the value, so that names within it are not matched again; its last term may be the name of the next value.
-    pattern.lastIndex = Math.max(matchEnd, end - maxNameLength);
+    assigned.lastIndex = Math.max(matchEnd, end - maxNameLength);
   }
   return found;
 }
@@ -80,35 +85,12 @@ function isPath(text: string): boolean {
   return /[.:/]/.test(text) && dottedName.test(text);
 }
 
-const commonValues = new Set([
-  'string',
-  'password',
-  'passwd',
-  'passwort',
-  'contraseña',
-  'senha',
-  'secret',
-  'required',
-  'optional',
-  'undefined',
-  'hidden',
-  'invalid',
-  'incorrect',
-  'missing',
-  'example',
-  'unknown',
-  'forgot',
-  'change',
-  'current',
-  'boolean',
-  'number',
-  'object',
-  'redacted',
-  'removed',
-  'default',
-  'disabled',
-  'enabled',
-]);
+const commonValues = new Set(
+  (
+    'string password passwd passwort contraseña senha secret required optional undefined hidden invalid incorrect missing example ' +
+    'unknown forgot change current boolean number object redacted removed default disabled enabled'
+  ).split(' '),
+);
 
 /** Placeholders for secrets: `${TOKEN}`, `<key>`, `your-api-key`, `xxxx`, `****`, and the one that masking inserts. */
 const placeholderText =

@@ -18,36 +18,9 @@ export function normalizeText(text: string): string {
     .replace(/([^\n])\n(?!\n)(?=[\p{L}\d])(?!(?:system|developer|human|assistant)\b)/gu, '$1 ');
 }
 
-/** Letters of other scripts, digits and signs by the Latin letter that they resemble. */
-const imitations: Readonly<Record<string, string>> = {
-  a: '4аӓαɑ@',
-  b: 'вβ',
-  c: 'сϲ',
-  d: 'ԁδ',
-  e: '3еёҽεѐ',
-  g: 'ԍɡց',
-  h: 'һнհ',
-  i: '1іїιıɩɪ!|',
-  j: 'јȷ',
-  k: 'кκ',
-  l: 'ӏ',
-  m: 'м',
-  n: 'ηɴո',
-  o: '0оӧοσօ',
-  p: 'рρ',
-  q: 'ԛ',
-  r: 'гʀ',
-  s: '5ѕꜱ$',
-  t: '7тτ',
-  u: 'μυս',
-  v: 'ѵν',
-  w: 'ԝω',
-  x: 'хχ',
-  y: 'у',
-};
-const imitatedLetters = new Map(
-  Object.entries(imitations).flatMap(([letter, signs]) => Array.from(signs, (sign) => [sign, letter] as const)),
-);
+/** Each Latin letter, followed by letters of other scripts, digits and signs that resemble it. */
+const imitations = 'a4аӓαɑ@ bвβ cсϲ dԁδ e3еёҽεѐ gԍɡց hһнհ i1іїιıɩɪ!| jјȷ kкκ lӏ mм nηɴո o0оӧοσօ pрρ qԛ rгʀ s5ѕꜱ$ t7тτ uμυս vѵν wԝω xхχ yу';
+const imitatedLetters = new Map(imitations.split(' ').flatMap(([letter = '', ...signs]) => signs.map((sign) => [sign, letter] as const)));
 
 /** Candidates for folding: only those that mix Latin letters with similar characters are folded. */
 const mixedWord = /[\p{L}\d@$!|]+/gu;

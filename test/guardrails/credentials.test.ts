@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { prefixed, prefixedCredential } from '../../src/guardrails/credential-kinds.ts';
 import { findCredentials, maskCredentials } from '../../src/guardrails/credentials.ts';
 import { generateSecret } from '../../src/keys/secret.ts';
 import { isExhaustive } from '../support/exhaustive.ts';
@@ -195,6 +196,42 @@ test('credentials are in order, separate and within the text; masking is idempot
       const masked = maskCredentials(text);
       expect(maskCredentials(masked)).toBe(masked);
     }),
+  );
+});
+
+/** The expression for all kinds only runs on long runs of characters with a digit. */
+test.each(Object.entries(prefixed))('a credential of kind %s is found between any characters', (_kind, pattern) => {
+  // Assertions are about the next character, which fast-check does not generate.
+  const credential = fc.stringMatching(new RegExp(`^${pattern.replaceAll(/\(\?![^)]*\)/g, '').replaceAll(/\{(\d+),\}/g, '{$1,80}')}$`));
+  const surrounding = fc.constantFrom(
+    '',
+    ' ',
+    '\n',
+    '\\n',
+    '\\u0041',
+    '"',
+    '-',
+    '_',
+    'a',
+    '7',
+    '/',
+    '.',
+    '=',
+    ':',
+    'é',
+    '是',
+    '[credential]',
+  );
+  fc.assert(
+    fc.property(surrounding, credential, surrounding, (before, secret, after) => {
+      const text = before + secret + after;
+      const found = findCredentials(text);
+      for (const { 0: whole, index } of text.matchAll(prefixedCredential)) {
+        const isFound = found.some(({ start, end }) => start <= index && end >= index + whole.length);
+        expect({ text, isFound }).toEqual({ text, isFound: /\d/.test(whole) || isFound });
+      }
+    }),
+    { numRuns: isExhaustive ? 5_000 : 30 },
   );
 });
 

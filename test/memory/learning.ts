@@ -69,7 +69,7 @@ export function createTestLearning(database: Database): TestLearning {
   return learning;
 }
 
-export const memory = (text: string, evidence = text) => ({ text, kind: 'fact', importance: 3, evidence });
+export const memory = (text: string, evidence = text) => ({ text, names: [], kind: 'fact', importance: 3, evidence });
 
 /** Learns every user message. */
 export function learnEveryMessage({ job, text }: MemoryCall): object {

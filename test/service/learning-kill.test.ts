@@ -33,7 +33,7 @@ interface Body {
   readonly response_format?: { readonly json_schema: { readonly name: 'memories' | 'consolidation' } };
 }
 
-const memories = { memories: [{ evidence: 'I live in Oslo', text: 'Lives in Oslo', kind: 'fact', importance: 3 }] };
+const memories = { memories: [{ evidence: 'I live in Oslo', text: 'Lives in Oslo', names: ['Oslo'], kind: 'fact', importance: 3 }] };
 const consolidation = { merges: [], facts: [], page: 'Lives in Oslo' };
 
 function reply(response: ServerResponse, content: string): void {

@@ -21,7 +21,7 @@ export async function storeMemorySamples(
   const learning = createTestLearning(database);
   const text = `Ann likes tea ${mark}`;
   learning.respond = ({ job, text: prompt }) => {
-    if (job === 'extract') return { memories: [{ text, kind: 'fact', importance: 3, evidence: text }] };
+    if (job === 'extract') return { memories: [{ text, names: [], kind: 'fact', importance: 3, evidence: text }] };
     const { new: added } = JSON.parse(prompt) as { new: readonly { id: string }[] };
     const facts = added.map(({ id }) => ({
       item_id: id,

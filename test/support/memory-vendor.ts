@@ -101,7 +101,9 @@ function respondTo(job: MemoryJob, text: string): string {
   const said = question.conversations.flatMap(({ messages }) =>
     messages.filter(({ role }) => role === 'user').map((message) => message.text),
   );
-  return JSON.stringify({ memories: said.map((sentence) => ({ evidence: sentence, text: sentence, kind: 'fact', importance: 3 })) });
+  return JSON.stringify({
+    memories: said.map((sentence) => ({ evidence: sentence, text: sentence, names: [], kind: 'fact', importance: 3 })),
+  });
 }
 
 interface MemoryPrompt {

@@ -10,8 +10,8 @@ import { toPostgresText } from '../../core/postgres-text.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 import { findInjection } from '../../guardrails/injection.ts';
 import { foldName, foldRelation } from '../text/lexemes.ts';
-import { parseResponse, type StructuredPrompt } from './extraction.ts';
-import { createNameCheck } from './support.ts';
+import { listSchema, objectSchema, parseResponse, type StructuredPrompt, textSchema } from './extraction.ts';
+import { createNameCheck } from './grounding.ts';
 
 export interface ContextItem {
   readonly id: string;
@@ -62,34 +62,23 @@ const system = `You keep the memory of an application in order. You are given JS
 Answer with:
 - "merges": groups of memories that say the same, in whatever words. "keep" is the id of the one that says most, "drop" the ids of the others. Each group holds at least one new memory. Memories that only speak of the same thing are not the same.
 - "facts": what the new memories say as relations between two named things: "source", "relation" in snake_case, "target", and "fact" as one sentence. "item_id" is the new memory that says it. Where the user speaks of themselves, the source is "user". "replaces" is the id of a fact with the same source and the same relation that cannot hold any longer because of this one, else null.
-- "page": what a newcomer should know from all of these memories, as short plain text in their language, each statement on a separate line, the most important first. Only what the memories say.
+- "page": what a newcomer should know from all of these memories, as short plain text in their language, each statement on a separate line, the most important first. Only what the memories say, with names, numbers and dates as they stand there.
 In "reason" say first, in a few words, why.`;
 
-const text = { type: 'string' };
-const ids = { type: 'array', items: text };
+const factSchema = objectSchema({
+  item_id: textSchema,
+  source: textSchema,
+  relation: textSchema,
+  target: textSchema,
+  fact: textSchema,
+  reason: textSchema,
+  replaces: { type: ['string', 'null'] },
+});
+const mergeSchema = objectSchema({ reason: textSchema, keep: textSchema, drop: listSchema(textSchema) });
 const schema = {
   name: 'consolidation',
-  schema: objectSchema({
-    merges: { type: 'array', items: objectSchema({ reason: text, keep: text, drop: ids }) },
-    facts: {
-      type: 'array',
-      items: objectSchema({
-        item_id: text,
-        source: text,
-        relation: text,
-        target: text,
-        fact: text,
-        reason: text,
-        replaces: { type: ['string', 'null'] },
-      }),
-    },
-    page: text,
-  }),
+  schema: objectSchema({ merges: listSchema(mergeSchema), facts: listSchema(factSchema), page: textSchema }),
 };
-
-function objectSchema(properties: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return { type: 'object', additionalProperties: false, required: Object.keys(properties), properties };
-}
 
 export function buildConsolidationPrompt({ subject, added, known, facts }: ConsolidationContext): StructuredPrompt {
   const toPromptItem = ({ id, text }: ContextItem) => ({ id, text });

@@ -2,13 +2,12 @@
  * Replaces credentials in stored call texts. Messages are masked before they are hashed, so that a response and its repetition in the next
  * request stay the same message and no hash covers a secret.
  *
- * Searching a text with hints takes 40 ms per million characters. Long texts found clean are remembered by SHA-256, so a repeated history is
- * not searched again.
+ * Searching a text takes about 10 ms per million characters, hashing it less than a tenth. Long texts found clean are remembered by SHA-256, so
+ * a repeated history is not searched again.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { NormalMessage, PromptExtra } from '../../dialects/prompt/prompt.ts';
-import { findHints } from '../../guardrails/credential-hints.ts';
 import { maskCredentials } from '../../guardrails/credentials.ts';
 
 export type CredentialMasker = ReturnType<typeof createCredentialMasker>;
@@ -21,7 +20,6 @@ export function createCredentialMasker(mask: (text: string) => string = maskCred
   const cleanTexts = new LRUCache<string, true>({ max: maxCleanTexts });
 
   const maskText = (text: string): string => {
-    if (findHints(text) === null) return text;
     if (text.length < minHashedLength) return mask(text);
     const digest = hash('sha256', text, 'base64');
     if (cleanTexts.has(digest)) return text;

@@ -7,7 +7,7 @@ import { createProject, putMemorySettings } from '../calls.ts';
 import { createTestLearning, listGroups, listItems, storeReadConversation } from '../learning.ts';
 
 const learned = (...texts: readonly string[]) => ({
-  memories: texts.map((text) => ({ text, kind: 'fact', importance: 3, evidence: text })),
+  memories: texts.map((text) => ({ text, names: [], kind: 'fact', importance: 3, evidence: text })),
 });
 const nothingToMerge = { merges: [], facts: [], page: '' };
 

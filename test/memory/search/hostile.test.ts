@@ -8,7 +8,7 @@ import { matchConversation } from '../../../src/memory/conversations/match-conve
 import { recordCalls } from '../../../src/memory/conversations/record-calls.ts';
 import type { Conversation, RecordedCall } from '../../../src/memory/conversations/working-set.ts';
 import { createConversationWorkingSet } from '../../../src/memory/conversations/working-set.ts';
-import { findNumbers } from '../../../src/memory/learning/said-numbers.ts';
+import { findNumbers } from '../../../src/memory/learning/numbers.ts';
 import { tokenizeForIndex } from '../../../src/memory/text/lexemes.ts';
 import { normalizeWords } from '../../../src/memory/text/normalized-text.ts';
 import { describeDatabases } from '../../db/databases.ts';
@@ -65,7 +65,7 @@ test('tokenizes and compares 300,000 combining marks, whose normalization takes 
   const text = `e${'\u0315\u0300\uff9e'.repeat(100_000)} tea`;
   expect(tokenizeForIndex(text)).toMatch(/ tea$/);
   expect(normalizeWords(text)).toMatch(/ tea$/);
-  expect(findNumbers(`${text} 12`, { strict: true })).toEqual([{ digits: '12', parts: ['12'] }]);
+  expect(findNumbers(`${text} 12`)).toEqual([['12', '12']]);
 });
 
 describe('a trimmed history', () => {

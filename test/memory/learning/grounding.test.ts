@@ -16,18 +16,23 @@ function say(...lines: readonly string[]): GroupMessage[] {
   }));
 }
 
-/** The refusal of a statement, or null. `names` undefined: the model lists none. */
-function judge(messages: readonly GroupMessage[], text: string, evidence: string, names?: readonly string[]): string | null {
-  const memories = [{ text, evidence, kind: 'fact', importance: 3, ...(names && { names }) }];
+/** The refusal of a statement, or null. A list may also contain `said = offset` for a relative date. */
+function judge(messages: readonly GroupMessage[], text: string, evidence: string, listed: readonly string[]): string | null {
+  const dates = listed.flatMap((each) => (each.includes(' = ') ? [{ said: each.split(' = ')[0], offset: each.split(' = ')[1] }] : []));
+  const [names, numbers] = [
+    listed.filter((each) => /^\p{Lu}|^\p{Lo}{2,}$/u.test(each)),
+    listed.filter((each) => /^\p{Ll}+$|^[三五]$/u.test(each)),
+  ];
+  const memories = [{ text, evidence, kind: 'fact', importance: 3, names, numbers, dates }];
   const { statements = [], refusals = [] } = parseExtraction(JSON.stringify({ memories }), messages) ?? {};
   expect(statements.length + refusals.length).toBe(1);
   return refusals[0] ?? null;
 }
 
-/** Statement, names, message (which is the evidence) and refusal. */
-type Case = readonly [text: string, names: readonly string[], said: string, refusal: string | null];
+/** Statement, lists of the model, message (which is the evidence) and refusal. */
+type Case = readonly [text: string, listed: readonly string[], said: string, refusal: string | null];
 
-const judgeCase = ([text, names, said]: Case): string | null => judge(say(said), text, said, names);
+const judgeCase = ([text, listed, said]: Case): string | null => judge(say(said), text, said, listed);
 
 describe('the length of evidence', () => {
   const messages = say(
@@ -90,55 +95,52 @@ describe('names', () => {
     expect(judge(elsewhere, 'Ana lives in Porto.', 'She lives in Porto now.', ['Ana', 'Porto'])).toBe('names');
   });
 
-  test('without the list of the model, the first word may be one', () => {
-    expect(judge(say('I like tea.'), 'Bob likes tea.', 'I like tea.')).toBe('names');
-    expect(judge(say('I like tea.'), 'Likes tea.', 'I like tea.')).toBeNull();
+  test('must be listed by the model, because languages without capitals hide them', () => {
+    const memories = [{ text: 'I like tea.', evidence: 'I like tea.', kind: 'fact', importance: 3 }];
+    expect(parseExtraction(JSON.stringify({ memories }), say('I like tea.'))?.refusals).toEqual(['form']);
   });
 });
 
 describe('numbers and dates', () => {
   const cases: readonly Case[] = [
     ['User runs 12 km a day.', [], 'I run 10 km a day.', 'numbers'],
-    ['User runs 10 km a day.', [], 'I run ten km a day.', null],
-    ['User has three cats.', [], 'I have two cats.', 'numbers'],
-    ['User has 3 cats.', [], 'J’ai trois cats.', null],
+    ['User runs ten km a day.', ['ten'], 'I run ten km a day.', null],
+    ['User has three cats.', ['three'], 'I have two cats.', 'numbers'],
+    ['User has seventy cats.', ['seventy'], 'I have seven cats.', 'numbers'],
+    ['L’utilisateur a trois chats.', ['trois'], 'J’ai trois chats.', null],
     ['User earns 1500 euros.', [], 'I earn 1,500 euros.', null],
+    ['User earns 1.500 euros.', [], 'I earn 1 500 euros.', null],
     ['User earns 2500 euros.', [], 'I earn 1,500 euros.', 'numbers'],
-    ['User earns 85000 euros.', [], 'I earn 85k euros.', null],
-    ['User earns 85k euros.', [], 'I earn 85 000 euros.', null],
-    ['User earns 58,000 euros.', [], 'I earn 85k euros.', 'numbers'],
-    ['User sold 1.5 million copies.', [], 'I sold 1,500,000 copies.', null],
-    ['User sold 1,500,000 copies.', [], 'I sold 1.5 million copies.', null],
-    ['User sold 15,000,000 copies.', [], 'I sold 1.5 million copies.', 'numbers'],
-    ['User has sold 2,000,000 copies.', [], 'I have sold two million copies.', null],
-    ['Der Nutzer verkaufte 1.250.000 Exemplare.', [], 'Ich verkaufte 1,25 Millionen Exemplare.', null],
-    ['用户每年赚850000元。', [], '我每年赚85万元。', null],
-    ['User weighs 85000 g.', [], 'I weigh 85 kg.', 'numbers'],
+    ['User earns 85k euros.', [], 'I earn 85k euros.', null],
+    ['User earns 58k euros.', [], 'I earn 85k euros.', 'numbers'],
+    ['User sold 1.5 million copies.', [], 'I sold 1.5 million copies.', null],
+    ['User sold 2.5 million copies.', [], 'I sold 1.5 million copies.', 'numbers'],
+    ['用户每年赚85万元。', [], '我每年赚８５万元。', null],
     ['المستخدم لديه 3 قطط', [], 'لدي ٣ قطط', null],
-    ['用户有3只猫。', [], '我有三只猫。', null],
-    ['用户有五只猫。', [], '我有三只猫。', 'numbers'],
-    ['User flies on 2026-11-27.', [], 'I fly next Friday.', null],
-    ['User flies on Friday, 27 November 2026.', [], 'I fly next Friday.', null],
-    ['User flies on 2026-11-28.', [], 'I fly next Friday.', 'numbers'],
-    ['User flies in January 2027.', [], 'I fly next Friday.', 'numbers'],
-    ['User flies on 2026-11-27.', [], 'I fly soon.', 'numbers'],
-    ['User flew on 2026-11-19.', [], 'I flew yesterday.', null],
-    ['User flies on 2026-12-11.', [], 'I fly in three weeks.', null],
-    ['User flies on 2027-01-20.', [], 'I fly in three weeks.', 'numbers'],
-    ['User marries on 2027-02-01.', [], 'We marry tomorrow.', 'numbers'],
-    ['User flies in December 2026.', [], 'I fly next month.', null],
-    ['User flies on 2026-12-03.', [], 'I fly on the 3rd.', null],
-    ['User flies on 2027-03-03.', [], 'I fly on the 3rd.', 'numbers'],
-    ['User moved to Oslo in 2023.', ['Oslo'], 'I moved to Oslo three years ago.', null],
-    ['User moved to Oslo in 2019.', ['Oslo'], 'I moved to Oslo three years ago.', 'numbers'],
-    ['User was born on 3 May 1990.', [], 'I was born on 1990-05-03.', null],
-    ['Der Nutzer fliegt am 27.11.2026.', [], 'Ich fliege am kommenden Freitag.', null],
-    ['El usuario vuela el 21 de noviembre de 2026.', [], 'Vuelo mañana por la tarde.', null],
-    ['L’utilisateur part le 4 décembre 2026.', [], 'Je pars dans deux semaines, vendredi.', null],
-    ['ユーザーは2026年11月27日に出発する。', [], '来週の金曜日に出発します。', null],
-    ['用户2026年11月21日出发。', [], '我明天出发。', null],
-    ['المستخدم يسافر في 2026-11-27', [], 'سوف أسافر يوم الجمعة القادم', null],
-    ['User attended a parade on 2023-05-07.', [], '[2023-05-08] Caroline: I attended a parade yesterday.', null],
+    ['المستخدم لديه 5 قطط', [], 'لدي ٣ قطط', 'numbers'],
+    ['用户有三只猫。', ['三'], '我有三只猫。', null],
+    ['用户有五只猫。', ['五'], '我有三只猫。', 'numbers'],
+    ['The shop opens at 8:30, closed on 24 December.', [], 'We open at 8.30, but not on 24 December.', null],
+    ['User flies on 2026-11-27.', ['next Friday = P7D'], 'I fly next Friday.', null],
+    ['User flies on 2026-11-28.', ['next Friday = P7D'], 'I fly next Friday.', 'numbers'],
+    ['User flies on 2026-11-27.', ['next Saturday = P7D'], 'I fly next Friday.', 'numbers'],
+    ['User flies on 2026-11-27.', [], 'I fly next Friday.', 'numbers'],
+    ['User flies on 2026-11-27.', ['next Friday = 7 days'], 'I fly next Friday.', 'numbers'],
+    ['User flew on 2026-11-19.', ['yesterday = -P1D'], 'I flew yesterday.', null],
+    ['User flies on 2026-12-11.', ['in three weeks = P3W'], 'I fly in three weeks.', null],
+    ['User flies on 2027-01-20.', ['in three weeks = P3W'], 'I fly in three weeks.', 'numbers'],
+    ['User flies in 2026-12.', ['next month = P1M'], 'I fly next month.', null],
+    ['User flies on 2026-12-20.', ['next month = P1M'], 'I fly next month.', 'numbers'],
+    ['User flies on 2026-12-03.', ['on the 3rd = P13D'], 'I fly on the 3rd.', null],
+    ['User moved to Oslo in 2023.', ['Oslo', 'three years ago = -P3Y'], 'I moved to Oslo three years ago.', null],
+    ['User moved to Oslo in 2019.', ['Oslo', 'three years ago = -P3Y'], 'I moved to Oslo three years ago.', 'numbers'],
+    ['User was born on 3 May 1990.', [], 'I was born on 3 May 1990.', null],
+    ['User was born on 1990-05-03.', [], 'I was born on 3 May 1990.', null],
+    ['User was born on 1990-05-13.', [], 'I was born on 3 May 1990.', 'numbers'],
+    ['Der Nutzer fliegt am 27.11.2026.', ['kommenden Freitag = P7D'], 'Ich fliege am kommenden Freitag.', null],
+    ['ユーザーは2026年11月27日に出発する。', ['来週の金曜日 = P1W'], '来週の金曜日に出発します。', null],
+    ['المستخدم يسافر في 2026-11-27', ['يوم الجمعة القادم = P7D'], 'سوف أسافر يوم الجمعة القادم', null],
+    ['User attended a parade on 2023-05-07.', ['yesterday = -P1D'], '[2023-05-08] Caroline: I attended a parade yesterday.', null],
   ];
   test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 });
@@ -161,14 +163,14 @@ describe('content', () => {
   ];
   test.each(cases)('%s %j by %j: %s', (...each) => expect(judgeCase(each)).toBe(each[3]));
 
-  test('does not make every date of a log a date from which others follow', () => {
+  test('does not make every date of a log a date from which others are counted', () => {
     const dates = Array.from({ length: 2_000 }, (_, day) => new Date(day * 86_400_000).toISOString().slice(0, 10));
-    const log = `Every day and week: ${Array.from({ length: 100 }, (_, count) => count + 1).join(' ')} ${dates.join(' ')}`;
-    const said = say(`I drink tea. ${log}`);
-    expect(judge(said, 'User drinks tea since 1974-03-07.', 'I drink tea.')).toBeNull();
-    expect(judge(said, 'User drinks tea since 2026-11-18.', 'I drink tea.')).toBeNull();
-    // A year after one of them.
-    expect(judge(said, 'User drinks tea since 1976-06-20.', 'I drink tea.')).toBe('numbers');
+    const said = say(`I drink tea since eight years after: ${dates.join(' ')}`);
+    const claim = (text: string) => judge(said, text, 'I drink tea since', ['eight years after = P8Y']);
+    expect(claim('User drinks tea since 2034.')).toBeNull();
+    expect(claim('User drinks tea since 1978.')).toBeNull();
+    // Eight years after one of the last dates.
+    expect(claim('User drinks tea since 1983.')).toBe('numbers');
   });
 
   test('must stand in the evidence itself, not only near it', () => {

@@ -1,0 +1,227 @@
+/**
+ * Checks that messages say what a statement claims. A verbatim quotation only proves that its words were said, so the names, numbers and dates
+ * of the statement are looked up too. The model lists what depends on a language. The rules are in docs/architecture/learning.md#evidence.
+ */
+import { foldName, tokenizeForIndex } from '../text/lexemes.ts';
+import { normalizeWords } from '../text/normalized-text.ts';
+import type { GroupMessage } from './group-messages.ts';
+import { findNumbers, type RelativeDate, resolveOffset } from './numbers.ts';
+
+/** `evidence`: too short, or the assistant's words without a reply; `content`: it is about something else. */
+export type GroundingRefusal = 'evidence' | 'content' | 'names' | 'numbers';
+
+export interface Claim {
+  readonly text: string;
+  /** The proper names in the text, as the model lists them. */
+  readonly names: readonly string[];
+  /** The numbers in the text, as the model lists them. */
+  readonly numbers: readonly string[];
+  /** The relative dates that the model replaced in the text. */
+  readonly dates: readonly RelativeDate[];
+  readonly evidence: string;
+  /** Of the message with the evidence. */
+  readonly index: number;
+}
+
+export interface Grounding {
+  readonly refusal: GroundingRefusal | null;
+  /** The evidence as it is stored: a short answer follows its question. */
+  readonly evidence: string;
+}
+
+/**
+ * Letters and digits of the shortest evidence, a letter of a script without spaces counted twice: `yes`, `the` and `はい` are shorter. A
+ * shorter one counts when it opens the reply to a question.
+ */
+const minEvidenceWeight = 6;
+/** How many messages before and after the one with the evidence may name what a memory names: `my sister`, and two turns later `Ana`. */
+const contextMessages = 4;
+/** Of the words of a statement, more than this part was said. */
+const minSaidShare = 1 / 3;
+/** `Laktose` in `laktoseintolerant`. */
+const minCompoundPart = 5;
+/** Characters of the question that is stored with a short answer, from its end. */
+const maxQuestionLength = 500;
+/** Days from which a relative date may be counted: the day of the message, and dates such as `2026-11-20` in it. */
+const maxOrigins = 10;
+
+/** `messages` in order, white space collapsed. */
+export function createGroundingCheck(messages: readonly GroupMessage[]): (claim: Claim) => Grounding {
+  const contexts = new Map<number, Context>();
+  return (claim) => {
+    const { evidence, index } = claim;
+    const message = messages[index];
+    const question = message?.role === 'user' ? findQuestion(messages, index) : null;
+    const isShort = weigh(evidence) < minEvidenceWeight;
+    const result = (refusal: GroundingRefusal | null): Grounding => ({ refusal, evidence: isShort ? `${question} ${evidence}` : evidence });
+    if (message === undefined || (isShort && !(question !== null && message.text.startsWith(evidence)))) return result('evidence');
+    if (message.role === 'assistant' && !hasReply(messages, index)) return result('evidence');
+    const context = contexts.get(index) ?? readContext(messages, index);
+    contexts.set(index, context);
+    if (!hasSaidNumbers(claim, context)) return result('numbers');
+    if (!hasSaidNames(claim, context)) return result('names');
+    return result(hasSaidContent(claim.text, `${question ?? ''} ${evidence}`, context) ? null : 'content');
+  };
+}
+
+/** Returns a predicate: whether all names and numbers of a sentence, or of a name, stand in `texts`. */
+export function createNameCheck(texts: readonly string[]): (said: string, form: 'sentence' | 'name') => boolean {
+  const context = toContext(texts.join('\n'));
+  return (text, form) =>
+    hasSaidNumbers({ text, numbers: [], dates: [] }, context) &&
+    (hasSaidNames({ text, names: form === 'name' ? [text] : [] }, context) || (form === 'name' && foldName(text) === 'user'));
+}
+
+function weigh(evidence: string): number {
+  const letters = evidence.match(/[\p{L}\p{N}]/gu) ?? [];
+  const unspaced = evidence.match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/gu) ?? [];
+  return letters.length + unspaced.length;
+}
+
+/** The last question of the assistant's message that a user's message replies to. */
+function findQuestion(messages: readonly GroupMessage[], index: number): string | null {
+  const before = previousMessage(messages, index);
+  if (before?.role !== 'assistant') return null;
+  const { text } = before;
+  const end = Math.max(...['?', '？', '؟'].map((mark) => text.lastIndexOf(mark)));
+  if (end < 0) return null;
+  const start = Math.max(...Array.from('.!?。！？؟', (mark) => (end === 0 ? -1 : text.lastIndexOf(mark, end - 1))));
+  return text.slice(Math.max(start + 1, end + 1 - maxQuestionLength), end + 1).trim();
+}
+
+function hasReply(messages: readonly GroupMessage[], index: number): boolean {
+  const next = messages[index + 1];
+  return next?.role === 'user' && next.conversationId === messages[index]?.conversationId;
+}
+
+function previousMessage(messages: readonly GroupMessage[], index: number): GroupMessage | null {
+  const before = messages[index - 1];
+  return before && before.conversationId === messages[index]?.conversationId ? before : null;
+}
+
+/** What was said around a message: by the user in it, shortly before and after it, and by the assistant directly before it. */
+interface Context {
+  /** Normalized. */
+  readonly text: string;
+  readonly words: ReadonlySet<string>;
+  /** By their first three letters. */
+  readonly byStart: ReadonlyMap<string, readonly string[]>;
+  readonly numbers: ReadonlySet<string>;
+  /** The message, and the one before it if that is the assistant's. */
+  readonly near: string;
+  readonly origins: readonly Date[];
+}
+
+function toContext(text: string, near = text, saidAt: readonly Date[] = []): Context {
+  const words = new Set(splitWords(text));
+  const named = (near.match(/\b\d{4}-\d{2}-\d{2}\b/g) ?? []).map((date) => new Date(date));
+  return {
+    text: normalizeWords(text),
+    words,
+    byStart: Map.groupBy(words, (word) => word.slice(0, 3)),
+    numbers: new Set(findNumbers(text).flat()),
+    near,
+    origins: [...saidAt, ...named].slice(0, maxOrigins),
+  };
+}
+
+function readContext(messages: readonly GroupMessage[], index: number): Context {
+  const message = messages[index];
+  const before = previousMessage(messages, index);
+  const nearby = messages
+    .slice(Math.max(0, index - contextMessages), index + contextMessages + 1)
+    .filter(
+      (other) => other.conversationId === message?.conversationId && (other.role === 'user' || other === before || other === message),
+    );
+  const near = `${before?.text ?? ''}\n${message?.text ?? ''}`;
+  return toContext(nearby.map(({ text }) => text).join('\n'), near, message ? [message.createdAt] : []);
+}
+
+/**
+ * Every number is said, or belongs to a relative date that is said. The month of a date such as `2031-08-04` may be said by its name, so it isn't
+ * compared if year and day are said.
+ */
+function hasSaidNumbers({ text, numbers, dates }: Pick<Claim, 'text' | 'numbers' | 'dates'>, context: Context): boolean {
+  const resolved = dates
+    .filter(({ said }) => said.trim() !== '' && context.near.includes(said))
+    .flatMap(({ offset }) => context.origins.flatMap((origin) => resolveOffset(origin, offset)));
+  const isSaid = (digits: string): boolean => digits === '0' || context.numbers.has(digits) || resolved.includes(digits);
+  const rest = text.replace(/\b(\d{4})-\d{2}-0?(\d{1,2})\b/g, (date, year, day) =>
+    context.numbers.has(year) && context.numbers.has(day) ? ' ' : date,
+  );
+  return (
+    findNumbers(rest).every(([whole = '', ...parts]) => isSaid(whole) || parts.every(isSaid)) &&
+    numbers.filter((number) => !/\p{N}/u.test(number)).every((number) => isSaidExactly(number, context))
+  );
+}
+
+function isSaidExactly(number: string, { text, words }: Context): boolean {
+  return isCased(number) ? splitWords(number).every((word) => words.has(word)) : text.includes(normalizeWords(number));
+}
+
+/** German writes every noun with a capital letter, so there only the names that the model lists are compared. */
+const germanWords = /(?<!\p{L})(?:der|die|das|und|ist|nicht|mit|ein|eine|einen)(?!\p{L})/iu;
+/** Words with a capital letter inside a sentence. */
+const capitalized = /(?<=[\p{L}\p{M}\p{N}][^\p{L}\p{M}\p{N}.!?:;\n]+)(?=[\p{L}\p{M}\p{N}]{2})[\p{L}\p{M}\p{N}]*\p{Lu}[\p{L}\p{M}\p{N}]*/gu;
+
+/** Every proper name is said, perhaps in another inflection. */
+function hasSaidNames({ text, names }: Pick<Claim, 'text' | 'names'>, context: Context): boolean {
+  const listed = names.filter((name) => text.includes(name)).flatMap((name) => name.match(/[\p{L}\p{M}\p{N}]+/gu) ?? []);
+  const found = germanWords.test(text) ? [] : (text.match(capitalized) ?? []);
+  return [...listed, ...found].every((name) => isSaidName(name, context));
+}
+
+function isSaidName(name: string, { text, byStart }: Context): boolean {
+  if (!isCased(name)) return text.includes(normalizeWords(name));
+  return splitWords(name).every((word) => byStart.get(word.slice(0, 3))?.some((said) => isSameName(said, word)));
+}
+
+/** The same but for an ending: `Anna` and `Annas`, `Warszawa` and `Warszawie`. */
+function isSameName(said: string, name: string): boolean {
+  const common = countCommonLetters(said, name);
+  const [shorter = 0, longer = 0] = [said.length, name.length].sort((a, b) => a - b);
+  return common >= Math.min(shorter, 5) && longer - common <= (shorter < 3 ? 0 : 3);
+}
+
+/**
+ * The evidence names something of the statement, and enough of the statement's words were said. One word may be missing, because few users say
+ * "the user". The numbers count as one word.
+ */
+function hasSaidContent(text: string, evidence: string, context: Context): boolean {
+  const all = splitWords(text);
+  const numbers = all.some((word) => /^\p{N}/u.test(word)) ? 1 : 0;
+  // Pairs of letters would count twice, and short words are rarely what a statement is about.
+  const words = all.filter((word) => !/^\p{N}/u.test(word) && (isCased(word) ? word.length > 2 : word.length !== 2));
+  const said = words.filter((word) => isSaidWord(word, context)).length + numbers;
+  const unsaid = words.filter((word) => (word.length > 3 || !isCased(word)) && !isSaidWord(word, context)).length;
+  const quoted = toContext(evidence);
+  const isNamed = words.length === 0 || numbers > 0 || words.some((word) => isSaidWord(word, quoted));
+  return isNamed && said > minSaidShare * (said + unsaid - 1);
+}
+
+/** Said in any form that keeps most of the beginning, or as a part of another word. Some languages also put letters before a word. */
+function isSaidWord(word: string, { text, words, byStart }: Context): boolean {
+  if (words.has(word)) return true;
+  if (!isCased(word)) return [0, 1, 2].some((skipped) => word.length - skipped > 2 && text.includes(word.slice(skipped)));
+  if (word.length > 3 && text.includes(word)) return true;
+  return (byStart.get(word.slice(0, 3)) ?? []).some((said) => {
+    const common = countCommonLetters(word, said);
+    return common >= 0.55 * Math.max(word.length, said.length) || (common === said.length && common >= minCompoundPart);
+  });
+}
+
+function isCased(text: string): boolean {
+  return /[\p{Lu}\p{Ll}]/u.test(text);
+}
+
+/** Distinct words; of scripts without spaces, letters and pairs of letters, except hiragana, which mostly writes endings and particles. */
+function splitWords(text: string): string[] {
+  const words = tokenizeForIndex(text).split(' ');
+  return [...new Set(words)].filter((word) => word !== '' && !/\p{Script=Hiragana}/u.test(word));
+}
+
+function countCommonLetters(one: string, other: string): number {
+  let count = 0;
+  while (count < one.length && one[count] === other[count]) count += 1;
+  return count;
+}
