@@ -1,7 +1,7 @@
-/** SQL that adds up calls, whether they are stored as sums (rollups, cells) or as rows. */
+/** SQL that adds up calls, whether we read them from stored sums (rollups and cells) or from call rows. */
 import { failoversSql, isErrorSql } from './analytics/call-filter.ts';
 
-/** What is summed, as SQL on call rows `c` or attempts `a`. Histograms count the times that are not null. */
+/** SQL of each measure on call rows `c` or attempts `a`. A histogram leaves out calls for which its time is null. */
 function measuresOf(row: 'a' | 'c') {
   return {
     calls: '1',
@@ -28,19 +28,19 @@ export const attemptMeasures: Readonly<Record<keyof typeof callMeasures, string>
 export type Histogram = 'durations' | 'first_chunks';
 export type Measure = Exclude<keyof typeof callMeasures, Histogram>;
 
-/** Rows to add up. */
+/** Rows that are added up. */
 export interface Addends {
-  /** Alias of the rows in `from`: stored sums, call rows, or attempts with their calls `c`. */
+  /** The alias that `from` gives them: stored sums, call rows, or attempts, which are joined to their calls `c`. */
   readonly row: 'stored' | 'c' | 'a';
   /** SQL of the name under which they are counted. */
   readonly name: string;
   readonly from: string;
   readonly where: string;
-  /** SQL of failovers that needs no lookup for each call. */
+  /** SQL of the measure `failovers` if `from` joins the second attempts. Otherwise each call needs a lookup. */
   readonly failovers?: string;
 }
 
-/** A subquery with the columns `at` (a time in the period of its calls), `name` and the wanted ones. */
+/** A subquery with the columns `at` (a time in the period of its calls), `name` and the wanted measures. */
 export function selectSums(addends: readonly Addends[], wanted: readonly (Measure | Histogram)[]): string {
   return addends
     .map(({ row, name, from, where, failovers }) => {

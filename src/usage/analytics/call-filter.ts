@@ -37,7 +37,7 @@ export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok',
 /** A call with more than one attempt. Not `exists`, for which PostgreSQL reads every attempt into a hash table. */
 export const failoversSql = '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)';
 
-/** Yes-or-no filters, as SQL on calls `c` or on cells `stored`. */
+/** Yes-or-no filters, as SQL on calls `c` or on the cells that are read as `stored`. */
 const conditions = {
   /** `error`: see `isErrorSql`. */
   result: { ok: (row) => `${row}.outcome = 'ok'`, error: (row) => isErrorSql(row) },
@@ -120,7 +120,7 @@ export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, 
   return [...range, whereFilter(filter, parameters)].join(' and ');
 }
 
-/** Condition of the filters alone, on `calls c` or on the attributes of cells `stored`. */
+/** The SQL condition of the filters alone, on `calls c` or on cells `stored`. */
 export function whereFilter(filter: CallFilter, { add }: Parameters, row: FilteredRow = 'c'): string {
   const terms = ['true'];
   for (const [name, value] of Object.entries(filter)) {

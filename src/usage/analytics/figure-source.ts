@@ -1,6 +1,6 @@
 /**
- * Where figures are read from: the rollups if a request is about one attribute of calls at most, else the cells, else the call rows. All give the
- * same figures, but for percentiles: of more than `exactCalls` calls they are within 5 %.
+ * Decides where figures are read from. We prefer the rollups, which know one attribute of calls at a time, then the cells, which know several, and
+ * read the call rows if neither can answer. The figures are the same, except that percentiles of more than `exactCalls` calls are within 5 %.
  */
 import { minIdAt, timeOf } from '../../core/ids.ts';
 import { monthAt } from '../../core/time.ts';
@@ -22,12 +22,12 @@ const attributes = ['model', 'source', 'key', 'task'] as const satisfies readonl
 export interface SourceRequest extends Omit<FiguresRequest, 'zone'> {
   /** Adjacent. */
   readonly periods: readonly Period[];
-  /** Groups that are wanted of a rollup without a filter; others are left out. */
+  /** Reads only these groups from the rollups, if there is no filter. */
   readonly names?: readonly (string | null)[] | undefined;
 }
 
 export interface FigureSource {
-  /** Call rows, whose percentiles are exact. */
+  /** True for call rows, which give exact percentiles. */
   readonly isRows: boolean;
   readonly addends: (parameters: Parameters) => readonly Addends[];
 }
@@ -40,7 +40,7 @@ export async function findSource(queries: Queries, request: SourceRequest): Prom
   const cells = cellScopeOf(filter, group);
   const isSummed = unit !== 'minute' && (rollup === 'task' ? !hasPercentiles : rollup !== null || cells !== null);
   if (!isSummed) {
-    // There are at most 1,500 minutes.
+    // A chart by minute is too short to have many rows.
     if (maxRows !== undefined && unit !== 'minute') await assertRowsAtMost(queries, { ...request, periods: [request] }, maxRows);
     return rowsOf(request);
   }
@@ -75,7 +75,10 @@ async function findRollups(
   };
 }
 
-/** When no call is later than the last period, that period is extended to the end of its month, which one rollup then covers: those of tasks have no shorter span than a day. */
+/**
+ * Extends the last period to the end of its month if no call is later, so that the rollup of the month covers it. Rollups of tasks have no span
+ * shorter than a day, and the rows of today would take longer.
+ */
 async function withoutLateEdge(queries: Queries, projectId: string, periods: readonly Period[]): Promise<readonly Period[]> {
   const last = periods.at(-1);
   if (!last) return periods;
@@ -85,7 +88,7 @@ async function withoutLateEdge(queries: Queries, projectId: string, periods: rea
   return newest && timeOf(newest.id) >= last.to ? periods : [...periods.slice(0, -1), { from: last.from, to: monthAt(last.to - 1).end }];
 }
 
-/** The range of call ids is repeated for attempts, so that only its partitions are read. */
+/** We repeat the range of call ids for attempts, so that PostgreSQL reads only the partitions of the range. */
 function rowsOf(request: SourceRequest): FigureSource {
   const { from, to, group = null, costly = [] } = request;
   const addends = (parameters: Parameters): readonly Addends[] => {
@@ -108,7 +111,7 @@ function rowsOf(request: SourceRequest): FigureSource {
   return { isRows: true, addends };
 }
 
-/** The one attribute that a request is about. Null when there are several, or one that rollups lack. */
+/** Null if a request is about several attributes, or about one that the rollups don't have. */
 export function rollupScopeOf(filter: CallFilter, group: Group | null): Scope | null {
   const names = new Set([...namesOf(filter), ...(group === null ? [] : [group])]);
   if (names.size === 0) return 'project';

@@ -34,7 +34,7 @@ export interface FiguresReport {
   readonly units: readonly UnitFigures[];
 }
 
-/** `unit` and `place` are null in the sums over all units and all groups. Place 0 is that of the groups without a name in the request. */
+/** `unit` and `place` are null in the sums over all units and all groups. Place 0 has the groups after the top ones. */
 type PlacedRow = FiguresRow & { readonly unit: number | null; readonly place: number | null };
 
 /** More units make neither a chart nor a statement. */
@@ -47,7 +47,7 @@ export async function readFigures(queries: Queries, request: FiguresRequest): Pr
   const starts = unit === null ? [] : splitRange(unit, zone, { from, to }, maxUnits);
   if (starts === null)
     throw gatewayError('bad_request', { message: `range: has more than ${maxUnits} units of a ${unit}; choose a larger unit` });
-  // The rows of so few minutes are read anyway.
+  // A chart by minute reads the rows anyway, so we don't limit them for the top groups either.
   const top = unit === 'minute' ? { ...request, maxRows: undefined } : request;
   const names = group === null ? [] : (await readTop(queries, top, group)).map(({ name }) => name);
   const rows = await readRows(queries, request, starts, names);
@@ -103,7 +103,7 @@ async function readRows(
   const hasFailovers = costly.includes('failovers');
   const exact = isRows ? percentiles : [];
   const parameters = createParameters();
-  // Of call rows at the ends of the range, failovers need a lookup each.
+  // Each call row at an end of the range needs a lookup for its failovers.
   const wanted = [...measures, ...(hasFailovers ? (['failovers'] as const) : []), ...exact.map((name) => histograms[name])];
   const sums = placed(selectSums(addends(parameters), wanted), parameters);
   const rows = await queries.query<PlacedRow>(
@@ -115,7 +115,7 @@ async function readRows(
      having sum(calls) <> 0`,
     parameters.values,
   );
-  // There may be any number of other tasks: they are what the project has more.
+  // We don't read the other tasks, because there may be any number of them. They have what is left of the project's sums.
   if (isByTask && !isRows) return withOthers(rows, await readRows(queries, { ...request, group: null }, starts, []));
   if (isRows) return rows;
   const estimated = await Promise.all(
@@ -132,7 +132,7 @@ async function readRows(
   return rows.map((row) => ({ ...row, ...Object.fromEntries(estimated.map(([name, values]) => [name, percentileOf(values, row)])) }));
 }
 
-/** All tasks, of which there may be any number. */
+/** True for a request about all tasks. A project may have any number of them. */
 function isAnyTask({ filter = {} }: Pick<FiguresRequest, 'filter'>, group: Group | null): boolean {
   return group === 'task' && filter.task === undefined && rollupScopeOf(filter, group) === 'task';
 }

@@ -13,8 +13,9 @@ import type { CellScope } from './cell-scope.ts';
 const maxUncoveredMs = 6 * hourMs;
 
 /**
- * What of adjacent periods is in cells: not less than an hour at an end, hours that are outdated, and what the cells lack yet. The figures are read
- * by a later statement: an hour whose calls change in between is read as it was before.
+ * Finds the hours and days of adjacent periods that can be read from cells. We read the rest from call rows: less than an hour at an end, hours
+ * that are outdated, and what the cells lack yet. The figures are read by a later statement, so if the calls of an hour change in between, the
+ * hour is read as it was before.
  */
 export async function coverByCells(queries: Queries, projectId: string, periods: readonly Period[]): Promise<Cover> {
   const [from, to] = [periods[0]?.from ?? 0, periods.at(-1)?.to ?? 0];

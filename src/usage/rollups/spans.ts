@@ -1,8 +1,8 @@
-/** Splits periods into whole spans of stored sums, and what is left at their ends. Pure. */
+/** Splits periods into whole spans, for which sums are stored, and the rest at their ends. Pure. */
 import { dayMs, hourMs, minuteMs, monthAt } from '../../core/time.ts';
 import type { Period } from '../analytics/range.ts';
 
-/** The calls of a stored sum, in UTC. */
+/** A stored sum has the calls of one span, in UTC. */
 export type Span = keyof typeof lengths | 'month';
 
 export interface Segment extends Period {
@@ -12,7 +12,7 @@ export interface Segment extends Period {
 export interface Cover {
   /** Whole spans; adjacent ones of the same span are one segment. */
   readonly segments: readonly Segment[];
-  /** No whole span: these are read from the call rows. */
+  /** Parts without a stored sum, which are read from the call rows. */
   readonly edges: readonly Period[];
 }
 
@@ -21,7 +21,7 @@ const lengths = { quarter: 15 * minuteMs, hour: hourMs, day: dayMs } as const;
 /**
  * Covers adjacent periods such that no segment crosses a border between them.
  * @param spans coarse to fine
- * @param isStored false for spans that have to be read from call rows
+ * @param isStored returns false for a span whose sum is missing or outdated
  */
 export function coverPeriods(
   periods: readonly Period[],
