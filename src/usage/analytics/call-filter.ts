@@ -37,14 +37,21 @@ export const isErrorSql = (row: string): string => `${row}.outcome not in ('ok',
 /** A call with more than one attempt. Not `exists`, for which PostgreSQL reads every attempt into a hash table. */
 export const failoversSql = '(select count(*) from attempts second where second.call_id = c.id and second.n = 2)';
 
-/** Yes-or-no filters. */
+/** Yes-or-no filters, as SQL on calls `c` or on the cells that are read as `stored`. */
 const conditions = {
   /** `error`: see `isErrorSql`. */
-  result: { ok: `c.outcome = 'ok'`, error: isErrorSql('c') },
-  failover: { yes: `${failoversSql} > 0`, no: `${failoversSql} = 0` },
-  price: { unknown: 'c.cost_nanos is null', known: 'c.cost_nanos is not null' },
-} as const;
+  result: { ok: (row) => `${row}.outcome = 'ok'`, error: (row) => isErrorSql(row) },
+  failover: {
+    yes: (row) => (row === 'c' ? `${failoversSql} > 0` : 'stored.failed_over'),
+    no: (row) => (row === 'c' ? `${failoversSql} = 0` : 'not stored.failed_over'),
+  },
+  price: {
+    unknown: (row) => (row === 'c' ? 'c.cost_nanos is null' : 'not stored.priced'),
+    known: (row) => (row === 'c' ? 'c.cost_nanos is not null' : 'stored.priced'),
+  },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, (row: FilteredRow) => string>>>>;
 
+type FilteredRow = 'c' | 'stored';
 type ConditionFilter = keyof typeof conditions;
 
 export const filterNames: readonly string[] = [...Object.keys(columns), 'status', ...Object.keys(conditions)];
@@ -113,26 +120,27 @@ export function whereCalls({ projectId, from, to, filter = {} }: CallSelection, 
   return [...range, whereFilter(filter, parameters)].join(' and ');
 }
 
-/** Condition on `calls c` of the filters alone. */
-export function whereFilter(filter: CallFilter, { add }: Parameters): string {
+/** The SQL condition of the filters alone, on `calls c` or on cells `stored`. */
+export function whereFilter(filter: CallFilter, { add }: Parameters, row: FilteredRow = 'c'): string {
   const terms = ['true'];
   for (const [name, value] of Object.entries(filter)) {
     if (value === undefined) continue;
     if (isKeyOf(columns, name)) {
-      terms.push(matchesValue(columns[name], value, { add }));
+      terms.push(matchesValue(row === 'c' ? columns[name] : `stored.${name}`, value, { add }));
     } else if (isKeyOf(conditions, name)) {
-      const choices: Readonly<Record<string, string>> = conditions[name];
-      if (choices[value] !== undefined) terms.push(choices[value]);
+      const choices: Readonly<Record<string, (row: FilteredRow) => string>> = conditions[name];
+      const condition = choices[value];
+      if (condition) terms.push(condition(row));
     } else if (name === 'status') {
       const [low, high] = statusBounds(value);
-      terms.push(`c.status between ${add(low)}::integer and ${add(high)}::integer`);
+      terms.push(`${row}.status between ${add(low)}::integer and ${add(high)}::integer`);
     }
   }
   return terms.join(' and ');
 }
 
 /** Of a filter such as `429` or `4xx`; both inclusive. */
-export function statusBounds(value: string): readonly [number, number] {
+function statusBounds(value: string): readonly [number, number] {
   const first = Number(value.slice(0, 1)) * 100;
   return value.endsWith('xx') ? [first, first + 99] : [Number(value), Number(value)];
 }

@@ -32,10 +32,10 @@ export interface FiguresRequest extends CallSelection {
   readonly rank?: Rank;
   readonly costly?: readonly CostlyFigure[];
   /** Throws `TooManyCalls` when more call rows would have to be read. */
-  readonly maxRows?: number;
+  readonly maxRows?: number | undefined;
 }
 
-export interface TopRequest extends CallSelection, Pick<FiguresRequest, 'top' | 'rank' | 'costly' | 'maxRows'> {
+export interface TopRequest extends CallSelection, Pick<FiguresRequest, 'top' | 'rank' | 'maxRows'> {
   /** Without the group of calls that have no value. */
   readonly isNamed?: boolean;
 }

@@ -1,4 +1,4 @@
-/** The figures of a set of calls, and the SQL that aggregates them. Attempts have the same figures. */
+/** The figures of a set of calls. Attempts have the same figures. */
 
 export interface Figures {
   /** Calls, or attempts when grouped by provider. */
@@ -42,7 +42,7 @@ export const noFigures: Figures = {
 /** Figures that cost more than a pass over the rows: sorting, or a lookup per call. They are zero or null when not requested. */
 export type CostlyFigure = 'latency' | 'firstChunk' | 'failovers';
 
-/** A row of aggregates, as `figuresSql` selects it. */
+/** A row of aggregates. */
 export interface FiguresRow {
   readonly calls: number;
   readonly errors: number;
@@ -58,42 +58,6 @@ export interface FiguresRow {
   readonly latency?: readonly number[] | null;
   readonly firstChunk?: readonly number[] | null;
   readonly failovers?: number;
-}
-
-/** SQL expressions that differ between calls and attempts. */
-export interface RowSource {
-  readonly row: string;
-  readonly isError: string;
-  readonly isStream: string;
-  readonly isCacheHit: string;
-  readonly isCacheLookup: string;
-  readonly isFailover: string;
-}
-
-export function figuresSql(
-  { row, isError, isStream, isCacheHit, isCacheLookup, isFailover }: RowSource,
-  costly: ReadonlySet<CostlyFigure>,
-): string {
-  const percentiles = (column: string, condition: string): string =>
-    `percentile_disc(array[0.5, 0.95]) within group (order by ${row}.${column}) filter (where ${condition})`;
-  const sum = (column: string): string => `coalesce(sum(${row}.${column}), 0)::bigint`;
-  return [
-    'count(*) as calls',
-    `count(*) filter (where ${isError}) as errors`,
-    `coalesce(sum(${row}.cost_nanos), 0)::text as cost`,
-    `count(*) filter (where ${row}.cost_nanos is null) as unpriced`,
-    `${sum('tokens_input')} as input`,
-    `${sum('tokens_cached_input')} as "cachedInput"`,
-    `${sum('tokens_cache_write')} + ${sum('tokens_cache_write_1h')} as "cacheWrite"`,
-    `${sum('tokens_output')} as output`,
-    `count(*) filter (where ${isCacheHit}) as "cacheHits"`,
-    `count(*) filter (where ${isCacheLookup}) as "cacheLookups"`,
-    ...(costly.has('latency') ? [`${percentiles('duration_ms', `${row}.outcome = 'ok'`)} as latency`] : []),
-    ...(costly.has('firstChunk')
-      ? [`${percentiles('first_byte_ms', `${row}.outcome = 'ok' and ${isStream} and ${row}.first_byte_ms is not null`)} as "firstChunk"`]
-      : []),
-    ...(costly.has('failovers') ? [`count(*) filter (where ${isFailover}) as failovers`] : []),
-  ].join(', ');
 }
 
 export function toFigures(row: FiguresRow): Figures {

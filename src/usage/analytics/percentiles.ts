@@ -1,5 +1,5 @@
 /** Percentiles from histograms. Pure. */
-import { valueOfSlot } from '../rollups/parts.ts';
+import { valueOfSlot } from '../sums.ts';
 
 /** Calls in a slot of a histogram, by unit of time and group. */
 export interface SlotRow {

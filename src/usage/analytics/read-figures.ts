@@ -1,21 +1,14 @@
-/**
- * Figures of a project's calls by group and time, for the console, exports and MCP: from the rollups where these have them, else from the rows
- * of the calls.
- *
- * Calls are a range of the index (project_id, id), and the units of time are ranges of ids too: every call of the range is in exactly one of
- * them, so that the units add up to the total.
- */
-
+/** Figures of a project's calls by group and time, for the console, exports and MCP. */
 import { gatewayError } from '../../core/errors.ts';
-import { minIdAt } from '../../core/ids.ts';
+import { dayMs } from '../../core/time.ts';
 import { splitRange } from '../../core/time-zone.ts';
 import type { Queries } from '../../db/database.ts';
-import { createParameters, isErrorSql, type Parameters, whereCalls } from './call-filter.ts';
-import { type Figures, type FiguresRow, figuresSql, noFigures, type RowSource, toFigures } from './figures.ts';
-import { needsRows, type PlacedRow, readRowsFromSums, readTopFromSums } from './figures-from-sums.ts';
-import { type FiguresRequest, type Group, groupColumns, type Rank, type TopRequest } from './figures-request.ts';
-import type { Period } from './range.ts';
-import { assertRowsAtMost } from './row-limit.ts';
+import { type Histogram, type Measure, selectHistogram, selectSums } from '../sums.ts';
+import { createParameters, type Parameters } from './call-filter.ts';
+import { findSource, rollupScopeOf, type SourceRequest } from './figure-source.ts';
+import { type Figures, type FiguresRow, noFigures, toFigures } from './figures.ts';
+import type { FiguresRequest, Group, Rank, TopRequest } from './figures-request.ts';
+import { percentileOf, type SlotRow, toPercentiles } from './percentiles.ts';
 
 export interface GroupFigures {
   /** `others`: all groups after the top ones. Null: calls without a value. */
@@ -41,6 +34,9 @@ export interface FiguresReport {
   readonly units: readonly UnitFigures[];
 }
 
+/** `unit` and `place` are null in the sums over all units and all groups. Place 0 has the groups after the top ones. */
+type PlacedRow = FiguresRow & { readonly unit: number | null; readonly place: number | null };
+
 /** More units make neither a chart nor a statement. */
 const maxUnits = 1_500;
 const defaultTop = 7;
@@ -51,10 +47,10 @@ export async function readFigures(queries: Queries, request: FiguresRequest): Pr
   const starts = unit === null ? [] : splitRange(unit, zone, { from, to }, maxUnits);
   if (starts === null)
     throw gatewayError('bad_request', { message: `range: has more than ${maxUnits} units of a ${unit}; choose a larger unit` });
-  if (request.maxRows !== undefined && needsRows(request))
-    await assertRowsAtMost(queries, { ...request, periods: [request] }, request.maxRows);
-  const names = group === null ? [] : (await readTop(queries, { ...request, costly: [] }, group)).map(({ name }) => name);
-  const rows = (await readRowsFromSums(queries, request, starts, names)) ?? (await readRows(queries, request, starts, names));
+  // A chart by minute reads the rows anyway, so we don't limit them for the top groups either.
+  const top = unit === 'minute' ? { ...request, maxRows: undefined } : request;
+  const names = group === null ? [] : (await readTop(queries, top, group)).map(({ name }) => name);
+  const rows = await readRows(queries, request, starts, names);
 
   const byPosition = new Map(rows.map((row) => [`${row.unit ?? ''}/${row.place ?? ''}`, toFigures(row)]));
   const figuresOf = (unitNumber: number | '', place: number | ''): Figures => byPosition.get(`${unitNumber}/${place}`) ?? noFigures;
@@ -73,98 +69,125 @@ export async function readFigures(queries: Queries, request: FiguresRequest): Pr
   };
 }
 
+const measures: readonly Measure[] = [
+  ...(['calls', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input', 'tokens_cache_write', 'tokens_output'] as const),
+  ...(['cache_hits', 'cache_lookups'] as const),
+];
+
+const sumsSql = `
+  sum(calls)::bigint as calls, sum(errors)::bigint as errors, sum(cost_nanos)::text as cost, sum(unpriced)::bigint as unpriced,
+  sum(tokens_input)::bigint as input, sum(tokens_cached_input)::bigint as "cachedInput", sum(tokens_cache_write)::bigint as "cacheWrite",
+  sum(tokens_output)::bigint as output, sum(cache_hits)::bigint as "cacheHits", sum(cache_lookups)::bigint as "cacheLookups"`;
+
+const histograms = { latency: 'durations', firstChunk: 'first_chunks' } as const satisfies Readonly<Record<string, Histogram>>;
+
+/** Sums by unit of time and group; `starts` are those of the units, `names` those of the groups. */
 async function readRows(
   queries: Queries,
   request: FiguresRequest,
   starts: readonly number[],
   names: readonly (string | null)[],
-): Promise<PlacedRow[]> {
-  const { group = null, costly = [] } = request;
+): Promise<readonly PlacedRow[]> {
+  const { group = null, costly = [], to } = request;
+  const periods = starts.length === 0 ? [request] : starts.map((start, index) => ({ from: start, to: starts[index + 1] ?? to }));
+  const isByTask = isAnyTask(request, group) && !costly.some((name) => name !== 'failovers');
+  const { isRows, addends } = await findSource(queries, { ...request, periods, ...(isByTask && { names }) });
+  const dimensions = [...(starts.length === 0 ? [] : ['unit']), ...(group === null ? [] : ['place'])];
+  const placed = (sums: string, { add }: Parameters): string =>
+    `select part.*,
+            ${starts.length === 0 ? 'null::integer' : `width_bucket(part.at, ${add(starts.map((at) => new Date(at)))}::timestamptz[])`} as unit,
+            ${group === null ? 'null::integer' : `coalesce(array_position(${add(names)}::text[], part.name), 0)`} as place
+       from (${sums}) as part`;
+
+  const percentiles = (['latency', 'firstChunk'] as const).filter((name) => costly.includes(name));
+  const hasFailovers = costly.includes('failovers');
+  const exact = isRows ? percentiles : [];
   const parameters = createParameters();
-  const where = whereCalls(request, parameters);
-  const needed = new Set(costly);
-  const source = group === 'provider' ? attemptRows : callRows;
-  const unit = starts.length === 0 ? null : `width_bucket(c.id, ${parameters.add(starts.map(minIdAt))}::uuid[])`;
-  const place = group === null ? null : `coalesce(array_position(${parameters.add(names)}::text[], ${groupColumns[group]}), 0)`;
-  const dimensions = [...(unit === null ? [] : ['unit']), ...(place === null ? [] : ['place'])];
-  return queries.query<PlacedRow>(
-    `select ${unit === null ? 'null::integer as unit' : 'unit'}, ${place === null ? 'null::integer as place' : 'place'}, ${figuresSql(source, needed)}
-       from calls c
-       ${group === 'provider' ? attemptJoin(request, parameters) : ''}
-       ${unit === null ? '' : `cross join lateral (select ${unit} as unit) as time_unit`}
-       ${place === null ? '' : `cross join lateral (select ${place} as place) as group_place`}
-       ${needed.has('failovers') && group !== 'provider' ? failoverJoin(request, parameters) : ''}
-      where ${where}
-      ${dimensions.length === 0 ? '' : `group by cube (${dimensions.join(', ')})`}`,
+  // Each call row at an end of the range needs a lookup for its failovers.
+  const wanted = [...measures, ...(hasFailovers ? (['failovers'] as const) : []), ...exact.map((name) => histograms[name])];
+  const sums = placed(selectSums(addends(parameters), wanted), parameters);
+  const rows = await queries.query<PlacedRow>(
+    `select ${starts.length === 0 ? 'null::integer as unit' : 'unit'}, ${group === null ? 'null::integer as place' : 'place'}, ${sumsSql}
+            ${hasFailovers ? ', sum(failovers)::bigint as failovers' : ''}
+            ${exact.map((name) => `, percentile_disc(array[0.5, 0.95]) within group (order by ${histograms[name]}) as "${name}"`).join('')}
+       from (${sums}) as part
+      ${dimensions.length === 0 ? '' : `group by cube (${dimensions.join(', ')})`}
+     having sum(calls) <> 0`,
     parameters.values,
   );
+  // We don't read the other tasks, because there may be any number of them. They have what is left of the project's sums.
+  if (isByTask && !isRows) return withOthers(rows, await readRows(queries, { ...request, group: null }, starts, []));
+  if (isRows) return rows;
+  const estimated = await Promise.all(
+    percentiles.map(async (name) => {
+      const slotParameters = createParameters();
+      const slots = placed(selectHistogram(addends(slotParameters), histograms[name]), slotParameters);
+      const counted = await queries.query<SlotRow>(
+        `select unit, place, slot::integer as slot, sum(n)::bigint as n from (${slots}) as part group by 1, 2, 3 having sum(n) <> 0`,
+        slotParameters.values,
+      );
+      return [name, toPercentiles(counted)] as const;
+    }),
+  );
+  return rows.map((row) => ({ ...row, ...Object.fromEntries(estimated.map(([name, values]) => [name, percentileOf(values, row)])) }));
 }
+
+/** True for a request about all tasks. A project may have any number of them. */
+function isAnyTask({ filter = {} }: Pick<FiguresRequest, 'filter'>, group: Group | null): boolean {
+  return group === 'task' && filter.task === undefined && rollupScopeOf(filter, group) === 'task';
+}
+
+const counts = ['calls', 'errors', 'unpriced', 'input', 'cachedInput', 'cacheWrite', 'output', 'cacheHits', 'cacheLookups'] as const;
+
+/** Adds the sums of all groups, and of those without a place of their own. */
+function withOthers(placed: readonly PlacedRow[], all: readonly PlacedRow[]): PlacedRow[] {
+  const named = placed.filter(({ place }) => place !== null);
+  const others = all.map((whole) => {
+    const parts = named.filter(({ unit }) => unit === whole.unit);
+    const cost = parts.reduce((left, part) => left - BigInt(part.cost), BigInt(whole.cost));
+    const rest = { ...whole, place: 0, cost: String(cost) };
+    for (const name of [...counts, 'failovers'] as const)
+      rest[name] = parts.reduce((left, part) => left - (part[name] ?? 0), whole[name] ?? 0);
+    return rest;
+  });
+  return [...named, ...all, ...others.filter(({ calls }) => calls !== 0)];
+}
+
+const ranks: Readonly<Record<Rank, { readonly sql: string; readonly of: readonly Measure[] }>> = {
+  cost: { sql: 'sum(cost_nanos)', of: ['cost_nanos'] },
+  calls: { sql: 'sum(calls)', of: [] },
+  errors: { sql: 'sum(errors)', of: ['errors'] },
+  tokens: {
+    sql: 'sum(tokens_input + tokens_cached_input + tokens_cache_write + tokens_output)',
+    of: ['tokens_input', 'tokens_cached_input', 'tokens_cache_write', 'tokens_output'],
+  },
+};
+
+type NamedRow = FiguresRow & { readonly name: string | null };
 
 /** The top groups with their figures, without the others. */
 export async function readTop(queries: Queries, request: TopRequest, group: Group): Promise<GroupFigures[]> {
-  const limited = { ...request, top: request.top ?? defaultTop };
-  const rows = (await readTopFromSums(queries, limited, group)) ?? (await readTopRows(queries, limited, group));
-  return rows.map((row) => ({ kind: 'group', name: row.name, figures: toFigures(row) }));
-}
-
-/** One pass over the calls. */
-function readTopRows(queries: Queries, request: TopRequest & { readonly top: number }, group: Group) {
-  const { rank = 'cost', top, costly = [], isNamed = false } = request;
-  const parameters = createParameters();
-  const where = whereCalls(request, parameters);
-  const needed = new Set(costly);
-  const source = group === 'provider' ? attemptRows : callRows;
-  return queries.query<FiguresRow & { readonly name: string | null }>(
-    `select ${groupColumns[group]} as name, ${figuresSql(source, needed)}
-       from calls c
-       ${group === 'provider' ? attemptJoin(request, parameters) : ''}
-       ${needed.has('failovers') && group !== 'provider' ? failoverJoin(request, parameters) : ''}
-      where ${where} ${isNamed ? `and ${groupColumns[group]} is not null` : ''}
-      group by 1
-      order by ${rankSql(rank, source)} desc, count(*) desc, 1
-      limit ${parameters.add(top)}::integer`,
-    parameters.values,
+  const { rank = 'cost', top = defaultTop, isNamed = false } = request;
+  const { sql, of } = ranks[rank];
+  const readGroups = async (wanted: readonly Measure[], selected: string, names?: readonly (string | null)[]): Promise<NamedRow[]> => {
+    const source: SourceRequest = { ...request, group, unit: null, costly: [], periods: [request], names };
+    const { addends } = await findSource(queries, source);
+    const parameters = createParameters();
+    return queries.query<NamedRow>(
+      `select name ${selected} from (${selectSums(addends(parameters), wanted)}) as part
+        ${isNamed ? 'where name is not null' : ''}
+        group by 1 having sum(calls) <> 0 order by ${sql} desc, sum(calls) desc, 1 limit ${parameters.add(top)}::integer`,
+      parameters.values,
+    );
+  };
+  // There may be any number of tasks: only what they are ranked by is summed for each. Short ranges are read from call rows, in which only tasks
+  // with a name have an index.
+  const isByTask = isAnyTask(request, group) && (isNamed || request.to - request.from > 2 * dayMs);
+  const ranked = isByTask ? await readGroups([...new Set(['calls', ...of] as const)], '') : undefined;
+  const rows = await readGroups(
+    measures,
+    `, ${sumsSql}`,
+    ranked?.map(({ name }) => name),
   );
-}
-
-function rankSql(rank: Rank, { row, isError }: RowSource): string {
-  switch (rank) {
-    case 'cost':
-      return `coalesce(sum(${row}.cost_nanos), 0)`;
-    case 'calls':
-      return 'count(*)';
-    case 'errors':
-      return `count(*) filter (where ${isError})`;
-    case 'tokens':
-      return `sum(${row}.tokens_input + ${row}.tokens_cached_input + ${row}.tokens_cache_write + ${row}.tokens_cache_write_1h + ${row}.tokens_output)`;
-  }
-}
-
-const callRows: RowSource = {
-  row: 'c',
-  isError: isErrorSql('c'),
-  isStream: 'c.stream',
-  isCacheHit: `c.cache = 'hit'`,
-  isCacheLookup: 'c.cache is not null',
-  isFailover: 'second.n is not null',
-};
-
-const attemptRows: RowSource = {
-  row: 'a',
-  isError: isErrorSql('a'),
-  isStream: 'c.stream',
-  isCacheHit: 'false',
-  isCacheLookup: 'false',
-  isFailover: 'a.n > 1',
-};
-
-const attemptJoin = (period: Period, parameters: Parameters): string =>
-  `join attempts a on a.call_id = c.id and ${inPeriod('a.call_id', period, parameters)}`;
-
-const failoverJoin = (period: Period, parameters: Parameters): string =>
-  `left join attempts second on second.call_id = c.id and second.n = 2 and ${inPeriod('second.call_id', period, parameters)}`;
-
-/** The range of call ids again, so that only its partitions are read. */
-function inPeriod(column: string, { from, to }: Period, { add }: Parameters): string {
-  return `${column} >= ${add(minIdAt(from))}::uuid and ${column} < ${add(minIdAt(to))}::uuid`;
+  return rows.map((row) => ({ kind: 'group', name: row.name, figures: toFigures(row) }));
 }

@@ -7,7 +7,7 @@ import { minIdAt } from '../../core/ids.ts';
 import { dayMs, hourMs } from '../../core/time.ts';
 import type { Database, Queries } from '../../db/database.ts';
 import { tryLockGlobal } from '../../db/locks.ts';
-import { isErrorSql } from '../analytics/call-filter.ts';
+import { attemptMeasures, callMeasures, type Histogram, type Measure } from '../sums.ts';
 
 /** In a transaction. Erasures wait for it, so no further hour is begun after `maxWorkMs`. */
 const maxHours = { server: 6, embedded: 1 };
@@ -157,20 +157,18 @@ const attributes = ['model', 'status', 'code', 'outcome', 'route', 'cache', 'fai
 const ownerAttributes = ['model', 'status', 'code', 'outcome'];
 const owners = { key: 'key_prefix', source: 'source', agent: 'agent_id' } as const;
 
-const columns = `project_id, scope, span, start, name, ${attributes.join(', ')}, calls, errors, unpriced, cost_nanos, tokens_input,
-  tokens_cached_input, tokens_cache_write, tokens_output, cache_hits, cache_lookups, failovers, durations, first_chunks`;
+const summed = [
+  ...(['calls', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input', 'tokens_cache_write', 'tokens_output'] as const),
+  ...(['cache_hits', 'cache_lookups', 'failovers'] as const),
+] as const;
+const columns = ['project_id, scope, span, start, name', ...attributes, ...summed, 'durations, first_chunks'].join(', ');
 
-const sums = (row: string, isHit: string, isLookup: string, failedOver: string): string => `
-  count(*), count(*) filter (where ${isErrorSql(row)}), count(*) filter (where ${row}.cost_nanos is null), coalesce(sum(${row}.cost_nanos), 0),
-  sum(${row}.tokens_input), sum(${row}.tokens_cached_input), sum(${row}.tokens_cache_write + ${row}.tokens_cache_write_1h),
-  sum(${row}.tokens_output), count(*) filter (where ${isHit}), count(*) filter (where ${isLookup}), count(*) filter (where ${failedOver}),
-  ${histogram(`array_agg(usage_slot(${row}.duration_ms) + 1024) filter (where ${row}.outcome = 'ok')`)},
-  ${histogram(
-    `array_agg(usage_slot(${row}.first_byte_ms) + 1024) filter (where ${row}.outcome = 'ok' and c.stream and ${row}.first_byte_ms is not null)`,
-  )}`;
+const sums = (measures: Readonly<Record<Measure | Histogram, string>>): string =>
+  [...summed.map((name) => `sum(${measures[name]})`), histogram(measures.durations), histogram(measures.first_chunks)].join(', ');
 
 /** A large one with one element for each slot. */
-function histogram(elements: string): string {
+function histogram(time: string): string {
+  const elements = `array_agg(usage_slot(${time}) + 1024) filter (where ${time} is not null)`;
   return `case when cardinality(${elements}) > 64 then usage_add_histograms(${elements}, null) else ${elements} end`;
 }
 
@@ -193,7 +191,7 @@ export function insertHours(condition: string): readonly string[] {
             'hour', start, case ${Object.values(owners)
               .map((owner) => `when ${isOf(owner)} then ${owner}`)
               .join(' ')} end,
-            ${attributes.join(', ')}, ${sums('c', `c.cache = 'hit'`, 'c.cache is not null', 'c.failed_over')}
+            ${attributes.join(', ')}, ${sums({ ...callMeasures, failovers: 'c.failed_over::integer' })}
        from (
          select c.*, ${hour} as start, second.n is not null as failed_over, c.cost_nanos is not null as priced
            from calls c
@@ -203,7 +201,7 @@ export function insertHours(condition: string): readonly string[] {
       group by grouping sets (${sets.map(grouped).join(', ')})`,
     `insert into usage_cells (${columns})
      select c.project_id, 'provider', 'hour', ${hour}, a.provider, c.model, c.status, c.code, c.outcome, null, null, null, null,
-            ${sums('a', 'false', 'false', 'a.n > 1')}
+            ${sums(attemptMeasures)}
        from calls c
        join attempts a on a.call_id = c.id and ${inPeriod('a.call_id')}
       where ${condition} ${inPeriod('c.id')}
@@ -213,13 +211,11 @@ export function insertHours(condition: string): readonly string[] {
 
 /** Sums hours by day. @param hours what follows `from`: cells of hours */
 export function insertDays(hours: string): string {
-  const names = ['calls', 'errors', 'unpriced', 'cost_nanos', 'tokens_input', 'tokens_cached_input', 'tokens_cache_write', 'tokens_output'];
-  const counts = [...names, 'cache_hits', 'cache_lookups', 'failovers'];
   const merged = (column: string): string => `usage_add_histograms(usage_concat(${column}), null)`;
   return `
     insert into usage_cells (${columns})
     select project_id, scope, 'day', date_trunc('day', start, 'UTC'), name, ${attributes.join(', ')},
-           ${counts.map((name) => `sum(${name})`).join(', ')}, ${merged('durations')}, ${merged('first_chunks')}
+           ${summed.map((name) => `sum(${name})`).join(', ')}, ${merged('durations')}, ${merged('first_chunks')}
       from ${hours}
      group by project_id, scope, 4, name, ${attributes.join(', ')}`;
 }

@@ -1,5 +1,5 @@
-/** Which cells have what a request is about. Pure, but for the SQL of their conditions. */
-import { type CallFilter, matchesValue, namesOf, type Parameters, statusBounds } from '../analytics/call-filter.ts';
+/** Which cells have what a request is about. Pure. */
+import { type CallFilter, namesOf } from '../analytics/call-filter.ts';
 import type { Group } from '../analytics/figures-request.ts';
 
 /** Attempts of a provider, or calls of all others. */
@@ -25,31 +25,4 @@ export function cellFilterOf(filter: CallFilter): { readonly scope: CellScope; r
   const known = scope === 'project' ? ofProject : everywhere;
   const kept = Object.entries(filter).filter(([name]) => name === scope || Object.hasOwn(known, name));
   return { scope, filter: Object.fromEntries(kept) };
-}
-
-export function cellGroupSql(scope: CellScope, group: Group): string {
-  if (group === scope) return 'cell.name';
-  return group === 'status' ? 'cell.status::text' : `cell.${group}`;
-}
-
-/** Condition on `cell`, without that on its name. */
-export function whereCell(scope: CellScope, filter: CallFilter, parameters: Parameters): string {
-  const terms = Object.entries(filter).flatMap(([name, value]) => {
-    if (value === undefined || name === scope) return [];
-    switch (name) {
-      case 'result':
-        return [value === 'ok' ? `cell.outcome = 'ok'` : `cell.outcome not in ('ok', 'client_left')`];
-      case 'failover':
-        return [value === 'yes' ? 'cell.failed_over' : 'not cell.failed_over'];
-      case 'price':
-        return [value === 'known' ? 'cell.priced' : 'not cell.priced'];
-      case 'status': {
-        const [low, high] = statusBounds(value);
-        return [`cell.status between ${parameters.add(low)}::integer and ${parameters.add(high)}::integer`];
-      }
-      default:
-        return [matchesValue(`cell.${name}`, value, parameters)];
-    }
-  });
-  return terms.length === 0 ? 'true' : terms.join(' and ');
 }

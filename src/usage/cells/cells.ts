@@ -1,12 +1,47 @@
 /** SQL of rows that add up to the calls of a project that match filters: cells of hours and days, and call rows where there are none. */
 import { minIdAt } from '../../core/ids.ts';
+import { dayMs, hourMs } from '../../core/time.ts';
+import type { Queries } from '../../db/database.ts';
 import { type CallFilter, matchesValue, type Parameters, whereFilter } from '../analytics/call-filter.ts';
 import { type Group, groupColumns } from '../analytics/figures-request.ts';
 import type { Period } from '../analytics/range.ts';
-import { attemptMeasures, callMeasures, type Histogram, histogramRows, type Measure } from '../rollups/parts.ts';
-import { splitSegments } from '../rollups/spans.ts';
-import { type CellScope, cellGroupSql, whereCell } from './cell-scope.ts';
-import type { CellCover } from './cover.ts';
+import { type Cover, coverPeriods, splitSegments } from '../rollups/spans.ts';
+import type { Addends } from '../sums.ts';
+import type { CellScope } from './cell-scope.ts';
+
+/** Call rows of a longer part are counted before they are read. */
+const maxUncoveredMs = 6 * hourMs;
+
+/**
+ * Finds the hours and days of adjacent periods that can be read from cells. We read the rest from call rows: less than an hour at an end, hours
+ * that are outdated, and what the cells lack yet. The figures are read by a later statement, so if the calls of an hour change in between, the
+ * hour is read as it was before.
+ */
+export async function coverByCells(queries: Queries, projectId: string, periods: readonly Period[]): Promise<Cover> {
+  const [from, to] = [periods[0]?.from ?? 0, periods.at(-1)?.to ?? 0];
+  const rows = await queries.query<{ filledFrom: number; span: 'hour' | 'day' | null; start: Date | null }>(
+    `select extract(epoch from filled_from)::float8 * 1000 as "filledFrom", outdated.span, outdated.start
+       from usage_cells_fill
+       left join (
+         select distinct span, start from usage_outdated
+          where project_id = $1::uuid and start >= $2::timestamptz - interval '1 day' and start < $3::timestamptz
+       ) as outdated on true`,
+    [projectId, new Date(from), new Date(to)],
+  );
+  const filledFrom = rows[0]?.filledFrom ?? Number.POSITIVE_INFINITY;
+  const outdated = new Set<string>();
+  for (const { span, start } of rows) {
+    if (span === null || start === null) continue;
+    const at = start.getTime();
+    outdated.add(`${span} ${at}`).add(`day ${at - (at % dayMs)}`);
+  }
+  return coverPeriods(periods, ['day', 'hour'], (span, at) => at >= filledFrom && !outdated.has(`${span} ${at}`));
+}
+
+/** Whether so much is read from call rows that cells may not help. */
+export function isMostlyRows({ edges }: Cover): boolean {
+  return edges.reduce((sum, { from, to }) => sum + to - from, 0) > maxUncoveredMs;
+}
 
 export interface CellRequest {
   readonly projectId: string;
@@ -14,41 +49,13 @@ export interface CellRequest {
   readonly filter: CallFilter;
   /** Becomes the column `name`. */
   readonly group: Group | null;
-  readonly cover: CellCover;
+  readonly cover: Cover;
 }
 
-/** A subquery with the columns `at` (a time in the period of its calls), `name` and the measures. */
-export function selectCells(request: CellRequest, wanted: readonly Measure[], parameters: Parameters): string {
-  const { cells, rows } = sourcesOf(request, parameters);
-  const measures = request.scope === 'provider' ? attemptMeasures : callMeasures;
-  return `
-    select cell.start as at, ${cells.name} as name, ${wanted.map((measure) => `cell.${measure}`).join(', ')}
-      from ${cells.from} where ${cells.where}
-    union all
-    select c.started_at, ${rows.name}, ${wanted.map((measure) => measures[measure]).join(', ')} from ${rows.from} where ${rows.where}`;
-}
-
-/** A subquery with the columns `at`, `name`, `slot` and `n`: calls by slot of the histogram. */
-export function selectCellHistogram(request: CellRequest, histogram: Histogram, parameters: Parameters): string {
-  const { cells, rows } = sourcesOf(request, parameters);
-  const { column, isTimed } = histogramRows(histogram, request.scope === 'provider' ? 'a' : 'c');
-  return `
-    select cell.start as at, ${cells.name} as name, element & 1023 as slot, element >> 10 as n
-      from ${cells.from} cross join lateral unnest(cell.${histogram}) as element where ${cells.where}
-    union all
-    select c.started_at, ${rows.name}, usage_slot(${column}), 1 from ${rows.from} where ${rows.where} and ${isTimed}`;
-}
-
-interface Source {
-  readonly name: string;
-  readonly from: string;
-  readonly where: string;
-}
-
-function sourcesOf({ projectId, scope, filter, group, cover }: CellRequest, parameters: Parameters): { cells: Source; rows: Source } {
+export function cellsOf({ projectId, scope, filter, group, cover }: CellRequest, parameters: Parameters): readonly Addends[] {
   const { add } = parameters;
   const project = `${add(projectId)}::uuid`;
-  const name = scope === 'project' || scope === 'provider' ? undefined : filter[scope];
+  const { [scope as keyof CallFilter]: name, ...attributes } = filter;
   // With a name, each span is a lookup in the index.
   const segments = name === undefined ? cover.segments : splitSegments(cover.segments);
   const inSegment =
@@ -58,18 +65,20 @@ function sourcesOf({ projectId, scope, filter, group, cover }: CellRequest, para
   const times = (side: keyof Period): string => `${add(segments.map((segment) => new Date(segment[side])))}::timestamptz[]`;
   const ids = (side: keyof Period): string => `${add(cover.edges.map((edge) => minIdAt(edge[side])))}::uuid[]`;
   // `offset 0`: see rollups/parts.ts.
-  return {
-    cells: {
-      name: group === null ? 'null::text' : cellGroupSql(scope, group),
+  return [
+    {
+      row: 'stored',
+      name: group === null ? 'null::text' : `stored.${group === scope ? 'name' : group}::text`,
       from: `unnest(${add(segments.map(({ span }) => span))}::text[], ${times('from')}, ${times('to')}) as segment (span, first, after)
        cross join lateral (
          select cell.* from usage_cells cell
           where cell.project_id = ${project} and cell.scope = '${scope}' and cell.span = segment.span and ${inSegment}
          offset 0
-       ) as cell`,
-      where: whereCell(scope, filter, parameters),
+       ) as stored`,
+      where: whereFilter(attributes, parameters, 'stored'),
     },
-    rows: {
+    {
+      row: scope === 'provider' ? 'a' : 'c',
       name: group === null ? 'null::text' : groupColumns[group],
       from: `unnest(${ids('from')}, ${ids('to')}) as edge (first, after)
        cross join lateral (
@@ -78,5 +87,5 @@ function sourcesOf({ projectId, scope, filter, group, cover }: CellRequest, para
        ${scope === 'provider' ? 'cross join lateral (select a.* from attempts a where a.call_id = c.id offset 0) as a' : ''}`,
       where: whereFilter(filter, parameters),
     },
-  };
+  ];
 }

@@ -3,9 +3,10 @@ import { hourMs } from '../../core/time.ts';
 import type { Queries } from '../../db/database.ts';
 import { type CallSelection, createParameters } from '../analytics/call-filter.ts';
 import type { Period } from '../analytics/range.ts';
+import type { Segment } from '../rollups/spans.ts';
+import { selectSums } from '../sums.ts';
 import { cellFilterOf } from './cell-scope.ts';
-import { selectCells } from './cells.ts';
-import { type CellCover, coverByCells, isMostlyRows } from './cover.ts';
+import { cellsOf, coverByCells, isMostlyRows } from './cells.ts';
 
 /**
  * Yields periods, the latest first. Those of one yield have at least `wanted` calls that match the filters of the cells, except the last ones.
@@ -21,13 +22,11 @@ export async function findMatchingPeriods(
   const cover = await coverByCells(queries, projectId, [{ from, to }]);
   if (isMostlyRows(cover)) return null;
 
-  const readMatching = async (
-    segments: CellCover['segments'],
-  ): Promise<(Period & { readonly calls: number; readonly span: 'hour' | 'day' })[]> => {
+  const readMatching = async (segments: readonly Segment[]): Promise<(Segment & { readonly calls: number })[]> => {
     const parameters = createParameters();
     const request = { projectId, scope, filter: known, group: null, cover: { segments, edges: [] } };
     const rows = await queries.query<{ at: Date; calls: number }>(
-      `select at, sum(calls)::bigint as calls from (${selectCells(request, ['calls'], parameters)}) as part group by at order by at desc`,
+      `select at, sum(calls)::bigint as calls from (${selectSums(cellsOf(request, parameters), ['calls'])}) as part group by at order by at desc`,
       parameters.values,
     );
     return rows.map(({ at, calls }) => {

@@ -3,13 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Queries } from '../../db/database.ts';
 import { lockGlobal } from '../../db/locks.ts';
 import { toBatches } from '../../db/row-batches.ts';
-
-interface PriceRow {
-  readonly model: string;
-  readonly effectiveFrom: Date;
-  readonly price: unknown;
-  readonly source: string;
-}
+import { insertPrices, type PriceRow, periodColumns } from './price-history.ts';
 
 /** A model has few rows, so that a statement returns fewer than 500. */
 const batchSize = 50;
@@ -28,8 +22,7 @@ export async function correctHistory(
   const withoutPrice: string[] = [];
   for (const batch of toBatches(models, () => 1, batchSize)) {
     const rows = await tx.query<PriceRow>(
-      `select model, effective_from as "effectiveFrom", price, source from model_prices
-        where model = any ($1::text[]) order by model, effective_from`,
+      `select ${periodColumns} from model_prices where model = any ($1::text[]) order by model, effective_from`,
       [batch],
     );
     const byModel = Map.groupBy(rows, ({ model }) => model);
@@ -41,17 +34,7 @@ export async function correctHistory(
       'delete from model_prices where model = any ($1::text[]) and effective_from >= $2::timestamptz and effective_from < $3::timestamptz',
       [changed, new Date(from), new Date(to)],
     );
-    await tx.query(
-      `insert into model_prices (model, effective_from, price, source)
-       select given.model, given.effective_from, given.price::jsonb, given.source
-         from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[]) as given (model, effective_from, price, source)`,
-      [
-        added.map(({ model }) => model),
-        added.map(({ effectiveFrom }) => effectiveFrom),
-        added.map(({ price }) => (price === null ? null : JSON.stringify(price))),
-        added.map(({ source }) => source),
-      ],
-    );
+    await insertPrices(tx, added);
     corrected.push(...changed);
   }
   return { corrected, withoutPrice };

@@ -27,28 +27,30 @@ export async function recordPrices(database: Database, entries: readonly PriceEn
 
 async function recordBatch(tx: Queries, entries: readonly PriceEntry[], now: number): Promise<string[]> {
   await lockGlobal(tx, 'prices');
-  const latest = await tx.query<{ model: string; price: unknown }>(
-    `select distinct on (model) model, price from model_prices where model = any ($1::text[]) order by model, effective_from desc`,
-    [entries.map(({ model }) => model)],
-  );
-  const latestPrices = new Map(latest.map(({ model, price }) => [model, price]));
-  const changed = entries.filter(({ model, price }) => !isDeepStrictEqual(latestPrices.get(model) ?? null, price));
-  if (changed.length === 0) return [];
-  await tx.query(
-    `insert into model_prices (model, effective_from, price, source)
-     select given.model,
-            greatest($4::timestamptz, (select max(effective_from) + interval '1 millisecond' from model_prices where model = given.model)),
-            given.price::jsonb, given.source
-       from unnest($1::text[], $2::text[], $3::text[]) as given (model, price, source)
-         on conflict (model, effective_from) do nothing`,
-    [
-      changed.map(({ model }) => model),
-      changed.map(({ price }) => (price === null ? null : JSON.stringify(price))),
-      changed.map(({ source }) => source),
-      new Date(now),
-    ],
+  const latest = new Map((await selectLatest(tx, entries)).map((row) => [row.model, row]));
+  const changed = entries.filter(({ model, price }) => !isDeepStrictEqual(latest.get(model)?.price ?? null, price));
+  const startOf = (model: string): Date => new Date(Math.max(now, (latest.get(model)?.effectiveFrom.getTime() ?? 0) + 1));
+  await insertPrices(
+    tx,
+    changed.map((entry) => ({ ...entry, effectiveFrom: startOf(entry.model) })),
   );
   return changed.map(({ model }) => model);
+}
+
+export async function insertPrices(tx: Queries, rows: readonly PriceRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  await tx.query(
+    `insert into model_prices (model, effective_from, price, source)
+     select given.model, given.effective_from, given.price::jsonb, given.source
+       from unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[]) as given (model, effective_from, price, source)
+         on conflict (model, effective_from) do nothing`,
+    [
+      rows.map(({ model }) => model),
+      rows.map(({ effectiveFrom }) => effectiveFrom),
+      rows.map(({ price }) => (price === null ? null : JSON.stringify(price))),
+      rows.map(({ source }) => source),
+    ],
+  );
 }
 
 /** A price of a model's history. */
@@ -62,11 +64,18 @@ export interface PricePeriod {
 
 /** The latest price of each of the models, in no particular order. */
 export async function latestPrices(database: Queries, models: readonly string[]): Promise<PricePeriod[]> {
-  const rows = await database.query<PriceRow>(
-    `select distinct on (model) ${periodColumns} from model_prices where model = any ($1::text[]) order by model, effective_from desc`,
-    [models],
+  const rows = await selectLatest(
+    database,
+    models.map((model) => ({ model })),
   );
   return rows.map(toPeriod);
+}
+
+function selectLatest(queries: Queries, entries: readonly { readonly model: string }[]): Promise<PriceRow[]> {
+  return queries.query<PriceRow>(
+    `select distinct on (model) ${periodColumns} from model_prices where model = any ($1::text[]) order by model, effective_from desc`,
+    [entries.map(({ model }) => model)],
+  );
 }
 
 /** All prices of a model, newest first. */
@@ -78,9 +87,10 @@ export async function priceHistory(database: Queries, model: string): Promise<Pr
   return rows.map(toPeriod);
 }
 
-const periodColumns = `model, effective_from as "effectiveFrom", price, source`;
+export const periodColumns = `model, effective_from as "effectiveFrom", price, source`;
 
-interface PriceRow {
+/** A row of `model_prices`. */
+export interface PriceRow {
   readonly model: string;
   readonly effectiveFrom: Date;
   readonly price: unknown;

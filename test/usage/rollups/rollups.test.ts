@@ -15,9 +15,10 @@ import type { Period } from '../../../src/usage/analytics/range.ts';
 import { readFigures } from '../../../src/usage/analytics/read-figures.ts';
 import { buildCells } from '../../../src/usage/cells/build.ts';
 import { correctCalls } from '../../../src/usage/correct-calls.ts';
-import { type Measure, type Scope, selectHistogram, selectParts, valueOfSlot } from '../../../src/usage/rollups/parts.ts';
+import { partsOf, type Scope, selectParts } from '../../../src/usage/rollups/parts.ts';
 import { maintainRollups } from '../../../src/usage/rollups/upkeep.ts';
 import { storeCalls } from '../../../src/usage/store-calls.ts';
+import { type Measure, selectHistogram, valueOfSlot } from '../../../src/usage/sums.ts';
 import { countersIn } from '../../ceilings/quota-harness.ts';
 import { describeDatabases } from '../../db/databases.ts';
 import { type CallChanges, clockAt, noon, settledCall } from '../../journal/calls.ts';
@@ -206,7 +207,7 @@ describeDatabases('rollups', (database) => {
     const read = async () => {
       const parameters = createParameters();
       const periods = [{ from: noon - dayMs / 2, to: noon + dayMs / 2 }];
-      const histogram = selectHistogram({ projectId, scope: 'project', periods }, 'durations', parameters);
+      const histogram = selectHistogram(partsOf({ projectId, scope: 'project', periods }, parameters), 'durations');
       const rows = await database().query<{ slot: number; n: number }>(
         `select slot, sum(n)::integer as n from (${histogram}) as counted group by slot having sum(n) <> 0 order by slot`,
         parameters.values,

@@ -1,0 +1,120 @@
+/**
+ * Decides where figures are read from. We prefer the rollups, which know one attribute of calls at a time, then the cells, which know several, and
+ * read the call rows if neither can answer. The figures are the same, except that percentiles of more than `exactCalls` calls are within 5 %.
+ */
+import { minIdAt, timeOf } from '../../core/ids.ts';
+import { monthAt } from '../../core/time.ts';
+import type { Queries } from '../../db/database.ts';
+import { cellScopeOf } from '../cells/cell-scope.ts';
+import { cellsOf, coverByCells, isMostlyRows } from '../cells/cells.ts';
+import { partsOf, type Scope } from '../rollups/parts.ts';
+import type { Addends } from '../sums.ts';
+import { type CallFilter, fromFilterValue, matchesValue, namesOf, type Parameters, whereCalls } from './call-filter.ts';
+import { type FiguresRequest, type Group, groupColumns } from './figures-request.ts';
+import type { Period } from './range.ts';
+import { assertRowsAtMost, countCalls } from './row-limit.ts';
+
+/** Percentiles of fewer calls are read from the call rows. */
+const exactCalls = 10_000;
+
+const attributes = ['model', 'source', 'key', 'task'] as const satisfies readonly (Group & Scope)[];
+
+export interface SourceRequest extends Omit<FiguresRequest, 'zone'> {
+  /** Adjacent. */
+  readonly periods: readonly Period[];
+  /** Reads only these groups from the rollups, if there is no filter. */
+  readonly names?: readonly (string | null)[] | undefined;
+}
+
+export interface FigureSource {
+  /** True for call rows, which give exact percentiles. */
+  readonly isRows: boolean;
+  readonly addends: (parameters: Parameters) => readonly Addends[];
+}
+
+/** Throws `TooManyCalls`. */
+export async function findSource(queries: Queries, request: SourceRequest): Promise<FigureSource> {
+  const { projectId, filter = {}, group = null, unit = null, costly = [], maxRows, periods } = request;
+  const hasPercentiles = costly.some((name) => name !== 'failovers');
+  const rollup = rollupScopeOf(filter, group);
+  const cells = cellScopeOf(filter, group);
+  const isSummed = unit !== 'minute' && (rollup === 'task' ? !hasPercentiles : rollup !== null || cells !== null);
+  if (!isSummed) {
+    // A chart by minute is too short to have many rows.
+    if (maxRows !== undefined && unit !== 'minute') await assertRowsAtMost(queries, { ...request, periods: [request] }, maxRows);
+    return rowsOf(request);
+  }
+  if (hasPercentiles && (await countCalls(queries, { ...request, periods: [request] })) <= exactCalls) return rowsOf(request);
+  if (rollup !== null) return findRollups(queries, request, rollup);
+  const cover = await coverByCells(queries, projectId, periods);
+  if (maxRows !== undefined && isMostlyRows(cover))
+    await assertRowsAtMost(queries, { projectId, filter: {}, periods: cover.edges }, maxRows);
+  return { isRows: false, addends: (parameters) => cellsOf({ projectId, scope: cells ?? 'project', filter, group, cover }, parameters) };
+}
+
+async function findRollups(
+  queries: Queries,
+  { projectId, filter = {}, periods, names }: SourceRequest,
+  scope: Scope,
+): Promise<FigureSource> {
+  const value = scope === 'project' ? undefined : filter[scope];
+  const covered = scope === 'task' ? await withoutLateEdge(queries, projectId, periods) : periods;
+  const byPrefix = scope === 'key';
+  const wanted = value !== undefined && !byPrefix ? [fromFilterValue(value)] : names;
+  return {
+    isRows: false,
+    addends: (parameters) =>
+      partsOf(
+        {
+          ...{ projectId, scope, periods: covered, byPrefix },
+          ...(value !== undefined && byPrefix && { condition: (name) => matchesValue(name, value, parameters) }),
+          ...(wanted && { names: wanted }),
+        },
+        parameters,
+      ),
+  };
+}
+
+/**
+ * Extends the last period to the end of its month if no call is later, so that the rollup of the month covers it. Rollups of tasks have no span
+ * shorter than a day, and the rows of today would take longer.
+ */
+async function withoutLateEdge(queries: Queries, projectId: string, periods: readonly Period[]): Promise<readonly Period[]> {
+  const last = periods.at(-1);
+  if (!last) return periods;
+  const [newest] = await queries.query<{ id: string }>('select id from calls where project_id = $1::uuid order by id desc limit 1', [
+    projectId,
+  ]);
+  return newest && timeOf(newest.id) >= last.to ? periods : [...periods.slice(0, -1), { from: last.from, to: monthAt(last.to - 1).end }];
+}
+
+/** We repeat the range of call ids for attempts, so that PostgreSQL reads only the partitions of the range. */
+function rowsOf(request: SourceRequest): FigureSource {
+  const { from, to, group = null, costly = [] } = request;
+  const addends = (parameters: Parameters): readonly Addends[] => {
+    const isByAttempt = group === 'provider';
+    const where = whereCalls(request, parameters);
+    const idAt = (at: number): string => `${parameters.add(minIdAt(at))}::uuid`;
+    const join = (attempts: string): string =>
+      `join attempts ${attempts} on ${attempts}.call_id = c.id and ${attempts}.call_id >= ${idAt(from)} and ${attempts}.call_id < ${idAt(to)}`;
+    const joined = isByAttempt ? join('a') : costly.includes('failovers') ? `left ${join('second')} and second.n = 2` : '';
+    return [
+      {
+        row: isByAttempt ? 'a' : 'c',
+        name: group === null ? 'null::text' : groupColumns[group],
+        from: `calls c ${joined}`,
+        where,
+        ...(!isByAttempt && { failovers: '(second.n is not null)::integer' }),
+      },
+    ];
+  };
+  return { isRows: true, addends };
+}
+
+/** Null if a request is about several attributes, or about one that the rollups don't have. */
+export function rollupScopeOf(filter: CallFilter, group: Group | null): Scope | null {
+  const names = new Set([...namesOf(filter), ...(group === null ? [] : [group])]);
+  if (names.size === 0) return 'project';
+  const [name] = names;
+  return names.size === 1 ? (attributes.find((attribute) => attribute === name) ?? null) : null;
+}

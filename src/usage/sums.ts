@@ -1,0 +1,73 @@
+/** SQL that adds up calls, whether we read them from stored sums (rollups and cells) or from call rows. */
+import { failoversSql, isErrorSql } from './analytics/call-filter.ts';
+
+/** SQL of each measure on call rows `c` or attempts `a`. A histogram leaves out calls for which its time is null. */
+function measuresOf(row: 'a' | 'c') {
+  return {
+    calls: '1',
+    vendor_calls: row === 'c' ? 'c.vendor_called::integer' : '1',
+    slots: row === 'c' ? '(c.vendor_called and c.takes_slot)::integer' : '1',
+    errors: `(${isErrorSql(row)})::integer`,
+    unpriced: `(${row}.cost_nanos is null)::integer`,
+    cost_nanos: `coalesce(${row}.cost_nanos, 0)`,
+    tokens_input: `${row}.tokens_input`,
+    tokens_cached_input: `${row}.tokens_cached_input`,
+    tokens_cache_write: `${row}.tokens_cache_write + ${row}.tokens_cache_write_1h`,
+    tokens_output: `${row}.tokens_output`,
+    cache_hits: row === 'c' ? `coalesce(c.cache = 'hit', false)::integer` : '0',
+    cache_lookups: row === 'c' ? '(c.cache is not null)::integer' : '0',
+    failovers: row === 'c' ? failoversSql : '(a.n > 1)::integer',
+    durations: `case when ${row}.outcome = 'ok' then ${row}.duration_ms end`,
+    first_chunks: `case when ${row}.outcome = 'ok' and c.stream then ${row}.first_byte_ms end`,
+  } as const;
+}
+
+export const callMeasures = measuresOf('c');
+export const attemptMeasures: Readonly<Record<keyof typeof callMeasures, string>> = measuresOf('a');
+
+export type Histogram = 'durations' | 'first_chunks';
+export type Measure = Exclude<keyof typeof callMeasures, Histogram>;
+
+/** Rows that are added up. */
+export interface Addends {
+  /** The alias that `from` gives them: stored sums, call rows, or attempts, which are joined to their calls `c`. */
+  readonly row: 'stored' | 'c' | 'a';
+  /** SQL of the name under which they are counted. */
+  readonly name: string;
+  readonly from: string;
+  readonly where: string;
+  /** SQL of the measure `failovers` if `from` joins the second attempts. Otherwise each call needs a lookup. */
+  readonly failovers?: string;
+}
+
+/** A subquery with the columns `at` (a time in the period of its calls), `name` and the wanted measures. */
+export function selectSums(addends: readonly Addends[], wanted: readonly (Measure | Histogram)[]): string {
+  return addends
+    .map(({ row, name, from, where, failovers }) => {
+      const sql = row === 'stored' ? null : { ...rowMeasures[row], ...(failovers !== undefined && { failovers }) };
+      const values = wanted.map((measure) => `${sql ? sql[measure] : `stored.${measure}`} as ${measure}`);
+      return `select ${timeOf[row]} as at, ${[`${name} as name`, ...values].join(', ')} from ${from} where ${where}`;
+    })
+    .join(' union all ');
+}
+
+/** A subquery with the columns `at`, `name`, `slot` and `n`: calls by slot of the histogram (`valueOfSlot`). */
+export function selectHistogram(addends: readonly Addends[], histogram: Histogram): string {
+  return addends
+    .map(({ row, name, from, where }) =>
+      row === 'stored'
+        ? `select stored.start as at, ${name} as name, element & 1023 as slot, element >> 10 as n
+             from ${from} cross join lateral unnest(stored.${histogram}) as element where ${where}`
+        : `select c.started_at, ${name}, usage_slot(${rowMeasures[row][histogram]}), 1
+             from ${from} where ${where} and ${rowMeasures[row][histogram]} is not null`,
+    )
+    .join(' union all ');
+}
+
+const rowMeasures = { c: callMeasures, a: attemptMeasures } as const;
+const timeOf = { stored: 'stored.start', c: 'c.started_at', a: 'c.started_at' } as const;
+
+/** Milliseconds of the calls in a slot, within 5 %. The inverse of `usage_slot` in the database. */
+export function valueOfSlot(slot: number): number {
+  return Math.round(Math.exp(slot / 10) - 1);
+}
