@@ -1,8 +1,8 @@
-/** Texts about errors. */
+/** Formats errors for people. */
 import type { z } from 'zod';
 import { isObject } from './json/narrow.ts';
 
-/** The issues found by a zod schema, each with its path: `ceilings.rpm: must be a number`. */
+/** Formats the issues that a zod schema found, each with its path, e.g. `ceilings.rpm: must be a number`. */
 export function formatIssues(error: z.core.$ZodError): string[] {
   return error.issues.map(({ path, message }) =>
     path.length === 0 ? plainMessage(message) : `${path.join('.')}: ${plainMessage(message)}`,
@@ -28,12 +28,18 @@ function plainMessage(message: string): string {
     .replace(/^Too big: expected string to have <=(\d+) characters$/, 'must have at most $1 characters');
 }
 
-/** The message of a thrown value. Does not use `instanceof`: PGlite throws objects that are no errors, workflow sandboxes errors of another realm. */
+/**
+ * Returns the message of a thrown value. We can't use `instanceof`, because PGlite throws objects that aren't errors,
+ * and workflow sandboxes throw errors of another realm.
+ */
 export function errorMessage(error: unknown): string {
   return isObject(error) && typeof error.message === 'string' ? error.message : String(error);
 }
 
-/** The first line of an error's message, or of each message of an AggregateError without its own; for sentences that quote a reason. */
+/**
+ * Returns the first line of an error's message, for sentences that quote a reason. For an AggregateError without a
+ * message of its own, joins the first lines of its errors.
+ */
 export function errorSummary(error: unknown): string {
   if (isObject(error) && error.message === '' && Array.isArray(error.errors)) return error.errors.map(errorSummary).join('; ');
   // PGlite throws plain objects without a message.
@@ -41,7 +47,7 @@ export function errorSummary(error: unknown): string {
   return errorMessage(error).split('\n', 1)[0] ?? '';
 }
 
-/** The error's code, such as ENOENT. */
+/** Returns the error's code, such as ENOENT. */
 export function errorCode(error: unknown): unknown {
   return isObject(error) ? error['code'] : undefined;
 }

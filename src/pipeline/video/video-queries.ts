@@ -1,8 +1,9 @@
 /**
  * Serves the state of video operations and the bytes of video files (docs/api/reference.md#video).
  *
- * Operations and files belong to the project that started the video and do not exist for other projects. An operation that was not started
- * here is polled at the default provider, if the project may use it. Nothing here is charged or recorded.
+ * Operations and files belong to the project that started the video, and other projects can't see them. If an operation
+ * wasn't started through this gateway, we poll it at the default provider, provided that the project may use it. These
+ * requests aren't charged or recorded.
  */
 import type { GatewayError } from '../../core/errors.ts';
 import { gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
