@@ -185,7 +185,6 @@ export function createAdmission(options: AdmissionOptions): Admission {
     onFailure: (err) => logger.debug({ err }, 'publishing reservations failed; retrying with the next change'),
   });
 
-  /** Polls for quota requests when notifications don't arrive. */
   const polling = createBackgroundLoop({
     async run() {
       if (!isPolling()) return 'idle';

@@ -27,9 +27,9 @@ export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Pr
 }
 
 /**
- * Applies up to 500 cost changes of stored calls, whose reservations ended long ago, to the counters. This has to be
- * the last step of the transaction `tx`, because it locks rows that other processes need to acquire leases. Returns the
- * change of each counter by its id.
+ * Applies up to 500 cost changes of stored calls to the counters. The reservations of these calls ended long ago. This
+ * has to be the last step of the transaction `tx`, because it locks rows that other processes need to acquire leases.
+ * Returns the change of each counter by its id.
  */
 export async function applyCostAdjustments(tx: Queries, changes: readonly CostAdjustment[]): Promise<ReadonlyMap<number, number>> {
   const nonZero = changes.filter(({ nanos }) => nanos !== 0);

@@ -5,7 +5,6 @@ import { minuteMs } from '../core/time.ts';
 import type { Ceiling, CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 import { windowAt } from '../core/windows.ts';
 
-/** The ceilings of a project. */
 export interface ProjectLimits {
   /**
    * The time (by `performance.now()`) just before we read the limits from the database. Each counter uses the limits
@@ -50,10 +49,8 @@ export interface CounterKey {
 
 export interface LimitedCounter {
   readonly key: CounterKey;
-  /** The result of `formatCounterKey` for the key. */
   readonly name: string;
   readonly limit: number;
-  /** The `readAt` of the project's limits. */
   readonly readAt: number;
 }
 

@@ -9,7 +9,7 @@ import type { Database } from '../db/database.ts';
 const batchSize = 100;
 /** Long enough for calls that started in the window and are still running. */
 const shortRetentionMs = 3_600_000;
-/** Longer than any call that starts in one month can run into the next. */
+/** No call that starts in one month can run this long into the next one. */
 const monthRetentionMs = 86_400_000;
 
 /** Deletes all counters of minutes and days that ended more than an hour ago. */

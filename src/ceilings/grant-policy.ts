@@ -25,7 +25,6 @@ export function createGrantPolicy(window: WindowKind) {
 
   return {
     isContested,
-    /** Starts or extends the contested period. */
     contend(): void {
       contestedUntil = performance.now() + contestedMs;
     },

@@ -37,7 +37,6 @@ export interface LeaseGrant {
   readonly heldByOthers: number;
 }
 
-/** Identifies a process's lease of a counter. */
 export interface LeaseKey {
   readonly projectId: string;
   readonly process: string;

@@ -41,7 +41,7 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     /** Reserves available quota. Returns null if there isn't enough. */
     tryGrant: (bound: number): ReserveResult | null =>
       lease.quota.reserve(bound) ? { kind: 'granted', reserved: bound, generation: lease.generation } : null,
-    /** Returns null if the lease was revoked. We hold nothing then. */
+    /** Returns null if the lease was revoked, so that we no longer hold anything. */
     async acquire(
       request: Pick<AcquireRequest, 'limit' | 'need' | 'demand' | 'defaultGrant' | 'takesRemainder'>,
     ): Promise<LeaseGrant | null> {
@@ -74,7 +74,6 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     async requestReturn(): Promise<void> {
       if (lease.counterId !== null) await watch(leases.requestReturn(toLeaseKey(lease.counterId)));
     },
-    /** Deletes an idle lease. */
     async remove(): Promise<void> {
       if (lease.counterId === null) return;
       const removed = toLeaseKey(lease.counterId);

@@ -77,7 +77,6 @@ export class LocalQuota {
     this.#overdraft -= overdraft;
   }
 
-  /** Called when the database has enlarged the lease. */
   grant(amount: number): void {
     this.#leased += amount;
   }

@@ -7,7 +7,6 @@ export type QuotaState =
   | 'idle'
   /** Checks that the lease still exists, because it may have been revoked. */
   | 'verifying'
-  /** Returns available quota. */
   | 'returning'
   /** Acquires quota for the waiting calls. */
   | 'acquiring'
@@ -17,7 +16,6 @@ export type QuotaState =
   | 'prefetching'
   /** Sets the lease to what this process holds, after a statement whose outcome is unknown. */
   | 'reconciling'
-  /** Deletes an unused lease. */
   | 'removing'
   /**
    * The statement failed or got no response in time. Waiting calls get `unavailable`. When the statement ends, we
@@ -25,7 +23,6 @@ export type QuotaState =
    */
   | 'stalled';
 
-/** A state that executes a statement. */
 export type QuotaTask = Exclude<QuotaState, 'idle' | 'stalled'>;
 
 /**

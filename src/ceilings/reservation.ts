@@ -183,7 +183,7 @@ class CallReservation implements Reservation {
   }
 }
 
-/** Returns null if one of them doesn't fit. In that case nothing more is reserved. */
+/** Returns null if one of them doesn't fit, and reserves nothing more. */
 async function reserveExtensions(reservations: readonly CounterReservation[], bounds: UsageBounds): Promise<Extension[] | null> {
   const extensions: Extension[] = [];
   for (const reservation of reservations) {

@@ -53,7 +53,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     backoff: { initialMs: probeMs, maxMs: probeMs },
   });
 
-  /** Calls each function after the number of ticks that is its key. */
+  /** Takes callbacks by number of ticks, and calls each one when that many ticks have passed. */
   const atTicks = (steps: ReadonlyMap<number, () => void>): (() => void) => {
     let elapsed = 0;
     let timeout: NodeJS.Timeout;

@@ -52,8 +52,8 @@ function createQuota(logger: Pick<Logger, 'warn'>): UnmeteredQuota {
   return {
     reserve(bound, { key, limit }) {
       const left = shareOf(limit, key.window === 'minute') - used - reserved;
-      // The ceiling itself works the same way: a call larger than the remainder gets all of it if no other call holds
-      // a reservation.
+      // The ceiling itself works the same way. A call larger than the remainder gets all of it if no other call holds a
+      // reservation.
       const isOnly = reserved === 0 && left > 0;
       if (bound > left && !isOnly) {
         const ceiling = `${key.scope} ${key.ceiling} ${key.window}`;

@@ -9,7 +9,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type BackoffPolicy, backoffMs } from './backoff.ts';
 
 /**
- * When to run next, i.e. immediately, after the interval, or after this many milliseconds. An earlier wake takes
+ * When to run next. A number is a delay in milliseconds, and `idle` waits for the interval. An earlier wake takes
  * precedence.
  */
 export type NextRun = 'again' | 'idle' | number;
@@ -61,7 +61,7 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
   let current: Promise<void> | null = null;
   let failures = 0;
   let timer: NodeJS.Timeout | undefined;
-  /** When the next run starts, by `performance.now()`, because changes of the system time don't affect that. */
+  /** When the next run is due. We use `performance.now()` because it isn't affected by changes to the system time. */
   let dueAt = Number.POSITIVE_INFINITY;
   /** Keeps a run from becoming part of the trace of the call that woke the loop. */
   const inOwnContext = AsyncLocalStorage.snapshot();

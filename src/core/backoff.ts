@@ -20,11 +20,10 @@ export interface RetryOptions {
    * `backoffDelays`.
    */
   readonly delays: Iterable<number>;
-  /** Cuts the delay between two attempts short. In that case the signal's reason is thrown. */
+  /** Cuts the delay between two attempts short. `retry` then throws the signal's reason. */
   readonly signal?: AbortSignal;
   /** Reports whether another attempt may succeed after this error. By default all errors are retried. */
   readonly isRetryable?: (error: unknown) => boolean;
-  /** Called before each delay. */
   readonly onRetry?: (error: unknown, delayMs: number) => void;
 }
 

@@ -66,8 +66,7 @@ export interface Caller {
 }
 
 /**
- * Takes the place of the key id in the gateway's own background calls. The limits of the project apply to these, but no
- * limits of a key.
+ * Stands in for the key id in the gateway's own background calls, which are limited by the project but not by any key.
  */
 export const internalKeyId = '00000000-0000-0000-0000-000000000000';
 
@@ -146,7 +145,7 @@ export interface Call extends CallIdentity {
   readonly caller: Caller;
   readonly projectSlug: string;
   readonly stream: boolean;
-  /** Set if the caller didn't ask for usage in its stream. We don't send it events that only report usage then. */
+  /** Set if the caller didn't ask for usage in its stream, so that we leave out events that only report usage. */
   readonly hidesUsage?: true;
   readonly body: Buffer;
   readonly spans: BodySpans;
@@ -259,14 +258,13 @@ export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | '
   readonly trace?: string;
 }
 
-/** How a call ended. */
 export interface CallResult {
   readonly outcome: Outcome;
   /** The HTTP status of the response to the caller. */
   readonly status: number;
   /** The gateway's error code. Null on success. */
   readonly code: string | null;
-  /** The `<provider>/<model>` that served the call. Null if none did. */
+  /** The `<provider>/<model>` that served the call. Null if no model did. */
   readonly model: string | null;
   readonly cache: 'hit' | 'miss' | null;
   readonly tokens: Tokens;
@@ -289,7 +287,6 @@ export interface CallResult {
 export interface ConsumedAmount {
   /** The id of a row in `limit_counters`. */
   readonly counter: number;
-  /** The generation of the lease. */
   readonly generation: number;
   readonly amount: number;
   /** The overdraft, i.e. usage beyond the lease. */

@@ -13,7 +13,6 @@ interface CandidateModel {
   readonly price: Price | null;
 }
 
-/** The one model that serves a media call. */
 export interface MediaCandidate extends CandidateModel {
   readonly unitPrices: UnitPrices;
   /** The most tokens that an image of up to 1024x1536 can have. Null if we don't know. */
@@ -45,7 +44,6 @@ export interface ModelTraits {
 export type ResponsesSupport = 'native' | 'translated' | 'unknown';
 
 export interface Candidate extends CandidateModel {
-  /** The dialect of the vendor. */
   readonly dialect: Dialect;
   /** Defaults to native. */
   readonly responses?: ResponsesSupport;

@@ -15,8 +15,8 @@ export function reachedVendor({ cache, attempts }: CallResult): boolean {
 }
 
 /**
- * Returns the usage in the unit of the ceiling, i.e. calls, tokens or nano-dollars. We cap it at the largest safe
- * integer because vendors may report any number.
+ * Returns the usage in the unit of the ceiling (calls, tokens or nano-dollars). We cap it at the largest safe integer
+ * because vendors may report any number.
  */
 export function usageFor(ceiling: CeilingName, result: CallResult): number {
   return clampToSafeInteger(uncappedUsage(ceiling, result));

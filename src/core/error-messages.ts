@@ -47,7 +47,6 @@ export function errorSummary(error: unknown): string {
   return errorMessage(error).split('\n', 1)[0] ?? '';
 }
 
-/** Returns the error's code, such as ENOENT. */
 export function errorCode(error: unknown): unknown {
   return isObject(error) ? error['code'] : undefined;
 }

@@ -66,7 +66,6 @@ export interface ErrorMembers {
   /** The vendor's own code and type. */
   readonly upstream_code?: string;
   readonly upstream_type?: string;
-  /** Says what was requested and what would work. */
   readonly hint?: string;
   /**
    * The vendor's code, for callers that ask for it. It replaces the gateway's `code`, which comes before it in the
@@ -101,10 +100,10 @@ export interface GatewayErrorOptions {
 }
 
 /**
- * An error with one of the codes above. `message` and `members` are public, i.e. the caller receives them unchanged.
+ * An error with one of the codes above. The caller receives `message` and `members` unchanged.
  *
- * Errors that aren't our fault, but that of a caller or vendor, have no stack. A failed call spent a tenth of its CPU
- * time on the stacks of its two errors (measured), so a project whose calls all failed slowed down the others.
+ * Errors that are the fault of a caller or vendor have no stack. A failed call spent a tenth of its CPU time on the
+ * stacks of its two errors (measured), so a project whose calls all failed slowed down the others.
  */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
@@ -152,7 +151,6 @@ export interface VendorReport {
   /** `context_length_exceeded` for every prompt that is too long for the model, whatever the vendor calls it. */
   readonly code: string | null;
   readonly type: string | null;
-  /** The request member that the vendor objects to. */
   readonly param: string | null;
   /**
    * If the prompt was too long, the number of tokens in the window that it didn't fit into. We don't send this to the
@@ -185,7 +183,7 @@ export class VendorError extends Error {
   readonly kind: VendorErrorKind;
   /** The vendor's HTTP status. Null if there was no response. */
   readonly status: number | null;
-  /** The error message in the vendor's response. Null if it had none. */
+  /** The error message in the vendor's response. Null if the response had no message. */
   readonly vendorMessage: string | null;
   /**
    * Shown to operators instead of the message. It contains no secrets, but may quote the request. Null if the message

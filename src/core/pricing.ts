@@ -51,7 +51,6 @@ export interface TokenPrice {
   readonly cacheWrite1hNanos: bigint;
 }
 
-/** The prices of a model. */
 export interface Price extends TokenPrice {
   /** Nano-dollars per search unit (rerank). */
   readonly perSearchNanos?: bigint;

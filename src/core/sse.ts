@@ -5,7 +5,7 @@
  */
 
 export interface SseEvent {
-  /** The value of the `event` field. Empty if there is none. */
+  /** The value of the `event` field. Empty if the event doesn't have one. */
   readonly name: string;
   /** The `data` lines, joined with line feeds. Empty for comments and keep-alives. */
   readonly data: string;
@@ -172,7 +172,6 @@ function parseFields(block: string): { name: string; data: string } {
   return { name, data: data.join('\n') };
 }
 
-/** Formats one event. */
 export function formatEvent(name: string | null, json: unknown): string {
   const data = `data: ${JSON.stringify(json)}\n\n`;
   return name === null ? data : `event: ${name}\n${data}`;

@@ -31,7 +31,6 @@ export async function raceAbort<Result>(work: Promise<Result>, signal: AbortSign
   }
 }
 
-/** Resolves when the signal is aborted. */
 export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();

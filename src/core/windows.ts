@@ -1,7 +1,7 @@
 /** Ceilings and their windows. A window is a calendar month, day or minute in UTC, or all time. */
 import { dayMs, formatTimeOrNull, minuteAt, monthAt } from './time.ts';
 
-/** What a ceiling counts, i.e. calls, nano-dollars, calls per minute or tokens per minute. */
+/** What a ceiling counts. `rpm` counts calls per minute, and `tpm` counts tokens per minute. */
 export type CeilingName = 'calls' | 'cost' | 'rpm' | 'tpm';
 
 export type WindowKind = 'minute' | 'day' | 'month' | 'total';
@@ -21,7 +21,6 @@ export interface Window {
 /** Whether we admit or refuse calls if we can't check their ceilings because the database is unavailable. */
 export type StoreDownPolicy = 'allow' | 'refuse';
 
-/** Returns the window that contains `epochMs`. */
 export function windowAt(kind: WindowKind, epochMs: number): Window {
   switch (kind) {
     case 'minute':

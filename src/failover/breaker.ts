@@ -36,7 +36,7 @@ export interface Breakers {
   canAcquire(projectId: string, provider: string): boolean;
   /** Reports whether the provider's models keep their position after the first candidate. Takes no probe slot. */
   isHealthy(projectId: string, provider: string): boolean;
-  /** `isComplete` is false for a stream that has only begun. In that case, call `recordStreamEnd` later. */
+  /** `isComplete` is false for a stream that has only begun. Call `recordStreamEnd` when such a stream ends. */
   recordSuccess(projectId: string, provider: string, isComplete?: boolean): void;
   recordFailure(projectId: string, provider: string): void;
   /** Call this when the vendor has ended a stream that had begun. */
@@ -84,7 +84,6 @@ const probeTimeoutMs = 10_000;
 
 type OnChange = (projectId: string, provider: string, from: BreakerState, to: BreakerState) => void;
 
-/** Calls `onChange` whenever a breaker changes its state. */
 export function createBreakers(clock: Clock, onChange: OnChange = () => undefined): Breakers {
   // This can't grow beyond the number of projects times the number of configured providers.
   const byProject = new Map<string, Map<string, Breaker>>();
@@ -248,8 +247,8 @@ function createBreaker(now: number): Breaker {
 }
 
 /**
- * Reports whether a time is still in the future. If it's too far away, we set it before the clock jumped back, so it no
- * longer counts.
+ * Reports whether a time is still in the future. If it's further ahead than `maxOpenMs`, it was set before the clock
+ * jumped back, so we ignore it.
  */
 function isAhead(epochMs: number, now: number): boolean {
   return epochMs > now && epochMs - now <= maxOpenMs;

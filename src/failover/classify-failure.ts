@@ -111,7 +111,6 @@ interface Failure {
   readonly error: VendorError;
 }
 
-/** Returns the last error of each model. */
 function lastErrorsOf(failures: readonly Failure[]): VendorError[] {
   return [...new Map(failures.map(({ candidate, error }) => [candidate.id, error])).values()];
 }

@@ -10,13 +10,12 @@
  */
 import { LRUCache } from 'lru-cache';
 
-/** An attempt that is waiting for its first content. */
 export interface ContentWait {
   readonly projectId: string;
   readonly provider: string;
   /** The tick at which the wait started. */
   readonly startedAt: number;
-  /** True once the attempt has waited far longer than usual. We've reported it then. */
+  /** True once the attempt has waited far longer than usual and we've reported it. */
   isSlow: boolean;
   readonly usual: UsualWait;
 }

@@ -39,7 +39,7 @@ export interface BatchStoreOptions {
   readonly failpoint: HitFailpoint;
   /** Called after each commit, and only once per call, even if we have to store other calls of the batch again. */
   readonly onStored?: ((calls: readonly SettledCall[]) => void) | undefined;
-  /** Called if we can't store a call, not even its tokens and cost. */
+  /** Called if we can't even store a call's tokens and cost. */
   readonly onRejected?: ((call: SettledCall) => void) | undefined;
 }
 

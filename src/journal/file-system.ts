@@ -8,7 +8,6 @@ import { dirname } from 'node:path';
 import { errorCode } from '../core/error-messages.ts';
 import { acquireFileLock, type FileLock } from '../core/file-lock.ts';
 
-/** A file that's open for appending. */
 export interface OpenFile {
   /** Writes all buffers at `position`. If this throws, some of the bytes may be in the file. */
   writeAll(buffers: readonly Buffer[], position: number): Promise<void>;

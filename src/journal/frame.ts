@@ -24,7 +24,6 @@ export type FrameEnd = 'end' | 'truncated' | 'damaged';
 
 export interface DecodedFrames {
   readonly frames: readonly Frame[];
-  /** The total length of the complete frames. */
   readonly usedBytes: number;
   readonly end: FrameEnd;
   /** The length of the truncated frame, or 0 if its header isn't complete. */
@@ -33,7 +32,6 @@ export interface DecodedFrames {
 
 /** Encodes consecutive frames into memory that is reused. */
 export interface FrameBuffer {
-  /** The total number of bytes of the frames. */
   readonly length: number;
   /** Adds a frame. The JSON is passed in parts as `meta`. */
   add(meta: readonly string[], attachment: Buffer | null): void;

@@ -20,8 +20,8 @@ interface Entry extends InFlightCall {
   /** The segment of the `opened` record. Null while the record is being written. */
   segment: number | null;
   /**
-   * True while the `settled` record is being written. We can't copy the `opened` record then, because the copy could
-   * end up after it.
+   * True while the `settled` record is being written. Until it is done we don't copy the `opened` record, because the
+   * copy could end up after it.
    */
   isSettling: boolean;
   /** True if the subject was erased while the call was running. */

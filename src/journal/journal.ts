@@ -36,8 +36,8 @@ export interface Journal {
   readonly id: string;
   readonly folder: string;
   /**
-   * Call this before the first attempt. Throws `budget_unavailable` if the record can't be written, and then the call
-   * must not be sent.
+   * Call this before the first attempt. If this throws `budget_unavailable`, we couldn't write the record and you must
+   * not send the call.
    */
   open(metadata: CallMetadata, first: AttemptStart): Promise<void>;
   /** Call this before each further attempt. Throws `budget_unavailable` like `open`. */
@@ -75,7 +75,6 @@ export interface Journal {
   close(options?: { readonly keepFolder?: boolean }): Promise<void>;
 }
 
-/** The journal's state for metrics and `/readyz`. */
 export interface JournalState {
   /** If this is false, we reject new calls because we couldn't record them. */
   readonly accepting: boolean;

@@ -62,7 +62,7 @@ export interface QuarantinedFile {
   readonly calls: readonly { readonly projectId: string; readonly startedAt: number | null }[];
 }
 
-/** Lists the files, oldest first. */
+/** Oldest first. */
 export async function listQuarantined(dataDir: string): Promise<QuarantinedFile[]> {
   return (await readFiles(dataDir)).map(({ file }) => file);
 }
@@ -83,7 +83,6 @@ async function readFiles(dataDir: string): Promise<{ readonly file: QuarantinedF
   return files.toSorted((one, other) => one.file.quarantinedAt.getTime() - other.file.quarantinedAt.getTime());
 }
 
-/** Returns the number of files for metrics. */
 export async function countQuarantined(dataDir: string): Promise<number> {
   return (await listNames(quarantineFolder(dataDir))).length;
 }

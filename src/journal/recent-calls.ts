@@ -17,7 +17,7 @@ export interface WrittenRange {
 interface KeptRange extends WrittenRange {
   end: number;
   readonly calls: SettledCall[];
-  /** True once `next` has returned the range, i.e. its calls are being stored. */
+  /** True once `next` has returned the range, because its calls are being stored now. */
   isTaken: boolean;
 }
 
@@ -46,8 +46,8 @@ export function createRecentCalls({ maxBytes, batchBytes }: { maxBytes: number; 
       }
     },
     /**
-     * Returns the next range from `offset` on. Its calls are null if they have to be read from disk, and in that case
-     * it ends at `maxEnd` at the latest.
+     * Returns the next range from `offset` on. If its calls have to be read from disk, they are null and the range ends
+     * at `maxEnd` at the latest.
      */
     next(segment: number, offset: number, maxEnd: number): { readonly end: number; readonly calls: readonly SettledCall[] | null } {
       const range = ranges.find((kept) => kept.segment === segment && kept.start >= offset);

@@ -70,7 +70,7 @@ const recoveredSuffix = '.recovered';
 const recoverOnceTimeoutMs = 5_000;
 
 /**
- * Recovers what's left in the closed journal during an orderly shutdown, i.e. interrupted calls and records that
+ * Recovers what's left in the closed journal during an orderly shutdown. That can be interrupted calls and records that
  * weren't drained. Stops after five seconds and leaves the rest to the next process.
  */
 export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journalId: string): Promise<void> {

@@ -7,7 +7,6 @@ import { decodeInTurns, type Frame, type FrameEnd, headerBytes } from './frame.t
 
 export interface SegmentWindow {
   readonly frames: readonly Frame[];
-  /** Offset of the next window. */
   readonly nextOffset: number;
   /** If this is `more`, continue at `nextOffset`. */
   readonly end: FrameEnd | 'more';

@@ -41,7 +41,6 @@ export interface SegmentWriterOptions {
   readonly failpoint: HitFailpoint;
 }
 
-/** The records of one write. */
 interface WriteGroup {
   readonly records: JournalRecord[];
   readonly frames: FrameBuffer;
@@ -227,7 +226,6 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       whenIdle(async () => {
         if (current && current.segment.bytes > 0) await sealCurrent();
       }),
-    /** Deletes a segment if it's sealed. */
     async remove(number: number): Promise<void> {
       const index = allSegments.findIndex((segment) => segment.number === number && segment.sealed);
       const segment = allSegments[index];

@@ -14,7 +14,6 @@ export interface CatalogModel {
   readonly kind: Kind;
   /** Null if the cost of a call is unknown. */
   readonly price: Price | null;
-  /** The prices of the units of media models. */
   readonly unitPrices: UnitPrices;
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
@@ -42,7 +41,6 @@ export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
   readonly takes?: readonly TakeableField[] | null;
 }
 
-/** The fields of a row that determine its price. */
 export interface PricedRow {
   readonly kind?: Kind;
   readonly price: TokenPrice | null;
@@ -71,7 +69,6 @@ export interface CatalogSource {
   };
 }
 
-/** The tiers and defaults of a media route. */
 export interface MediaRouting {
   readonly tiers: ReadonlyMap<string, readonly string[]>;
   readonly defaultProvider: string | null;
@@ -82,7 +79,10 @@ export interface MediaRouting {
 /** The part of a provider that routing uses. */
 export interface CatalogProvider {
   readonly dialect: Dialect;
-  /** The routes that the provider serves. Of `chat` and `messages`, this only has the one of its dialect. */
+  /**
+   * The routes that the provider serves. This never includes both `chat` and `messages`, only the one that matches its
+   * dialect.
+   */
   readonly serves: readonly Route[];
   /** If this is absent, `serves` decides. */
   readonly responses?: ResponsesSupport;

@@ -21,9 +21,7 @@ export type AutoTier = (typeof tierNames)[number];
 
 export type Classifier = 'rules' | 'model' | 'off';
 
-/** Describes a small model call. */
 export interface CompletionRequest {
-  /** The tier to call. */
   readonly model: string;
   readonly system: string;
   readonly text: string;
@@ -42,7 +40,7 @@ export interface TierRequest {
   readonly modelAsked: string;
   readonly body: Buffer;
   readonly spans: BodySpans;
-  /** The time until the call's deadline (`x-gateway-timeout-ms`). Null if it has none. */
+  /** The time until the call's deadline (`x-gateway-timeout-ms`). Null if the call has no deadline. */
   readonly remainingMs: number | null;
   /** Sends the classifier's call with the key of this call. */
   readonly complete: Complete;

@@ -39,7 +39,6 @@ function isLargeEnough({ maxInputTokens = null, contextWindow = null }: Candidat
   return (maxInputTokens === null || input <= maxInputTokens) && (contextWindow === null || input + output <= contextWindow);
 }
 
-/** Returns the largest known window, or 0. */
 function largestWindow(candidates: readonly Candidate[]): number {
   return Math.max(0, ...candidates.map((candidate) => inputWindowOf(candidate) ?? 0));
 }

@@ -13,7 +13,6 @@ import { selectModels } from './select.ts';
 export interface ModelsRequest {
   readonly catalog: Catalog;
   readonly project: ProjectRouting;
-  /** The name of the calling application. */
   readonly source: string;
   readonly caller: Caller;
   /** Used for projects without a setting of their own. */
@@ -30,7 +29,7 @@ export interface ModelRow {
   readonly owned_by: string;
 }
 
-/** Lists the catalog's models, then tiers, then `auto`, as far as at least one route would serve them to this key. */
+/** Lists the catalog's models, then tiers, then `auto`. Leaves out anything that no route would serve to this key. */
 export function listModels(request: ModelsRequest): ModelRow[] {
   const { catalog, caller, startedAt } = request;
   const created = Math.floor(startedAt / 1_000);

@@ -16,7 +16,6 @@ import { hasProvider, isPermitted, isRetired } from './rules.ts';
 export interface MediaPlanRequest {
   readonly catalog: Catalog;
   readonly project: ProjectRouting;
-  /** The name of the calling application. */
   readonly source: string;
   readonly caller: Caller;
   readonly route: MediaRoute;

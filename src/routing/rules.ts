@@ -7,20 +7,17 @@ import type { ResponsesSupport } from '../core/candidate.ts';
 import type { Catalog, CatalogModel, CatalogProvider } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
 
-/** The routing settings of an application. */
 export interface ApplicationRouting extends MediaTiers {
   /** Chains that override the project's tiers of the same name. */
   readonly tiers: Tiers;
 }
 
-/** The chains of media models. */
 export interface MediaTiers {
   readonly imageTiers?: Tiers;
   readonly speechTiers?: Tiers;
   readonly transcriptionTiers?: Tiers;
 }
 
-/** The routing settings of a project. */
 export interface ProjectRouting extends MediaTiers {
   /** The providers that the project may use. Null for all. */
   readonly providers: readonly string[] | null;
@@ -34,11 +31,9 @@ export interface ProjectRouting extends MediaTiers {
   readonly applications: ReadonlyMap<string, ApplicationRouting>;
 }
 
-/** The catalog and who is using it. */
 export interface RoutingView {
   readonly catalog: Catalog;
   readonly project: ProjectRouting;
-  /** The name of the calling application. */
   readonly source: string;
 }
 
@@ -122,7 +117,7 @@ export function findResponsesSupport({ serves, responses }: CatalogProvider, mod
 /**
  * Reports whether a key's allow-list permits a model. The list contains model ids, bare names, and tiers. A tier
  * permits all its models, but only to calls that request the tier. `requested` contains the names that the call used,
- * i.e. also the tier to which `auto` was resolved.
+ * including the tier that we chose for `auto`.
  */
 export function isPermitted(allowed: readonly string[] | null, requested: readonly string[], id: string): boolean {
   if (allowed === null || allowed.includes(id) || requested.some((name) => allowed.includes(name))) return true;

@@ -14,7 +14,6 @@ export interface SelectRequest extends RoutingView {
 }
 
 export interface Selection {
-  /** The available models, in the order of the chain. */
   readonly open: readonly string[];
   /** True if the models are substitutes from catalog fill. */
   readonly isFilled: boolean;
@@ -28,7 +27,7 @@ export interface Selection {
 /** A catalog may have thousands of substitutes, but after this many failures the call should fail. */
 const maxFill = 20;
 
-/** Selects the models for the name `requested`. For a call to `auto`, that's the tier to which `auto` was resolved. */
+/** Selects the models for the name `requested`. For a call to `auto`, that's the tier that we chose. */
 export function selectModels(request: SelectRequest, requested: string, isAuto: boolean): Selection {
   const { caller, route, catalogFill, catalog, project } = request;
   const resolved = resolveModel(request, requested);

@@ -20,7 +20,6 @@ interface SharedBreakersOptions {
   readonly process: string;
   /** Processes whose last heartbeat is older than this have stopped. */
   readonly livenessTimeoutMs: number;
-  /** The breakers of this process. */
   readonly breakers: Pick<Breakers, 'report'>;
   readonly onWriteFailure: (error: unknown) => void;
 }

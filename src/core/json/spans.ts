@@ -37,9 +37,7 @@ export interface BodySpans {
    * The members by key. For a repeated key, this is the last one. If wanted keys were given, it only contains those.
    */
   readonly members: ReadonlyMap<string, Member>;
-  /** True if the object has no members at all. */
   readonly isEmpty: boolean;
-  /** The keys that occur more than once. */
   readonly repeated: ReadonlySet<string>;
 }
 

@@ -53,7 +53,6 @@ export function createResponseStore(maxBytes: number) {
       entries.delete(key);
       return null;
     },
-    /** Marks an entry as the most recently used. */
     touch(key: string): void {
       entries.get(key);
     },

@@ -20,7 +20,6 @@ import { type CacheKeyInput, computeCacheKey } from './cache-key.ts';
 import { createInvalidationLog } from './invalidation-log.ts';
 import { type CachedResponse, createResponseStore, type ResponseFormat } from './lru-store.ts';
 
-/** The cache settings of a project. */
 export interface CacheSettings {
   readonly enabled: boolean;
   readonly ttlMs: number;
@@ -55,7 +54,6 @@ export interface CacheWriter {
 interface LookupRequest extends CacheKeyInput {
   /** The call with its body after recall. */
   readonly call: Call;
-  /** The subjects of the recalled memories. */
   readonly recalledSubjects: readonly string[];
   readonly settings: CacheSettings;
 }

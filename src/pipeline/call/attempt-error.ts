@@ -11,7 +11,10 @@ import { maskPrivateData } from '../../guardrails/content-classes.ts';
 import { readRequestText, removeEchoes } from '../../guardrails/echoed-text.ts';
 import type { Logger } from '../../observability/logger.ts';
 
-/** Returns the text of the request. Null if there is none to compare with, so that no message is kept. */
+/**
+ * Returns the text of the request. Returns null if we have no text to compare with, so that we don't keep the vendor's
+ * message.
+ */
 export type ReadRequest = () => string | null;
 
 /** We cut off longer messages before we search them, because the search takes time for each word. */

@@ -37,7 +37,6 @@ export interface Responded {
    * translated.
    */
   readonly changes: RequestChanges | null;
-  /** The failed attempts before this one. */
   readonly failed: readonly Attempt[];
 }
 

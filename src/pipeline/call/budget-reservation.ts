@@ -8,8 +8,8 @@ import type { Candidate } from '../../core/candidate.ts';
 
 export interface BudgetReservation {
   /**
-   * Call this before an internal model call. Returns false if a ceiling would reject the call. The call may still be
-   * served from the cache in that case.
+   * Call this before an internal model call. Returns false if a ceiling would reject the call, although it might still
+   * be served from the cache.
    */
   reserveEarly(call: Call, candidates: readonly Candidate[]): Promise<boolean>;
   /** Extends the reservation to the prepared call. Returns true if that succeeds, or if nothing is reserved. */

@@ -15,7 +15,7 @@ export interface CallCancellation {
    */
   readonly unsentSignal: AbortSignal | undefined;
   cancelledBy(): 'deadline' | 'client' | null;
-  /** Returns the time until the deadline. Null if there is none. */
+  /** Returns the time until the deadline. Null if there is no deadline. */
   remainingMs(): number | null;
   /** Call this when the chain has ended. The deadline limits the attempts, but not the delivery of the response. */
   clearDeadline(): void;

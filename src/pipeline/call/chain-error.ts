@@ -60,7 +60,7 @@ export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | n
   if (!error || !errors.every(isFinalRefusal)) return null;
   const message = error.vendorMessage ?? error.message;
   const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
-  // Keeps a 404 as the cause if there is one, so that `isContentRejected` returns false: another attempt may succeed
+  // Keeps a 404 as the cause if there is one, so that `isContentRejected` returns false. Another attempt may succeed
   // once that model exists.
   const cause = errors.find((other) => classifyFailure(other) !== 'refused') ?? error;
   return gatewayError('upstream_refused', { message, status: error.status ?? 400, cause, members });

@@ -1,10 +1,9 @@
 /**
- * Counts the input tokens of a request to messages. The first vendor of the plan that has the route does this, and if
- * none has it we return an estimate. Counting isn't a call, so it costs nothing, uses up no ceiling and leaves no
- * record.
+ * Counts the input tokens of a messages request. We ask the first vendor in the plan that supports this, and fall back
+ * to an estimate. Counting isn't a call, so it costs nothing, doesn't count against any ceiling and leaves no record.
  *
- * Its failures and successes don't count for a provider's circuit breaker, because vendors limit the route separately
- * from calls, and many that serve messages don't have it.
+ * Failures and successes don't count for a provider's circuit breaker, because vendors limit the route separately from
+ * calls, and many that serve messages don't have it.
  */
 import type { Call } from '../../core/call.ts';
 import { gatewayError, VendorError } from '../../core/errors.ts';

@@ -20,7 +20,6 @@ export function tokensWithin(durationMs: number): number {
   return Math.floor(durationMs / msPerOutputToken);
 }
 
-/** Estimates the input tokens of a body. */
 export function estimateInput(body: Buffer): number {
   const { textBytes, images, audioBytes, documentBytes } = measureInput(body);
   const documents = documentBytes === 0 ? 0 : estimateDocumentTokens(documentBytes);

@@ -1,5 +1,5 @@
 /**
- * Handles a call of an inference route in the steps plan, prepare, admit, attempt and deliver. However a call ends,
+ * Plans, prepares, admits and attempts a call of an inference route, and delivers its response. However a call ends,
  * it's in the journal before we send the last byte of its response. See docs/architecture/request-lifecycle.md.
  */
 import type { Admission } from '../../ceilings/admission.ts';
@@ -154,13 +154,12 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return { call, project, cancellation, sent, recalled, cacheWriter, candidates, reservation, metadata, isSettled: false };
   }
 
-  /** Plans the call. Throws `no_route`. */
+  /** Throws `no_route`. */
   function planFor({ call, project, requiresPrice }: ReceivedCall, autoTier: string | null): Plan {
     const { caller, source, route, modelAsked } = call;
     return planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice, prompt: call });
   }
 
-  /** Chooses a tier for `auto`, then plans the call. */
   async function planTier(received: ReceivedCall, budget: BudgetReservation): Promise<Plan> {
     const { call, project, cancellation } = received;
     const { source, route, modelAsked, body, spans } = call;
@@ -310,7 +309,6 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return { call, sent, recalled, metadata, failed, endedAt: clock.now() };
   }
 
-  /** Converts the reservation to usage and records the call. */
   function settle(admitted: AdmittedCall, { metadata, result, content }: SettledCall): Promise<void> {
     const { call, reservation } = admitted;
     admitted.isSettled = true;
@@ -357,7 +355,6 @@ interface ReceivedCall {
   readonly cancellation: CallCancellation;
   /** True if a cost ceiling applies, so that models without a price are skipped. */
   readonly requiresPrice: boolean;
-  /** The check of the prompt, once it has started. */
   check: Promise<void> | null;
 }
 

@@ -18,7 +18,7 @@ export interface MemoryProject {
   readonly settings: ProjectContext;
 }
 
-/** Returns the first of the tiers that has a chain. Null if none does. */
+/** Returns the first of the tiers that has a chain. Null if no tier does. */
 export function findTierWithChain(view: RoutingView, tiers: readonly string[]): string | null {
   return tiers.find((tier) => (findTier(view, tier) ?? []).length > 0) ?? null;
 }
@@ -35,7 +35,6 @@ interface InternalCallOptions
   extends Pick<Call, 'id' | 'route' | 'caller'>,
     Partial<Pick<Call, 'source' | 'sourceGiven' | 'stream' | 'maxOutputTokens' | 'cache' | 'correlation' | 'isInternal' | 'takesNoSlot'>> {
   readonly slug: string;
-  /** The tier or model to call. */
   readonly model: string;
   /** The members of the body in addition to `model`. */
   readonly members: Readonly<Record<string, unknown>>;
@@ -70,12 +69,10 @@ export function buildInternalCall({ slug, model, members, timeoutMs, now, ...opt
 }
 
 export interface InternalRun<Response> {
-  /** See `HandleCall`. */
   readonly handleCall: (call: Call, project: ProjectContext, cancellation: CallCancellation) => Promise<Response>;
   readonly call: Call;
   readonly project: ProjectContext;
   readonly clock: Clock;
-  /** Cancels the call before its deadline. */
   readonly signal?: AbortSignal;
 }
 

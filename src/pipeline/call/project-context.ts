@@ -9,7 +9,6 @@ import type { CacheSettings } from '../cache/response-cache.ts';
 export type ProjectContext = ProjectRouting &
   ProjectLimits & { readonly rules: CompiledRules; readonly cache: CacheSettings; readonly errorCodes: 'gateway' | 'vendor' };
 
-/** Returns all ceilings that apply to a call. */
 export function limitsFor(
   { caller, source, takesNoSlot }: Pick<Call | MediaCall, 'caller' | 'source'> & Pick<Call, 'takesNoSlot'>,
   project: ProjectLimits,

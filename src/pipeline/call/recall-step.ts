@@ -15,11 +15,10 @@ interface RecallStepOptions {
   readonly recall: Recall;
   readonly budget: BudgetReservation;
   readonly candidates: readonly Candidate[];
-  /** The time until the deadline of the call. Null if there is none. */
+  /** The time until the deadline of the call. Null if it has no deadline. */
   readonly remainingMs: number | null;
 }
 
-/** A call with memories inserted into its body. */
 export interface RecalledCall {
   readonly call: Call;
   readonly recalled: Recalled;

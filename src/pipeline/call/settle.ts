@@ -91,7 +91,6 @@ export function toTextCallMetadata(call: Call, plan: Plan, reservation?: Reserva
   return withCircumstances(takesNoSlot ? { ...metadata, takesNoSlot } : metadata, reservation);
 }
 
-/** Adds the members that only few calls have. */
 function withCircumstances<Metadata extends object>(metadata: Metadata, reservation: Reservation | undefined) {
   const trace = activeTrace();
   const isUnmetered = reservation?.isUnmetered === true;

@@ -11,8 +11,8 @@ import type { ChunkReader, StreamChunk, StreamEnd } from '../../vendors/stream.t
 import type { JsonResponse, StreamResponse } from '../../vendors/text.ts';
 
 /**
- * Returns the body for the caller. `translate` returns null if it can't translate the response, and we throw
- * VendorError `unreadable` then.
+ * Returns the body for the caller. Throws VendorError `unreadable` if `translate` returns null because it can't
+ * translate the response.
  */
 export function translateJson({ bytes, status }: JsonResponse, translate: (answer: JsonObject) => JsonObject | null): JsonObject {
   const translated = translate(asLosslessObject(parseLossless(bytes.toString('utf8'))));
@@ -20,7 +20,6 @@ export function translateJson({ bytes, status }: JsonResponse, translate: (answe
   return translated;
 }
 
-/** Returns the response with a translated body. */
 export function withBody(response: JsonResponse, body: JsonObject): JsonResponse {
   return { ...response, contentType: 'application/json', bytes: Buffer.from(JSON.stringify(body)) };
 }

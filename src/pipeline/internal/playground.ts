@@ -19,7 +19,6 @@ export const playgroundApplication = 'gateway-playground';
 const callTimeoutMs = 120_000;
 
 export interface PlaygroundRequest {
-  /** The id of the call. */
   readonly id: string;
   readonly project: { readonly id: string; readonly slug: string; readonly settings: ProjectContext };
   readonly personId: string;
@@ -30,7 +29,6 @@ export interface PlaygroundRequest {
   readonly prompt: string;
   readonly temperature: number | null;
   readonly maxTokens: number | null;
-  /** Cancels the call. */
   readonly signal: AbortSignal;
 }
 

@@ -35,12 +35,11 @@ export interface MediaDeps {
   readonly logger: Logger;
 }
 
-/** The result of a plain response. */
 interface MediaResult<Value> {
   readonly value: Value;
   readonly status: number;
   readonly units: Units;
-  /** Null if the vendor reported none. */
+  /** Null if the vendor didn't report tokens. */
   readonly tokens: Tokens | null;
 }
 
@@ -70,7 +69,10 @@ interface VendorStream {
   readonly texts?: () => readonly string[];
 }
 
-/** Why the caller doesn't get the vendor's response: a content rule blocked it, or the gateway failed. */
+/**
+ * Why the caller doesn't get the vendor's response. Either a content rule blocked it (`refused`), or the gateway failed
+ * (`failed`).
+ */
 interface UnsentResponse {
   readonly error: GatewayError;
   readonly outcome: 'refused' | 'failed';

@@ -19,7 +19,6 @@ export interface ImageResult {
   readonly json: Buffer;
 }
 
-/** Dependencies of the media routes. */
 export interface MediaRouteDeps {
   /** Selects the model, or the default one if the call's model is null. Throws `no_route`. */
   readonly planMedia: (

@@ -19,7 +19,7 @@ export interface MediaCallRequest {
   /** Aborts the check of the content rules. */
   readonly unsentSignal?: AbortSignal | undefined;
   readonly candidate: MediaCandidate;
-  /** The requested units. We charge these if the vendor reports none. */
+  /** The requested units. We charge these if the vendor doesn't report any. */
   readonly units: Units;
   /** Whether `units` is an estimate. If it is, we mark the charge as estimated. */
   readonly unitsEstimated?: boolean;
@@ -37,7 +37,6 @@ export interface MediaCallRequest {
   readonly likelyTokens?: number;
 }
 
-/** A call that has been sent to its vendor. */
 export interface RunningMediaCall {
   readonly request: MediaCallRequest;
   readonly metadata: CallMetadata;
@@ -62,7 +61,6 @@ export interface MediaEnd {
   /** True if the call ended before there was a connection to the vendor, so that it's free. */
   readonly isUnsent?: boolean;
   readonly endedAt: number;
-  /** Adds to the attempt why it failed. */
   readonly describe?: (attempt: Attempt) => Attempt;
 }
 
@@ -119,9 +117,9 @@ function computeCharge(
 }
 
 /**
- * Returns the upper bounds to reserve. We count a token per byte at most. A model without a token price uses no tokens,
- * but we reserve one so that an exceeded token ceiling rejects media calls too
- * (docs/api/reference.md#rate-limits-and-ceilings).
+ * Returns the upper bounds to reserve. A token has at least one byte, so the size of the body is an upper bound of its
+ * tokens. A model without a token price uses no tokens, but we reserve one so that an exceeded token ceiling rejects
+ * media calls too (docs/api/reference.md#rate-limits-and-ceilings).
  */
 export function mediaUsageBounds(request: MediaCallRequest): UsageBounds {
   const { call, candidate, units, maxUnits = units, maxInputTokens = call.bodyBytes, maxOutputTokens } = request;

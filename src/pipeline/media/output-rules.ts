@@ -6,7 +6,6 @@ type Chunks = AsyncGenerator<Buffer, void>;
 
 export interface CheckedOutput {
   readonly chunks: Chunks;
-  /** Set if a rule blocks the response. */
   readonly error: GatewayError | null;
 }
 

@@ -21,7 +21,6 @@ export interface UploadCall {
   readonly countImages: () => number;
   /** The strings that content rules check. Empty if the project has no rules. */
   readonly texts: readonly string[];
-  /** Reads the rest of the fields. */
   readonly readAll: () => Promise<void>;
   /** The body with the vendor's model in place of the caller's. */
   readonly bodyFor: (model: string) => UploadBody;
@@ -56,7 +55,6 @@ export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpCli
   };
 }
 
-/** Counts the bytes that have been sent. */
 function countSent(body: UploadBody): { readonly body: UploadBody; readonly sentBytes: () => number } {
   let sentBytes = 0;
   async function* chunks(): AsyncGenerator<Buffer, void> {

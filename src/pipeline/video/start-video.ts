@@ -33,7 +33,6 @@ export interface VideoRequest {
 
 export interface VideoStart {
   readonly operation: string;
-  /** The `<provider>/<model>` that makes the video. */
   readonly model: string;
 }
 

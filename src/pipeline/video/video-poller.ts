@@ -22,7 +22,10 @@ interface VideoPollerDeps {
 
 export type VideoPoller = ReturnType<typeof createVideoPoller>;
 
-/** Vendors keep operations and files for about two days. If we don't know the state by then, we never will. */
+/**
+ * Vendors keep operations and files for about two days. If we don't know the state of a video by the end of that time,
+ * we'll never know it.
+ */
 const vendorRetentionMs = 48 * 3_600_000;
 const minWaitMs = 2_000;
 const maxWaitMs = 10 * 60_000;

@@ -29,7 +29,6 @@ interface ResolvedTarget<Value> {
   readonly value: Value;
 }
 
-/** The project of the caller. */
 export interface VideoRequester {
   readonly projectId: string;
   /** The providers that the project may use. Null for all. */
@@ -42,7 +41,6 @@ export interface OperationStatus {
   readonly uris: readonly string[] | null;
 }
 
-/** A file download. */
 export interface FileResponse {
   readonly contentType: string;
   /** Null if the vendor didn't report it. */
