@@ -1,6 +1,7 @@
 /**
- * Finds leases of open windows that are held by dead processes whose journal is not recovered: their budget is withheld until the window ends,
- * or until an operator releases it (docs/architecture/ceilings.md#crashes-and-cut-off-processes).
+ * Finds leases of open windows that belong to dead processes whose journals haven't been recovered. Their budget is
+ * withheld until the window ends or an operator releases it
+ * (docs/architecture/ceilings.md#crashes-and-cut-off-processes).
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { Database, Queries } from '../db/database.ts';
@@ -8,13 +9,16 @@ import type { Logger } from '../observability/logger.ts';
 
 export interface AbandonedLeasesOptions {
   readonly database: Database;
-  /** Ids of the processes that sent a heartbeat within the last minute. */
+  /** Lists the ids of the processes that sent a heartbeat within the last minute. */
   readonly listLiveProcesses: () => Promise<readonly string[]>;
   readonly logger: Pick<Logger, 'error' | 'debug'>;
   readonly intervalMs?: number;
 }
 
-/** A journal that a process can reach is recovered within a minute, that of a large backlog or of a restarting host a little later. */
+/**
+ * A journal within reach of another process is usually recovered within a minute. It takes a little longer if the
+ * backlog is large or the host is restarting.
+ */
 const checksBeforeAlert = 3;
 const checksBetweenAlerts = 60;
 
@@ -22,7 +26,7 @@ const leasesOfOpenWindows = `limit_leases l join limit_counters c on c.id = l.co
       where l.amount > 0 and (c.window_end is null or c.window_end > now())`;
 
 export function createAbandonedLeases({ database, listLiveProcesses, logger, intervalMs = 60_000 }: AbandonedLeasesOptions) {
-  /** In how many checks without a break a dead process has held leases. */
+  /** For each dead process, the number of consecutive checks that found leases of it. */
   let seen: ReadonlyMap<string, number> = new Map();
 
   const loop = createBackgroundLoop({
@@ -47,12 +51,12 @@ export function createAbandonedLeases({ database, listLiveProcesses, logger, int
   return {
     start: loop.start,
     stop: loop.stop,
-    /** Ids of the processes for which there was an alert. */
+    /** Lists the ids of the processes for which we logged an alert. */
     list: (): string[] => [...seen].flatMap(([process, checks]) => (checks < checksBeforeAlert ? [] : process)),
   };
 }
 
-/** Leases of open windows whose process had no heartbeat after `livenessTimeoutMs`; for metrics. */
+/** Counts the leases of open windows whose process had no heartbeat within `livenessTimeoutMs`, for metrics. */
 export async function countOwnerlessLeases(queries: Queries, livenessTimeoutMs: number): Promise<number> {
   const [row] = await queries.query<{ leases: number }>(
     `select count(*)::integer as leases

@@ -1,9 +1,10 @@
 /**
- * Decides whether a call may run. A call reserves its upper bound on each of its ceilings while it runs, since a check without a reservation
- * overspends under concurrency; when it ends, its usage replaces the reservation, and the database counts it when its row is stored.
- * Synchronous while the local quota suffices. Configuration decides what happens to calls while the quota store is unavailable.
+ * Decides whether a call may run. While a call runs, we reserve its upper bound on each of its ceilings, because
+ * checking without reserving would overspend under concurrency. When the call ends, its usage replaces the reservation,
+ * and the database counts it when the row of the call is stored. All of this is synchronous as long as the local quota
+ * suffices. The configuration decides what happens to calls while the quota store is unavailable.
  *
- * A call belongs to the window in which it started, by the time in its id and its row.
+ * A call belongs to the window in which it started, according to the time in its id and its row.
  *
  * @see docs/architecture/ceilings.md
  */
@@ -26,31 +27,41 @@ import { createUnmeteredQuotas, type UnmeteredQuota } from './unmetered-quotas.t
 export interface AdmissionRequest {
   readonly limits: Limits;
   readonly startedAt: number;
-  /** Called only where a ceiling needs it. */
+  /** Only called if a ceiling needs it. */
   readonly bounds: () => UsageBounds;
 }
 
 export interface Admission {
-  /** Throws or rejects with the first denial: of the key, the application, then the project. A promise only when a lease must be acquired. */
+  /**
+   * Throws or rejects with the first denial, in the order key, application, project. Returns a promise only if we have
+   * to acquire a lease.
+   */
   admit(request: AdmissionRequest): Reservation | Promise<Reservation>;
   /**
-   * Whether the process is refusing calls because the store is down and the deployment's policy is `refuse`: true
-   * after `refusalsInRow` refusals in a row. Calls without ceilings, and calls within a lease, still pass.
+   * Reports whether the process is refusing calls because the store is down and the deployment's policy is `refuse`.
+   * That's the case after `refusalsInRow` refusals in a row. Calls without ceilings, and calls within a lease, still
+   * pass.
    */
   isRefusing(): boolean;
-  /** Number of calls that were refused because their ceilings could not be checked, by reason. */
+  /** Returns the number of calls that were refused because we couldn't check their ceilings, by reason. */
   uncheckedRefusals(): Readonly<Record<UncheckedRefusal, number>>;
-  /** The database has stored and counted these calls. */
+  /** Called when the database has stored and counted these calls. */
   commit(calls: readonly SettledCall[]): void;
-  /** The database will never store, and so never count, this call. */
+  /** Called if the database will never store this call, and therefore never count it. */
   revert(call: SettledCall): void;
-  /** Other processes may have considered this one dead: grants nothing until the database confirms the leases. */
+  /**
+   * Called if other processes may have considered this one dead. Grants nothing until the database has confirmed the
+   * leases.
+   */
   verifyLeases(): void;
-  /** Sum of the upper bounds that this process's running calls have reserved on a counter. */
+  /** Returns the sum of the upper bounds that this process's running calls have reserved on a counter. */
   reservedFor(counter: CounterKey): number;
   readonly leases: LeaseStore;
   start(): Promise<void>;
-  /** Returns the available quota. Recovery of the journal accounts for what running calls have reserved. */
+  /**
+   * Returns the available quota to the database. Recovery of the journal takes care of what running calls have
+   * reserved.
+   */
   stop(): Promise<void>;
 }
 
@@ -58,16 +69,16 @@ export interface AdmissionOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Id of this process's journal. */
+  /** The id of this process's journal. */
   readonly process: string;
   /** The policy for keys and projects that don't set their own. */
   readonly onStoreDown: () => StoreDownPolicy;
   /**
-   * Another process needs quota of a counter of this one, which cannot return what its settled calls have used before the database has counted
-   * them.
+   * Called if another process needs quota of one of our counters. We can't return what settled calls have used until
+   * the database has counted it.
    */
   readonly onQuotaRequested?: () => void;
-  /** By default the tables of `database`. */
+  /** By default, the tables of `database`. */
   readonly leases?: LeaseStore;
 }
 
@@ -75,10 +86,10 @@ const cleanupIntervalMs = 60_000;
 const maintenanceIntervalMs = 1_000;
 const stopTimeoutMs = 2_000;
 const returnWaitMs = 150;
-/** While notifications do not arrive, requests for quota are polled, this long after each missing one. */
+/** If a notification doesn't arrive, we poll for quota requests for this long. */
 const pollingMs = 20_000;
 const pollIntervalMs = 250;
-/** So many refused calls in a row mean that hardly any other is served. */
+/** If this many calls in a row are refused, hardly any other call is being served. */
 const refusalsInRow = 10;
 
 const nothing: readonly ConsumedAmount[] = [];
@@ -96,7 +107,10 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const quotas = new Map<string, CounterQuota>();
   const quotasById = new Map<number, CounterQuota>();
   const published = new Map<number, number>();
-  /** Counters that others asked for within the last second and this process does not hold: it may not know yet that it has a lease of them. */
+  /**
+   * Counters of which we hold nothing, but for which other processes requested quota within the last second. We may not
+   * have received our lease of such a counter yet.
+   */
   const requested = new Set<number>();
   let timer: NodeJS.Timeout | undefined;
   let listening: { stop(): Promise<void> } | null = null;
@@ -128,7 +142,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     return quota;
   };
 
-  /** `commit` finds the quota by this id. */
+  /** Returns the counter's id, and registers the quota under it for `commit`. */
   const counterIdOf = (quota: CounterQuota): number | null => {
     const id = quota.counterId();
     if (id !== null) quotasById.set(id, quota);
@@ -153,7 +167,10 @@ export function createAdmission(options: AdmissionOptions): Admission {
     deleteExpired();
   };
 
-  /** Publishes the reservations of running calls, which other processes report. Woken once per maintenance interval. */
+  /**
+   * Publishes the reservations of running calls so that other processes can report them. Woken once per maintenance
+   * interval.
+   */
   const publishing = createBackgroundLoop({
     async run() {
       for (const id of published.keys()) if (!quotasById.has(id)) published.delete(id);
@@ -168,7 +185,6 @@ export function createAdmission(options: AdmissionOptions): Admission {
     onFailure: (err) => logger.debug({ err }, 'publishing reservations failed; retrying with the next change'),
   });
 
-  /** In place of notifications that do not arrive. */
   const polling = createBackgroundLoop({
     async run() {
       if (!isPolling()) return 'idle';
@@ -192,7 +208,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     deleteExpiredCounters(database, clock).catch((err: unknown) => logger.debug({ err }, 'deleting expired counters failed'));
   };
 
-  /** Calls in a row that were refused because the store is down. */
+  /** The number of consecutive calls that were refused because the store is down. */
   let refusals = 0;
   const noteAdmitted = (): void => {
     refusals = 0;
@@ -206,7 +222,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     const chosen = onBudgetStoreDown ?? project.onBudgetStoreDown ?? null;
     const policy = chosen ?? onStoreDown();
     if (policy === 'allow') return unmetered.quotaFor(counter);
-    // A key or project that sets `refuse` itself tells us nothing about the other calls of this process.
+    // If a key or project sets `refuse` itself, that tells us nothing about the other calls of this process.
     if (chosen === null) refusals += 1;
     return null;
   };
@@ -249,13 +265,13 @@ export function createAdmission(options: AdmissionOptions): Admission {
       const stopped = [publishing.stop(), polling.stop(), health.stop()];
       await listening?.stop();
       listening = null;
-      // What an unresponsive database does not take back now, recovery of the journal will revoke.
+      // If the database doesn't respond now, recovery of the journal revokes the rest.
       const closed = Promise.all([...stopped, ...[...quotas.values()].map((quota) => quota.close())]);
       await withTimeout(closed, stopTimeoutMs, () => undefined);
     },
   };
 
-  /** What a call has used of the leases of this process. */
+  /** Returns what a call has used of the leases of this process. */
   function consumedHere({ result: { consumed } }: SettledCall): readonly ConsumedAmount[] {
     return consumed?.process === process ? consumed.amounts : nothing;
   }

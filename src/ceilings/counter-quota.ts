@@ -1,8 +1,10 @@
 /**
- * Quota of one counter in this process: reserved at once while the lease suffices, otherwise after acquiring more. All waiting calls share one
- * statement, and only the database's response denies a call, never an exhausted lease.
+ * Manages this process's quota of one counter. Reservations are immediate while the lease suffices. Otherwise we
+ * acquire more, with one statement for all waiting calls. We deny a call only if the database says so, never just
+ * because the lease is exhausted.
  *
- * A state machine (`quota-state.ts`): each of its states has a function below that executes a statement and returns the next state.
+ * This is a state machine (`quota-state.ts`). For each state, a function below executes a statement and returns the
+ * next state.
  */
 import type { ConsumedAmount } from '../core/call.ts';
 import { clampToSafeInteger } from '../core/cost.ts';
@@ -20,9 +22,9 @@ export type CounterQuota = ReturnType<typeof createCounterQuota>;
 export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'> {
   readonly counter: LimitedCounter;
   readonly health: StoreHealth;
-  /** How long other processes get to return their available quota. */
+  /** How long we wait for other processes to return their available quota. */
   readonly returnWaitMs: () => number;
-  /** Whether another process has just asked for quota of a counter of which this one held nothing. */
+  /** Reports whether another process has just requested quota of this counter while we held none of it. */
   readonly isRequested: (counterId: number) => boolean;
   /** For tests. */
   readonly onTransition?: (from: QuotaState, to: QuotaState) => void;
@@ -31,9 +33,12 @@ export interface CounterQuotaOptions extends Omit<LeaseOptions, 'key' | 'watch'>
 const unavailable: ReserveResult = { kind: 'unavailable' };
 
 const idleMs = 10_000;
-/** Quota of a minute is kept so long after its end, for processes with slower clocks. */
+/** We keep the quota of a minute for this long after the minute ends, for calls from processes with slower clocks. */
 const keptMs = 5_000;
-/** Quota of the next minute is leased when so much is left of the current one, and up to so much more: not for all keys at the same time. */
+/**
+ * We lease quota for the next minute when this much of the current one is left, plus up to `leadSpreadMs` so that not
+ * all keys do it at the same time.
+ */
 const [minLeadMs, leadSpreadMs] = [2_000, 6_000];
 
 export function createCounterQuota(options: CounterQuotaOptions) {
@@ -53,31 +58,34 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       removing: () => lease.remove().then(() => 'idle'),
     },
     onFailure() {
-      mustReconcile = true; // `health` has logged the error.
+      mustReconcile = true; // `health` has already logged the error.
     },
     onIdle: startWork,
     onTransition,
   });
   let { limit, readAt } = counter;
-  /** The lease may have been revoked. */
+  /** True if the lease may have been revoked. */
   let mustVerify = false;
-  /** A statement failed and may or may not have been executed. */
+  /** True if a statement failed, so that we don't know whether it was executed. */
   let mustReconcile = false;
   let mustReturn = false;
-  /** Quota was leased under a higher ceiling: none of it is granted until the database grants more under this one. */
+  /**
+   * True if our quota was leased under a higher ceiling. We grant none of it until the database grants more under the
+   * current ceiling.
+   */
   let isLeaseTooLarge = false;
-  /** Other processes have been asked to return quota for the call that waits first. */
+  /** True if we've asked other processes to return quota for the first waiting call. */
   let hasRequestedReturn = false;
-  /** Whether running calls, here or in another process, held part of the ceiling when it last denied a call. */
+  /** True if running calls, in this process or another one, held part of the ceiling when it last denied a call. */
   let wasHeldByCalls = false;
   let usedAt = performance.now();
 
   return {
-    /** Row of `limit_counters`; null before the first lease. */
+    /** Returns the id of the row in `limit_counters`. Null before the first lease. */
     counterId: (): number | null => lease.counterId,
     reserved: (): number => lease.quota.reserved,
     wasHeldByCalls: (): boolean => wasHeldByCalls,
-    /** Nothing is held locally or in the database. */
+    /** Reports whether we hold nothing, neither locally nor in the database. */
     isEvictable: (): boolean =>
       lease.quota.leased === 0 &&
       lease.quota.isIdle &&
@@ -85,11 +93,15 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       state.current() === 'idle' &&
       lease.counterId === null &&
       !mustReconcile,
-    /** Reserves `bound`, or everything that is left for a call larger than that; a promise only when the database must be asked. */
+    /**
+     * Reserves `bound`, or everything that's left if the call needs more than that. Returns a promise only if we have
+     * to ask the database.
+     */
     reserve(bound: number, current: LimitedCounter): ReserveResult | Promise<ReserveResult> {
       usedAt = performance.now();
       if (bound === 0) return { kind: 'granted', reserved: 0, generation: lease.generation };
-      // A call that has waited, is extended, or was received slowly may bring a limit from before the last change.
+      // If a call has waited, is being extended or was received slowly, it may still have the limit from before the
+      // last change.
       if (current.readAt > readAt) {
         readAt = current.readAt;
         if (current.limit !== limit) changeLimit(current.limit);
@@ -105,37 +117,41 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       startWork();
       return result;
     },
-    /** Converts a call's reservation to usage. Returns what is debited from its lease, and null when there is none or that was revoked. */
+    /**
+     * Converts a call's reservation to usage. Returns the amount to debit from the lease, or null if there is no lease
+     * or it was revoked.
+     */
     settle({ reserved, generation }: QuotaGrant, spent: number): number | null {
-      // Without a lease nothing is reserved, and no record would name the counter that must count the usage.
+      // Without a lease nothing is reserved, and we couldn't record which counter has to count the usage.
       if (generation !== lease.generation || lease.counterId === null) return null;
       const amount = lease.quota.settle(reserved, spent);
       onQuotaChanged();
       return amount;
     },
-    /** The database has counted what a call has used. */
+    /** Called when the database has counted the usage of a call. */
     commit({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.commit(amount, owed);
-      // Until now the overdraft counted twice, here and in the counter; a cached denial may rest on that.
+      // Until now the overdraft counted twice, once here and once in the counter, and that may have caused a denial
+      // that we cached.
       if (owed > 0) queue.clearDenial();
     },
-    /** The database will never count what a call has used. */
+    /** Called if the database will never count the usage of a call. */
     revert({ generation, amount, owed = 0 }: ConsumedAmount): void {
       if (generation !== lease.generation) return;
       lease.quota.revert(amount, owed);
       onQuotaChanged();
     },
-    /** The lease may have been revoked: grants nothing until the database confirms it. */
+    /** Called if the lease may have been revoked. Grants nothing until the database has confirmed it. */
     markUnverified(): void {
       mustVerify = true;
     },
-    /** Returns available quota, which another process needs, and leases no more than the need for a while. */
+    /** Returns the available quota because another process needs it. For a while we won't lease more than we need. */
     returnUnused(): void {
       policy.contend();
       onQuotaChanged();
     },
-    /** The counter of the next minute, when this one was used lately and ends soon. */
+    /** Returns the counter of the next minute if this one was used recently and is about to expire. */
     nextCounter(now: number): LimitedCounter | null {
       const { window, start, end } = key;
       if (window !== 'minute' || end === null || now < start || now >= end) return null;
@@ -143,13 +159,13 @@ export function createCounterQuota(options: CounterQuotaOptions) {
       if (end - now > leadMs || performance.now() - usedAt > idleMs) return null;
       return counterAt({ ...key, start: end, end: end + minuteMs }, limit, readAt);
     },
-    /** Leases quota for a window that begins in `aheadMs`, unless there is some. */
+    /** Leases quota for a window that begins in `aheadMs`, unless we have some already. */
     prepare(aheadMs: number): void {
       if (lease.quota.leased > 0 || health.isDown || mustVerify || !policy.mayPrefetch()) return;
       usedAt = performance.now() + aheadMs;
       state.start('prefetching');
     },
-    /** To be called every second; `now` is the clock's time. */
+    /** Has to be called every second. `now` is the clock's time. */
     maintain(now: number): void {
       if (state.current() !== 'idle' || (lease.counterId === null && !mustReconcile)) return;
       const { isIdle } = lease.quota;
@@ -203,7 +219,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     // The last reservation ended while the statement was running, so the statement left part of the remainder in the
     // database.
     if (grant.heldByOthers === 0 && reserved === 0 && !takesRemainder) return nextTask();
-    // A call larger than all that is left gets all of it, but only while no other call has a reservation.
+    // If a call needs more than what's left, it gets all of it, but only while no other call has a reservation.
     if (mayGrant() && grant.heldByOthers === 0 && reserved === 0 && available > 0)
       queue.resolveWhere((waiter) => (waiter === first ? lease.tryGrant(available) : null));
     else {
@@ -235,14 +251,14 @@ export function createCounterQuota(options: CounterQuotaOptions) {
 
   async function reconcile(): Promise<'idle'> {
     mustReconcile = false;
-    // The first lease may exist although no response said so: this asks for the counter, and acquires nothing.
+    // The first lease may exist even if we never got a response. This asks for its counter without acquiring anything.
     if (lease.counterId === null) await lease.acquire({ limit, need: 1, demand: 0, defaultGrant: 0, takesRemainder: false });
     await lease.reconcile();
     return 'idle';
   }
 
   function nextTask(): QuotaTask | 'idle' {
-    // Also what was granted just before another process asked for it.
+    // This includes quota that was granted just before another process asked for it.
     if (queue.first() === undefined && policy.isContested() && lease.quota.available > 0) mustReturn = true;
     const canReturn = mustReturn && lease.counterId !== null && lease.quota.available > 0;
     if (queue.first() === undefined && !canReturn) return 'idle';
@@ -278,7 +294,7 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     return !mustVerify && !isLeaseTooLarge;
   }
 
-  /** Grants what fits the available quota, in order of arrival. */
+  /** Grants waiting calls whatever fits into the available quota, in order of arrival. */
   function grantWaiters(): void {
     if (mayGrant()) queue.resolveWhere(({ bound }) => lease.tryGrant(bound));
   }
@@ -296,7 +312,10 @@ export function createCounterQuota(options: CounterQuotaOptions) {
     queue.clearDenial();
   }
 
-  /** What is available, and what running calls will leave of their reservations, was leased under a higher ceiling. */
+  /**
+   * Called when the ceiling was lowered. The available quota, and whatever running calls won't use of their
+   * reservations, was leased under the higher ceiling.
+   */
   function markTooLarge(): void {
     isLeaseTooLarge = lease.quota.leased > 0;
     mustReturn = lease.quota.available > 0;

@@ -1,6 +1,7 @@
 /**
- * Counts settled calls in the transaction that stores their rows, so that a counter's `settled` always equals the sum over the call rows of its
- * window. A call counts for every counter of its key, application and project, even if it had no reservation on it.
+ * Counts settled calls in the transaction that stores their rows, so that a counter's `settled` always equals the sum
+ * over the call rows of its window. A call counts for every counter of its key, application and project, even if it had
+ * no reservation on it.
  */
 import type { SettledCall } from '../core/call.ts';
 import type { CostAdjustment } from '../core/cost.ts';
@@ -10,8 +11,8 @@ import { lockCounterCreation } from '../db/locks.ts';
 import { toBatches, toColumns } from '../db/row-batches.ts';
 
 /**
- * Counts `calls`, which `tx` has newly stored, and deducts what they have used from the leases. The last step of the transaction: leases are
- * acquired from the rows that it locks.
+ * Counts `calls`, which `tx` has newly stored, and deducts their usage from the leases. This has to be the last step of
+ * the transaction, because it locks rows that other processes need to acquire leases.
  */
 export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Promise<void> {
   if (calls.length === 0) return;
@@ -19,15 +20,16 @@ export async function applyCalls(tx: Queries, calls: readonly SettledCall[]): Pr
   const consumed = consumedBy(calls);
   const counters = toArrayLiteral(consumed, ({ counter }) => counter);
   await lockCounterCreation(tx, [...new Set(calls.map(({ metadata }) => metadata.projectId))], 'shared');
-  // A separate statement: the next one must read the rows as they are once we hold their locks.
+  // This is a separate statement because the next one has to see the rows as they are once we hold their locks.
   const locked = await tx.query<CounterSum>(lockCounters, [ids, counters]);
   if (locked.length === 0) return;
   await tx.query(countCalls, [...toColumns(locked, 'id', 'amount'), ...toColumns(consumed, 'process', 'counter', 'amount', 'generation')]);
 }
 
 /**
- * Updates counters by at most 500 changes of the costs of stored calls, whose reservations have ended long ago. The last step of the transaction
- * `tx`: leases are acquired from the rows that it locks. Returns by how much each counter has changed, by its id.
+ * Applies up to 500 cost changes of stored calls to the counters. The reservations of these calls ended long ago. This
+ * has to be the last step of the transaction `tx`, because it locks rows that other processes need to acquire leases.
+ * Returns the change of each counter by its id.
  */
 export async function applyCostAdjustments(tx: Queries, changes: readonly CostAdjustment[]): Promise<ReadonlyMap<number, number>> {
   const nonZero = changes.filter(({ nanos }) => nanos !== 0);
@@ -59,7 +61,7 @@ interface ConsumedSum {
   amount: number;
 }
 
-/** Sums by lease. */
+/** Sums up the usage per lease. */
 function consumedBy(calls: readonly SettledCall[]): ConsumedSum[] {
   const byCounter = new Map<number, ConsumedSum[]>();
   for (const { result } of calls) {
@@ -77,13 +79,16 @@ function consumedBy(calls: readonly SettledCall[]): ConsumedSum[] {
   return [...byCounter.values()].flat().filter(({ amount }) => amount > 0);
 }
 
-/** Not `find`, which needs a closure for each amount. */
+/** A loop, because `find` would create a closure for each amount. */
 function sumOf(sums: readonly ConsumedSum[], generation: number, process: string): ConsumedSum | undefined {
   for (const sum of sums) if (sum.generation === generation && sum.process === process) return sum;
   return undefined;
 }
 
-/** Windows start at full minutes, so calls of a minute are counted together. `spent` selects what is counted. */
+/**
+ * Windows start at full minutes, so we count the calls of a minute together. `spent` selects the rows and what to
+ * count.
+ */
 const affectedCounters = (spent: string): string => `
   spent as (
     select project_id, key_id, source, date_trunc('minute', started_at, 'UTC') as minute, ${spent}
@@ -108,7 +113,10 @@ const newCalls = affectedCounters(`
       from calls
      where id = any($1::uuid[])`);
 
-/** With what the calls add to each; 0 for counters that only their leases concern. */
+/**
+ * Locks the affected counters and returns what the calls add to each. The amount is 0 for counters of which only the
+ * leases change.
+ */
 const lockCounters = `
   with ${newCalls}
   select c.id, coalesce(counted.amount, 0) as amount from limit_counters c left join counted on counted.id = c.id
@@ -127,7 +135,7 @@ const addToCounters = `
   update limit_counters c set settled = c.settled + changed.amount
     from unnest($1::bigint[], $2::bigint[]) as changed (id, amount) where c.id = changed.id`;
 
-/** Skips leases that have been revoked: their counters no longer include them. */
+/** Skips leases that have been revoked, because their counters no longer include them. */
 const countCalls = `
   with lowered as (
     update limit_leases l set amount = l.amount - consumed.amount, debited = l.debited + consumed.amount

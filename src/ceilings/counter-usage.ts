@@ -1,25 +1,29 @@
-/** Usage of counters: settled calls and the reservations of running ones. */
+/** Reads the usage of counters, i.e. settled calls and the reservations of running ones. */
 import type { CeilingName } from '../core/windows.ts';
 import type { Database } from '../db/database.ts';
 import type { Admission } from './admission.ts';
 import { type CounterKey, countersFor, formatCounterKey, type Limits } from './counters.ts';
 
-/** Calls, tokens or nano-dollars. */
+/** Amounts are calls, tokens or nano-dollars, depending on the ceiling. */
 export interface CounterUsage {
-  /** Of settled calls. */
+  /** The usage of settled calls. */
   readonly used: number;
-  /** Upper bounds of running calls. */
+  /** The sum of the upper bounds of running calls. */
   readonly reserved: number;
 }
 
 export interface UsageReaderOptions {
   readonly database: Database;
-  /** Reservations of this process, which are current; other processes publish theirs once a second. */
+  /**
+   * Provides the reservations of this process, which are always current. Other processes publish theirs once a second.
+   */
   readonly admission: Pick<Admission, 'reservedFor'>;
   readonly process: string;
 }
 
-/** Returns the usage of counters of one project by `formatCounterKey`, without those that no call has used yet. */
+/**
+ * Returns the usage of one project's counters by `formatCounterKey`. Counters that no call has used yet are missing.
+ */
 export type ReadCounters = (projectId: string, keys: readonly CounterKey[]) => Promise<ReadonlyMap<string, CounterUsage>>;
 
 export function createCounterReader({ database, admission, process }: UsageReaderOptions): ReadCounters {
@@ -42,7 +46,10 @@ export function createCounterReader({ database, admission, process }: UsageReade
   };
 }
 
-/** Usage of the ceilings of a call's key and of its project's month; counters that no call has used yet are absent. */
+/**
+ * Returns a function that reads the usage of a key's ceilings and of its project's month. Counters that no call has
+ * used yet are missing.
+ */
 export function createUsageReader(readCounters: ReadCounters) {
   return async function readUsage(
     limits: Limits,

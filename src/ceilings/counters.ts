@@ -1,26 +1,31 @@
-/** The counters a call is counted against, in refusal order: key, application, project. */
+/** Determines which counters a call counts against. They're checked in the order key, application, project. */
 import type { GatewayError } from '../core/errors.ts';
 import { gatewayError } from '../core/errors.ts';
 import { minuteMs } from '../core/time.ts';
 import type { Ceiling, CeilingName, StoreDownPolicy, WindowKind } from '../core/windows.ts';
 import { windowAt } from '../core/windows.ts';
 
-/** The ceilings of a project. */
 export interface ProjectLimits {
-  /** A time of `performance.now()` before they were read from the database: each counter uses the limit that was read last. */
+  /**
+   * The time (by `performance.now()`) just before we read the limits from the database. Each counter uses the limits
+   * that were read last.
+   */
   readonly readAt: number;
   readonly mayCall: boolean;
   readonly monthlyCapNanos: number | null;
   /** If this is absent or null, the configuration file decides. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** By name; an application that is not listed has no ceilings. */
+  /** Ceilings by application name. An application that isn't listed has no ceilings. */
   readonly applications: ReadonlyMap<string, { readonly ceilings: { readonly calls: Ceiling; readonly cost: Ceiling } }>;
 }
 
-/** All ceilings that apply to a call. Those of a key never change; a rotated one has those of its predecessor. */
+/**
+ * All ceilings that apply to a call. The ceilings of a key never change, and a rotated key has those of its
+ * predecessor.
+ */
 export interface Limits {
   readonly projectId: string;
-  /** Id under which the key's usage is counted. */
+  /** The id under which we count the key's usage. */
   readonly keyId: string;
   readonly source: string;
   /** The key's own policy. If it is absent or null, the project's policy applies. */
@@ -31,7 +36,7 @@ export interface Limits {
 
 export type CounterScope = 'key' | 'source' | 'project';
 
-/** Natural key of a row of `limit_counters`. */
+/** The natural key of a row of `limit_counters`. */
 export interface CounterKey {
   readonly projectId: string;
   readonly scope: CounterScope;
@@ -44,20 +49,18 @@ export interface CounterKey {
 
 export interface LimitedCounter {
   readonly key: CounterKey;
-  /** `formatCounterKey` of the key. */
   readonly name: string;
   readonly limit: number;
-  /** `readAt` of the project's limits. */
   readonly readAt: number;
 }
 
-/** Whether a cost ceiling applies: a call of unknown cost must not be sent then. */
+/** Reports whether a cost ceiling applies. If so, we mustn't send a call whose cost is unknown. */
 export function hasCostCeiling({ key, source, project }: Limits): boolean {
   const application = project.applications.get(source)?.ceilings;
   return key.cost.limit !== null || (application?.cost.limit ?? null) !== null || project.monthlyCapNanos !== null;
 }
 
-/** The counters of the windows that contain `epochMs`; none for ceilings without a limit. */
+/** Returns the counters of the windows that contain `epochMs`. Ceilings without a limit have no counter. */
 export function countersFor({ projectId, keyId, source, key, project }: Limits, epochMs: number): readonly LimitedCounter[] {
   const counters: LimitedCounter[] = [];
   const add = (scope: CounterScope, scopeId: string, ceiling: CeilingName, { limit, window }: Ceiling): void => {
@@ -83,7 +86,7 @@ export function counterAt(key: CounterKey, limit: number, readAt: number): Limit
   return { key, name: formatCounterKey(key), limit, readAt };
 }
 
-/** Counters of a call, and the time for which they are the same for further calls with these limits. */
+/** The counters of a call, and how long we can use them for further calls with the same limits. */
 interface CurrentCounters {
   readonly limits: Limits;
   readonly from: number;
@@ -91,9 +94,12 @@ interface CurrentCounters {
   readonly counters: readonly LimitedCounter[];
 }
 
-/** Returns a `countersFor` that keeps the counters of the last call of each key until one of their windows ends or a ceiling changes. */
+/**
+ * Returns a variant of `countersFor` that caches the counters of each key until one of their windows ends or a ceiling
+ * changes.
+ */
 export function createCounterCache(): typeof countersFor {
-  // By the key's ceilings, which are replaced as a whole when they change.
+  // The map is keyed by the key's ceilings, because that object is replaced when a ceiling changes.
   const byKey = new WeakMap<Limits['key'], CurrentCounters>();
   return (limits, epochMs) => {
     const current = byKey.get(limits.key);
@@ -110,13 +116,13 @@ function isSameCaller(left: Limits, right: Limits): boolean {
   return left.keyId === right.keyId && left.project === right.project && left.source === right.source && left.projectId === right.projectId;
 }
 
-/** One string for a counter, for use as a map key. */
+/** Formats a counter's key as a string, for use as a map key. */
 export function formatCounterKey({ projectId, scope, scopeId, ceiling, window, start }: CounterKey): string {
   return `${projectId} ${scope} ${ceiling} ${window} ${start} ${scopeId}`;
 }
 
 /**
- * Error of a call that the ceiling denies. If `isLasting` is true, SDKs are told not to retry. See
+ * Creates the error of a call that the ceiling denies. If `isLasting` is true, it tells SDKs not to retry. See
  * docs/api/reference.md#rate-limits-and-ceilings.
  */
 export function ceilingExceeded({ scope, scopeId, ceiling }: CounterKey, isLasting = false): GatewayError {

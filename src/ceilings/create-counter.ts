@@ -1,18 +1,19 @@
-/** Creates the row of a counter, with the usage of its window so far. */
+/** Creates the row of a counter with the usage of its window so far. */
 import { minIdAt } from '../core/ids.ts';
 import type { Database } from '../db/database.ts';
 import { lockCounterCreation } from '../db/locks.ts';
 import type { CounterKey, CounterScope } from './counters.ts';
 
 /**
- * A statement that waits for locked counters holds one of the connections for admission. It fails before statements that wait for a connection
- * do (after two seconds), whatever the number of projects with locked counters. Of the transaction only, as poolers share connections.
+ * A statement that waits for a locked counter occupies one of the connections for admission. It has to fail before
+ * other statements give up waiting for a connection, which is after two seconds, no matter how many projects have
+ * locked counters. We set this only for the transaction, because connection poolers share connections.
  */
 export const limitLockWait = `select set_config('lock_timeout', '1500ms', true)`;
 
 /**
- * A counter starts with the usage of its window: a ceiling set in mid-month includes the calls before it. The lock keeps journal drains from
- * counting calls of the project between the sum and the insert.
+ * Creates a counter with the usage of its window, so that a ceiling that's set in the middle of a month includes
+ * earlier calls. The lock prevents journal drains from counting calls of the project between the sum and the insert.
  */
 export async function createCounter(database: Database, counter: CounterKey): Promise<void> {
   const { projectId, scopeId, scope, start, end } = counter;
@@ -32,12 +33,15 @@ export async function createCounter(database: Database, counter: CounterKey): Pr
   });
 }
 
-/** The first parameters of statements about a counter. */
+/** Returns the first parameters of every statement about a counter. */
 export function counterKeyValues({ projectId, scope, scopeId, ceiling, window, start }: CounterKey): unknown[] {
   return [projectId, scope, scopeId, ceiling, window, new Date(start)];
 }
 
-/** The sum over the window's call rows: of a minute, read from them; of longer windows from the rollups, and from rows that these lack. */
+/**
+ * Sums up the usage of a window. For a minute we read the call rows. For longer windows we read the rollups, plus the
+ * call rows that aren't in the rollups yet.
+ */
 function usageOf({ scope, ceiling, window }: CounterKey): string {
   const { row, rollup } = usageColumns[scope === 'key' && ceiling === 'calls' ? 'slots' : ceiling];
   const { ofRow, ofRollup } = scopeConditions[scope];
@@ -59,15 +63,15 @@ const scopeConditions: Readonly<Record<CounterScope, { readonly ofRow: string; r
     ofRow: 'key_id = any(array(select $8::uuid union all select id from virtual_keys where counted_as = $8::uuid))',
     ofRollup: 'name = any(array(select $8::text union all select id::text from virtual_keys where counted_as = $8::uuid))',
   },
-  // PostgreSQL requires each parameter to be used.
+  // The conditions on `$8` are needed because PostgreSQL requires every parameter to be used.
   source: { ofRow: 'source = $3::text and $8::uuid is null', ofRollup: 'name = $3::text' },
   project: { ofRow: '$8::uuid is null', ofRollup: 'true' },
 };
 
-/** On call rows and on rollups; the sums equal `core/ceiling-usage.ts` summed over the calls. */
+/** Expressions for call rows and for rollups. Their sums equal `core/ceiling-usage.ts` summed over the calls. */
 const usageColumns = {
   calls: { row: 'vendor_called::integer', rollup: 'vendor_calls' },
-  /** What counts for the ceiling `calls` of a key. */
+  /** Counts calls for the ceiling `calls` of a key. */
   slots: { row: '(vendor_called and takes_slot)::integer', rollup: 'slots' },
   rpm: { row: 'vendor_called::integer', rollup: 'vendor_calls' },
   cost: { row: 'cost_nanos', rollup: 'cost_nanos' },

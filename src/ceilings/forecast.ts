@@ -1,17 +1,17 @@
-/** When a ceiling is reached at the current rate. Pure. */
+/** Predicts when a ceiling will be reached at the current rate. */
 
 export type Forecast =
   | { readonly kind: 'reached' }
-  /** Reached then, before the window ends. */
+  /** The ceiling will be reached at this time, before the window ends. */
   | { readonly kind: 'at'; readonly at: number }
-  /** The window ends before. */
+  /** The window ends before the ceiling is reached. */
   | { readonly kind: 'not_in_window' }
-  /** Nothing was used lately, or it takes more than a year. */
+  /** Nothing was used recently, or it would take more than a year. */
   | { readonly kind: 'none' };
 
 const yearMs = 366 * 86_400_000;
 
-/** `rate` is use per millisecond; `end` is null for a window that never ends. */
+/** `rate` is usage per millisecond. `end` is null for a window that never ends. */
 export function forecastCeiling({
   limit,
   used,

@@ -1,6 +1,7 @@
 /**
- * The tables `limit_counters` and `limit_leases`: counters are created, and leases of them acquired, released and revoked. Every statement that
- * changes a lease locks the row of its counter first, and several of them in the order of their ids, which excludes deadlocks.
+ * Accesses the tables `limit_counters` and `limit_leases` to create counters and to acquire, release and revoke leases.
+ * Every statement that changes a lease first locks the row of its counter. Statements that lock several counters do so
+ * in the order of their ids, which prevents deadlocks.
  */
 import type { Database, Queries } from '../db/database.ts';
 import { createSlotsByKey } from '../db/query-slots.ts';
@@ -10,20 +11,23 @@ import { counterKeyValues, createCounter, limitLockWait } from './create-counter
 export interface AcquireRequest {
   readonly process: string;
   readonly generation: number;
-  /** The process holds quota of this generation: if its row is missing, the lease was revoked. */
+  /** True if the process holds quota of this generation. If the row is missing in that case, the lease was revoked. */
   readonly isLeaseExpected: boolean;
   readonly counter: CounterKey;
   readonly limit: number;
-  /** Minimum to grant: less than this is only granted with `takesRemainder`. */
+  /** The minimum to grant. Less than this is only granted with `takesRemainder`. */
   readonly need: number;
-  /** What all waiting calls need. */
+  /** How much all waiting calls need together. */
   readonly demand: number;
   /**
-   * Usual size of a grant: demand beyond it waits for the next statement; without demand, at most a tenth of what remains is granted. Counts as 0
-   * while another process asks for quota.
+   * The usual size of a grant. Any demand beyond it has to wait for the next statement, and without demand we grant at
+   * most a tenth of what remains. Treated as 0 while another process asks for quota.
    */
   readonly defaultGrant: number;
-  /** The process has no reservation: if no other process holds quota either, all that is left is granted, however little. */
+  /**
+   * True if the process has no reservations. If no other process holds quota either, we then grant all that's left,
+   * even if it's less than `need`.
+   */
   readonly takesRemainder: boolean;
 }
 
@@ -33,7 +37,6 @@ export interface LeaseGrant {
   readonly heldByOthers: number;
 }
 
-/** A process's lease of a counter. */
 export interface LeaseKey {
   readonly projectId: string;
   readonly process: string;
@@ -48,30 +51,40 @@ export interface LeaseRow {
 }
 
 export interface LeaseStore {
-  /** Enlarges the process's lease by what it needs and the ceiling allows; creates a missing counter. Null when the lease was revoked. */
+  /**
+   * Enlarges the process's lease by what it needs and the ceiling allows. Creates the counter if it's missing. Returns
+   * null if the lease was revoked.
+   */
   acquire(request: AcquireRequest): Promise<LeaseGrant | null>;
   release(lease: LeaseKey, amount: number): Promise<void>;
   /**
-   * Lowers the lease to what the process holds, after a statement that may or may not have been executed. False when there is no such lease.
-   * `held` includes usage of stored calls that the process does not know of: all that the lease was debited beyond `debited`.
+   * Lowers the lease to what the process holds, after a statement that may or may not have been executed. Returns false
+   * if there is no such lease. `held` may still include the usage of stored calls that the process doesn't know about.
+   * We subtract that usage, which is what was debited from the lease beyond `debited`.
    */
   reconcile(lease: LeaseKey, held: number, debited: number): Promise<boolean>;
   remove(lease: LeaseKey): Promise<void>;
   /** Publishes what the process's running calls have reserved, by counter id. */
   publish(process: string, reserved: ReadonlyMap<number, number>): Promise<void>;
-  /** Asks the other processes to return available quota of a counter: by a notification, and for two seconds by `returnRequests`. */
+  /**
+   * Asks the other processes to return available quota of a counter. They get a notification, and `returnRequests`
+   * reports the counter for two seconds.
+   */
   requestReturn(lease: LeaseKey): Promise<void>;
-  /** Those of the counters of which another process asked for quota within two seconds. */
+  /** Returns the ids of those counters for which another process requested quota within the last two seconds. */
   returnRequests(process: string, counterIds: readonly number[]): Promise<number[]>;
   /** Deletes all leases of a process and returns their number. */
   revokeAll(process: string): Promise<number>;
   list(): Promise<LeaseRow[]>;
 }
 
-/** Payload: `<requesting process> <counter id>`. */
+/** The payload is `<requesting process> <counter id>`. */
 export const quotaReturnChannel = 'gateway_limits';
 
-/** Statements of one project at a time that wait for locks, of the connections for admission: when its counters are locked, others have the rest. */
+/**
+ * How many statements of one project may wait for locks at the same time. If a project's counters are locked, other
+ * projects can use the rest of the connections for admission.
+ */
 const slotsPerProject = 2;
 
 const isRequestedByOthers = (process: string): string =>
@@ -136,7 +149,8 @@ export function createLeaseStore(database: Database): LeaseStore {
         }),
       ),
     async publish(process, reserved) {
-      // Skips locked rows: a drain of this process may have locked some, and waiting for it here could deadlock.
+      // We skip locked rows because a drain of this process may hold some of the locks, and waiting for it could
+      // deadlock.
       await database.query(
         `with requested as (
            select * from unnest($2::bigint[], $3::bigint[]) as requested (id, reserved)
@@ -198,7 +212,7 @@ export async function revokeLeases(tx: Queries, process: string): Promise<number
   return rows.length;
 }
 
-/** Undefined when the counter does not exist yet; null when the lease was revoked. */
+/** Returns undefined if the counter doesn't exist yet, and null if the lease was revoked. */
 async function acquireExisting(queries: Queries, request: AcquireRequest): Promise<LeaseGrant | null | undefined> {
   const { process, generation, isLeaseExpected, counter, limit, need, demand, defaultGrant, takesRemainder } = request;
   const values = [
@@ -210,8 +224,8 @@ async function acquireExisting(queries: Queries, request: AcquireRequest): Promi
 }
 
 /**
- * Reads the counter and the lease with `for update`, so that they are current after a wait for the locks. Grants nothing beyond the need while
- * another process asks for quota.
+ * Reads the counter and the lease with `for update`, so that we see their current values after waiting for the locks.
+ * Grants no more than the need while another process is asking for quota.
  */
 const acquireLease = `
   with settings as materialized (${limitLockWait}), counter as (

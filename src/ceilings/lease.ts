@@ -1,9 +1,11 @@
 /**
- * This process's lease of one counter: its row in the database and the local quota that the row represents, changed together.
+ * This process's lease of one counter. It consists of a row in the database and the local quota that the row
+ * represents, and we change them together.
  *
- * An operator may revoke the lease while the process is only cut off from the database, and other processes then get its quota. Every statement
- * therefore names the lease's generation: a process that reconnects finds no row of its generation, drops its quota and starts a new one.
- * Calls admitted under the old generation continue without a lease and cannot change the new one.
+ * If a process is cut off from the database but still running, an operator may revoke its lease, and other processes
+ * then get its quota. Therefore every statement includes the lease's generation. When the process reconnects and finds
+ * no row with its generation, it drops its quota and starts a new generation. Calls that were admitted under the old
+ * one continue without a lease and can't change the new one.
  */
 import type { CounterKey } from './counters.ts';
 import type { AcquireRequest, LeaseGrant, LeaseKey, LeaseStore } from './lease-store.ts';
@@ -12,12 +14,12 @@ import type { ReserveResult } from './wait-queue.ts';
 
 export interface LeaseOptions {
   readonly key: CounterKey;
-  /** Id of this process's journal. */
+  /** The id of this process's journal. */
   readonly process: string;
   readonly leases: LeaseStore;
-  /** Never the same number twice in this process. */
+  /** Never returns the same number twice in this process. */
   readonly nextGeneration: () => number;
-  /** Observes how long a statement takes (`store-health.ts`). */
+  /** Monitors how long a statement takes (`store-health.ts`). */
   readonly watch: <Result>(statement: Promise<Result>) => Promise<Result>;
 }
 
@@ -30,21 +32,21 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     lease.counterId = null;
   };
 
-  /** Without getters: V8 takes objects that define getters for different types. */
+  /** This object has no getters, because V8 gives each object that defines getters its own hidden class. */
   const lease = {
-    /** Row of `limit_counters`; null while there is no lease. */
+    /** The id of the row in `limit_counters`. Null while there is no lease. */
     counterId: null as number | null,
     generation: nextGeneration(),
     quota: new LocalQuota(),
-    /** Reserves available quota; null when it does not suffice. */
+    /** Reserves available quota. Returns null if there isn't enough. */
     tryGrant: (bound: number): ReserveResult | null =>
       lease.quota.reserve(bound) ? { kind: 'granted', reserved: bound, generation: lease.generation } : null,
-    /** Null when the lease was revoked; nothing is held then. */
+    /** Returns null if the lease was revoked, so that we no longer hold anything. */
     async acquire(
       request: Pick<AcquireRequest, 'limit' | 'need' | 'demand' | 'defaultGrant' | 'takesRemainder'>,
     ): Promise<LeaseGrant | null> {
       const isLeaseExpected = lease.quota.leased > 0;
-      // PostgreSQL would reject a number that is not a safe integer, and the database would count as unavailable.
+      // PostgreSQL would reject a number that isn't a safe integer, and we'd consider the database unavailable.
       const limit = Math.max(-Number.MAX_SAFE_INTEGER, request.limit - lease.quota.overdraft);
       const grant = await watch(
         leases.acquire({ process, generation: lease.generation, counter: key, isLeaseExpected, ...request, limit }),
@@ -57,12 +59,12 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
       lease.quota.grant(grant.granted);
       return grant;
     },
-    /** Returns all available quota. */
+    /** Returns all available quota to the database. */
     async release(): Promise<void> {
       const amount = lease.quota.takeAvailable();
       if (amount > 0 && lease.counterId !== null) await watch(leases.release(toLeaseKey(lease.counterId), amount));
     },
-    /** Sets the row to what is held here; if the row is missing, nothing is held here either. */
+    /** Sets the row to what we hold. If the row is missing, we drop what we hold. */
     async reconcile(): Promise<void> {
       if (lease.counterId === null) return;
       const exists = await watch(leases.reconcile(toLeaseKey(lease.counterId), lease.quota.leased, lease.quota.debited));
@@ -72,7 +74,6 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
     async requestReturn(): Promise<void> {
       if (lease.counterId !== null) await watch(leases.requestReturn(toLeaseKey(lease.counterId)));
     },
-    /** Deletes an idle lease. */
     async remove(): Promise<void> {
       if (lease.counterId === null) return;
       const removed = toLeaseKey(lease.counterId);
@@ -80,13 +81,13 @@ export function createLease({ key, process, leases, nextGeneration, watch }: Lea
       lease.counterId = null;
       try {
         await watch(leases.remove(removed));
-        reset(); // The next row counts debits from zero.
+        reset(); // The debits of the next row start at zero.
       } catch (error) {
         lease.counterId ??= removed.counterId;
         throw error;
       }
     },
-    /** Drops an idle lease whose window is over. Its row is deleted with its counter. */
+    /** Drops an idle lease whose window is over. Its row is deleted together with the counter. */
     abandon(): void {
       reset();
     },

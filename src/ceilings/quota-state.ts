@@ -1,28 +1,34 @@
-/** The states of a counter's quota. A statement is in progress in every state but `idle`, so a counter has at most one at a time. */
+/**
+ * The states of a counter's quota. In every state but `idle` a statement is in progress, so a counter has at most one
+ * at a time.
+ */
 
 export type QuotaState =
   | 'idle'
-  /** Checks that the lease exists, after it may have been revoked. */
+  /** Checks that the lease still exists, because it may have been revoked. */
   | 'verifying'
-  /** Gives available quota back. */
   | 'returning'
   /** Acquires quota for the waiting calls. */
   | 'acquiring'
-  /** Asks other processes to return quota, and gives them time to do so. */
+  /** Asks other processes to return quota and gives them time to do so. */
   | 'requesting'
-  /** Acquires quota before it is needed. */
+  /** Acquires quota before it's needed. */
   | 'prefetching'
-  /** Sets the lease to what is held here, after a statement whose outcome is unknown. */
+  /** Sets the lease to what this process holds, after a statement whose outcome is unknown. */
   | 'reconciling'
-  /** Deletes an unused lease. */
   | 'removing'
-  /** The statement failed or got no response in time. Then the previous state resumes. Waiting calls get `unavailable`. */
+  /**
+   * The statement failed or got no response in time. Waiting calls get `unavailable`. When the statement ends, we
+   * return to the previous state.
+   */
   | 'stalled';
 
-/** A state that executes a statement. */
 export type QuotaTask = Exclude<QuotaState, 'idle' | 'stalled'>;
 
-/** The states that may follow each state. After a failed statement it is always `stalled`, the state itself, then `idle`. */
+/**
+ * The states that may follow each state. After a failed statement the order is always `stalled`, the state itself, then
+ * `idle`.
+ */
 export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]>> = {
   idle: ['verifying', 'returning', 'acquiring', 'prefetching', 'reconciling', 'removing'],
   verifying: ['idle', 'returning', 'acquiring', 'stalled'],
@@ -36,9 +42,9 @@ export const quotaTransitions: Readonly<Record<QuotaState, readonly QuotaState[]
 };
 
 export interface QuotaStateMachineOptions {
-  /** Executes the statement of each state and returns the next one. */
+  /** Executes the statement of each state and returns the next state. */
   readonly tasks: Readonly<Record<QuotaTask, () => Promise<QuotaTask | 'idle'>>>;
-  /** A task has failed; it may or may not have taken effect. */
+  /** Called when a task has failed. It may or may not have taken effect. */
   readonly onFailure: () => void;
   readonly onIdle: () => void;
   readonly onTransition?: ((from: QuotaState, to: QuotaState) => void) | undefined;
@@ -67,21 +73,21 @@ export function createQuotaStateMachine({ tasks, onFailure, onIdle, onTransition
 
   return {
     current: (): QuotaState => current,
-    /** Begins a task, unless another one is in progress, and continues with those it leads to. */
+    /** Begins a task, unless another one is in progress, and continues with the tasks it leads to. */
     start(task: QuotaTask | 'idle'): void {
       if (current === 'idle' && task !== 'idle') running = run(task);
     },
-    /** The statement in progress got no response in time, or failed. */
+    /** Called if the statement in progress failed or got no response in time. */
     stall(): void {
       if (current === 'stalled') return;
       stalledFrom = current;
       enter('stalled');
     },
-    /** The statement in progress has ended: returns from `stalled` to the state before it. */
+    /** Called when the statement in progress has ended. Returns from `stalled` to the previous state. */
     resume(): void {
       if (current === 'stalled') enter(stalledFrom);
     },
-    /** Resolves when the task in progress, and those it led to, have ended. */
+    /** Resolves when the task in progress, and the tasks it led to, have ended. */
     settled: (): Promise<void> => running,
   };
 }

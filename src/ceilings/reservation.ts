@@ -1,6 +1,6 @@
 /**
- * Reserves one call's upper bounds, counter by counter in the order of denial. Synchronous unless a lease must be acquired: from that counter on it
- * is asynchronous.
+ * Reserves one call's upper bounds, counter by counter in the order of denial. This is synchronous until we reach a
+ * counter for which we have to acquire a lease.
  */
 import type { CallResult, ConsumedAmount } from '../core/call.ts';
 import { usageFor } from '../core/ceiling-usage.ts';
@@ -11,26 +11,35 @@ import { ceilingExceeded, isOpenInAMinute, type LimitedCounter, type Limits } fr
 import type { UnmeteredQuota } from './unmetered-quotas.ts';
 import type { QuotaGrant, ReserveResult } from './wait-queue.ts';
 
-/** What is reserved for a call; an upper bound only when the caller limits the output. */
+/** The amounts that we reserve for a call. They are upper bounds only if the caller limits the output. */
 export interface UsageBounds {
   readonly costNanos: number;
   readonly tokens: number;
 }
 
-/** Exactly one of `settle` and `release` must be called, once. */
+/** Call either `settle` or `release`, exactly once. */
 export interface Reservation {
-  /** The quota store was unavailable: the call runs without some of its ceilings, and its record must say so. */
+  /**
+   * True if the quota store was unavailable. The call then runs without some of its ceilings, and its record has to say
+   * so.
+   */
   readonly isUnmetered: boolean;
-  /** Enlarges the reservation of a call that has not been sent yet. False when it does not fit; the reservation is unchanged then. */
+  /**
+   * Enlarges the reservation of a call that hasn't been sent yet. Returns false if it doesn't fit, and leaves the
+   * reservation unchanged.
+   */
   extend(bounds: () => UsageBounds): Promise<boolean>;
-  /** Converts the reservation to usage. Returns `result` with the debits to be recorded, so that row and leases are counted together. */
+  /**
+   * Converts the reservation to usage. Returns `result` with the debits, which we record so that the row and the leases
+   * are counted together.
+   */
   settle(result: CallResult): CallResult;
   /** Ends the reservation of a call that leaves no record. */
   release(): void;
 }
 
 /**
- * Why a call whose ceilings could not be checked was refused: the policy is `refuse`, or the counter's unmetered
+ * Why we refused a call whose ceilings we couldn't check. Either the policy is `refuse`, or the counter's unmetered
  * share is exhausted.
  */
 export type UncheckedRefusal = 'policy' | 'exhausted';
@@ -38,17 +47,17 @@ export type UncheckedRefusal = 'policy' | 'exhausted';
 export interface ReservationRequest {
   readonly limits: Limits;
   readonly counters: readonly LimitedCounter[];
-  /** When the call started. */
+  /** When the call started, in epoch milliseconds. */
   readonly startedAt: number;
-  /** Called only where a ceiling needs it. */
+  /** Only called if a ceiling needs it. */
   readonly bounds: () => UsageBounds;
   readonly quotaFor: (counter: LimitedCounter) => CounterQuota;
-  /** Returns the quota that calls may use while the counter can't be checked. Null if the policy is `refuse`. */
+  /** Returns the quota that calls may use while we can't check the counter. Null if the policy is `refuse`. */
   readonly unmeteredQuotaFor: (limits: Limits, counter: LimitedCounter) => UnmeteredQuota | null;
   readonly onUncheckedRefusal: (reason: UncheckedRefusal) => void;
-  /** Id of this process's journal. */
+  /** The id of this process's journal. */
   readonly process: string;
-  /** The id of the counter whose quota a call has used; null while this process has no lease of it. */
+  /** Returns the id of the counter whose quota a call has used. Null while this process has no lease of it. */
   readonly counterIdOf: (quota: CounterQuota) => number | null;
 }
 
@@ -57,11 +66,11 @@ interface CounterGrant {
   readonly grant: QuotaGrant;
 }
 
-/** One grant for each counter, enlarged when the call is extended: settling then debits all of it. */
+/** There is one grant per counter. Extending a call enlarges the grant, so that settling it debits all of it. */
 interface CounterReservation extends CounterGrant {
   readonly counter: LimitedCounter;
   grant: QuotaGrant;
-  /** What was requested: more than the grant if that was all there was. */
+  /** The amount that was requested. It's more than the grant if the grant was all that was left. */
   bound: number;
 }
 
@@ -77,13 +86,13 @@ interface PendingGrant {
   readonly bound: number;
 }
 
-/** Throws, or rejects with, the error of the first ceiling that denies the call. */
+/** Throws or rejects with the error of the first ceiling that denies the call. */
 export function reserveAll(request: ReservationRequest): Reservation | Promise<Reservation> {
   const bounds = request.counters.some(isBounded) ? request.bounds() : null;
   return new CallReservation(request).reserveFrom(0, bounds);
 }
 
-/** A class, because every call has one: in an object literal each method is another object. */
+/** This is a class because every call needs one, and an object literal would allocate each method again. */
 class CallReservation implements Reservation {
   isUnmetered = false;
   readonly #request: ReservationRequest;
@@ -107,7 +116,7 @@ class CallReservation implements Reservation {
     return this;
   }
 
-  /** Not in the loop, which would need a closure for each counter. */
+  /** This isn't part of the loop because it would need a closure for each counter. */
   #resumeAt(index: number, bounds: UsageBounds | null, { result, counter, quota, bound }: PendingGrant): Promise<Reservation> {
     return result.then((late) => {
       this.#add(late, counter, quota, bound);
@@ -165,7 +174,7 @@ class CallReservation implements Reservation {
       const { generation } = grant;
       amounts.push(spent > amount ? { counter, generation, amount, owed: spent - amount } : { counter, generation, amount });
     }
-    // A copy: an array that has grown has space for 17 elements, and this one is kept until the call is stored.
+    // We copy the array because one that has grown has space for 17 elements, and we keep it until the call is stored.
     return amounts.length === 0 ? result : { ...result, consumed: { process, amounts: amounts.slice() } };
   }
 
@@ -174,17 +183,18 @@ class CallReservation implements Reservation {
   }
 }
 
-/** Null when one of them does not fit; nothing more is reserved then. */
+/** Returns null if one of them doesn't fit, and reserves nothing more. */
 async function reserveExtensions(reservations: readonly CounterReservation[], bounds: UsageBounds): Promise<Extension[] | null> {
   const extensions: Extension[] = [];
   for (const reservation of reservations) {
     const { counter, quota, grant } = reservation;
     const bound = boundOf(counter.key.ceiling, bounds);
-    // A call granted less than its bound already has everything there is, as the counter's only call.
+    // A call that was granted less than its bound is the counter's only call and already has everything that's left.
     if (bound <= reservation.bound || grant.reserved < reservation.bound) continue;
     const result = await quota.reserve(bound - reservation.bound, counter);
     if (result.kind === 'granted') extensions.push({ reservation, quota, grant: result, bound });
-    // A grant of another generation: the lease of this reservation was revoked meanwhile, and the two cannot be joined.
+    // If the generation is different, the lease of this reservation was revoked in the meantime, and we can't merge the
+    // two grants.
     if (result.kind !== 'granted' || result.generation !== grant.generation) {
       releaseAll(extensions);
       return null;
@@ -202,16 +212,16 @@ function isBounded({ key: { ceiling } }: LimitedCounter): boolean {
 }
 
 /**
- * Reports whether a retry within a minute would be denied, too. Running calls often use less than they have reserved, except of the
- * ceiling `calls`, so a retry may succeed when they end.
+ * Reports whether a retry within a minute would be denied, too. Running calls often use less than they've reserved, so
+ * a retry may succeed once they end. That doesn't apply to the ceiling `calls`.
  */
 function isLasting({ key }: LimitedCounter, quota: CounterQuota, startedAt: number): boolean {
   return isOpenInAMinute(key, startedAt) && (key.ceiling === 'calls' || !quota.wasHeldByCalls());
 }
 
-/** What a call with these bounds reserves on a counter. */
+/** Returns what a call with these bounds reserves on a counter. */
 export function boundOf(ceiling: CeilingName, bounds: UsageBounds | null): number {
-  // An exhausted ceiling denies every call, also of a model without cost (`tenant_capped`).
+  // We reserve at least 1, so that an exhausted ceiling denies every call, even if its model is free (`tenant_capped`).
   if (ceiling === 'cost') return Math.max(1, bounds?.costNanos ?? 0);
   return ceiling === 'tpm' ? (bounds?.tokens ?? 0) : 1;
 }

@@ -1,9 +1,10 @@
 /**
- * Whether the quota store, that is the database, responds. When it stops responding, calls that wait for quota wait two seconds; while it is
- * known to be down, calls do not wait at all. A probe in the background detects the recovery.
+ * Tracks whether the quota store, i.e. the database, responds. When it stops responding, calls that need quota wait for
+ * two seconds. Once we know that it's down, calls don't wait at all. A background probe detects when it's up again.
  *
- * A statement that takes too long, or fails, says nothing about the statements of other counters: a row may be locked. So the store counts as
- * down only when it does not respond to the probe either, a statement that needs no lock, or when the connection failed.
+ * A statement that fails or takes too long says nothing about the statements of other counters, because it may just
+ * wait for a locked row. So we only consider the store down if the connection failed, or if it doesn't respond to a
+ * probe that needs no lock either.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import { isConnectionError } from '../db/connection-errors.ts';
@@ -15,7 +16,10 @@ export type StoreHealth = ReturnType<typeof createStoreHealth>;
 export interface StoreHealthOptions {
   readonly database: Database;
   readonly logger: Logger;
-  /** The timeout is counted in ticks of this length: a process too busy to receive the response must not mistake that for an outage. */
+  /**
+   * We count the timeout in ticks of this length, so that a process that's too busy to receive the response doesn't
+   * mistake this for an outage.
+   */
   readonly tickMs?: number;
   readonly ticks?: number;
   readonly probeMs?: number;
@@ -49,7 +53,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     backoff: { initialMs: probeMs, maxMs: probeMs },
   });
 
-  /** Calls each function after so many ticks. */
+  /** Takes callbacks by number of ticks, and calls each one when that many ticks have passed. */
   const atTicks = (steps: ReadonlyMap<number, () => void>): (() => void) => {
     let elapsed = 0;
     let timeout: NodeJS.Timeout;
@@ -62,7 +66,10 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     return () => clearTimeout(timeout);
   };
 
-  /** Calls `onTimeout` after the last tick, with whether the store responded to the probe that was sent at half of the time. */
+  /**
+   * Sends a probe after half of the time, and calls `onTimeout` after the last tick. `hasResponded` tells whether the
+   * store responded to the probe.
+   */
   const watchTime = (onTimeout: (hasResponded: boolean) => void): (() => void) => {
     let hasResponded = false;
     const ask = (): void => {
@@ -70,7 +77,7 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
         () => {
           hasResponded = true;
         },
-        () => undefined, // The timeout follows.
+        () => undefined, // The timeout handles this.
       );
     };
     return atTicks(
@@ -85,14 +92,17 @@ export function createStoreHealth({ database, logger, tickMs = 100, ticks = 20, 
     get isDown(): boolean {
       return isDown;
     },
-    /** Settles as `work` does. Calls `onStalled` when `work` takes too long or fails; the store counts as down when it does not respond at all. */
+    /**
+     * Settles like `work`. Calls `onStalled` if `work` takes too long or fails. If the store doesn't respond at all, we
+     * also mark it as down.
+     */
     async watch<Result>(work: Promise<Result>, onStalled: () => void): Promise<Result> {
       const onTimeout = (hasResponded: boolean): void => {
         if (hasResponded) logger.warn({}, 'quota statement stalled');
         else goDown('no response in time');
         onStalled();
       };
-      // The embedded database runs in this process: it can be busy, but not unreachable.
+      // The embedded database runs in this process, so it may be busy but not unreachable.
       const cancelTimeout = database.kind === 'embedded' ? () => undefined : watchTime(onTimeout);
       try {
         const result = await work;

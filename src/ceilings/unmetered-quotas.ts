@@ -1,7 +1,7 @@
 /**
- * Limits how much calls may use while the database is unavailable, their ceilings can't be checked, and the policy is
- * `allow`. Each process lets a share of each counter pass: a tenth of a ceiling of calls or cost, and all of a
- * ceiling per minute. The share is for the whole window. We don't renew it when the database comes back, because many
+ * Limits how much calls may use while the database is unavailable, so that we can't check their ceilings, and the policy is
+ * `allow`. Each process lets a share of each counter pass. The share is a tenth of a ceiling of calls or cost, and all
+ * of a ceiling per minute. It applies to the whole window. We don't renew it when the database comes back, because many
  * short outages would then add up to more than the ceiling.
  *
  * Calls reserve their upper bounds, as they do on the ceiling itself, so that concurrent calls can't exceed the share
@@ -52,8 +52,8 @@ function createQuota(logger: Pick<Logger, 'warn'>): UnmeteredQuota {
   return {
     reserve(bound, { key, limit }) {
       const left = shareOf(limit, key.window === 'minute') - used - reserved;
-      // The ceiling itself works the same way: a call larger than the remainder gets all of it if no other call holds
-      // a reservation.
+      // The ceiling itself works the same way. A call larger than the remainder gets all of it if no other call holds a
+      // reservation.
       const isOnly = reserved === 0 && left > 0;
       if (bound > left && !isOnly) {
         const ceiling = `${key.scope} ${key.ceiling} ${key.window}`;

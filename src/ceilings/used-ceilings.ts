@@ -1,16 +1,19 @@
-/** How many ceilings of calls and cost are nearly or completely used in their current window; for metrics. */
+/** Counts the ceilings of calls and cost that are nearly or completely used up in their current window, for metrics. */
 import type { Queries } from '../db/database.ts';
 import type { CounterScope } from './counters.ts';
 
 export interface UsedCeilings {
   readonly scope: CounterScope;
   readonly ceiling: 'calls' | 'cost';
-  /** From 90 % on. */
+  /** The number of ceilings that are used up to at least 90 %, but haven't been reached. */
   readonly near: number;
   readonly reached: number;
 }
 
-/** One row per scope and ceiling that has a counter. Ceilings of 0 and those per minute are left out: they are meant to be reached. */
+/**
+ * Returns one row per scope and ceiling that has a counter. We leave out ceilings of 0 and ceilings per minute, because
+ * those are meant to be reached.
+ */
 export function countUsedCeilings(queries: Queries): Promise<UsedCeilings[]> {
   return queries.query<UsedCeilings>(
     `with limits as (

@@ -1,9 +1,12 @@
-/** Calls waiting for quota of one counter, in order of arrival, and the last denial. Bounded by the calls in flight. */
+/**
+ * The calls that wait for quota of one counter, in order of arrival, and the last denial. There can't be more of them
+ * than calls in flight.
+ */
 
-/** `unavailable`: the quota store did not respond. */
+/** `unavailable` means that the quota store didn't respond. */
 export type ReserveResult = (QuotaGrant & { readonly kind: 'granted' }) | { readonly kind: 'denied' } | { readonly kind: 'unavailable' };
 
-/** Quota reserved for a call from the lease of this generation. */
+/** Quota that was reserved for a call, and the generation of the lease that it came from. */
 export interface QuotaGrant {
   readonly reserved: number;
   readonly generation: number;
@@ -14,7 +17,7 @@ export interface Waiter {
   readonly resolve: (result: ReserveResult) => void;
 }
 
-/** Denials are cached this long: limits a burst of rejected calls to ten statements a second per counter. */
+/** How long we cache a denial. This limits a burst of rejected calls to ten statements a second per counter. */
 const denialMs = 100;
 
 export function createWaitQueue() {
@@ -32,7 +35,7 @@ export function createWaitQueue() {
 
   return {
     first: (): Waiter | undefined => waiters[0],
-    /** Sum of the bounds. */
+    /** Returns the sum of the bounds. */
     demand: (): number => waiters.reduce((sum, { bound }) => sum + bound, 0),
     enqueue: (bound: number): Promise<ReserveResult> =>
       new Promise((resolve) => {
@@ -40,12 +43,12 @@ export function createWaitQueue() {
       }),
     resolveWhere,
     snapshot: (): ReadonlySet<Waiter> => new Set(waiters),
-    /** Denies the `candidates` that need at least `bound`, and such calls for 100 ms. */
+    /** Denies the `candidates` that need at least `bound`, and further calls like that for 100 ms. */
     deny(bound: number, candidates: ReadonlySet<Waiter>): void {
       resolveWhere((waiter) => (candidates.has(waiter) && waiter.bound >= bound ? { kind: 'denied' } : null));
       denial = { bound, until: performance.now() + denialMs };
     },
-    /** A call with this bound or a smaller one was just denied, and nothing has changed since. */
+    /** Reports whether a call with this bound or a smaller one was just denied and nothing has changed since. */
     isDenied: (bound: number): boolean => denial !== null && bound >= denial.bound && performance.now() < denial.until,
     clearDenial(): void {
       denial = null;

@@ -1,47 +1,56 @@
 /**
- * Repeats work in the background: one run at a time, at an interval or when woken, with growing delays while it fails.
+ * Repeats work in the background. It makes one run at a time, at an interval or when woken, with growing delays while
+ * it fails.
  *
- * A wake during a run is kept and followed by another run. `isFailing` lets the owner ignore wakes during an outage, when they would
- * defeat the backoff.
+ * If the loop is woken during a run, another run follows. Owners can check `isFailing` to ignore wakes during an
+ * outage, because they would defeat the backoff.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type BackoffPolicy, backoffMs } from './backoff.ts';
 
-/** When to run next: at once, after the interval, or after so many milliseconds. An earlier wake takes precedence. */
+/**
+ * When to run next. A number is a delay in milliseconds, and `idle` waits for the interval. An earlier wake takes
+ * precedence.
+ */
 export type NextRun = 'again' | 'idle' | number;
 
 export interface BackgroundLoopOptions {
-  /** One run. The signal is aborted by `stop`. */
+  /** Does one run. `stop` aborts the signal. */
   readonly run: (signal: AbortSignal) => Promise<NextRun>;
-  /** Delay after an idle run, measured from its end. Null: an idle loop runs only when woken. */
+  /** The delay after an idle run, measured from its end. If this is null, an idle loop only runs when it's woken. */
   readonly intervalMs: number | null;
-  /** Delays after failed runs; by default the interval. */
+  /** The delays after failed runs. Defaults to the interval. */
   readonly backoff?: BackoffPolicy;
-  /** Called once per outage, for the log. Neither this nor the other callbacks are called after `stop`. */
+  /** Called once per outage, so that it can be logged. After `stop`, neither this nor any other callback is called. */
   readonly onFirstFailure?: (error: unknown) => void;
-  /** Called after each failed run with the number of failures in a row; after `onFirstFailure`. */
+  /** Called after each failed run with the number of consecutive failures, after `onFirstFailure`. */
   readonly onFailure?: (error: unknown, failures: number) => void;
-  /** Called after the first successful run after failures. */
+  /** Called after the first successful run that follows a failure. */
   readonly onRecovered?: () => void;
-  /** As in `node:timers/promises`: false, the default, lets the process exit while the loop waits. */
+  /**
+   * As in `node:timers/promises`. If this is false, which is the default, the process may exit while the loop waits.
+   */
   readonly ref?: boolean;
 }
 
 export interface BackgroundLoop {
-  /** Begins a run at once. May be called again after `stop`. */
+  /** Begins a run immediately. You can call this again after `stop`. */
   start(): void;
-  /** Runs after `delayMs`, or earlier if a run is due earlier; also starts a loop that was not started. Does nothing after `stop`. */
+  /**
+   * Runs after `delayMs`, or earlier if a run is already due earlier. Also starts a loop that wasn't started. Does
+   * nothing after `stop`.
+   */
   wake(delayMs?: number): void;
   /**
-   * Begins a run at once, or joins the one in progress; rejects with the run's error, which the callbacks also report. Resolves without a
-   * run after `stop`. A loop that was not started does not repeat the run.
+   * Begins a run immediately, or joins the one in progress. Rejects with the run's error, which is also passed to the
+   * callbacks. After `stop`, this resolves without a run. If the loop wasn't started, the run isn't repeated.
    */
   runNow(): Promise<void>;
-  /** Resolves when no run is in progress; never rejects. */
+  /** Resolves when no run is in progress. Never rejects. */
   idle(): Promise<void>;
-  /** True from a failed run to the next successful one. */
+  /** True from a failed run until the next successful one. */
   readonly isFailing: boolean;
-  /** Begins no further run, aborts the signal of the run in progress and resolves when it has ended. */
+  /** Begins no further run, aborts the signal of the run in progress, and resolves when that run has ended. */
   stop(): Promise<void>;
 }
 
@@ -52,9 +61,9 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
   let current: Promise<void> | null = null;
   let failures = 0;
   let timer: NodeJS.Timeout | undefined;
-  /** Start of the next run by `performance.now()`, which no change of the system time affects. */
+  /** When the next run is due. We use `performance.now()` because it isn't affected by changes to the system time. */
   let dueAt = Number.POSITIVE_INFINITY;
-  /** A run belongs to no trace of the call that woke the loop. */
+  /** Keeps a run from becoming part of the trace of the call that woke the loop. */
   const inOwnContext = AsyncLocalStorage.snapshot();
 
   const schedule = (delayMs: number | null): void => {
@@ -68,13 +77,13 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
 
   const runNow = (): Promise<void> => {
     if (stopping.signal.aborted) return Promise.resolve();
-    // Set before the run begins: what the run calls synchronously must see that one is in progress.
+    // We set this before the run begins, so that anything it calls synchronously sees that a run is in progress.
     current ??= inOwnContext(() => Promise.resolve(stopping.signal).then(runOnce));
     return current;
   };
 
   const runInBackground = (): void => {
-    runNow().catch(() => undefined); // The callbacks have reported it.
+    runNow().catch(() => undefined); // The callbacks have reported the error.
   };
 
   const runOnce = async (signal: AbortSignal): Promise<void> => {
@@ -112,7 +121,7 @@ export function createBackgroundLoop(options: BackgroundLoopOptions): Background
     wake(delayMs = 0) {
       if (stopping.signal.aborted) return;
       isRepeating = true;
-      // A run is due earlier: with a timer, or after the run in progress.
+      // Otherwise a run is already due earlier, either by the timer or after the run in progress.
       if (performance.now() + delayMs < dueAt) schedule(delayMs);
     },
     runNow,

@@ -1,41 +1,46 @@
-/** Growing delays between retries. */
+/** Computes growing delays between retries, and retries work. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface BackoffPolicy {
-  /** Delay after the first failure, in milliseconds. */
+  /** The delay after the first failure, in milliseconds. */
   readonly initialMs: number;
-  /** How many times longer each further delay is. */
+  /** The factor by which each further delay is longer. */
   readonly factor?: number;
   readonly maxMs: number;
-  /** Random share added or subtracted, so that processes do not retry in step: 0.1 gives 90 % to 110 % of the delay. */
+  /**
+   * The random share to add or subtract, so that processes don't retry in lockstep. For example, 0.1 gives 90 % to 110
+   * % of the delay.
+   */
   readonly jitter?: number;
 }
 
 export interface RetryOptions {
-  /** Delay before each retry, in milliseconds; when they run out, the last error is thrown. See `backoffDelays`. */
+  /**
+   * The delay before each retry, in milliseconds. When there are no more delays, the last error is thrown. See
+   * `backoffDelays`.
+   */
   readonly delays: Iterable<number>;
-  /** Cuts the delay between two attempts short; the signal's reason is thrown then. */
+  /** Cuts the delay between two attempts short. `retry` then throws the signal's reason. */
   readonly signal?: AbortSignal;
-  /** Errors that another attempt may not meet again; all by default. */
+  /** Reports whether another attempt may succeed after this error. By default all errors are retried. */
   readonly isRetryable?: (error: unknown) => boolean;
-  /** Called before each delay. */
   readonly onRetry?: (error: unknown, delayMs: number) => void;
 }
 
 const maxExponent = 60;
 
-/** Delay in milliseconds after so many failures in a row, counted from 1. */
+/** Returns the delay in milliseconds after this many consecutive failures. The first failure is 1. */
 export function backoffMs(failures: number, { initialMs, factor = 2, maxMs, jitter = 0 }: BackoffPolicy): number {
   const delayMs = Math.min(maxMs, initialMs * factor ** Math.min(failures - 1, maxExponent));
   return delayMs * (1 + jitter * (2 * Math.random() - 1));
 }
 
-/** The delays of a policy: endless, or as many as `maxRetries`. */
+/** Yields the delays of a policy, either endlessly or for `maxRetries` retries. */
 export function* backoffDelays(policy: BackoffPolicy, maxRetries = Number.POSITIVE_INFINITY): Generator<number> {
   for (let failures = 1; failures <= maxRetries; failures += 1) yield backoffMs(failures, policy);
 }
 
-/** Resolves with the first result of `work`, which is called again after each failure that may be retried. */
+/** Resolves with the first result of `work`. Calls it again after each failure that can be retried. */
 export async function retry<Result>(
   work: () => Promise<Result>,
   { delays, signal, isRetryable = () => true, onRetry }: RetryOptions,
@@ -50,7 +55,7 @@ export async function retry<Result>(
       const { value: delayMs, done } = remaining.next();
       if (done) throw error;
       onRetry?.(error, delayMs);
-      // Rejects when aborted; the loop then throws the signal's own reason.
+      // The sleep rejects if the signal is aborted. The loop then throws the signal's own reason.
       if (delayMs > 0) await sleep(delayMs, undefined, signal && { signal }).catch(() => undefined);
     }
   }

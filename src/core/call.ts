@@ -1,36 +1,40 @@
 /**
- * The values that pass through the gateway, as plain immutable data. Terms are defined in docs/glossary.md:
+ * The values that pass through the gateway, as plain immutable data. docs/glossary.md defines these terms:
  *
  * - **Call**: one inference request of an application.
- * - **Candidate**: a model at a provider that may serve the call (`candidate.ts`). The ordered candidates of a call are its **plan**.
+ * - **Candidate**: a model at a provider that may serve the call (`candidate.ts`). The ordered candidates of a call are
+ *   its **plan**.
  * - **Attempt**: one request to one candidate.
  * - **Result**: how the call ended, with tokens and cost.
  *
- * Names end in their unit: `…Ms` milliseconds, `…Nanos` nano-dollars (1e-9 USD), `…Bytes`. Times named `…At` are milliseconds since 1970 in
- * memory and RFC 3339 on the wire.
+ * Names end in their unit, which is milliseconds for `…Ms`, nano-dollars (1e-9 USD) for `…Nanos`, and bytes for
+ * `…Bytes`. Times named `…At` are milliseconds since 1970 in memory and RFC 3339 on the wire.
  */
 import type { BodySpans } from './json/spans.ts';
 import type { CallUnits, Tokens, Units } from './pricing.ts';
 import type { StoreDownPolicy } from './windows.ts';
 
-/** Wire format of a caller or a vendor: OpenAI's chat completions or Anthropic's messages. */
+/** The wire format of a caller or a vendor, which is either OpenAI's chat completions or Anthropic's messages. */
 export type Dialect = 'chat' | 'messages';
 
-/** The inference routes: vendors of either dialect may serve the first two, the others pass through to the same path. */
+/**
+ * The inference routes. Vendors of either dialect can serve the first two. The others are passed through to the same
+ * path.
+ */
 export const textRoutes = ['chat', 'messages', 'embeddings', 'moderations', 'rerank', 'responses'] as const;
 export type TextRoute = (typeof textRoutes)[number];
 
 /** The routes whose calls go to exactly one provider, without cache, failover and deadline. */
 export type MediaRoute = 'images' | 'speech' | 'transcriptions' | 'video';
 
-/** The routes of stored calls. */
+/** The routes whose calls are stored. */
 export const routes = [...textRoutes, 'images', 'speech', 'transcriptions', 'video'] as const;
 export type Route = TextRoute | MediaRoute;
 
-/** The routes with prompts, whose texts are stored and which memory may record. */
+/** The routes with prompts. Their texts are stored, and memory may record them. */
 export type PromptRoute = Dialect | 'responses';
 
-/** Whether a route or a provider's dialect is one of the two that are translated into each other. */
+/** Reports whether a route or a provider's dialect is one of the two that we translate into each other. */
 export function isDialect(name: string): name is Dialect {
   return name === 'chat' || name === 'messages';
 }
@@ -46,33 +50,43 @@ export type Tiers = Readonly<Record<string, readonly string[]>>;
 export interface Caller {
   readonly keyId: string;
   readonly keyPrefix: string;
-  /** Id under which the key's usage is counted: its own, or that of the first key in its chain of rotations. */
+  /**
+   * The id under which we count the key's usage. It's the key's own id, or the id of the first key in its chain of
+   * rotations.
+   */
   readonly quotaKeyId: string;
   readonly projectId: string;
-  /** Models (ids or tier names) the key may use; null for all. */
+  /** The models (ids or tier names) that the key may use. Null for all. */
   readonly models: readonly string[] | null;
   readonly expiresAt: number | null;
   /** If this is absent or null, the project's policy applies. */
   readonly onBudgetStoreDown?: StoreDownPolicy | null;
-  /** Output limit for calls that don't set one. Absent or null if the key has no default. */
+  /** The output limit for calls that don't set one. Absent or null if the key has no default. */
   readonly defaultMaxOutputTokens?: number | null;
 }
 
-/** Replaces the key id in background calls of the gateway: the limits of the project apply, those of a key do not. */
+/**
+ * Stands in for the key id in the gateway's own background calls, which are limited by the project but not by any key.
+ */
 export const internalKeyId = '00000000-0000-0000-0000-000000000000';
 
 /** The caller's settings of the project memory for this call. See docs/api/reference.md#request-headers. */
 export interface MemoryOptions {
   readonly mode: 'write' | 'recall' | 'off';
-  /** The caller sent `x-gateway-memory: write`, which makes a conversation of one call learnable. */
+  /**
+   * True if the caller sent `x-gateway-memory: write`. This lets us learn even from a conversation of a single call.
+   */
   readonly explicitWrite: boolean;
-  /** End user the call is about, from the header or the body; null when unknown. Private: never logged. */
+  /**
+   * The end user that the call is about, from the header or the body. Null if unknown. This is private and must never
+   * be logged.
+   */
   readonly subject: string | null;
-  /** A subject was sent that is not valid, so recall must not read the memories of other end users. */
+  /** Set if the caller sent an invalid subject. Recall must not read the memories of other end users in that case. */
   readonly isSubjectInvalid?: true;
   /**
-   * Whether the memory settings in force when the call was made let it be recorded. Absent when they could not be read, and in records of older
-   * versions: the settings in force when the call is stored decide then.
+   * Whether the memory settings at the time of the call allowed us to record it. Absent if we couldn't read them, and
+   * in records of older versions. In that case the settings at the time when the call is stored decide.
    */
   readonly isRecorded?: boolean;
 }
@@ -81,11 +95,14 @@ export interface MemoryOptions {
 export interface CacheDirectives {
   readonly reads: boolean;
   readonly writes: boolean;
-  /** Maximum age of a cached response; absent: the project's cache lifetime decides. */
+  /** The maximum age of a cached response. If this is absent, the project's cache lifetime decides. */
   readonly maxAgeMs?: number;
 }
 
-/** Correlation headers: recorded with the call, without effect on routing or ceilings. See docs/api/reference.md#correlation-headers. */
+/**
+ * The correlation headers. We record them with the call, and they don't affect routing or ceilings. See
+ * docs/api/reference.md#correlation-headers.
+ */
 export interface Correlation {
   readonly taskId: string | null;
   readonly turnId: string | null;
@@ -106,16 +123,19 @@ export const noCorrelation: Correlation = {
   distilSaved: null,
 };
 
-/** What every kind of call has, and its record. */
+/** Members that every kind of call and its record have in common. */
 interface CallIdentity {
-  /** UUIDv7 with the time `startedAt`. */
+  /** A UUIDv7 with the time `startedAt`. */
   readonly id: string;
   readonly startedAt: number;
-  /** Application that calls; by default the project slug. */
+  /** The calling application. Defaults to the project slug. */
   readonly source: string;
-  /** The caller sent `x-gateway-source`, on which a rule of recording depends: docs/api/reference.md#memory-rules. */
+  /**
+   * True if the caller sent `x-gateway-source`. A rule for recording depends on this, see
+   * docs/api/reference.md#memory-rules.
+   */
   readonly sourceGiven: boolean;
-  /** Model the caller requested; `auto` when absent. */
+  /** The model that the caller requested, or `auto` if it didn't request one. */
   readonly modelAsked: string;
   readonly correlation: Correlation;
 }
@@ -125,7 +145,7 @@ export interface Call extends CallIdentity {
   readonly caller: Caller;
   readonly projectSlug: string;
   readonly stream: boolean;
-  /** The caller did not ask for usage in its stream: events that only report usage are not sent to it. */
+  /** Set if the caller didn't ask for usage in its stream, so that we leave out events that only report usage. */
   readonly hidesUsage?: true;
   readonly body: Buffer;
   readonly spans: BodySpans;
@@ -135,22 +155,28 @@ export interface Call extends CallIdentity {
   readonly addsOutputLimit?: true;
   readonly memory: MemoryOptions;
   readonly cache: CacheDirectives;
-  /** Time at which all attempts end (`x-gateway-timeout-ms`); null when there is no deadline. */
+  /** The time at which all attempts end (`x-gateway-timeout-ms`). Null if there is no deadline. */
   readonly deadlineAt: number | null;
-  /** Longest wait of an attempt for its first content, as the caller asks (`x-gateway-first-content-timeout-ms`). */
+  /**
+   * The longest that an attempt may wait for its first content, if the caller sets this
+   * (`x-gateway-first-content-timeout-ms`).
+   */
   readonly firstContentTimeoutMs?: number;
-  /** Headers of the caller that are forwarded to vendors; names in lower case. */
+  /** The caller's headers that we forward to vendors, with names in lower case. */
   readonly forwardedHeaders: Readonly<Record<string, string>>;
   /**
-   * A model call of the gateway about texts stored elsewhere (a caller's call, conversations). It is recorded and charged, but its text is not
-   * stored: an erasure of the original would not find the copy.
+   * Set for a model call of the gateway about texts that are stored elsewhere, such as a caller's call or
+   * conversations. We record and charge such a call, but don't store its text, because an erasure of the original
+   * wouldn't find the copy.
    */
   readonly isInternal?: true;
-  /** Made for another call of the key, which takes the slot: the key's ceiling `calls` does not count this one. */
+  /**
+   * Set for a call that's made for another call of the same key. The key's ceiling `calls` only counts the other one.
+   */
   readonly takesNoSlot?: true;
 }
 
-/** One request of a media route, as it is recorded, without the parameters of its route. */
+/** A request of a media route as we record it, without the parameters of its route. */
 export interface MediaCall extends CallIdentity {
   readonly route: MediaRoute;
   readonly caller: Caller;
@@ -158,11 +184,11 @@ export interface MediaCall extends CallIdentity {
   readonly bodyBytes: number;
 }
 
-/** One entry of a recorded plan: a candidate, or a skipped model with the reason. */
+/** An entry of a recorded plan, which is either a candidate or a skipped model with the reason. */
 export interface PlanEntry {
   readonly model: string;
   readonly skipped: string | null;
-  /** A substitute from catalog fill, not a model of the chain. */
+  /** Set if the model is a substitute from catalog fill and not part of the chain. */
   readonly filled?: true;
 }
 
@@ -170,90 +196,100 @@ export interface PlanEntry {
 export const outcomes = ['ok', 'refused', 'failed', 'interrupted', 'client_left', 'deadline', 'unknown'] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** Why an attempt failed. Kept for a bounded time, and shown to the members of the project. */
+/** Why an attempt failed. We keep this for a limited time and show it to the members of the project. */
 export interface AttemptError {
-  /** How it failed: a `VendorErrorKind`, `deadline`, or `lost` if the process died. Text, because newer versions may have others. */
+  /**
+   * How it failed. This is a `VendorErrorKind`, `deadline`, or `lost` if the process died. It's a string because newer
+   * versions may have other reasons.
+   */
   readonly reason: string;
-  /** The vendor's type and code, or the code of the system, such as ECONNREFUSED. */
+  /** The vendor's type and code, or a system error code such as ECONNREFUSED. */
   readonly type: string | null;
   readonly code: string | null;
-  /** An excerpt of the vendor's message, masked and without text of the request. Null if there is none, or its subject was erased. */
+  /**
+   * An excerpt of the vendor's message, masked and without text of the request. Null if there is no message, or if the
+   * call's subject was erased.
+   */
   readonly message: string | null;
 }
 
 export interface Attempt {
-  /** Position in the order of attempts, from 1. */
+  /** The number of the attempt, from 1. */
   readonly n: number;
   readonly provider: string;
   readonly model: string;
-  /** The vendor's HTTP status; null when there was no response. */
+  /** The vendor's HTTP status. Null if there was no response. */
   readonly status: number | null;
   readonly outcome: Outcome;
-  /** Delay before this attempt (a vendor's `Retry-After`). */
+  /** The delay before this attempt (a vendor's `Retry-After`). */
   readonly waitMs: number;
   readonly startedAt: number;
   readonly firstByteMs: number | null;
   readonly durationMs: number;
   readonly tokens: Tokens;
-  /** Null when the price is unknown. */
+  /** Null if the price is unknown. */
   readonly costNanos: number | null;
   /** Set if a vendor may bill an attempt that it reported no token counts for. Always absent for the attempt that served the call. */
   readonly estimated?: true;
-  /** Absent unless the attempt failed. */
+  /** Only present if the attempt failed. */
   readonly error?: AttemptError;
 }
 
-/** What is known about a call before its first attempt: the content of the journal's `opened` record. */
+/** What we know about a call before its first attempt. This is the content of the journal's `opened` record. */
 export interface CallMetadata extends CallIdentity, Pick<Caller, 'projectId' | 'keyId' | 'keyPrefix'> {
   readonly route: Route;
   readonly stream: boolean;
   readonly memory: MemoryOptions;
   readonly plan: readonly PlanEntry[];
-  /** Bytes of the request, of which four are taken for a token if the process dies. On text routes media counts as text of as many tokens. */
+  /**
+   * The size of the request in bytes. If the process dies, we estimate its tokens as a quarter of this. On text routes,
+   * media counts as much as text with the same number of tokens.
+   */
   readonly bodyBytes: number;
   readonly takesNoSlot?: true;
-  /** Requested units of a media call, which are charged if the process dies before the call settles. */
+  /** The requested units of a media call. We charge these if the process dies before the call settles. */
   readonly units?: Units;
-  /** Admitted without ceilings because the quota store was unavailable. It is counted when it is stored. */
+  /**
+   * Set if the call was admitted without ceilings because the quota store was unavailable. It's counted when it's
+   * stored.
+   */
   readonly unmetered?: true;
-  /** Trace context (W3C `traceparent`) of a sampled call. */
+  /** The trace context (W3C `traceparent`) of a sampled call. */
   readonly trace?: string;
 }
 
-/** How a call ended. */
 export interface CallResult {
   readonly outcome: Outcome;
-  /** HTTP status of the response to the caller. */
+  /** The HTTP status of the response to the caller. */
   readonly status: number;
-  /** Gateway error code; null on success. */
+  /** The gateway's error code. Null on success. */
   readonly code: string | null;
-  /** `<provider>/<model>` that served the call; null when none did. */
+  /** The `<provider>/<model>` that served the call. Null if no model did. */
   readonly model: string | null;
   readonly cache: 'hit' | 'miss' | null;
   readonly tokens: Tokens;
   readonly costNanos: number | null;
-  /** Absent when the call is charged by tokens alone. */
+  /** Absent if the call is only charged by tokens. */
   readonly units?: CallUnits;
-  /** Tokens, and therefore cost, are estimates of the gateway: the vendor's final count is missing. */
+  /** True if the tokens, and therefore the cost, are our own estimates because the vendor's final count is missing. */
   readonly estimated: boolean;
   readonly durationMs: number;
   readonly firstByteMs: number | null;
   readonly attempts: readonly Attempt[];
-  /** Usage to deduct from the leases of the process whose journal id is `process`. Absent when no ceiling applied. */
+  /** The usage to deduct from the leases of the process whose journal id is `process`. Absent if no ceiling applied. */
   readonly consumed?: {
     readonly process: string;
     readonly amounts: readonly ConsumedAmount[];
   };
 }
 
-/** What a call used of a lease. */
+/** The usage of a call that's deducted from a lease. */
 export interface ConsumedAmount {
-  /** Row of `limit_counters`. */
+  /** The id of a row in `limit_counters`. */
   readonly counter: number;
-  /** Of the lease. */
   readonly generation: number;
   readonly amount: number;
-  /** The overdraft: usage beyond the lease. */
+  /** The overdraft, i.e. usage beyond the lease. */
   readonly owed?: number;
 }
 
@@ -263,21 +299,26 @@ export interface AssistantTurn {
   readonly toolCalls: readonly { readonly name: string; readonly arguments: string }[];
 }
 
-/** Text of a call: the caller's body, unchanged, and the assistant's turn when there is one. */
+/** The text of a call, which is the caller's unchanged body and the assistant's turn if there is one. */
 export interface CallContent {
   readonly request: Buffer;
   readonly response: AssistantTurn | null;
-  /** Ids of the memory items inserted into the prompt, whose text is not in `request`; absent when there were none. */
+  /**
+   * The ids of the memory items that we inserted into the prompt. Their text isn't part of `request`. Absent if there
+   * were none.
+   */
   readonly recalled?: readonly string[];
 }
 
-/** A settled call, as the journal holds it until the database has stored it. */
+/** A settled call, as the journal keeps it until the database has stored it. */
 export interface SettledCall {
   readonly metadata: CallMetadata;
   readonly result: CallResult;
-  /** Null when there is no text to store: the call failed before it reached a vendor, or its text is not recorded. */
+  /**
+   * Null if there is no text to store, because the call failed before it reached a vendor or its text isn't recorded.
+   */
   readonly content: CallContent | null;
 }
 
-/** Memory options of a call that neither reads nor writes memory. */
+/** The memory options of a call that neither reads nor writes memory. */
 export const noMemory: MemoryOptions = { mode: 'off', explicitWrite: false, subject: null };

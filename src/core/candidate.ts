@@ -1,59 +1,61 @@
-/** Candidates: models at providers that may serve a call, and what they accept. */
+/** Candidates are models at providers that may serve a call. These types also describe what they accept. */
 import type { Dialect } from './call.ts';
 import type { Price, UnitPrices } from './pricing.ts';
 import type { TakeableField } from './takeable-fields.ts';
 
 interface CandidateModel {
-  /** `<provider>/<model>`. */
+  /** The catalog id, `<provider>/<model>`. */
   readonly id: string;
   readonly provider: string;
-  /** The vendor's model id, or its voice. */
+  /** The vendor's id of the model or voice. */
   readonly model: string;
-  /** Token price, which applies when no unit of the call has a price; null when unknown. */
+  /** The price of tokens, which applies if no unit of the call has a price. Null if unknown. */
   readonly price: Price | null;
 }
 
-/** The one model that serves a media call. */
 export interface MediaCandidate extends CandidateModel {
   readonly unitPrices: UnitPrices;
   /** The most tokens that an image of up to 1024x1536 can have. Null if we don't know. */
   readonly imageTokens?: number | null;
-  /** Optional request fields that the model accepts; null when unknown. */
+  /** The optional request fields that the model accepts. Null if unknown. */
   readonly takes: readonly TakeableField[] | null;
 }
 
-/** Capabilities of a model that the translation between dialects depends on. */
+/** Capabilities of a model that matter when we translate between dialects. */
 export interface ModelTraits {
-  /** Messages dialect: supports `output_config.format` and strict tools. Default: false. */
+  /** Messages dialect only. Whether the model supports `output_config.format` and strict tools. Defaults to false. */
   readonly supportsSchema?: boolean;
-  /** Messages dialect: the form of `thinking` that it accepts. Default: `budget`. */
+  /** Messages dialect only. The form of `thinking` that the model accepts. Defaults to `budget`. */
   readonly thinking?: 'budget' | 'adaptive' | 'none';
-  /** Chat dialect: accepts `reasoning_effort`. Default: true. */
+  /** Chat dialect only. Whether the model accepts `reasoning_effort`. Defaults to true. */
   readonly reasons?: boolean;
   /**
-   * Chat dialect: the form in which it takes reasoning of earlier turns. `text` is `reasoning_content`, `details` is `reasoning_details`.
-   * Default: `none`, since many vendors refuse a message with an unknown member.
+   * Chat dialect only. The form in which the model accepts the reasoning of earlier turns. `text` is
+   * `reasoning_content`, and `details` is `reasoning_details`. Defaults to `none`, because many vendors refuse a
+   * message with an unknown member.
    */
   readonly takesReasoning?: 'none' | 'text' | 'details';
 }
 
 /**
- * How a model's vendor serves calls of responses: on that route; with the request translated to its dialect; or `unknown`, when the route is
- * tried first.
+ * How a model's vendor serves calls to `/v1/responses`. It either has that route (`native`), or we translate the
+ * request to its dialect (`translated`). If this is `unknown`, we try the route first.
  */
 export type ResponsesSupport = 'native' | 'translated' | 'unknown';
 
 export interface Candidate extends CandidateModel {
-  /** Dialect of the vendor. */
   readonly dialect: Dialect;
-  /** Default: native. */
+  /** Defaults to native. */
   readonly responses?: ResponsesSupport;
   readonly maxOutputTokens: number | null;
-  /** Tokens of input that the model accepts; null when unknown. */
+  /** The number of input tokens that the model accepts. Null if unknown. */
   readonly maxInputTokens?: number | null;
-  /** Tokens of input and requested output together, where the vendor checks their sum; null when it does not, or unknown. */
+  /**
+   * The limit of the input and the requested output together, in tokens, if the vendor checks their sum. Null if it
+   * doesn't or if we don't know.
+   */
   readonly contextWindow?: number | null;
-  /** Longest wait for the first content of a response. Null: as the provider. */
+  /** The longest wait for the first content of a response. Null to use the provider's setting. */
   readonly firstContentTimeoutMs?: number | null;
   /** The most input tokens that the vendor charges for one image. Null if we don't know. */
   readonly imageTokens?: number | null;

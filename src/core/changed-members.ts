@@ -1,7 +1,7 @@
-/** What a change of settings changed, for the audit log. */
+/** Finds out what a change of settings changed, for the audit log. */
 import { isDeepStrictEqual } from 'node:util';
 
-/** The members of `after` that differ from `before`, with both values. `from` is absent for a new member. */
+/** Returns the members of `after` that differ from `before`, with both values. `from` is absent for a new member. */
 export function changedMembers(before: object, after: object): Record<string, { readonly from?: unknown; readonly to: unknown }> {
   const old = new Map<string, unknown>(Object.entries(before));
   return Object.fromEntries(

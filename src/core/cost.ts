@@ -1,42 +1,48 @@
 /**
- * Costs are whole numbers of nano-dollars (1e-9 USD). Prices are nano-dollars per million tokens, parsed from decimal text, so that no binary
- * fraction enters a sum.
+ * Costs are whole numbers of nano-dollars (1e-9 USD). Prices are nano-dollars per million tokens. We parse them from
+ * decimal text, so that no binary fraction gets into a sum.
  */
 import type { CallUnits, Price, TokenPrice, Tokens, UnitPrices, Units } from './pricing.ts';
 
-/** Difference between the new and the old cost of a stored call; an unknown cost counts as 0. */
+/** The difference between the new and the old cost of a stored call. An unknown cost counts as 0. */
 export interface CostAdjustment {
   readonly callId: string;
   readonly nanos: number;
 }
 
-/** USD for JSON, with at most nine decimals. Exact below eight million dollars, the precision of a double. */
+/**
+ * Converts to USD for JSON, with at most nine decimals. A double represents this exactly up to eight million dollars.
+ */
 export function toUsd(nanos: number): number {
   return nanos / 1e9;
 }
 
-/** Nano-dollars of a decimal USD amount, e.g. `0.075`; throws RangeError for negative amounts and for anything else. */
+/**
+ * Parses a decimal USD amount such as `0.075` to nano-dollars. Throws RangeError for negative amounts and anything that
+ * isn't an amount.
+ */
 export function nanosFromUsd(usd: string | number): bigint {
-  // A number's shortest digits without an exponent (`3e-6` -> `0.000003`), shifted as text to avoid a second rounding.
+  // We need the number's shortest digits without an exponent (`3e-6` -> `0.000003`), and shift them as text so that we
+  // don't round twice.
   const text = typeof usd === 'number' ? (shiftDecimal(String(usd), 0) ?? String(usd)) : usd;
   const match = /^(\d+)(?:\.(\d+))?$/.exec(text);
   if (!match) throw new RangeError(`not an amount in USD: ${text}`);
   const [, whole = '0', fraction = ''] = match;
   const padded = fraction.padEnd(9, '0');
-  const roundUp = padded.charCodeAt(9) >= 53 ? 1n : 0n; // the tenth decimal is 5 or more
+  const roundUp = padded.charCodeAt(9) >= 53 ? 1n : 0n; // Rounds up if the tenth decimal is 5 or more.
   return BigInt(whole) * 1_000_000_000n + BigInt(padded.slice(0, 9)) + roundUp;
 }
 
 /**
- * Cost of `tokens` and of what is charged in addition to them in nano-dollars, rounded once, half up. All input tokens, including cached ones
- * and cache writes, decide which price tier applies to the whole call.
+ * Returns the cost of `tokens`, and of everything that's charged in addition to them, in nano-dollars. Rounds once,
+ * half up. All input tokens, including cached ones and cache writes, decide which price tier applies to the whole call.
  */
 export function tokenCost(tokens: Tokens, price: Price, units: ChargedUnits = {}): number {
   const { searches = 0, imageTokens = 0, toolUses } = units;
   const { rates } = ratesFor(tokens, price, units);
   const imageInput = Math.min(imageTokens, tokens.input);
   let total = charge(tokens.input - imageInput, rates.inputNanos) + charge(tokens.output, rates.outputNanos);
-  // Big integers are slow, and most calls have none of these.
+  // Big integers are slow, and most calls have no tokens of these kinds.
   if (imageInput > 0) total += charge(imageInput, price.imageInputNanos ?? rates.inputNanos);
   if (tokens.cachedInput > 0) total += charge(tokens.cachedInput, rates.cachedInputNanos);
   if (tokens.cacheWrite > 0) total += charge(tokens.cacheWrite, rates.cacheWriteNanos);
@@ -87,7 +93,7 @@ function scaleRates(rates: TokenPrice, serviceTier: string, { tierMillionths = {
   };
 }
 
-/** Cost of `units` in nano-dollars, rounded half up; null when none of them has a price. */
+/** Returns the cost of `units` in nano-dollars, rounded half up. Null if none of the units has a price. */
 export function unitsCost({ images, characters, seconds }: Units, prices: UnitPrices): number | null {
   const { perImageNanos, perMillionCharactersNanos, perSecondNanos } = prices;
   const parts = [
@@ -102,8 +108,8 @@ export function unitsCost({ images, characters, seconds }: Units, prices: UnitPr
 }
 
 /**
- * Shifts the text of a JSON number by `places` decimal places (`3e-06`, 6 -> `3`), digit by digit, so that no binary fraction is involved.
- * Null for negative numbers and for anything that is not a number.
+ * Shifts the text of a JSON number by `places` decimal places (`3e-06`, 6 -> `3`). This works digit by digit, so that
+ * no binary fraction is involved. Returns null for negative numbers and for anything that isn't a number.
  */
 export function shiftDecimal(text: string, places: number): string | null {
   const match = /^(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/.exec(text);

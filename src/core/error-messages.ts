@@ -13,12 +13,18 @@ export function formatIssues(issues: readonly Issue[]): string {
   return issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; ');
 }
 
-/** The message of a thrown value. Does not use `instanceof`: PGlite throws objects that are no errors, workflow sandboxes errors of another realm. */
+/**
+ * Returns the message of a thrown value. We can't use `instanceof`, because PGlite throws objects that aren't errors,
+ * and workflow sandboxes throw errors of another realm.
+ */
 export function errorMessage(error: unknown): string {
   return isObject(error) && typeof error.message === 'string' ? error.message : String(error);
 }
 
-/** The first line of an error's message, or of each message of an AggregateError without its own; for sentences that quote a reason. */
+/**
+ * Returns the first line of an error's message, for sentences that quote a reason. For an AggregateError without a
+ * message of its own, joins the first lines of its errors.
+ */
 export function errorSummary(error: unknown): string {
   if (isObject(error) && error.message === '' && Array.isArray(error.errors)) return error.errors.map(errorSummary).join('; ');
   // PGlite throws plain objects without a message.
@@ -26,7 +32,6 @@ export function errorSummary(error: unknown): string {
   return errorMessage(error).split('\n', 1)[0] ?? '';
 }
 
-/** The error's code, such as ENOENT. */
 export function errorCode(error: unknown): unknown {
   return isObject(error) ? error['code'] : undefined;
 }

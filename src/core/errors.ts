@@ -1,17 +1,17 @@
 /**
  * The gateway's error codes (docs/api/reference.md#error-codes) and its two error classes.
  *
- * Errors for callers are created by `gatewayError` and rendered only in `http/error-handler.ts`. Failures of vendors are `VendorError`s,
- * which `pipeline/call/chain-error.ts` converts to gateway errors.
+ * `gatewayError` creates the errors for callers, and only `http/error-handler.ts` renders them. If a vendor fails, we
+ * throw a `VendorError`, which `pipeline/call/chain-error.ts` converts to a gateway error.
  */
 
 import { formatIssues, type Issue } from './error-messages.ts';
 
 interface ErrorSpec {
   readonly status: number;
-  /** Default message for the caller. */
+  /** The default message for the caller. */
   readonly message: string;
-  /** Value of the `retry-after` header, which is not sent when absent. */
+  /** The value of the `retry-after` header. If it's absent, we don't send the header. */
   readonly retryAfterSeconds?: number;
 }
 
@@ -35,7 +35,7 @@ const specs = {
   },
   no_route: { status: 400, message: 'no models available for route' },
   upstream_failed: { status: 502, message: 'every model of the plan failed' },
-  /** The thrower sets the status, to that of the first vendor. */
+  /** The code that throws this sets the status to the first vendor's status. */
   upstream_refused: { status: 400, message: 'every model refused the request' },
   upstream_error: { status: 502, message: 'the vendor answered with an error' },
   bad_upstream_response: { status: 502, message: "the vendor's response cannot be read" },
@@ -52,7 +52,7 @@ const specs = {
   not_found: { status: 404, message: 'not found' },
   memory_off: { status: 409, message: 'memory is off for the project' },
   query_failed: { status: 500, message: 'the database query failed' },
-  /** The last two: provisioning routes, and unexpected errors of the gateway on any route. */
+  /** The last two are used by the provisioning routes, and for unexpected errors on any route. */
   conflict: { status: 409, message: 'it already exists' },
   internal_error: { status: 500, message: 'internal error' },
 } as const satisfies Record<string, ErrorSpec>;
@@ -61,24 +61,29 @@ export type ErrorCode = keyof typeof specs;
 
 export const errorSpecs: Readonly<Record<ErrorCode, ErrorSpec>> = specs;
 
-/** Further members of an error body, after `message`, `type` and `code` (docs/api/reference.md#errors). */
+/** Members of an error body that follow `message`, `type` and `code` (docs/api/reference.md#errors). */
 export interface ErrorMembers {
   /** The request member that the vendor objects to. */
   readonly param?: string;
   /** The vendor's own code and type. */
   readonly upstream_code?: string;
   readonly upstream_type?: string;
-  /** What was requested, and what would work. */
   readonly hint?: string;
-  /** The vendor's code in place of the gateway's, for callers that ask for it. Replaces `code`, which comes before it in the body. */
+  /**
+   * The vendor's code, for callers that ask for it. It replaces the gateway's `code`, which comes before it in the
+   * body.
+   */
   readonly code?: string;
   readonly details?: ErrorDetails;
 }
 
-/** `details` of Anthropic's errors, by which its SDKs decide whether to send a conversation again (docs/architecture/translation.md#threads). */
+/**
+ * The `details` of Anthropic's errors. Its SDKs use them to decide whether to send a conversation again
+ * (docs/architecture/translation.md#threads).
+ */
 export interface ErrorDetails {
   readonly error_code: string;
-  /** What of the request is not supported in a thread. */
+  /** The parts of the request that aren't supported in a thread. */
   readonly unsupported?: readonly string[];
 }
 
@@ -89,18 +94,20 @@ export interface GatewayErrorOptions {
   /** Overrides the status of the code (for `upstream_refused` and `upstream_failed`). */
   readonly status?: number;
   readonly cause?: unknown;
-  /** Value of `retry-after`; by default that of the code. */
+  /** The value of `retry-after`. Defaults to the value of the code. */
   readonly retryAfterSeconds?: number | undefined;
-  /** Tells the official SDKs not to retry, because no wait that they make can help (`x-should-retry`). */
+  /**
+   * Tells the official SDKs not to retry, because none of their waits would be long enough to help (`x-should-retry`).
+   */
   readonly shouldRetry?: false;
   readonly members?: ErrorMembers;
 }
 
 /**
- * An error with a code of the table. `message` and `members` are public: the caller receives them unchanged.
+ * An error with one of the codes above. The caller receives `message` and `members` unchanged.
  *
- * Errors that are no defect of ours, i.e. those of callers and vendors, have no stack. A failed call spent a tenth of its
- * CPU time on the stacks of its two errors (measured), so a project whose calls all failed slowed down the others.
+ * Errors that are the fault of a caller or vendor have no stack. A failed call spent a tenth of its CPU time on the
+ * stacks of its two errors (measured), so a project whose calls all failed slowed down the others.
  */
 export class GatewayError extends Error {
   readonly code: ErrorCode;
@@ -129,7 +136,6 @@ export class GatewayError extends Error {
   }
 }
 
-/** Creates an error of the table. */
 export function gatewayError(code: ErrorCode, options: GatewayErrorOptions = {}): GatewayError {
   return new GatewayError(code, options);
 }
@@ -144,14 +150,19 @@ export type VendorErrorKind =
   | 'stopped' // the service is stopping: it is unknown whether the vendor responds and charges
   | 'aborted'; // the caller disconnected or the deadline passed
 
-/** What a vendor says about its error besides the message, for the caller: bounded, without secrets. Null where it says nothing. */
+/**
+ * What a vendor says about its error besides the message. We pass it on to the caller, limited in length and without
+ * secrets. Members are null if the vendor doesn't say anything.
+ */
 export interface VendorReport {
   /** `context_length_exceeded` for every prompt that is too long for the model, whatever the vendor calls it. */
   readonly code: string | null;
   readonly type: string | null;
-  /** The request member that it objects to. */
   readonly param: string | null;
-  /** The window in tokens that a prompt which is too long did not fit into. Not sent to the caller. */
+  /**
+   * If the prompt was too long, the number of tokens in the window that it didn't fit into. We don't send this to the
+   * caller.
+   */
   readonly windowTokens: number | null;
   readonly details?: ErrorDetails;
 }
@@ -171,21 +182,33 @@ interface VendorErrorOptions {
 
 const noReport: VendorReport = { code: null, type: null, param: null, windowTokens: null };
 
-/** A failed request to a vendor, without a stack. `message` may quote the vendor's error (truncated), never a header or a key. */
+/**
+ * A failed request to a vendor. It has no stack. `message` may quote the vendor's error (truncated), but never a header
+ * or a key.
+ */
 export class VendorError extends Error {
   readonly kind: VendorErrorKind;
-  /** The vendor's HTTP status; null when there was no response. */
+  /** The vendor's HTTP status. Null if there was no response. */
   readonly status: number | null;
-  /** Error message in the vendor's response; null when it had none. */
+  /** The error message in the vendor's response. Null if the response had no message. */
   readonly vendorMessage: string | null;
-  /** What operators are shown in place of the message: without secrets, but it may quote the request. Null if the message says everything. */
+  /**
+   * Shown to operators instead of the message. It contains no secrets, but may quote the request. Null if the message
+   * says everything.
+   */
   readonly detail: string | null;
   readonly report: VendorReport;
-  /** Delay requested by the vendor; undefined when it named none; null when retrying is useless (spend limit, quota). */
+  /**
+   * The delay that the vendor asked for. Undefined if it didn't name one, and null if retrying is useless, e.g. because
+   * of a spend limit or quota.
+   */
   readonly retryAfterMs: number | null | undefined;
-  /** The vendor did not receive the whole request, so it cannot bill it. */
+  /** True if the vendor didn't receive the whole request, so that it can't bill it. */
   readonly isUnsent: boolean;
-  /** A kept-alive connection closed before the whole request was sent. The request is unsent and can be repeated on a new connection. */
+  /**
+   * True if a keep-alive connection closed before we had sent the whole request. The request is unsent, so we can
+   * repeat it on a new connection.
+   */
   readonly closedWhileSending: boolean;
 
   constructor(kind: VendorErrorKind, message: string, options: VendorErrorOptions = {}) {
@@ -205,7 +228,7 @@ export class VendorError extends Error {
   }
 }
 
-/** Members of an error body that repeat what the vendor says. */
+/** Returns the members of an error body that repeat what the vendor says. */
 export function vendorMembers({ report: { code, type, param, details } }: VendorError): ErrorMembers {
   return {
     ...(param !== null && { param }),

@@ -1,11 +1,13 @@
 /**
- * A lock on a file that lasts as long as its holder: the kernel releases it when the process dies, also after SIGKILL. Liveness is therefore
- * never judged by a pid, and a leftover lock file is harmless.
+ * A lock on a file that lasts as long as its holder. The kernel releases it when the process dies, even after SIGKILL.
+ * So we never have to check whether a pid is alive, and a leftover lock file is harmless.
  *
- * Uses SQLite's exclusive lock: an fcntl record lock that also excludes a second holder in the same process. Two consequences:
+ * We use SQLite's exclusive lock. This is an fcntl record lock that also excludes a second holder in the same process.
+ * It has two consequences:
  *
- * - Never open the lock file. POSIX releases a process's locks on a file when it closes *any* descriptor of that file.
- * - The file system must implement locks. Local ones do, some network file systems do not.
+ * - Never open the lock file. POSIX releases a process's locks on a file when the process closes *any* descriptor of
+ *   that file.
+ * - The file system has to implement locks. Local file systems do, but some network file systems don't.
  */
 import { closeSync, openSync, statSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -22,7 +24,10 @@ export interface FileLock {
 
 const sqliteBusy = 5;
 
-/** Acquires the lock; creates the file (mode 0600) and its folders (0700). Null when this or another process holds it. */
+/**
+ * Acquires the lock. Creates the file (mode 0600) and its folders (0700). Returns null if this process or another one
+ * holds it.
+ */
 export async function acquireFileLock(file: string): Promise<FileLock | null> {
   await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
     throw cannotLock(file, cause);
@@ -30,7 +35,8 @@ export async function acquireFileLock(file: string): Promise<FileLock | null> {
   const inode = createFile(file);
   const connection = lockExclusively(file);
   if (connection === null) return null;
-  // A former holder may have deleted the file between opening and locking: this lock would then exclude no other process.
+  // A former holder may have deleted the file after we opened it and before we locked it. In that case our lock
+  // wouldn't exclude any other process.
   if (findInode(file) !== inode) {
     connection.close();
     return null;
@@ -45,7 +51,10 @@ export async function acquireFileLock(file: string): Promise<FileLock | null> {
   };
 }
 
-/** As `acquireFileLock`, but waits until another holder has released it; calls `onWait` before. Rejects when the signal is aborted. */
+/**
+ * Like `acquireFileLock`, but waits until the other holder has released the lock. Calls `onWait` before it waits.
+ * Rejects when the signal is aborted.
+ */
 export async function waitForFileLock(file: string, { onWait, signal }: { onWait: () => void; signal: AbortSignal }): Promise<FileLock> {
   for (let waits = 0; ; waits += 1) {
     const lock = await acquireFileLock(file);
@@ -55,7 +64,10 @@ export async function waitForFileLock(file: string, { onWait, signal }: { onWait
   }
 }
 
-/** Creates the file if it is missing and returns its inode. Synchronous and exclusive, so that it never closes a descriptor of a locked file. */
+/**
+ * Creates the file if it's missing and returns its inode. This is synchronous and exclusive, so that it never closes a
+ * descriptor of a locked file.
+ */
 function createFile(file: string): bigint | null {
   try {
     closeSync(openSync(file, 'wx', 0o600));
@@ -65,12 +77,12 @@ function createFile(file: string): bigint | null {
   return findInode(file);
 }
 
-/** The connection that holds the lock; null when another holder has it. */
+/** Returns the connection that holds the lock. Null if another holder has it. */
 function lockExclusively(file: string): DatabaseSync | null {
   let connection: DatabaseSync | null = null;
   try {
     connection = new DatabaseSync(file, { timeout: 0 });
-    // With its journal in memory SQLite creates no second file.
+    // SQLite doesn't create a second file if its journal is in memory.
     connection.exec('pragma journal_mode = memory; pragma locking_mode = exclusive; begin exclusive');
     return connection;
   } catch (cause) {

@@ -1,13 +1,16 @@
-/** Ids are UUIDv7 (RFC 9562): they sort by time, by which call rows are partitioned. */
+/** Ids are UUIDv7 (RFC 9562), so they sort by time. Call rows are partitioned by their id. */
 import { randomFillSync } from 'node:crypto';
 import { validate } from 'uuid';
 
-/** Bytes of an id after its time: version, variant and 74 random bits. */
+/** The bytes of an id after its time. These are the version, the variant and 74 random bits. */
 const randomBytes = 10;
-/** For the next ids: fetching random bytes for each id takes 9 µs of CPU time (measured), more than the rest of `newId`. */
+/**
+ * Random bytes for the next ids. Fetching them for each id takes 9 µs of CPU time (measured), which is more than the
+ * rest of `newId`.
+ */
 const pool = { bytes: Buffer.alloc(256 * randomBytes), digits: '', at: 0 };
 
-/** A new id with the time `epochMs`. */
+/** Creates an id with the time `epochMs`. */
 export function newId(epochMs: number): string {
   if (pool.at === pool.digits.length) fillPool();
   const { digits, at } = pool;
@@ -29,12 +32,15 @@ export function isUuid(text: string): boolean {
   return validate(text);
 }
 
-/** The smallest UUIDv7 of a time: a lower bound for ids created then or later. */
+/** Returns the smallest UUIDv7 of a time, which is a lower bound for ids that are created then or later. */
 export function minIdAt(epochMs: number): string {
   return `${timeDigits(epochMs)}-7000-8000-000000000000`;
 }
 
-/** The first two groups of an id. In two parts, because V8 takes four times as long for the digits of a number above 32 bits. */
+/**
+ * Formats the first two groups of an id. We do this in two parts, because V8 takes four times as long for the digits of
+ * a number with more than 32 bits.
+ */
 function timeDigits(epochMs: number): string {
   const time = Math.max(0, Math.floor(epochMs));
   return `${Math.floor(time / 0x1_0000)
@@ -42,7 +48,7 @@ function timeDigits(epochMs: number): string {
     .padStart(8, '0')}-${(time % 0x1_0000).toString(16).padStart(4, '0')}`;
 }
 
-/** Milliseconds since 1970 in a UUIDv7. */
+/** Returns the time of a UUIDv7 in milliseconds since 1970. */
 export function timeOf(id: string): number {
   return Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
 }

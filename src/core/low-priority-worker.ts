@@ -1,4 +1,4 @@
-/** The thread of `low-priority-thread.ts`. */
+/** The worker thread that's started by `low-priority-thread.ts`. */
 import { readlinkSync } from 'node:fs';
 import { constants, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
@@ -22,12 +22,12 @@ function reply(message: JobReply, moved: object = {}): void {
   parentPort?.postMessage(message, movedMemory(moved));
 }
 
-/** Best effort: only Linux has priorities of threads. */
+/** This is best effort, because only Linux has thread priorities. */
 function lowerPriority(): void {
   try {
     const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1));
     setPriority(thread, constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // On other systems the thread competes with the event loop for a single core.
+    // On other systems the thread competes with the event loop if there is only a single core.
   }
 }

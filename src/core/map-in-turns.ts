@@ -1,9 +1,9 @@
-/** Work on many items without delaying the event loop for all of them. */
+/** Works on many items without blocking the event loop for all of them. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 const maxTurnMs = 2;
 
-/** As `items.map(convert)`; lets the event loop turn every 2 ms. */
+/** Like `items.map(convert)`, but yields to the event loop every 2 ms. */
 export async function mapInTurns<Item, Result>(items: readonly Item[], convert: (item: Item) => Result): Promise<Result[]> {
   const results: Result[] = [];
   let turnEndsAt = performance.now() + maxTurnMs;

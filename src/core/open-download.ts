@@ -1,22 +1,22 @@
-/** Opens a download whose server may redirect or not respond. */
+/** Opens a download from a server that may redirect or not respond. */
 import { Readable } from 'node:stream';
 import { isObject } from './json/narrow.ts';
 
 interface DownloadOptions {
-  /** Ends the download, the body included. */
+  /** Ends the download, including the body. */
   readonly signal: AbortSignal;
-  /** Until the headers, redirects included. */
+  /** The time until the headers arrive, including redirects. */
   readonly responseTimeoutMs?: number;
 }
 
 const maxRedirects = 5;
 
 /**
- * The bytes at the address. Follows redirects only within its origin and to `https:`. Throws an error with the status, or with the reason why
- * it got no response.
+ * Returns the bytes at the address. Only follows redirects to `https:` or to the same origin. Throws an error with the
+ * status, or with the reason why there was no response.
  */
 export async function openDownload(address: URL, { signal, responseTimeoutMs = 10_000 }: DownloadOptions): Promise<Readable> {
-  // `fetch` keeps its signal for the body too, and this timeout ends with the headers.
+  // `fetch` also applies its signal to the body, but this timeout should end with the headers.
   const tooLate = new AbortController();
   const timer = setTimeout(() => tooLate.abort(new Error(`no response within ${responseTimeoutMs / 1_000} seconds`)), responseTimeoutMs);
   try {
@@ -24,7 +24,7 @@ export async function openDownload(address: URL, { signal, responseTimeoutMs = 1
     if (!response.ok || !response.body) throw new Error(`status ${response.status}`);
     return Readable.fromWeb(response.body);
   } catch (error) {
-    // `fetch` throws "fetch failed"; its cause says why.
+    // `fetch` only throws "fetch failed". The cause has the reason.
     throw isObject(error) && isObject(error['cause']) ? error['cause'] : error;
   } finally {
     clearTimeout(timer);

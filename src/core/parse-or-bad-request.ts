@@ -3,7 +3,10 @@ import type { z } from 'zod';
 import type { Issue } from './error-messages.ts';
 import { gatewayError } from './errors.ts';
 
-/** Parses `input` by `schema`. Throws `bad_request` with all issues, after those that were found outside `input`. */
+/**
+ * Parses `input` by `schema`. Throws `bad_request` with all issues. `otherIssues`, which were found outside of `input`,
+ * come first.
+ */
 export function parseOrBadRequest<Schema extends z.ZodType>(
   schema: Schema,
   input: unknown,

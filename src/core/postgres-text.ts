@@ -1,13 +1,13 @@
-/** Text that PostgreSQL accepts: its types `text` and `jsonb` reject U+0000 and lone surrogates. */
+/** Makes text acceptable to PostgreSQL, whose types `text` and `jsonb` reject U+0000 and lone surrogates. */
 
-/** Removes U+0000, replaces lone surrogates by U+FFFD and truncates to `maxCodePoints` Unicode code points. */
+/** Removes U+0000, replaces lone surrogates with U+FFFD, and truncates to `maxCodePoints` Unicode code points. */
 export function toPostgresText(text: string, maxCodePoints = Number.POSITIVE_INFINITY): string {
   const whole = (text.includes('\0') ? text.replaceAll('\0', '') : text).toWellFormed();
   return truncateCodePoints(whole, maxCodePoints);
 }
 
 function truncateCodePoints(text: string, max: number): string {
-  // A text never has more code points than UTF-16 units.
+  // A text never has more code points than UTF-16 code units.
   if (text.length <= max) return text;
   let units = 0;
   for (let count = 0; count < max && units < text.length; count += 1) {

@@ -1,6 +1,6 @@
-/** What calls are charged by: counts of tokens and units, and their prices in whole nano-dollars (1e-9 USD). */
+/** The tokens and units by which calls are charged, and their prices in whole nano-dollars (1e-9 USD). */
 
-/** Five disjoint counts; their sum is the call's total of tokens. */
+/** The five counts are disjoint, so their sum is the total number of tokens of the call. */
 export interface Tokens {
   readonly input: number;
   readonly cachedInput: number;
@@ -16,13 +16,13 @@ export interface Units {
   readonly images?: number;
   readonly characters?: number;
   readonly seconds?: number;
-  /** The part of the input tokens that images are, for models with a price for them. */
+  /** How many of the input tokens are images, for models that charge a separate price for them. */
   readonly imageTokens?: number;
 }
 
 /** Everything besides tokens that determines the cost of a call. */
 export interface CallUnits extends Units {
-  /** Search units of a rerank call. */
+  /** The search units of a rerank call. */
   readonly searches?: number;
   /**
    * The tier in which the vendor processed the call, e.g. `priority`. Several tiers are joined with `+`. Absent for
@@ -35,14 +35,14 @@ export interface CallUnits extends Units {
   readonly reportedCostNanos?: number;
 }
 
-/** Prices of a media model's units; null for units it is not charged by. */
+/** The prices of a media model's units. Null for units that it doesn't charge for. */
 export interface UnitPrices {
   readonly perImageNanos: bigint | null;
   readonly perMillionCharactersNanos: bigint | null;
   readonly perSecondNanos: bigint | null;
 }
 
-/** Nano-dollars per million tokens, so that every listed price is a whole number. */
+/** Nano-dollars per million tokens, so that every list price is a whole number. */
 export interface TokenPrice {
   readonly inputNanos: bigint;
   readonly outputNanos: bigint;
@@ -51,15 +51,14 @@ export interface TokenPrice {
   readonly cacheWrite1hNanos: bigint;
 }
 
-/** Prices of a model. */
 export interface Price extends TokenPrice {
   /** Nano-dollars per search unit (rerank). */
   readonly perSearchNanos?: bigint;
-  /** Price of input tokens of images, where it differs from that of text. */
+  /** The price of input tokens of images, if it's different from the price of text. */
   readonly imageInputNanos?: bigint;
-  /** Prices of the whole call when its input has more than `tokens` tokens; in ascending order of `tokens`. */
+  /** Prices that apply to the whole call if its input has more than `tokens` tokens, in ascending order of `tokens`. */
   readonly above?: readonly { readonly tokens: number; readonly price: TokenPrice }[];
-  /** Factors that multiply the token prices in other service tiers, in millionths, by tier name. */
+  /** The factors that multiply the token prices in other service tiers, in millionths, by tier name. */
   readonly tierMillionths?: Readonly<Record<string, bigint>>;
   /** Nano-dollars per use of each tool that the vendor runs, by tool name. */
   readonly perToolUseNanos?: Readonly<Record<string, bigint>>;

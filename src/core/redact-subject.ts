@@ -1,5 +1,6 @@
 /**
- * Redacts calls of an erased subject: model, tokens, cost and times stay. Text, subject, correlation texts and messages of vendors are removed.
+ * Redacts calls of an erased subject. We keep the model, tokens, cost and times, and remove the text, the subject, the
+ * correlation texts and messages of vendors.
  */
 import type { CallMetadata, CallResult, SettledCall } from './call.ts';
 import { noCorrelation } from './call.ts';
@@ -8,7 +9,7 @@ export function redactSubject({ metadata, result }: SettledCall): SettledCall {
   return { metadata: redactSubjectMetadata(metadata), result: redactVendorMessages(result), content: null };
 }
 
-/** Removes the messages of vendors. What they are about stays: reason, type and code. */
+/** Removes the messages of vendors, but keeps the reason, type and code. */
 export function redactVendorMessages(result: CallResult): CallResult {
   if (!result.attempts.some(({ error }) => error)) return result;
   const attempts = result.attempts.map((attempt) => (attempt.error ? { ...attempt, error: { ...attempt.error, message: null } } : attempt));

@@ -1,19 +1,21 @@
 /**
- * Decides whether a write may run on the event loop. A synchronous write of a few kilobytes into the page cache takes microseconds, a fraction
- * of what handing it to the thread pool and back costs. On a slow disk it stops the whole process, so these writes have a budget: a tenth of
- * the time, and 50 ms at once. A stall exceeds it with a single write. No further one is then allowed until the budget is restored.
+ * Decides whether a write may run on the event loop. A synchronous write of a few kilobytes to the page cache takes
+ * microseconds, which is a fraction of what it costs to hand it to the thread pool and back. But on a slow disk it
+ * blocks the whole process, so these writes have a budget of a tenth of the time, and 50 ms at once. If the disk
+ * stalls, a single write exceeds the budget, and we don't allow another one until it has recovered.
  *
- * A budget, rather than a limit for each write: on a busy machine the scheduler interrupts a fast write for milliseconds.
+ * We use a budget instead of a limit for each write, because the scheduler of a busy machine may interrupt even a fast
+ * write for milliseconds.
  */
 
 const share = 0.1;
 const maxDebtMs = 50;
-/** A larger write is worth a thread. */
+/** For larger writes it's worth using a thread. */
 const maxBytes = 256 * 1_024;
 
-/** `now` is in milliseconds. */
+/** `now` returns milliseconds. */
 export function createSyncWrites(now: () => number = () => performance.now()) {
-  /** Time of synchronous writes that their share has not covered yet. */
+  /** The time of synchronous writes that hasn't been covered by their share yet. */
   let debtMs = 0;
   let countedAt = now();
   let isPaused = false;
@@ -32,7 +34,7 @@ export function createSyncWrites(now: () => number = () => performance.now()) {
       }
       return !isPaused;
     },
-    /** Runs a synchronous write and measures it, whether or not it throws. */
+    /** Runs a synchronous write and measures it, even if it throws. */
     measure<Result>(write: () => Result): Result {
       const startedAt = now();
       try {

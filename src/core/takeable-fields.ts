@@ -1,6 +1,7 @@
 /**
- * Request fields that some image and speech models accept and others reject. A model's `takes` lists those that are forwarded; the others are
- * ignored (docs/api/reference.md#media-fields). `response_format` of images is sent as `b64_json`, whatever the caller's value.
+ * Request fields that some image and speech models accept and others reject. We forward the fields that a model's
+ * `takes` contains and ignore the others (docs/api/reference.md#media-fields). For images we always send `b64_json` as
+ * `response_format`, whatever the caller asked for.
  */
 export const takeableFields = {
   images: [

@@ -1,7 +1,10 @@
-/** Waits that end early: at a timeout, or when a signal is aborted. Work that loses the race goes on, and its result is dropped. */
+/**
+ * Waits that end early, either by a timeout or when a signal is aborted. Work that loses the race goes on, but its
+ * result is dropped.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Resolves as `work` does, or after `timeoutMs` with what `onTimeout` returns; rejects with what `onTimeout` throws. */
+/** Settles like `work`, or after `timeoutMs` with what `onTimeout` returns or throws. */
 export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs: number, onTimeout: () => Late): Promise<Result | Late> {
   let timer: NodeJS.Timeout | undefined;
   const timeout = new Promise<void>((resolve) => {
@@ -14,7 +17,7 @@ export async function withTimeout<Result, Late>(work: Promise<Result>, timeoutMs
   }
 }
 
-/** Resolves as `work` does; rejects with the signal's reason when it is aborted first. */
+/** Settles like `work`, or rejects with the signal's reason if it's aborted first. */
 export async function raceAbort<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const finished = new AbortController();
   const aborted = new Promise<never>((_resolve, reject) => {
@@ -28,7 +31,6 @@ export async function raceAbort<Result>(work: Promise<Result>, signal: AbortSign
   }
 }
 
-/** Resolves when the signal is aborted. */
 export function untilAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve();
@@ -36,7 +38,7 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Resolves after `delayMs`, or as soon as the signal is aborted; never rejects. */
+/** Resolves after `delayMs`, or as soon as the signal is aborted. Never rejects. */
 export async function pause(delayMs: number, signal: AbortSignal): Promise<void> {
   await sleep(delayMs, undefined, { signal }).catch(() => undefined);
 }

@@ -1,9 +1,12 @@
-/** Calendar arithmetic in an IANA time zone, including changes of daylight saving time and offsets such as +05:45. Times are milliseconds since 1970. */
+/**
+ * Calendar arithmetic in an IANA time zone, including daylight saving time and offsets such as +05:45. Times are
+ * milliseconds since 1970.
+ */
 import { dayMs, hourMs, minuteMs } from './time.ts';
 
 export type CalendarUnit = 'minute' | 'hour' | 'day' | 'week' | 'month';
 
-/** A local date and time; `month` and `day` begin at 1. */
+/** A local date and time. `month` and `day` start at 1. */
 export interface LocalTime {
   readonly year: number;
   readonly month: number;
@@ -12,10 +15,10 @@ export interface LocalTime {
   readonly minute: number;
 }
 
-/** By zone; creating a format takes far longer than using it. Bounded by the number of zones. */
+/** Formats by time zone. Creating one takes far longer than using it. There can't be more of them than time zones. */
 const offsetFormats = new Map<string, Intl.DateTimeFormat>();
 
-/** Milliseconds that local time is ahead of UTC. */
+/** Returns how many milliseconds local time is ahead of UTC. */
 export function offsetAt(zone: string, at: number): number {
   if (zone === 'UTC') return 0;
   const parts = offsetFormat(zone).formatToParts(at);
@@ -39,8 +42,8 @@ export function toLocalTime(zone: string, at: number): LocalTime {
 }
 
 /**
- * The first instant with this local time. A local time that a change of the clock skips is the instant of the change; `day`, `hour` and the
- * others may exceed their range (day 0 is the last day of the previous month).
+ * Returns the first instant with this local time. If a clock change skips the local time, that's the instant of the
+ * change. `day`, `hour` and the other members may be out of range, e.g. day 0 is the last day of the previous month.
  */
 export function fromLocalTime(zone: string, { year, month, day, hour = 0, minute = 0 }: Partial<LocalTime> & DateOfYear): number {
   const local = Date.UTC(year, month - 1, day, hour, minute);
@@ -59,8 +62,8 @@ interface DateOfYear {
 }
 
 /**
- * The offset, such as `+01:00`, of a time whose local minute occurs a second time because the clock was set back; empty otherwise. Without it,
- * the local time means the first occurrence.
+ * Returns the offset of a time, such as `+01:00`, if its local minute is a repetition because the clock was set back.
+ * Otherwise returns an empty string. Without an offset, a local time means its first occurrence.
  */
 export function offsetOfRepeatedTime(zone: string, at: number): string {
   if (fromLocalTime(zone, toLocalTime(zone, at)) === at - modulo(at, minuteMs)) return '';
@@ -69,7 +72,7 @@ export function offsetOfRepeatedTime(zone: string, at: number): string {
   return `${minutes < 0 ? '-' : '+'}${two(Math.abs(minutes) / 60)}:${two(Math.abs(minutes) % 60)}`;
 }
 
-/** The start of the minute, hour, day, week (Monday) or month that contains `at`. */
+/** Returns the start of the minute, hour, day, week (Monday) or month that contains `at`. */
 export function startOf(unit: CalendarUnit, zone: string, at: number): number {
   switch (unit) {
     case 'minute':
@@ -88,7 +91,7 @@ export function startOf(unit: CalendarUnit, zone: string, at: number): number {
   }
 }
 
-/** The start of the unit that follows the one that contains `at`; later than `at`. */
+/** Returns the start of the unit after the one that contains `at`. Always later than `at`. */
 export function startOfNext(unit: CalendarUnit, zone: string, at: number): number {
   switch (unit) {
     case 'minute':
@@ -109,7 +112,7 @@ export function startOfNext(unit: CalendarUnit, zone: string, at: number): numbe
   }
 }
 
-/** The instant at the same local time, `days` later (or earlier, when negative). */
+/** Returns the instant at the same local time `days` later, or earlier if that's negative. */
 export function addDays(zone: string, at: number, days: number): number {
   const local = toLocalTime(zone, at);
   const withinMinute = modulo(at, minuteMs);
@@ -117,8 +120,8 @@ export function addDays(zone: string, at: number, days: number): number {
 }
 
 /**
- * Splits the range into its calendar units: the starts in ascending order. The first is `from`, and the first and last unit may be incomplete.
- * Null when there are more than `limit`.
+ * Splits the range into calendar units and returns their starts in ascending order. The first start is `from`, and the
+ * first and last unit may be incomplete. Returns null if there are more than `limit` units.
  */
 export function splitRange(unit: CalendarUnit, zone: string, range: { from: number; to: number }, limit: number): number[] | null {
   const starts: number[] = [];
@@ -134,7 +137,7 @@ function dateAt(zone: string, at: number): DateOfYear {
   return { year, month, day };
 }
 
-/** The instant between the two at which the offset changes. */
+/** Finds the instant between the two at which the offset changes. */
 function findChange(zone: string, from: number, to: number): number {
   const before = offsetAt(zone, from);
   let [low, high] = [from, to];

@@ -1,27 +1,26 @@
-/** Ceilings and their windows: a calendar month, day or minute in UTC, or all time. */
+/** Ceilings and their windows. A window is a calendar month, day or minute in UTC, or all time. */
 import { dayMs, formatTimeOrNull, minuteAt, monthAt } from './time.ts';
 
-/** What a ceiling counts: calls, nano-dollars, calls of a minute, tokens of a minute. */
+/** What a ceiling counts. `rpm` counts calls per minute, and `tpm` counts tokens per minute. */
 export type CeilingName = 'calls' | 'cost' | 'rpm' | 'tpm';
 
 export type WindowKind = 'minute' | 'day' | 'month' | 'total';
 
 export interface Ceiling {
-  /** Calls, tokens or nano-dollars; null for no limit. */
+  /** In calls, tokens or nano-dollars. Null for no limit. */
   readonly limit: number | null;
   readonly window: WindowKind;
 }
 
 export interface Window {
   readonly start: number;
-  /** Null when the window never ends. */
+  /** Null if the window never ends. */
   readonly end: number | null;
 }
 
-/** Whether we admit or refuse calls whose ceilings can't be checked because the database is unavailable. */
+/** Whether we admit or refuse calls if we can't check their ceilings because the database is unavailable. */
 export type StoreDownPolicy = 'allow' | 'refuse';
 
-/** The window that contains `epochMs`. */
 export function windowAt(kind: WindowKind, epochMs: number): Window {
   switch (kind) {
     case 'minute':
@@ -39,7 +38,7 @@ export function windowAt(kind: WindowKind, epochMs: number): Window {
   }
 }
 
-/** RFC 3339 time at which the window ends; null when it never does. */
+/** Returns the time at which the window ends, by RFC 3339. Null if it never ends. */
 export function windowResetAt({ end }: Window): string | null {
   return formatTimeOrNull(end);
 }

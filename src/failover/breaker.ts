@@ -1,12 +1,13 @@
 /**
- * Circuit breakers, one per project and provider. An open breaker moves a provider's models to the end of a plan, but keeps them in it: when
- * all breakers are open, the models are called anyway.
+ * Circuit breakers, one per project and provider. An open breaker moves a provider's models to the end of a plan, but
+ * doesn't remove them. If all breakers are open, we call the models anyway.
  *
- * A breaker opens after 5 failures in a row, or when at least half of at least 20 attempts within 60 s failed. It stays open for 30 s, then
- * twice as long after each failed probe, up to 5 min. In half-open state it admits one probe at a time; two successes close it.
+ * A breaker opens after 5 failures in a row, or if at least half of at least 20 attempts within 60 s failed. It stays
+ * open for 30 s at first, and after each failed probe for twice as long as before, up to 5 min. In the half-open state
+ * it admits one probe at a time, and two successes close it.
  *
- * A stream counts as a success when its content begins, because it may take minutes. If the vendor then breaks it off, it counts as a failure
- * after all. Five broken streams without a complete response in between open the breaker too.
+ * A stream may take minutes, so it counts as a success when its content begins. If the vendor breaks it off later, it
+ * counts as a failure after all. Five broken streams without a complete response in between open the breaker too.
  *
  * @see docs/architecture/routing-and-failover.md
  */
@@ -26,44 +27,53 @@ export interface BreakerReport {
 }
 
 export interface Breakers {
-  /** Whether the provider may be tried first. In half-open state the first caller takes the probe slot and must send a request. */
+  /**
+   * Reports whether the provider may be tried first. In the half-open state, the first caller takes the probe slot and
+   * has to send a request.
+   */
   tryAcquire(projectId: string, provider: string): boolean;
-  /** What `tryAcquire` would return now, without taking the probe slot. */
+  /** Reports what `tryAcquire` would return now, without taking the probe slot. */
   canAcquire(projectId: string, provider: string): boolean;
-  /** Whether its models keep their position after the first candidate. Takes no probe slot. */
+  /** Reports whether the provider's models keep their position after the first candidate. Takes no probe slot. */
   isHealthy(projectId: string, provider: string): boolean;
-  /** `isComplete` is false for a stream that has only begun: then `recordStreamEnd` follows. */
+  /** `isComplete` is false for a stream that has only begun. Call `recordStreamEnd` when such a stream ends. */
   recordSuccess(projectId: string, provider: string, isComplete?: boolean): void;
   recordFailure(projectId: string, provider: string): void;
-  /** Call when the vendor has ended a stream that had begun. */
+  /** Call this when the vendor has ended a stream that had begun. */
   recordStreamEnd(projectId: string, provider: string, isBroken: boolean): void;
-  /** After a vendor's 429: moves its models after others until `untilMs`, at most for five minutes. */
+  /** Called after a vendor's 429. Moves its models behind the others until `untilMs`, but for at most five minutes. */
   coolDown(projectId: string, provider: string, untilMs: number): void;
   report(projectId: string, providers: readonly string[]): BreakerReport[];
-  /** How many projects' breakers of a provider are in each state but closed, by provider. */
+  /** For each provider, returns how many projects have an open or half-open breaker for it. */
   countNotClosed(): ReadonlyMap<string, Readonly<Record<Exclude<BreakerState, 'closed'>, number>>>;
 }
 
 interface Breaker {
   state: BreakerState;
   consecutiveFailures: number;
-  /** Since a response was complete. */
+  /** The number of streams that broke off since the last complete response. */
   brokenStreams: number;
   successesInHalfOpen: number;
   openedAt: number | null;
   retryAt: number;
   openMs: number;
-  /** End of the probe's slot. Limited in time, since not every probe has a verdict: its caller may disconnect, a media call may be refused. */
+  /**
+   * When the probe slot expires. Not every probe gets a verdict, because its caller may disconnect or a media call may
+   * be refused.
+   */
   probingUntil: number;
   coolingUntil: number;
-  /** Attempts and failures of the last minute, in a ring of buckets; `bucket` is the number of the newest one since 1970. */
+  /**
+   * The attempts and failures of the last minute, in a ring of buckets. `bucket` is the number of the newest bucket,
+   * counted from 1970.
+   */
   bucket: number;
   attempts: number[];
   failures: number[];
 }
 
 const failuresToOpen = 5;
-/** Six buckets make the window of 60 s: an attempt stops counting when it is 50 to 60 s old. */
+/** Six buckets make up the window of 60 s, so an attempt stops counting when it's 50 to 60 s old. */
 const bucketMs = 10_000;
 const bucketsInWindow = 6;
 const minAttempts = 20;
@@ -74,9 +84,8 @@ const probeTimeoutMs = 10_000;
 
 type OnChange = (projectId: string, provider: string, from: BreakerState, to: BreakerState) => void;
 
-/** Calls `onChange` whenever a breaker changes its state. */
 export function createBreakers(clock: Clock, onChange: OnChange = () => undefined): Breakers {
-  // Bounded by the number of projects times the configured providers.
+  // This can't grow beyond the number of projects times the number of configured providers.
   const byProject = new Map<string, Map<string, Breaker>>();
   const get = (projectId: string, provider: string): Breaker | undefined => byProject.get(projectId)?.get(provider);
 
@@ -91,7 +100,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
 
   const count = (breaker: Breaker, attempts: 0 | 1, failures: 0 | 1): void => {
     const current = bucketAt(clock.now());
-    // The clock has jumped back: what was counted has no time any more.
+    // The clock has jumped back, so we no longer know when the earlier attempts happened.
     if (current < breaker.bucket) Object.assign(breaker, { bucket: current, attempts: emptyBuckets(), failures: emptyBuckets() });
     for (let next = Math.max(breaker.bucket + 1, current - bucketsInWindow + 1); next <= current; next += 1) {
       breaker.attempts[next % bucketsInWindow] = 0;
@@ -112,7 +121,8 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
   const succeed = (breaker: Breaker, projectId: string, provider: string): void => {
     breaker.probingUntil = 0;
     if (breaker.state === 'closed') return;
-    // A success while open counts like a probe's: the provider was called because all breakers were open.
+    // If a call succeeds while the breaker is open, the provider was called because all breakers were open. We count it
+    // like a successful probe.
     const { state } = breaker;
     breaker.state = 'half_open';
     breaker.successesInHalfOpen += 1;
@@ -127,7 +137,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
       breaker.consecutiveFailures >= failuresToOpen ||
       breaker.brokenStreams >= failuresToOpen ||
       (attempts >= minAttempts && sum(breaker.failures) * 2 >= attempts);
-    // When the open period is over, a call of a provider without alternatives counts as its probe.
+    // After the open period, a call to a provider without alternatives counts as its probe.
     const isProbe = breaker.state === 'half_open' || (breaker.state === 'open' && !isAhead(breaker.retryAt, clock.now()));
     if (!isProbe && (breaker.state !== 'closed' || !tooMany)) return;
     const { state } = breaker;
@@ -166,7 +176,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
       count(breaker, 1, 0);
       breaker.consecutiveFailures = 0;
       if (isComplete) breaker.brokenStreams = 0;
-      // The streams of this provider begin and then break off, so the next beginning tells nothing.
+      // If this provider's streams keep breaking off, the beginning of another one tells us nothing.
       if (breaker.brokenStreams < failuresToOpen) succeed(breaker, projectId, provider);
     },
     recordFailure(projectId, provider) {
@@ -188,7 +198,7 @@ export function createBreakers(clock: Clock, onChange: OnChange = () => undefine
     },
     coolDown(projectId, provider, untilMs) {
       const breaker = find(projectId, provider);
-      // Some vendors request days; an occasional attempt costs little.
+      // Some vendors ask for days, but an occasional attempt costs little.
       breaker.coolingUntil = Math.max(breaker.coolingUntil, Math.min(untilMs, clock.now() + maxOpenMs));
       breaker.probingUntil = 0;
     },
@@ -236,7 +246,10 @@ function createBreaker(now: number): Breaker {
   };
 }
 
-/** Whether a time is still to come. One beyond every limit is from before the clock jumped back. */
+/**
+ * Reports whether a time is still in the future. If it's further ahead than `maxOpenMs`, it was set before the clock
+ * jumped back, so we ignore it.
+ */
 function isAhead(epochMs: number, now: number): boolean {
   return epochMs > now && epochMs - now <= maxOpenMs;
 }

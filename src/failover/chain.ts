@@ -1,8 +1,10 @@
 /**
- * Tries the candidates of a plan in order until one succeeds, as `classify-failure.ts` judges their failures.
+ * Tries the candidates of a plan in order until one succeeds. `classify-failure.ts` decides what each failure means.
  *
- * After a vendor's 429 the candidates of other providers come first. When none remains, the same model is retried once after the delay that the
- * vendor requests, then the next one is tried. A request that a kept-alive connection cut off is repeated once at the same model. After a prompt that was too long, models with a window that is not larger are left out.
+ * After a vendor's 429, the candidates of other providers come first. If there are none left, we retry the same model
+ * once after the delay that the vendor asked for, and then try the next one. If a keep-alive connection was closed
+ * while we sent a request, we repeat it once with the same model. After a prompt was too long, we skip models whose
+ * window isn't larger.
  *
  * @see docs/architecture/routing-and-failover.md
  */
@@ -18,30 +20,35 @@ export interface AttemptFailure {
 
 export type ChainResult<Success> =
   | { readonly kind: 'responded'; readonly response: Success }
-  /** All candidates failed; `failures` are in the order of the attempts. */
+  /** All candidates failed. `failures` are in the order of the attempts. */
   | { readonly kind: 'exhausted'; readonly failures: readonly AttemptFailure[] }
-  /** The deadline passed, the caller disconnected or the service is stopping. `cut` is the attempt that was in progress. */
+  /**
+   * The deadline passed, the caller disconnected or the service is stopping. `cut` is the attempt that was in progress.
+   */
   | { readonly kind: 'aborted'; readonly failures: readonly AttemptFailure[]; readonly cut: AttemptFailure | null };
 
 export interface Chain<Success> {
   readonly candidates: readonly Candidate[];
   /**
-   * One attempt, which was delayed by `waitMs`; `isLast` when no other candidate is left. Throws VendorError; any other error is a bug and ends
-   * the chain.
+   * Makes one attempt, after a delay of `waitMs`. `isLast` is true if no other candidate is left. Throws a VendorError.
+   * Any other error is a bug and ends the chain.
    */
   attempt(candidate: Candidate, waitMs: number, isLast: boolean): Promise<Success>;
-  /** Reserves what the failed attempts may cost, in addition to the next one. False ends the chain, because a ceiling has nothing left. */
+  /**
+   * Reserves what the failed attempts may cost, in addition to the next one. Returns false if a ceiling has nothing
+   * left, which ends the chain.
+   */
   reserveNext(): boolean | Promise<boolean>;
-  /** Time until the call's deadline; null without one. */
+  /** Returns the time until the call's deadline. Null if the call has no deadline. */
   remainingMs(): number | null;
-  /** Waits; throws VendorError `aborted` when the call is cancelled meanwhile. */
+  /** Waits. Throws VendorError `aborted` if the call is cancelled in the meantime. */
   pause(waitMs: number): Promise<void>;
 }
 
 export async function runChain<Success>(chain: Chain<Success>): Promise<ChainResult<Success>> {
   const failures: AttemptFailure[] = [];
   let queue = chain.candidates.slice();
-  /** The delay after which the last candidate is tried again; null for the next one. */
+  /** The delay after which we retry the last candidate. Null if we go on to the next one. */
   let retryMs: number | null = null;
   for (;;) {
     const isRetry: boolean = retryMs !== null;

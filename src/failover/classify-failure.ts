@@ -1,11 +1,17 @@
-/** What a failed attempt means for the chain of candidates. Pure functions; `chain.ts` acts on them. */
+/**
+ * Decides what a failed attempt means for the chain of candidates. These are pure functions, and `chain.ts` acts on the
+ * results.
+ */
 import type { VendorError } from '../core/errors.ts';
 import { contextOverflowCode } from '../core/errors.ts';
 
-/** `refused`: the vendor rejects the request itself; `failed`: any other failure of the vendor. */
+/** `refused` means that the vendor rejects the request itself. `failed` is any other failure of the vendor. */
 export type FailureKind = 'refused' | 'failed' | 'rate_limited' | 'aborted';
 
-/** Statuses about the provider's configuration, not about the request: wrong key, missing permission, unknown path. */
+/**
+ * Statuses that are caused by the provider's configuration and not by the request, e.g. a wrong key, a missing
+ * permission or an unknown path.
+ */
 const providerStatuses: ReadonlySet<number> = new Set([401, 402, 403, 404, 405, 408, 409]);
 
 export function classifyFailure(error: VendorError): FailureKind {
@@ -38,7 +44,10 @@ export function isContextOverflow(error: VendorError): boolean {
   return classifyFailure(error) === 'refused' && error.report.code === contextOverflowCode;
 }
 
-/** Whether the failure counts against the provider's circuit breaker: unreachable, too slow or broken. */
+/**
+ * Reports whether the failure counts against the provider's circuit breaker, i.e. whether the provider was unreachable,
+ * too slow or broken.
+ */
 export function isProviderFailure(error: VendorError): boolean {
   switch (error.kind) {
     case 'connect':
@@ -48,7 +57,7 @@ export function isProviderFailure(error: VendorError): boolean {
     case 'broken':
       return true;
     case 'status':
-      // 501 means that the vendor does not serve this path, not that it is failing.
+      // 501 means that the vendor doesn't serve this path, not that it's failing.
       return (error.status ?? 0) >= 500 && error.status !== 501;
     case 'stopped':
     case 'aborted':
@@ -60,24 +69,25 @@ const defaultRetryDelayMs = 1000;
 const maxRetryDelayMs = 60_000;
 
 /**
- * Delay before the same model is retried after its 429, when the plan has no other provider left; null when a retry is useless or would miss the
- * deadline. `remainingMs` is the time until the call's deadline, null without one.
+ * Returns the delay before we retry the same model after its 429, if the plan has no other provider left. Null if a
+ * retry is useless or would miss the deadline. `remainingMs` is the time until the call's deadline, or null if there is
+ * none.
  */
 export function retryDelay(error: VendorError, remainingMs: number | null): number | null {
-  if (error.retryAfterMs === null) return null; // an exhausted spend limit or quota
+  if (error.retryAfterMs === null) return null; // A spend limit or quota is exhausted.
   const waitMs = Math.min(error.retryAfterMs ?? defaultRetryDelayMs, maxRetryDelayMs);
   return remainingMs !== null && waitMs >= remainingMs ? null : waitMs;
 }
 
-/** Statuses of a vendor that is limited or overloaded. */
+/** Statuses of a vendor that limits the rate or is overloaded. */
 const busyStatuses: ReadonlySet<number> = new Set([429, 503, 529]);
 
 /**
- * Milliseconds to wait before a failed chain is worth repeating, because its vendors limited the rate: the shortest wait that one of them named.
- * Null when a repetition may succeed at once, or when no wait helps.
+ * Returns how many milliseconds to wait before repeating a chain that failed because its vendors limited the rate. This
+ * is the shortest wait that one of them asked for. Null if an immediate retry may succeed, or if waiting doesn't help.
  *
- * Only the last failure of each model counts. Refusals, faults of the configuration and exhausted quotas do not count, because no wait changes
- * them. Any failure other than a busy vendor (429, 503, 529) may be over at once.
+ * Only the last failure of each model counts. We ignore refusals, configuration errors and exhausted quotas, because
+ * waiting doesn't change them. Any failure of a vendor that isn't busy (429, 503, 529) may already be over.
  */
 export function waitOfLimitedChain(failures: readonly Failure[]): number | null {
   const waits: number[] = [];
@@ -101,12 +111,14 @@ interface Failure {
   readonly error: VendorError;
 }
 
-/** The last error of each model. */
 function lastErrorsOf(failures: readonly Failure[]): VendorError[] {
   return [...new Map(failures.map(({ candidate, error }) => [candidate.id, error])).values()];
 }
 
-/** Reports whether only a change of the request or of the configuration helps. 408 and 409 are the vendor's own short delays. */
+/**
+ * Reports whether only a change to the request or the configuration would help. 408 and 409 are short delays on the
+ * vendor's side, so they don't count.
+ */
 function isLasting(error: VendorError): boolean {
   const { kind, status } = error;
   if (classifyFailure(error) === 'refused') return true;

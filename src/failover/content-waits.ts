@@ -1,27 +1,26 @@
 /**
- * Notices attempts that wait far longer for their first content than is usual for their model, while they still wait. A
- * vendor that hangs would otherwise look healthy until the timeout of each attempt, which is minutes by default.
+ * Detects attempts that have been waiting far longer for their first content than is usual for their model. Otherwise a
+ * vendor that hangs would look healthy until each attempt times out, which takes minutes by default.
  *
- * The usual wait of a model is about the 95th percentile of its waits in this process. We don't use a mean, because the
- * few long answers of a reasoning model would move it. Only waits that ended with content count: those of a vendor
- * that hangs must not become usual.
+ * The usual wait of a model is about the 95th percentile of its waits in this process. We don't use a mean, because a
+ * few long answers of a reasoning model would shift it. We only learn from waits that ended with content, so that the
+ * waits of a vendor that hangs don't become usual.
  *
  * @see docs/architecture/routing-and-failover.md#slow-attempts
  */
 import { LRUCache } from 'lru-cache';
 
-/** An attempt that is waiting for its first content. */
 export interface ContentWait {
   readonly projectId: string;
   readonly provider: string;
-  /** Ticks at the start. */
+  /** The tick at which the wait started. */
   readonly startedAt: number;
-  /** It has waited far longer than usual, which has been reported. */
+  /** True once the attempt has waited far longer than usual and we've reported it. */
   isSlow: boolean;
   readonly usual: UsualWait;
 }
 
-/** In ticks. */
+/** How long a model usually takes to send its first content. */
 interface UsualWait {
   ticks: number;
   count: number;
@@ -30,39 +29,39 @@ interface UsualWait {
 export interface WaitingAttempt {
   readonly projectId: string;
   readonly candidate: { readonly id: string; readonly provider: string };
-  /** A plain response has no content before it is complete, so we compare it with plain responses only. */
+  /** A plain response has no content until it's complete, so we compare it only with other plain responses. */
   readonly isStream: boolean;
 }
 
 export interface ContentWaits {
   begin(attempt: WaitingAttempt): ContentWait;
-  /** Ends the wait, after which it may be slow. Call once. */
+  /** Ends the wait. If it ended with content, it counts toward the usual wait. Call this once. */
   end(wait: ContentWait, hasContent: boolean): void;
-  /** Slow attempts since the start of the process, by provider. */
+  /** Returns the number of slow attempts since the process started, by provider. */
   countSlow(): ReadonlyMap<string, number>;
 }
 
 /**
- * We count ticks of the event loop instead of time: waits must not look long because the process was busy or
+ * We count ticks of the event loop instead of time, so that waits don't look long because the process was busy or
  * suspended, or because its clock has jumped.
  */
 const defaultTickMs = 1_000;
 const slowFactor = 4;
-/** Shorter waits are treated like this one, so an attempt is slow after ten ticks at the earliest. */
+/** We treat shorter waits like this one, so an attempt is slow after ten ticks at the earliest. */
 const minUsualTicks = 2.5;
-/** Assumed until there are enough waits to tell: a reasoning model may not have finished any. */
+/** The usual wait that we assume until we've seen enough waits, because a reasoning model may not have finished any. */
 const assumedTicks = 15;
 const waitsToLearn = 20;
 /**
- * Each longer wait raises the estimate by a fifth, and each shorter one lowers it by a hundredth. So it settles where
- * one of twenty waits is longer, and no single wait changes it much.
+ * Each longer wait raises the estimate by a fifth, and each shorter one lowers it by a hundredth. The estimate settles
+ * where one of twenty waits is longer, and no single wait changes it much.
  */
 const raise = 1.2;
 const lower = 0.99;
-/** Callers may name any model. */
+/** We need a limit because callers may name any model. */
 const maxModels = 10_000;
 
-/** Calls `onSlow` once per attempt, while it waits. */
+/** Calls `onSlow` once for each slow attempt, while the attempt is still waiting. */
 export function createContentWaits(onSlow: (wait: ContentWait) => void, tickMs = defaultTickMs): ContentWaits {
   const streams = new LRUCache<string, UsualWait>({ max: maxModels });
   const plain = new LRUCache<string, UsualWait>({ max: maxModels });

@@ -1,6 +1,7 @@
 /**
- * Ballast file: disk space that is released when the disk is full, so that calls in flight can still be settled. Filled with random bytes, since
- * a sparse file, or zeros on a compressing file system, would reserve nothing.
+ * The ballast file reserves disk space. When the disk is full we delete it, so that the calls in flight can still be
+ * settled. We fill it with random bytes, because a sparse file reserves nothing, and neither do zeros if the file
+ * system compresses them.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
@@ -29,13 +30,16 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
     get exists() {
       return exists;
     },
-    /** Writes the file unless it exists. Throws, leaving no file, when the disk has less space than it needs plus `spareBytes`. */
+    /**
+     * Writes the file unless it exists. Throws without leaving a file behind if the disk has less than `spareBytes` of
+     * space beyond the file.
+     */
     async create(spareBytes: number): Promise<void> {
-      // A file that is being deleted still occupies space, and its deletion must not hit the new file.
-      await removal.catch(() => undefined); // Reported by `release`.
+      // A file that is being deleted still occupies space, and its deletion could hit the new file.
+      await removal.catch(() => undefined); // `release` has reported the error.
       if (exists) return;
       const free = await files.freeBytes(folder);
-      // Checked first, so that the attempt does not use up the space that settling calls need.
+      // We check this first, so that the attempt doesn't use up the space that we need to settle calls.
       if (free < bytes + spareBytes)
         throw Object.assign(new Error(`${toMebibytes(free)} MiB free, the journal needs ${toMebibytes(bytes + spareBytes)} MiB`), {
           code: 'ENOSPC',
@@ -50,9 +54,8 @@ export function createBallastFile({ folder, files, bytes }: { folder: string; fi
         throw error;
       }
     },
-    /** Deletes the file if it exists. */
     async release(): Promise<void> {
-      // At once: deleting a large file takes time.
+      // Deleting a large file takes time, so we set this before the file is gone.
       exists = false;
       removal = files.remove(path);
       try {

@@ -1,10 +1,10 @@
 /**
- * Stores settled calls in batches, one transaction each. Used by the drain and by recovery.
+ * Stores settled calls in batches, with one transaction per batch, for the drain and for recovery.
  *
- * Throws if the database itself fails (it is unavailable or full, a table is missing, an index is damaged, a
- * deadlock), and the caller retries. After a data error, we split the batch in half until the bad record is isolated.
- * Then we store its tokens and cost without its text and move the record to the quarantine, so one bad record never
- * blocks the others.
+ * Throws if the database itself fails (e.g. it's unavailable or full, a table is missing, an index is damaged, or
+ * there's a deadlock), and the caller retries. After a data error, we split the batch in half until the bad record is
+ * isolated. Then we store its tokens and cost without its text and move the record to the quarantine, so one bad record
+ * never blocks the others.
  */
 import type { SettledCall } from '../core/call.ts';
 import { errorCode } from '../core/error-messages.ts';
@@ -21,10 +21,13 @@ import type { Quarantine } from './quarantine.ts';
 import { decodeRecord, encodeRecord, type JournalRecord } from './record.ts';
 import { sanitizeCall, stripText } from './sanitize-call.ts';
 
-/** Stores a batch in the transaction `tx`. Must be idempotent by call id. */
+/** Stores a batch in the transaction `tx`. Must be idempotent per call id. */
 export type StoreCalls = (tx: Queries, calls: readonly SettledCall[]) => Promise<unknown>;
 
-/** Prepares the calls of a batch before its transaction begins, because a transaction may wait for nothing but the database. */
+/**
+ * Prepares the calls of a batch before its transaction begins, because a transaction shouldn't wait for anything but
+ * the database.
+ */
 export type BeforeStore = (calls: readonly SettledCall[]) => Promise<void>;
 
 export interface BatchStoreOptions {
@@ -34,15 +37,18 @@ export interface BatchStoreOptions {
   readonly quarantine: Quarantine;
   readonly logger: Logger;
   readonly failpoint: HitFailpoint;
-  /** Called after each commit; once per call, even if other calls of the batch must be stored again. */
+  /** Called after each commit, and only once per call, even if we have to store other calls of the batch again. */
   readonly onStored?: ((calls: readonly SettledCall[]) => void) | undefined;
-  /** Called with a call of which not even tokens and cost could be stored. */
+  /** Called if we can't even store a call's tokens and cost. */
   readonly onRejected?: ((call: SettledCall) => void) | undefined;
 }
 
 interface BatchEntry {
   readonly call: SettledCall;
-  /** Its record, for the quarantine. Null for a call without a `settled` record, which `recover.ts` settles. */
+  /**
+   * Returns the call's record for the quarantine. Null for calls without a `settled` record, which are settled by
+   * `recover.ts`.
+   */
   readonly encode: ((call: SettledCall) => Buffer) | null;
 }
 
@@ -50,23 +56,26 @@ export interface BatchCounts {
   readonly stored: number;
   /** Records written to the quarantine. */
   readonly quarantined: number;
-  /** Calls that are not in the database at all. */
+  /** The number of calls that aren't in the database at all. */
   readonly rejected: number;
 }
 
-/** Texts are parsed and hashed on the event loop before they are stored, which bounds a batch beyond the number of its rows. */
+/**
+ * Limits the size of a batch in addition to its number of rows, because we parse and hash the texts on the event loop
+ * before we store them.
+ */
 export const maxBatchBytes = 4 * 1_024 * 1_024;
 
 export function createBatchStore(options: BatchStoreOptions) {
   const { database, store, beforeStore, quarantine, logger, failpoint, onStored, onRejected } = options;
-  /** Ids of calls that are stored or rejected, while others of the same `storeEntries` are pending. */
+  /** The ids of calls that have been stored or rejected while other calls of the same `storeEntries` are pending. */
   const done = new Set<string>();
   let stored = 0;
   let quarantined = 0;
   let rejected = 0;
 
   const commit = async (unsanitized: readonly SettledCall[]): Promise<void> => {
-    // Here, since it throws for a value of a wrong type: calls from memory were not validated.
+    // This throws if a value has the wrong type, because calls from memory haven't been validated.
     const calls = unsanitized.map(sanitizeCall);
     await beforeStore?.(calls);
     await traceBatch(
@@ -99,7 +108,10 @@ export function createBatchStore(options: BatchStoreOptions) {
     }
   };
 
-  /** Stores a rejected record without its prompt and response, then without any text, or gives it up. */
+  /**
+   * Stores a rejected record without its prompt and response, then without any text. If that fails too, we give up on
+   * the record.
+   */
   const isolate = async (entry: BatchEntry, cause: unknown): Promise<void> => {
     const { call } = entry;
     if (entry.encode) await addToQuarantine(call.metadata.id, entry.encode(call));
@@ -113,7 +125,8 @@ export function createBatchStore(options: BatchStoreOptions) {
         if (!isDataError(error)) throw error;
       }
     }
-    // A crashed database engine rejects everything without an SQLSTATE: then this query throws, and the record is kept.
+    // If the database engine has crashed, it rejects everything without an SQLSTATE. In that case this query throws,
+    // and we keep the record.
     await database.query('select 1');
     rejected += 1;
     done.add(call.metadata.id);
@@ -121,7 +134,10 @@ export function createBatchStore(options: BatchStoreOptions) {
     logger.error({ err: cause, ...billingFields(call) }, 'call rejected by database');
   };
 
-  /** False when it was not written. Throws connection errors only: a full disk must not stop the drain, which frees disk space. */
+  /**
+   * Returns false if the record wasn't written. Only connection errors are thrown, because a full disk must not stop
+   * the drain, which frees disk space.
+   */
   const addToQuarantine = async (callId: string | null, raw: Buffer): Promise<boolean> => {
     const isWritten = await quarantine.addRecord(callId, raw).catch((error: unknown) => {
       if (isConnectionError(error)) throw error;
@@ -133,7 +149,7 @@ export function createBatchStore(options: BatchStoreOptions) {
   };
 
   const storeEntries = async (entries: readonly BatchEntry[]): Promise<void> => {
-    // A journal may contain a record twice, when its write was retried; the copies are equal.
+    // If a write was retried, the journal may contain two identical copies of a record.
     const seen = new Set(done);
     const pending: BatchEntry[] = [];
     for (const entry of entries) {
@@ -147,8 +163,8 @@ export function createBatchStore(options: BatchStoreOptions) {
 
   return {
     /**
-     * Stores the settled calls among the records and returns them; calls `observe` with the other records. After an error, call it again with
-     * the same frames: it continues with the calls that are not stored.
+     * Stores the settled calls among the records and returns them. Passes the other records to `observe`. After an
+     * error, call this again with the same frames, and it continues with the calls that haven't been stored.
      */
     async storeFrames(frames: readonly Frame[], observe: (record: JournalRecord) => void = () => undefined): Promise<SettledCall[]> {
       const entries: BatchEntry[] = [];
@@ -165,7 +181,10 @@ export function createBatchStore(options: BatchStoreOptions) {
       await storeEntries(entries);
       return entries.map(({ call }) => call);
     },
-    /** Stores calls whose `settled` record is in the journal; may be called again after an error, as `storeFrames`. */
+    /**
+     * Stores calls whose `settled` record is in the journal. You can call this again after an error, like
+     * `storeFrames`.
+     */
     storeSettled: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: encodeSettled }))),
     /** Stores calls that have no `settled` record. */
     storeAll: (calls: readonly SettledCall[]): Promise<void> => storeEntries(calls.map((call) => ({ call, encode: null }))),
@@ -192,7 +211,10 @@ const dataErrors = /^(?:21|22|23|44|54)[0-9A-Z]{3}$/;
 const sqlState = /^[0-9A-Z]{5}$/;
 const systemError = /^E[A-Z]+$/;
 
-/** True when the data caused the error, so that a retry would fail too. Errors without an SQLSTATE come from code that processes the data. */
+/**
+ * Reports whether the data caused the error, so that a retry would fail too. Errors without an SQLSTATE come from code
+ * that processes the data.
+ */
 export function isDataError(error: unknown): boolean {
   if (isConnectionError(error)) return false;
   const code = errorCode(error);

@@ -1,10 +1,11 @@
 /**
- * Copies this process's journal to the database: stores its settled calls in batches within `intervalMs`, and deletes a segment when all of it
- * is stored. Calls are stored by id, so a crash between two steps only repeats the last one.
+ * Copies the journal of this process to the database. It stores settled calls in batches within `intervalMs`, and
+ * deletes a segment once all of it is stored. Calls are stored by id, so a crash between two steps only repeats the
+ * last step.
  *
- * The latest calls are in memory (`recent-calls.ts`), earlier ones are read back from the segment files: during a database outage the journal
- * grows on disk and the drain retries with backoff. Afterwards it processes one window of a segment at a time, so that memory does not grow
- * with the backlog. See docs/architecture/journal.md.
+ * We keep the latest calls in memory (`recent-calls.ts`) and read older ones back from the segment files. During a
+ * database outage the journal grows on disk, and the drain retries with backoff. Afterwards it processes one window of
+ * a segment at a time, so its memory doesn't grow with the backlog. See docs/architecture/journal.md.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createBackgroundLoop, type NextRun } from '../core/background-loop.ts';
@@ -25,19 +26,23 @@ import type { Segment } from './segment-writer.ts';
 
 export interface Drain {
   start(): void;
-  /** Stores what is written so far now, instead of within the interval. */
+  /** Stores the records written so far immediately instead of within the interval. */
   wake(): void;
   /**
-   * Resolves when all records written so far are in the database, or after `timeoutMs`. The default is long while the database accepts calls,
-   * so that readers see their own calls, and short during an outage. With a project it only waits for that project's calls, so a project that
-   * reads all the time doesn't split the calls of others into small batches.
+   * Resolves when all records written so far are in the database, or after `timeoutMs`. By default we wait long while
+   * the database accepts calls, so that readers see their own calls, and only briefly during an outage. If a project is
+   * given, we only wait for its own calls, so a project that reads all the time doesn't split other projects' calls
+   * into small batches.
    */
   waitUntilDrained(options?: { readonly projectId?: string; readonly timeoutMs?: number }): Promise<void>;
-  /** Resolves with true when everything that the journal holds now is stored and deleted from disk, with false after `timeoutMs`. */
+  /**
+   * Resolves with true once everything that's in the journal now has been stored and deleted from disk, or with false
+   * after `timeoutMs`.
+   */
   drainAndDelete(timeoutMs?: number): Promise<boolean>;
-  /** Drains once more, for at most `timeoutMs`, and stops. Remaining records stay in the journal. */
+  /** Drains once more, for at most `timeoutMs`, and stops. The remaining records stay in the journal. */
   stop(timeoutMs?: number): Promise<void>;
-  /** `lagMs`: age of the oldest record that is not stored; 0 when all are. */
+  /** `lagMs` is the age of the oldest record that hasn't been stored, or 0 if all records have been. */
   counts(): BatchCounts & { readonly backlogBytes: number; readonly lagMs: number };
 }
 
@@ -49,23 +54,23 @@ export interface DrainOptions {
   readonly beforeStore?: BeforeStore;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** A batch that is full earlier is stored at once. Default: 100. */
+  /** The longest time until a call is stored. A full batch is stored earlier. Defaults to 100. */
   readonly intervalMs?: number;
-  /** Bound of the calls that are kept in memory until they are stored. */
+  /** The most bytes of calls that we keep in memory until they're stored. */
   readonly recentBytes?: number;
-  /** Runs before the first batch and then daily; creates the partitions that calls need (`usage/partitions.ts`). */
+  /** Runs before the first batch and then daily. Creates the partitions that calls need (`usage/partitions.ts`). */
   readonly prepare?: () => Promise<void>;
   /** Called with calls once they are in the database. */
   readonly onStored?: (calls: readonly SettledCall[]) => void;
-  /** Called with a call that the database rejects in every form. */
+  /** Called with a call that the database rejects even without its text. */
   readonly onRejected?: (call: SettledCall) => void;
-  /** Keeps data from before an erasure out of the quarantine. */
+  /** Used to keep data from before an erasure out of the quarantine. */
   readonly isErased?: IsErased;
   readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
 }
 
-/** End of what is stored. */
+/** Everything before this position in the journal has been stored. */
 interface Position {
   readonly segment: number;
   readonly offset: number;
@@ -79,7 +84,7 @@ interface Waiter {
 const backoff = { initialMs: 250, maxMs: 5_000 };
 const defaultWaitMs = 10_000;
 const failureWaitMs = 1_000;
-/** Age at which the last segment of an idle journal is deleted, so that no text stays in it for long. */
+/** We delete the last segment of an idle journal at this age, so that no text stays in it for long. */
 const idleSegmentMs = 10_000;
 
 export function createDrain(options: DrainOptions): Drain {
@@ -92,9 +97,11 @@ export function createDrain(options: DrainOptions): Drain {
   let preparedAt: number | null = null;
   let isStopped = false;
   let isStarted = false;
-  /** All records that were written before are stored; null while every record is. By `performance.now()`. */
+  /**
+   * All records written before this time (by `performance.now()`) have been stored. Null if there are no other records.
+   */
   let storedUntil: number | null = null;
-  /** The end of each project's last call, for projects that may have calls which aren't stored. */
+  /** The end of each project's last call, for projects with calls that may not have been stored yet. */
   const lastCalls = new Map<string, Position>();
   const recent = createRecentCalls({ maxBytes: recentBytes, batchBytes: maxBatchBytes });
   const stopListening = journal.onAppended((range) => {
@@ -108,14 +115,15 @@ export function createDrain(options: DrainOptions): Drain {
   const drainOnce = async (): Promise<NextRun> => {
     const startedAt = performance.now();
     await prepareDaily();
-    // Records that arrive meanwhile wait for the next run. Including them made batches of ten calls under load, each with all statements of
-    // a batch: half of the CPU time of a call on the embedded database (990 µs instead of 500).
+    // Records that arrive in the meantime wait for the next run. When we included them, batches had only ten calls
+    // under load, and each batch runs all statements. On the embedded database this took half of the CPU time of a call
+    // (990 µs instead of 500).
     const ends = journal.segments().map((segment) => ({ segment, endOffset: segment.bytes }));
     for (const { segment, endOffset } of ends) {
       if (segment.number < position.segment) continue;
       if (segment.number > position.segment) position = { segment: segment.number, offset: 0 };
       await drainSegment(segment, endOffset);
-      // The rest of the journal is not stored: recovery stores and deletes it.
+      // Recovery stores and deletes the rest of the journal.
       if (isStopped) return 'idle';
       resolveWaiters();
     }
@@ -125,7 +133,7 @@ export function createDrain(options: DrainOptions): Drain {
     return backlogBytes() > 0 ? Math.max(0, startedAt + intervalMs - performance.now()) : 'idle';
   };
 
-  /** Idle until a record is appended. */
+  /** Stays idle until a record is appended. */
   const loop = createBackgroundLoop({
     run: drainOnce,
     intervalMs: null,
@@ -145,7 +153,7 @@ export function createDrain(options: DrainOptions): Drain {
       await prepare();
     } catch (error) {
       if (isConnectionError(error)) throw error;
-      // The rows go into the default partition.
+      // Until then the rows go into the default partition.
       logger.error({ err: error }, 'partition creation failed; retrying in a day');
     }
     preparedAt = clock.now();
@@ -170,13 +178,13 @@ export function createDrain(options: DrainOptions): Drain {
     await batches.storeFrames(window.frames);
     position = { segment: segment.number, offset: window.nextOffset };
     if (window.end === 'more' || window.nextOffset === endOffset) return;
-    // Bytes that were written successfully cannot be read back: the disk is damaged.
+    // We can't read back bytes that were written successfully, so the disk must be damaged.
     const inQuarantine = await quarantine.addSegment(journal.id, segment.number, segment.file);
     logger.error({ segment: segment.number, offset: window.nextOffset, inQuarantine }, 'journal segment damaged');
     position = { segment: segment.number, offset: endOffset };
   };
 
-  /** In order, so that no `opened` record outlives the `settled` record of its call. */
+  /** Deletes segments in order, so that an `opened` record never outlives the `settled` record of its call. */
   const deleteDrainedSegments = async (): Promise<void> => {
     for (const segment of [...journal.segments()]) {
       if (!isDrained(segment)) return;
@@ -221,7 +229,8 @@ export function createDrain(options: DrainOptions): Drain {
       const { promise: reached, resolve } = Promise.withResolvers<void>();
       const waiter: Waiter = { target, resolve };
       waiters = [...waiters, waiter];
-      // Runs once more after a run in progress, which may have read the length of the newest segment before this call.
+      // Requests another run, because a run in progress may have read the length of the newest segment before this
+      // call.
       if (!loop.isFailing) loop.wake();
       await withTimeout(reached, timeoutMs, () => undefined);
       waiters = waiters.filter((other) => other !== waiter);
@@ -241,7 +250,7 @@ export function createDrain(options: DrainOptions): Drain {
       stopListening();
       await withTimeout(drainFinally(), timeoutMs, () => undefined);
       isStopped = true;
-      void loop.stop(); // Not awaited: a run may hang in the database.
+      void loop.stop(); // We don't wait for this, because a run may hang in the database.
       for (const waiter of waiters) waiter.resolve();
     },
     counts: () => ({
@@ -251,7 +260,7 @@ export function createDrain(options: DrainOptions): Drain {
     }),
   };
 
-  /** A failed run has been logged by the loop. */
+  /** The loop has already logged a failed run, so we ignore the error. */
   async function runReported(): Promise<void> {
     await loop.runNow().catch(() => undefined);
   }

@@ -1,9 +1,9 @@
 /**
- * Named places at which tests kill the process (test/journal/kill.test.ts): before and after each write, and between the steps of drain and
- * recovery. In production they do nothing.
+ * Named places at which tests kill the process (test/journal/kill.test.ts). They're before and after each write, and
+ * between the steps of the drain and of recovery. In production they do nothing.
  */
 
-/** In the journal of a running process and its drain. */
+/** Failpoints in the journal of a running process and in its drain. */
 export const liveFailpoints = [
   'before write',
   'after write',
@@ -15,7 +15,7 @@ export const liveFailpoints = [
   'after discard',
 ] as const;
 
-/** In the recovery of a dead process's journal. */
+/** Failpoints in the recovery of a dead process's journal. */
 export const recoveryFailpoints = [
   'after takeover',
   'before read',

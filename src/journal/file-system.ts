@@ -1,15 +1,17 @@
-/** File operations of the journal, its drain and its recovery. Tests replace them to simulate a disk: full, failing, or after a power failure. */
+/**
+ * File operations of the journal, its drain and its recovery. Tests replace them to simulate a full or failing disk or
+ * a power failure.
+ */
 import { constants, existsSync, writeSync } from 'node:fs';
 import { mkdir, open, readdir, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errorCode } from '../core/error-messages.ts';
 import { acquireFileLock, type FileLock } from '../core/file-lock.ts';
 
-/** A file opened for appending. */
 export interface OpenFile {
-  /** Writes all buffers at `position`, or throws; then part of them may be in the file. */
+  /** Writes all buffers at `position`. If this throws, some of the bytes may be in the file. */
   writeAll(buffers: readonly Buffer[], position: number): Promise<void>;
-  /** As `writeAll`, on the thread of the event loop. */
+  /** Like `writeAll`, but blocks the event loop. */
   writeAllSync(buffers: readonly Buffer[], position: number): void;
   sync(): Promise<void>;
   truncate(bytes: number): Promise<void>;
@@ -17,25 +19,24 @@ export interface OpenFile {
 }
 
 export interface JournalFileSystem {
-  /** Creates the file with mode 0600; fails when it exists. */
+  /** Creates the file with mode 0600. Fails if it exists. */
   create(file: string): Promise<OpenFile>;
-  /** The bytes from `position` on, at most `bytes`; fewer only at the end of the file. */
+  /** Reads up to `bytes` bytes from `position` on. Returns fewer only at the end of the file. */
   read(file: string, position: number, bytes: number): Promise<Buffer>;
-  /** Length of the file. */
   size(file: string): Promise<number>;
-  /** Writes a whole file with mode 0600, replacing an existing one; creates missing folders with mode 0700. */
+  /** Writes a whole file with mode 0600, replacing an existing one. Creates missing folders with mode 0700. */
   write(file: string, bytes: Buffer): Promise<void>;
   exists(path: string): boolean;
-  /** Names in a folder; none when it does not exist. */
+  /** Lists the names in a folder. Returns an empty list if the folder doesn't exist. */
   list(folder: string): Promise<string[]>;
-  /** Flushes the names in a folder, without which a power failure may lose files whose bytes were flushed. */
+  /** Flushes the names in a folder. Without this, a power failure may lose files even if their bytes were flushed. */
   syncFolder(folder: string): Promise<void>;
-  /** As `acquireFileLock`. */
+  /** See `acquireFileLock`. */
   lock(file: string): Promise<FileLock | null>;
   rename(from: string, to: string): Promise<void>;
   /** Removes a file, or a folder with its contents, if it exists. */
   remove(path: string): Promise<void>;
-  /** Free bytes on the folder's disk for this user. */
+  /** Returns how many bytes this user can still write to the folder's disk. */
   freeBytes(folder: string): Promise<number>;
 }
 
@@ -112,7 +113,10 @@ export const nodeFileSystem: JournalFileSystem = {
   },
 };
 
-/** What remains to be written. A disk that fills up first causes a short write; the next write fails with its error. */
+/**
+ * Returns the buffers without their first `bytes` bytes. If the disk fills up, the first symptom is a short write, and
+ * the next write fails with the actual error.
+ */
 function skipBytes(buffers: readonly Buffer[], bytes: number): Buffer[] {
   if (bytes === 0) throw nothingWritten();
   let remaining = bytes;

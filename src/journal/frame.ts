@@ -1,6 +1,6 @@
 /**
- * Frames: the binary format of records in a segment file. A request body is stored as raw bytes, and a record that a crash truncated is
- * detected by its length or CRC.
+ * Frames are the binary format of records in a segment file. The format stores request bodies as raw bytes. If a crash
+ * truncated a record, we notice that by its length or CRC.
  *
  *   u32 length of the bytes after the CRC | u32 CRC-32 of these bytes | u32 length of the JSON | JSON | attachment
  */
@@ -10,33 +10,37 @@ import { crc32InTurns } from '../core/turns.ts';
 
 export interface Frame {
   readonly meta: Buffer;
-  /** Empty when the record has none. */
+  /** Empty if the record has no attachment. */
   readonly attachment: Buffer;
-  /** The encoded frame. */
+  /** The encoded frame, including its header. */
   readonly raw: Buffer;
 }
 
-/** Why decoding stopped: the `end` of the bytes, a frame that is `truncated` (longer than the remaining bytes), or bytes that are not a frame (`damaged`). */
+/**
+ * Why decoding stopped. It reached the `end` of the bytes, a frame that's longer than the remaining bytes
+ * (`truncated`), or bytes that aren't a frame (`damaged`).
+ */
 export type FrameEnd = 'end' | 'truncated' | 'damaged';
 
 export interface DecodedFrames {
   readonly frames: readonly Frame[];
-  /** Length of the complete frames. */
   readonly usedBytes: number;
   readonly end: FrameEnd;
-  /** Length of the truncated frame, if its header is complete, else 0. */
+  /** The length of the truncated frame, or 0 if its header isn't complete. */
   readonly neededBytes: number;
 }
 
-/** Consecutive frames in memory that is reused. */
+/** Encodes consecutive frames into memory that is reused. */
 export interface FrameBuffer {
-  /** Bytes of the frames. */
   readonly length: number;
-  /** `meta`: the JSON in parts. */
+  /** Adds a frame. The JSON is passed in parts as `meta`. */
   add(meta: readonly string[], attachment: Buffer | null): void;
-  /** Computes the checksums of large frames, which `add` leaves out because they take too long for one turn. Call it before you write such frames. */
+  /**
+   * Computes the checksums of large frames. `add` skips them because they take too long for one turn of the event loop.
+   * Call this before you write such frames.
+   */
   addChecksums(): Promise<void>;
-  /** The frames in order, until `clear`. */
+  /** Returns the frames in order. The buffers are valid until `clear`. */
   buffers(): readonly Buffer[];
   clear(): void;
 }
@@ -44,11 +48,11 @@ export interface FrameBuffer {
 const prefixBytes = 8;
 const crcOffset = 4;
 export const headerBytes = 12;
-/** As many bytes as are written at once on the event loop (`sync-writes.ts`). */
+/** The most bytes that we write synchronously on the event loop (`sync-writes.ts`). */
 const reusedBytes = 256 * 1_024;
 const maxUtf8Bytes = 3;
 
-/** The buffers of a frame in order. The attachment is not copied. */
+/** Returns the buffers of a frame in order. Doesn't copy the attachment. */
 export function encodeFrame(meta: string, attachment: Buffer | null): Buffer[] {
   const head = encodeHead(meta, attachment);
   const headCrc = crc32(head.subarray(prefixBytes));
@@ -56,7 +60,7 @@ export function encodeFrame(meta: string, attachment: Buffer | null): Buffer[] {
   return attachment === null || attachment.length === 0 ? [head] : [head, attachment];
 }
 
-/** Without the checksum. */
+/** Encodes everything but the checksum and the attachment. */
 function encodeHead(meta: string, attachment: Buffer | null): Buffer {
   const metaBytes = Buffer.byteLength(meta);
   const head = Buffer.allocUnsafe(headerBytes + metaBytes);
@@ -66,14 +70,14 @@ function encodeHead(meta: string, attachment: Buffer | null): Buffer {
   return head;
 }
 
-/** Frames that do not fit in the reused memory get buffers of their own, and their attachments are not copied. */
+/** Frames that don't fit into the reused memory get buffers of their own, and we don't copy their attachments. */
 export function createFrameBuffer(): FrameBuffer {
   const memory = Buffer.allocUnsafeSlow(reusedBytes);
   let buffers: Buffer[] = [];
   let unsummed: { readonly head: Buffer; readonly attachment: Buffer }[] = [];
   let length = 0;
   let used = 0;
-  /** Start of the frames that are not in `buffers` yet. */
+  /** The start of the frames that aren't in `buffers` yet. */
   let start = 0;
 
   const endBuffer = (): void => {
@@ -134,7 +138,8 @@ export function createFrameBuffer(): FrameBuffer {
 }
 
 /**
- * As `decodeFrames`, but checks the checksums of large frames in turns, because each may take tens of milliseconds.
+ * Like `decodeFrames`, but lets the event loop run while it verifies large frames, because a checksum may take tens of
+ * milliseconds.
  */
 export async function decodeInTurns(bytes: Buffer): Promise<DecodedFrames> {
   const decoded = decodeFrames(bytes, largeBytes);
@@ -147,7 +152,10 @@ export async function decodeInTurns(bytes: Buffer): Promise<DecodedFrames> {
   return decoded;
 }
 
-/** The complete frames at the start of `bytes`, whose memory they share. The checksums of frames from `uncheckedBytes` on are not checked. */
+/**
+ * Decodes the complete frames at the start of `bytes`. They share the memory of `bytes`. Doesn't verify the checksums
+ * of frames with `uncheckedBytes` or more.
+ */
 export function decodeFrames(bytes: Buffer, uncheckedBytes = Number.POSITIVE_INFINITY): DecodedFrames {
   const frames: Frame[] = [];
   let offset = 0;

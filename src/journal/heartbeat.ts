@@ -1,10 +1,10 @@
 /**
- * Proves to the processes on all hosts that this one is alive: its row in `processes`, keyed by the id of its journal, is updated every
- * `intervalMs` with the database's time.
+ * Proves to processes on all hosts that this one is alive. Every `intervalMs` we update its row in `processes` with the
+ * database's time. The id of the row is the id of the process's journal.
  *
- * The row is deleted when the process stops, or when the journal of a dead process is recovered (`deleteProcess`). Rows of hosts that never
- * return are deleted after `livenessTimeoutMs`, but only by a process that reached the database throughout that time: after an outage every
- * row is old.
+ * The row is deleted when the process stops, or when the journal of a dead process is recovered (`deleteProcess`). Rows
+ * of hosts that never come back are deleted after `livenessTimeoutMs`, but only by a process that could reach the
+ * database during all of that time, because after an outage every row is old.
  */
 import { createBackgroundLoop } from '../core/background-loop.ts';
 import type { Database, Queries } from '../db/database.ts';
@@ -12,7 +12,7 @@ import { withQueryTimeout } from '../db/query-timeout.ts';
 import type { Logger } from '../observability/logger.ts';
 
 export interface Heartbeat {
-  /** Writes the row and keeps updating it; does not wait for the database. */
+  /** Writes the row and keeps updating it. Doesn't wait for the database. */
   start(): void;
   /** Deletes the row if the database is available. */
   stop(): Promise<void>;
@@ -28,7 +28,9 @@ export interface HeartbeatOptions {
   readonly database: Database;
   readonly journalId: string;
   readonly logger: Logger;
-  /** Called when the row had been deleted, or after an outage: other processes may have considered this one dead. */
+  /**
+   * Called after an outage, or if the row had been deleted, because other processes may have considered this one dead.
+   */
   readonly onReconnected?: () => void;
   readonly intervalMs?: number;
   readonly livenessTimeoutMs?: number;
@@ -38,13 +40,13 @@ export const defaultLivenessTimeoutMs = 60_000;
 
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { database, journalId, logger, onReconnected, intervalMs = 5_000, livenessTimeoutMs = defaultLivenessTimeoutMs } = options;
-  /** Start of the current series of successful heartbeats. Null after a failure. */
+  /** The start of the current series of successful heartbeats. Null after a failure. */
   let healthySince: number | null = null;
   let hasBeaten = false;
 
   const write = async (): Promise<void> => {
     const [row] = await database.query<{ isNew: boolean }>(
-      // `xmax` is zero in a row that this statement inserted.
+      // `xmax` is zero if this statement inserted the row.
       `insert into processes (id, started_at, heartbeat_at) values ($1::uuid, now(), now())
        on conflict (id) do update set heartbeat_at = excluded.heartbeat_at
        returning xmax = 0 as "isNew"`,
@@ -82,7 +84,7 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     start: loop.start,
     async stop() {
       const deletion = loop.stop().then(() => deleteProcess(database, journalId));
-      // If the row stays, other processes recognise by its age that this one is dead.
+      // If the row stays, other processes recognize by its age that this one is dead.
       await withQueryTimeout(database, deletion).catch((err: unknown) => logger.debug({ err }, 'process row not deleted'));
     },
   };
@@ -94,8 +96,9 @@ export async function deleteProcess(database: Queries, journalId: string): Promi
 }
 
 /**
- * Deletes the row of a process without a heartbeat within the last minute; returns false when it is alive. A heartbeat at the same moment waits
- * for `tx` (the row is inserted first, if missing, to be locked), and the process then learns that its row had been deleted.
+ * Deletes the row of a process that had no heartbeat within the last minute. Returns false if the process is alive. We
+ * insert the row first if it's missing, so that it's locked. A concurrent heartbeat then waits for `tx`, and the
+ * process learns that its row was deleted.
  */
 export async function deleteIfStale(tx: Queries, journalId: string): Promise<boolean> {
   await tx.query(
@@ -109,7 +112,10 @@ export async function deleteIfStale(tx: Queries, journalId: string): Promise<boo
   return deleted.length > 0;
 }
 
-/** Processes with a heartbeat within the last minute, oldest first. Includes a process that died less than a minute ago. */
+/**
+ * Lists the processes with a heartbeat within the last minute, oldest first. This includes processes that died less
+ * than a minute ago.
+ */
 export function listLiveProcesses(database: Queries): Promise<LiveProcess[]> {
   return database.query<LiveProcess>(
     `select id, started_at as "startedAt", heartbeat_at as "heartbeatAt" from processes

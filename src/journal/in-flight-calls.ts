@@ -1,7 +1,7 @@
 /**
- * Calls whose `opened` record is in the journal and whose `settled` record is not. A segment can only be deleted when none of their `opened`
- * records is in it. The journal therefore copies these records to the newest segment (a kilobyte per call and segment), so that one long
- * stream does not retain a chain of segments with the texts in them.
+ * Tracks calls that have an `opened` record in the journal, but no `settled` record yet. We can only delete a segment
+ * that contains none of their `opened` records, so the journal copies these records to the newest segment (a kilobyte
+ * per call and segment). Otherwise a single long stream would keep a chain of segments, and the texts in them, on disk.
  */
 import type { CallMetadata, SettledCall } from '../core/call.ts';
 import { redactSubject, redactSubjectMetadata } from '../core/redact-subject.ts';
@@ -15,19 +15,23 @@ export interface InFlightCall {
 interface Entry extends InFlightCall {
   metadata: CallMetadata;
   readonly attempts: AttemptStart[];
-  /** JSON of the metadata with which the call was opened. */
+  /** The JSON of the metadata with which the call was opened. */
   readonly facts: string;
-  /** Segment of the `opened` record. Null while it is being written. */
+  /** The segment of the `opened` record. Null while the record is being written. */
   segment: number | null;
-  /** The `settled` record is being written: a copy of the `opened` record could end up after it. */
+  /**
+   * True while the `settled` record is being written. Until it is done we don't copy the `opened` record, because the
+   * copy could end up after it.
+   */
   isSettling: boolean;
-  /** The subject was erased while the call ran. */
+  /** True if the subject was erased while the call was running. */
   isRedacted: boolean;
 }
 
 /**
- * The values of the map, emptied on removal. A table that V8 replaces refers to the next one and to the values of its time, and when one of them
- * is in the old space, all that follow are kept until that is collected: 2 kB per call, copied twice (measured).
+ * Wraps an entry so that we can clear it when the call is removed. When V8 replaces the table of a map, the old table
+ * keeps references to the next one and to its values. If one of these tables is in the old space, all later ones are
+ * retained until it's collected. That was 2 kB per call, copied twice (measured).
  */
 interface Slot {
   entry: Entry | null;
@@ -53,7 +57,7 @@ export function createInFlightCalls() {
     addAttempt(callId: string, attempt: AttemptStart): void {
       find(callId)?.attempts.push(attempt);
     },
-    /** The call as it is to be settled; with the JSON of its metadata, if that is known and still valid. */
+    /** Returns the call as it should be settled, with the JSON of its metadata if we have it and it's still valid. */
     beginSettling(settled: SettledCall): { readonly call: SettledCall; readonly facts?: string } {
       const entry = find(settled.metadata.id);
       if (!entry) return { call: settled };
@@ -61,14 +65,17 @@ export function createInFlightCalls() {
       if (entry.isRedacted) return { call: redactSubject(settled) };
       return entry.metadata === settled.metadata ? { call: settled, facts: entry.facts } : { call: settled };
     },
-    /** Also for a call whose `opened` record could not be written. */
+    /** Removes a call. Also used if its `opened` record couldn't be written. */
     remove(callId: string): void {
       const slot = slots.get(callId);
       if (!slot) return;
       slot.entry = null;
       slots.delete(callId);
     },
-    /** Erasure: removes the subject from what is written about matching calls from now on. Returns their number. */
+    /**
+     * Removes the subject from everything that we write about matching calls from now on, for an erasure. Returns the
+     * number of these calls.
+     */
     redactSubject(matches: (call: CallMetadata) => boolean): number {
       const matching = entries().filter(({ metadata }) => matches(metadata));
       for (const entry of matching) {
@@ -77,7 +84,7 @@ export function createInFlightCalls() {
       }
       return matching.length;
     },
-    /** Calls whose `opened` record is in `segment` or an earlier one. */
+    /** Finds the calls whose `opened` record is in `segment` or an earlier one. */
     callsPinning(segment: number): { toCopy: readonly InFlightCall[]; settling: number } {
       const pinning = entries().filter((entry) => entry.segment !== null && entry.segment <= segment);
       const toCopy = pinning.filter((entry) => !entry.isSettling);

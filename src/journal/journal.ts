@@ -1,12 +1,15 @@
 /**
- * The journal: a write-ahead log of the calls of one process. Every call is written before its first attempt and again when it settles, so
- * that a kill -9 loses nothing and calls never wait for the database. `drain.ts` copies the records to the database.
+ * The journal is a write-ahead log of the calls of one process. We write a record before the first attempt of a call
+ * and another one when the call settles, so a kill -9 loses nothing and calls never wait for the database. `drain.ts`
+ * copies the records to the database.
  *
- * Each process has a folder `<dataDir>/journal/<uuid>/` with a lock that the kernel releases when the process dies (then see `recover.ts`).
+ * Each process has a folder `<dataDir>/journal/<uuid>/` with a lock that the kernel releases when the process dies.
+ * Another process can recover the folder then (see `recover.ts`).
  *
- * When a write fails (disk full, I/O error), new calls are rejected with `budget_unavailable`; the ballast file is deleted, so that calls in
- * flight can settle; calls that still cannot be written are parked in memory (`parked-calls.ts`). Every `retryIntervalMs` the journal tries to write
- * the parked calls, a new ballast file and a probe record, and accepts calls again when all succeed. See docs/architecture/journal.md.
+ * If a write fails because the disk is full or returns an I/O error, we reject new calls with `budget_unavailable` and
+ * delete the ballast file, so that calls in flight can settle. Calls that still can't be written are parked in memory
+ * (`parked-calls.ts`). Every `retryIntervalMs` the journal tries to write the parked calls, a new ballast file and a
+ * probe record. It accepts calls again once all of that succeeds. See docs/architecture/journal.md.
  */
 import { join } from 'node:path';
 import { createBackgroundLoop } from '../core/background-loop.ts';
@@ -29,38 +32,53 @@ import { lockFileName } from './segment-name.ts';
 import { createSegmentWriter, type Segment } from './segment-writer.ts';
 
 export interface Journal {
-  /** Name of its folder, which identifies the process in leases and recovery. */
+  /** The name of the folder, which identifies the process in leases and in recovery. */
   readonly id: string;
   readonly folder: string;
-  /** Call it before the first attempt. Throws `budget_unavailable` when it cannot be written: then the call must not be sent. */
+  /**
+   * Call this before the first attempt. If this throws `budget_unavailable`, we couldn't write the record and you must
+   * not send the call.
+   */
   open(metadata: CallMetadata, first: AttemptStart): Promise<void>;
-  /** Call it before each further attempt. Throws `budget_unavailable`, as `open` does. */
+  /** Call this before each further attempt. Throws `budget_unavailable` like `open`. */
   attempt(callId: string, attempt: AttemptStart): Promise<void>;
-  /** Resolves when the record is written, or parked because it cannot be. Also accepts calls that were never opened (cache hits). */
+  /**
+   * Resolves when the record has been written, or parked because it can't be written. Also accepts calls that were
+   * never opened, i.e. cache hits.
+   */
   settle(call: SettledCall): Promise<void>;
-  /** Erasure: matching calls in flight continue, and settle without text and subject. Returns their number. */
+  /**
+   * Removes the text and subject of matching calls in flight from their records, for an erasure. The calls themselves
+   * continue. Returns their number.
+   */
   redactSubject(matches: (call: CallMetadata) => boolean): number;
-  /** Oldest first; the last one may still grow. */
+  /** Oldest first. The last one may still grow. */
   segments(): readonly Segment[];
-  /** Calls `listener` after each write; returns a function that stops this. */
+  /** Calls `listener` after each write. Returns a function that removes the listener. */
   onAppended(listener: (range: WrittenRange) => void): () => void;
-  /** Seals the current segment, so that everything in the journal now can be deleted once it is stored, as erasure requires. */
+  /**
+   * Seals the current segment. Everything that's in the journal now can be deleted once it's stored, as an erasure
+   * requires.
+   */
   seal(): Promise<void>;
-  /** Deletes a segment that is stored completely. Resolves with false, to be retried, while a call prevents it. */
+  /**
+   * Deletes a segment that has been stored completely. Resolves with false if a call prevents it for now, so the caller
+   * should retry.
+   */
   deleteSegment(segment: number): Promise<boolean>;
   state(): JournalState;
   /**
-   * Writes pending and parked records and releases the lock; remaining segments are taken over by another process or the next start. An empty
-   * folder is deleted, unless `keepFolder` is set: its recovery then also releases the leases of this process.
+   * Writes pending and parked records and releases the lock. Another process, or the next start of this one, takes over
+   * the remaining segments. Deletes the folder if it's empty, unless `keepFolder` is set. Recovering a kept folder also
+   * releases the leases of this process.
    */
   close(options?: { readonly keepFolder?: boolean }): Promise<void>;
 }
 
-/** For metrics and `/readyz`. */
 export interface JournalState {
-  /** False: new calls are rejected because they could not be recorded. */
+  /** If this is false, we reject new calls because we couldn't record them. */
   readonly accepting: boolean;
-  /** Why; null while calls are accepted. */
+  /** Why calls are rejected. Null while calls are accepted. */
   readonly obstacle: JournalObstacle | null;
   readonly segments: number;
   readonly bytes: number;
@@ -73,23 +91,29 @@ export interface JournalOptions {
   readonly dataDir: string;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Flush every write to disk, so that records survive a power failure and not only the death of the process. */
+  /**
+   * If true, every write is flushed to disk, so that records also survive a power failure and not only the death of the
+   * process.
+   */
   readonly sync: boolean;
   readonly segmentBytes?: number;
   readonly ballastBytes?: number;
   readonly parkedBytes?: number;
   readonly retryIntervalMs?: number;
-  /** Called with a settled call that is lost, because both the disk and the memory for parked calls were full. */
+  /** Called with a settled call that we lose because both the disk and the memory for parked calls are full. */
   readonly onLost?: (call: SettledCall) => void;
   readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
 }
 
 const mebibyte = 1024 * 1024;
-/** As long as a segment: a thousand calls in flight with 16 KiB of text each; what does not fit is parked in memory. */
+/**
+ * As large as a segment, which is enough to settle a thousand calls in flight with 16 KiB of text each. Calls that
+ * don't fit are parked in memory.
+ */
 const defaultBallastBytes = 16 * mebibyte;
 
-/** Creates and locks the folder. Throws when the data directory cannot be written. */
+/** Creates and locks the folder. Throws if we can't write to the data directory. */
 export async function createJournal(options: JournalOptions): Promise<Journal> {
   const { dataDir, clock, logger, sync, files = nodeFileSystem, retryIntervalMs = 250, failpoint = () => undefined } = options;
   const { onLost, segmentBytes = 16 * mebibyte, ballastBytes = defaultBallastBytes, parkedBytes = 64 * mebibyte } = options;
@@ -125,7 +149,10 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       for (const listener of listeners) listener(range);
     },
   });
-  /** What must be free besides the ballast file, so that a journal that was resumed is not full again after a few calls. */
+  /**
+   * This much space has to be free besides the ballast file, so that the journal isn't full again a few calls after it
+   * resumed.
+   */
   const spareBytes = segmentBytes / 4;
   let obstacle: JournalObstacle | null = null;
   let isClosed = false;
@@ -135,13 +162,13 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     await ballast.create(spareBytes);
     await writer.append({ kind: 'probe' });
     if (!ballast.exists) throw new Error('the ballast file was deleted meanwhile');
-    if (parked.size > 0) return 'again'; // Parked since `writeParked`, while the disk still failed.
+    if (parked.size > 0) return 'again'; // A write failed after `writeParked`.
     obstacle = null;
     logger.info({}, 'journal writable again');
     return 'idle';
   };
 
-  /** Woken by a failed write; repeats until the journal accepts calls. */
+  /** Woken by a failed write. Repeats until the journal accepts calls again. */
   const resume = createBackgroundLoop({
     run: tryResume,
     intervalMs: null,
@@ -152,7 +179,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     },
   });
 
-  /** Rejects new calls and frees disk space, after which the write may be retried once. */
+  /** Rejects new calls and frees disk space. The caller may retry the write once afterwards. */
   const onWriteFailure = async (error: unknown): Promise<void> => {
     const next = toObstacle(error);
     if (obstacle === null) logger.error({ err: error, reason: next.summary }, 'journal write failed; calls are rejected');
@@ -165,9 +192,9 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
     while (await parked.writeOldest((call) => writer.append({ kind: 'settled', call })));
   };
 
-  /** Writes, if necessary after deleting the ballast file; throws when that fails too. */
+  /** Writes the record, if necessary after deleting the ballast file. Throws if that fails too. */
   const appendUsingBallast = async (record: JournalRecord): Promise<void> => {
-    // Not in the `try`: a record that cannot be encoded is not a failure of the disk.
+    // This isn't in the `try` block because a record that we can't encode isn't a disk failure.
     const written = writer.append(record);
     try {
       await written;
@@ -233,7 +260,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       try {
         await Promise.all(toCopy.map(({ metadata, attempts }) => appendUsingBallast({ kind: 'opened', metadata, attempts })));
       } catch {
-        return false; // Logged by `onWriteFailure`; the segment stays until the journal is writable again.
+        return false; // `onWriteFailure` has logged this. The segment stays until the journal is writable again.
       }
       failpoint('before discard');
       await writer.remove(segment);
@@ -254,7 +281,7 @@ export async function createJournal(options: JournalOptions): Promise<Journal> {
       isClosed = true;
       await writer.close();
       await ballast.release();
-      // While the lock is held: recovery must not take over a folder that is about to be deleted.
+      // We still hold the lock, so recovery can't take over a folder that we're about to delete.
       if (!keepFolder && writer.segments().length === 0) await files.remove(folder);
       lock.release();
     },
@@ -271,6 +298,6 @@ async function createOwnedFolder(
     const folder = join(dataDir, 'journal', id);
     const lock = await files.lock(join(folder, lockFileName));
     if (lock) return { id, folder, lock };
-    // Recovery in another process claimed the folder before it was locked here, and deletes it; retry with a new id.
+    // A recovery in another process claimed the folder before we locked it, and deletes it. We try again with a new id.
   }
 }

@@ -1,15 +1,15 @@
-/** Why the journal cannot be written, for callers and operators. */
+/** Explains to callers and operators why the journal can't be written. */
 import { errorCode, errorSummary } from '../core/error-messages.ts';
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 
 export interface JournalObstacle {
-  /** For callers. */
+  /** Shown to callers. */
   readonly summary: string;
-  /** For operators: the last error, such as the bytes that are free and needed. */
+  /** Shown to operators. Contains the last error, including e.g. how many bytes are free and how many are needed. */
   readonly detail: string;
 }
 
-/** True when freeing space may help. */
+/** Reports whether it may help to free disk space. */
 export function isDiskFull(error: unknown): boolean {
   return errorCode(error) === 'ENOSPC' || errorCode(error) === 'EDQUOT';
 }
@@ -18,7 +18,7 @@ export function toObstacle(error: unknown): JournalObstacle {
   return { summary: isDiskFull(error) ? 'the disk is full' : 'the disk cannot be written', detail: errorSummary(error) };
 }
 
-/** The error of a call that cannot be recorded, and is therefore not sent. */
+/** Creates the error for a call that we don't send because we can't record it. */
 export function notRecorded({ summary }: JournalObstacle, cause?: unknown): GatewayError {
   return gatewayError('budget_unavailable', { message: `calls cannot be recorded at the moment: ${summary}`, cause });
 }

@@ -1,7 +1,7 @@
 /**
- * Settled calls that could not be written, even after the ballast file was deleted. They wait in memory until the journal is writable.
- * Bounded by bytes: beyond the bound texts are dropped first (a call without its text is still charged and counted), then the oldest call
- * is lost, and its tokens and cost are in the log.
+ * Keeps settled calls in memory until the journal is writable again, if they couldn't be written even after the ballast
+ * file was deleted. If the calls exceed the memory for them, we drop their texts first, because a call without its text
+ * is still charged and counted. If that isn't enough, we lose the oldest call and log its tokens and cost.
  */
 import type { CallMetadata, SettledCall } from '../core/call.ts';
 import type { LogFields } from '../observability/log-fields.ts';
@@ -11,7 +11,7 @@ import { encodeRecord } from './record.ts';
 
 interface ParkedCall {
   readonly call: SettledCall;
-  /** Of its record. */
+  /** The size of the call's record. */
   readonly bytes: number;
 }
 
@@ -25,8 +25,8 @@ export interface ParkedCallsOptions {
 export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptions) {
   const parked = new Map<string, ParkedCall>();
   /**
-   * Id of the call that is being written. We don't drop this one, because it would be reported as lost and might still
-   * get stored.
+   * The id of the call that is being written. We never drop this call, because it would be reported as lost and might
+   * still get stored.
    */
   let writing: string | null = null;
   let bytes = 0;
@@ -54,7 +54,7 @@ export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptio
     get size() {
       return parked.size;
     },
-    /** Calls lost because the memory was full. */
+    /** The number of calls that we lost because the memory was full. */
     get lost() {
       return lost;
     },
@@ -86,17 +86,19 @@ export function createParkedCalls({ maxBytes, logger, onLost }: ParkedCallsOptio
       }
       return true;
     },
-    /** Also for a call that is not parked. */
+    /** Does nothing if the call isn't parked. */
     remove,
   };
 }
 
-/** Log fields that name a call, also outside of its request. */
+/** Returns the log fields that identify a call outside of its request. */
 export function callFields({ id, trace }: CallMetadata): LogFields {
   return { call: id, ...traceField(trace) };
 }
 
-/** Log fields needed to charge a call manually; without text and subject. */
+/**
+ * Returns the log fields that an operator needs to charge a call manually. They don't include the text and the subject.
+ */
 export function billingFields({ metadata, result }: SettledCall): LogFields {
   return {
     ...callFields(metadata),

@@ -1,6 +1,7 @@
 /**
- * Quarantine: records that the database rejects because of their data, kept for inspection in `<dataDir>/journal/quarantine/`, one file each,
- * as in the journal. Private like the journal: folder 0700, files 0600.
+ * The quarantine keeps records that the database rejects because of their data, so that they can be inspected. Each is
+ * a file in `<dataDir>/journal/quarantine/` in the format of the journal. Like the journal, the folder has mode 0700
+ * and its files have mode 0600.
  */
 import { createHash } from 'node:crypto';
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
@@ -12,24 +13,33 @@ import { hashSubjectHex } from '../core/subject.ts';
 import { type JournalFileSystem, nodeFileSystem } from './file-system.ts';
 import { decodeFrames } from './frame.ts';
 
-/** A call with a subject, found in the text of a record. */
+/** A call with a subject that we found in the text of a record. */
 export interface SubjectCall {
   readonly projectId: string;
   readonly subject: string;
   readonly startedAt: number;
 }
 
-/** True when one of the calls precedes an erasure of its subject; a record with such a call is not kept. May reject: the record is then kept later. */
+/**
+ * Reports whether the subject of one of the calls was erased after the call began. We don't keep a record with such a
+ * call. If this rejects, we try to keep the record later.
+ */
 export type IsErased = (calls: readonly SubjectCall[]) => Promise<boolean>;
 
 export interface Quarantine {
-  /** Writes the bytes of a record to a file, replacing one of the same record. False when it may not be kept. Rejects as `IsErased` does. */
+  /**
+   * Writes the bytes of a record to a file, replacing an earlier file of the same record. Returns false if we aren't
+   * allowed to keep it. Rejects if `IsErased` does.
+   */
   addRecord(callId: string | null, raw: Buffer): Promise<boolean>;
-  /** Copies a segment that cannot be read to its end. False and rejects as `addRecord`. */
+  /** Copies a segment that we can't read to its end. The result and errors are the same as for `addRecord`. */
   addSegment(journalId: string, segment: number, file: string): Promise<boolean>;
 }
 
-/** Erasure: deletes the files with a call of this project about one of these subjects (SHA-256, hexadecimal). Returns the number of files. */
+/**
+ * Deletes the files that contain a call of this project about one of these subjects (hexadecimal SHA-256), for an
+ * erasure. Returns the number of files.
+ */
 export async function deleteQuarantined(dataDir: string, projectId: string, subjects: ReadonlySet<string>): Promise<number> {
   const folder = quarantineFolder(dataDir);
   let deleted = 0;
@@ -43,12 +53,12 @@ export async function deleteQuarantined(dataDir: string, projectId: string, subj
   return deleted;
 }
 
-/** A file of the quarantine, without its text. */
+/** Describes a file of the quarantine without its text. */
 export interface QuarantinedFile {
   readonly name: string;
   readonly bytes: number;
   readonly quarantinedAt: Date;
-  /** Those that can be read; a segment has several. The start is null when it cannot be read. */
+  /** The calls that we could read. A segment has several. `startedAt` is null if we couldn't read it. */
   readonly calls: readonly { readonly projectId: string; readonly startedAt: number | null }[];
 }
 
@@ -57,13 +67,13 @@ export async function listQuarantined(dataDir: string): Promise<QuarantinedFile[
   return (await readFiles(dataDir)).map(({ file }) => file);
 }
 
-/** `isComplete`: every record of the file can be read. */
+/** `isComplete` tells whether we could read every record of the file. */
 async function readFiles(dataDir: string): Promise<{ readonly file: QuarantinedFile; readonly isComplete: boolean }[]> {
   const folder = quarantineFolder(dataDir);
   const files: { file: QuarantinedFile; isComplete: boolean }[] = [];
   for (const name of await listNames(folder)) {
     const file = join(folder, name);
-    // Another process of this host may delete it meanwhile.
+    // Another process on this host may delete the file in the meantime.
     const found = await orNullWhenMissing(Promise.all([readFile(file), stat(file)]));
     if (!found) continue;
     const [bytes, { size, mtime }] = found;
@@ -73,29 +83,29 @@ async function readFiles(dataDir: string): Promise<{ readonly file: QuarantinedF
   return files.toSorted((one, other) => one.file.quarantinedAt.getTime() - other.file.quarantinedAt.getTime());
 }
 
-/** Number of files; for metrics. */
 export async function countQuarantined(dataDir: string): Promise<number> {
   return (await listNames(quarantineFolder(dataDir))).length;
 }
 
 /**
- * What the gateway has written about the calls of a file: the JSON of its records, in which the texts of callers are escaped. Not the bodies of
- * their requests, which could name any project and time. `rest`: the bytes in which no record can be read.
+ * Returns what the gateway wrote about the calls of a file, i.e. the JSON of the records, in which callers' texts are
+ * escaped. We leave out request bodies because they could mention any project and time. `rest` contains the bytes in
+ * which we can't find any record.
  */
 function readRecords(bytes: Buffer): { readonly text: string; readonly rest: Buffer } {
   const { frames, usedBytes } = decodeFrames(bytes);
   return { text: frames.map(({ meta }) => meta.toString('utf8')).join('\n'), rest: bytes.subarray(usedBytes) };
 }
 
-/** For erasures, which must miss no subject. */
+/** Returns all text of a file for erasures, which must not miss any subject. */
 function textOf(bytes: Buffer): string {
   const { text, rest } = readRecords(bytes);
   return text + rest.toString('utf8');
 }
 
 /**
- * Deletes the files with a call that began before the deletion period of its project. A file that cannot be read as a whole, or names no project,
- * has the shortest period of all. Returns the number of files.
+ * Deletes the files with a call that's older than its project's retention period. If we can't read all of a file, or
+ * find no project in it, the shortest period applies. Returns the number of files.
  */
 export async function deleteExpired(dataDir: string, periods: readonly { projectId: string; before: Date }[]): Promise<number> {
   if (periods.length === 0) return 0;
@@ -126,7 +136,7 @@ async function orNullWhenMissing<Result>(reading: Promise<Result>): Promise<Resu
   });
 }
 
-/** The start of a call directly precedes its project in a record. */
+/** In a record, the start of a call directly precedes its project. */
 function findProjects(text: string): QuarantinedFile['calls'] {
   return Array.from(text.matchAll(/(?:"startedAt":(\d{1,16}),)?"projectId":"([0-9a-f-]{36})"/g), ([, startedAt, projectId = '']) => ({
     projectId,
@@ -135,15 +145,17 @@ function findProjects(text: string): QuarantinedFile['calls'] {
 }
 
 /**
- * Project, start and subject as they are in a record's `facts`. The repetition is bounded, more than any subject needs: a damaged record may have
- * megabytes after `"subject":"`, of which the engine could not keep the steps. A subject is not consumed, because a torn one ends in the next member.
+ * Matches the project, start and subject in a record's `facts`. We limit the repetition to more than any subject needs,
+ * because a damaged record may have megabytes after `"subject":"` and the regex engine would run out of memory for
+ * backtracking. The lookahead doesn't consume the subject, because a torn subject ends inside the next member.
  */
 const factsMember =
   /"projectId":(?:"(?<projectId>[0-9a-f-]{36})")?|"startedAt":(?<startedAt>\d{1,16})?|"subject":(?=(?<subject>"(?:[^"\\]|\\.){0,4096}"))/g;
 
 /**
- * The subjects with the project and start time before them. Searches the text, since records may be damaged or of another version. A call without a
- * readable start time counts as older than any erasure.
+ * Finds the subjects together with the project and start time before them. We search the text because a record may be
+ * damaged or come from another version. If we can't read the start time of a call, we treat the call as older than any
+ * erasure.
  */
 function findSubjects(text: string): { readonly subject: string; readonly projectId: string; readonly startedAt: number }[] {
   let [projectId, startedAt] = ['', 0];
@@ -176,7 +188,7 @@ export function createQuarantine(
   return {
     async addRecord(callId, raw) {
       if (!(await isAllowed(textOf(raw)))) return false;
-      // The id comes from the rejected record and may itself be invalid.
+      // The id comes from the rejected record, so it may be invalid too.
       const name = callId !== null && isUuid(callId) ? callId : createHash('sha256').update(raw).digest('hex');
       await files.write(join(folder, `${name}.record`), raw);
       return true;

@@ -1,12 +1,12 @@
 /**
- * The settled calls that this process has written to its journal and not yet to the database, so that the drain need not read them back.
- * Bounded by their bytes in the journal: beyond the bound, as in an outage of the database, calls are not kept, and the drain reads their part
- * of the journal from disk.
+ * Keeps the settled calls that this process has written to its journal but not to the database yet, so that the drain
+ * doesn't have to read them back. If they exceed `maxBytes`, e.g. during a database outage, we don't keep further
+ * calls, and the drain reads that part of the journal from disk.
  */
 import type { SettledCall } from '../core/call.ts';
 import { batchSize } from '../db/row-batches.ts';
 
-/** Bytes of a segment, and the settled calls in them. */
+/** A range of bytes in a segment, and the settled calls in it. */
 export interface WrittenRange {
   readonly segment: number;
   readonly start: number;
@@ -17,22 +17,22 @@ export interface WrittenRange {
 interface KeptRange extends WrittenRange {
   end: number;
   readonly calls: SettledCall[];
-  /** Being stored. */
+  /** True once `next` has returned the range, because its calls are being stored now. */
   isTaken: boolean;
 }
 
 export function createRecentCalls({ maxBytes, batchBytes }: { maxBytes: number; batchBytes: number }) {
   let ranges: KeptRange[] = [];
   let bytes = 0;
-  /** Of the ranges that `next` has not returned. */
+  /** Counts the ranges that `next` hasn't returned yet. */
   let waiting = { bytes: 0, calls: 0 };
 
   return {
-    /** The calls that are not being stored yet are enough for a batch. */
+    /** Reports whether the calls that aren't being stored yet are enough for a batch. */
     get isBatchFull(): boolean {
       return waiting.calls >= batchSize || waiting.bytes >= batchBytes;
     },
-    /** To be called in the order of the journal. */
+    /** Adds the range of a write. Has to be called in the order of the journal. */
     add({ segment, start, end, calls }: WrittenRange): void {
       if (bytes + end - start > maxBytes) return;
       bytes += end - start;
@@ -45,7 +45,10 @@ export function createRecentCalls({ maxBytes, batchBytes }: { maxBytes: number; 
         ranges.push({ segment, start, end, calls: [...calls], isTaken: false });
       }
     },
-    /** The next bytes from `offset` on: with their calls, or with null when they must be read from disk, then at most up to `maxEnd`. */
+    /**
+     * Returns the next range from `offset` on. If its calls have to be read from disk, they are null and the range ends
+     * at `maxEnd` at the latest.
+     */
     next(segment: number, offset: number, maxEnd: number): { readonly end: number; readonly calls: readonly SettledCall[] | null } {
       const range = ranges.find((kept) => kept.segment === segment && kept.start >= offset);
       if (range?.start !== offset) return { end: Math.min(maxEnd, range?.start ?? maxEnd), calls: null };
@@ -53,7 +56,7 @@ export function createRecentCalls({ maxBytes, batchBytes }: { maxBytes: number; 
       range.isTaken = true;
       return range;
     },
-    /** Forgets the calls before this position. */
+    /** Drops the calls before this position. */
     removeBefore(segment: number, offset: number): void {
       const isRemoved = (range: WrittenRange): boolean => range.segment < segment || (range.segment === segment && range.end <= offset);
       for (const range of ranges.filter(isRemoved)) bytes -= range.end - range.start;

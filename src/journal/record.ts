@@ -1,13 +1,13 @@
 /**
- * Journal records and their JSON. Records may come from another version of the gateway, so they are validated like any external data; one
- * that does not validate is `unreadable` and goes to the quarantine.
+ * Encodes and validates the JSON of journal records. A record may come from another version of the gateway, so we
+ * validate it like any external data. Records that don't validate are `unreadable` and go to the quarantine.
  */
 import { z } from 'zod';
 import { type Attempt, type CallMetadata, type CallResult, outcomes, routes, type SettledCall } from '../core/call.ts';
 import { parseJson } from '../core/json/narrow.ts';
 import { encodeFrame, type Frame } from './frame.ts';
 
-/** An attempt before its request is sent. */
+/** An attempt whose request hasn't been sent yet. */
 export interface AttemptStart {
   readonly n: number;
   readonly provider: string;
@@ -15,7 +15,7 @@ export interface AttemptStart {
   readonly startedAt: number;
 }
 
-/** `facts` is the JSON of the metadata, where it is known. */
+/** `facts` is the JSON of the metadata, if the caller has it already. */
 export type JournalRecord =
   | {
       readonly kind: 'opened';
@@ -34,7 +34,9 @@ export function encodeRecord(record: JournalRecord): Buffer[] {
   return encodeFrame(formatRecord(record).join(''), attachmentOf(record));
 }
 
-/** The JSON of a record, in parts. Stored names: `facts` for the metadata, `answer` for the response. */
+/**
+ * Formats the JSON of a record in parts. The stored names are `facts` for the metadata and `answer` for the response.
+ */
 export function formatRecord(record: JournalRecord): readonly string[] {
   if (record.kind === 'opened') {
     const facts = record.facts ?? JSON.stringify(record.metadata);
@@ -128,7 +130,7 @@ const attemptSchema: z.ZodType<Attempt> = z.object({
   error: z.object({ reason: z.string(), type: textOrNull, code: textOrNull, message: textOrNull }).exactOptional(),
 });
 
-/** Records written before leases had generations belong to generation 0. */
+/** Records from before leases had generations belong to generation 0. */
 const consumedSchema = z.object({
   counter: z.number(),
   generation: z.number().default(0),

@@ -1,9 +1,11 @@
 /**
- * Takes over the journals of dead processes: folders whose lock is free. Their settled calls are stored in batches as by the drain, calls
- * without a `settled` record are settled as `unknown` at an estimated cost, and the folder is deleted.
+ * Takes over the journals of dead processes, i.e. folders whose lock is free. Like the drain, it stores their settled
+ * calls in batches. Calls without a `settled` record are settled as `unknown` at an estimated cost. Afterwards the
+ * folder is deleted.
  *
- * Runs at start and every `intervalMs`. After a crash or an error the next process starts over, since calls are stored by id. The lock decides
- * between concurrent processes. During a database outage a takeover keeps its lock and its position.
+ * Recovery runs at startup and every `intervalMs`. After a crash or an error the next process can start over, because
+ * calls are stored by id. If several processes try, the one that gets the lock wins. During a database outage a
+ * takeover keeps its lock and its position.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -23,9 +25,12 @@ import { readWindow } from './segment-reader.ts';
 import { createUnfinishedCalls, type EstimateCost, type UnfinishedCalls } from './unfinished-calls.ts';
 
 export interface Recovery {
-  /** Runs now and every `intervalMs`; does not wait for the first run. */
+  /** Runs immediately and then every `intervalMs`. Doesn't wait for the first run. */
   start(): void;
-  /** Runs once, and returns the number of journals that were recovered. Rejects with the errors of the others. */
+  /**
+   * Runs once and returns the number of journals that were recovered. Rejects with the errors of the journals that
+   * couldn't be recovered.
+   */
   recover(): Promise<number>;
   stop(): Promise<void>;
   counts(): BatchCounts;
@@ -33,9 +38,9 @@ export interface Recovery {
 
 export interface RecoveryOptions {
   readonly dataDir: string;
-  /** The journal of this process, which is skipped. */
+  /** The journal of this process, which we skip. */
   readonly ownId: string;
-  /** The journal that this process has closed; its recovery is a part of the shutdown. */
+  /** The journal that this process has closed. Its recovery is part of the shutdown. */
   readonly closedId?: string;
   readonly database: Database;
   readonly store: StoreCalls;
@@ -43,9 +48,9 @@ export interface RecoveryOptions {
   readonly logger: Logger;
   readonly intervalMs?: number;
   readonly estimateCost?: EstimateCost;
-  /** Called when all calls of a dead process are stored, to release its leases. Must be idempotent. */
+  /** Called when all calls of a dead process have been stored, to release its leases. Must be idempotent. */
   readonly onRecovered?: (journalId: string) => Promise<void>;
-  /** Keeps data from before an erasure out of the quarantine. */
+  /** Used to keep data from before an erasure out of the quarantine. */
   readonly isErased?: IsErased;
   readonly files?: JournalFileSystem;
   readonly failpoint?: HitFailpoint;
@@ -60,13 +65,13 @@ interface Takeover {
   offset: number;
 }
 
-/** Of a folder that is being deleted. */
+/** Marks a folder that is being deleted. */
 const recoveredSuffix = '.recovered';
 const recoverOnceTimeoutMs = 5_000;
 
 /**
- * For an orderly shutdown: recovers what the closed journal still holds (interrupted calls, records that were not drained), for at most five
- * seconds. Otherwise the next process does.
+ * Recovers what's left in the closed journal during an orderly shutdown. That can be interrupted calls and records that
+ * weren't drained. Stops after five seconds and leaves the rest to the next process.
  */
 export async function recoverOnce(options: Omit<RecoveryOptions, 'ownId'>, journalId: string): Promise<void> {
   const { files = nodeFileSystem } = options;
@@ -84,7 +89,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   const quarantine = createQuarantine(dataDir, options.isErased, files);
   const batches = createBatchStore({ database, store, beforeStore, quarantine, logger, failpoint });
   const takeovers = new Map<string, Takeover>();
-  /** Journals recovered by the last run. */
+  /** The number of journals that the last run recovered. */
   let finished = 0;
   let isCallerWaiting = false;
 
@@ -101,7 +106,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
         finished += 1;
       } catch (error) {
         errors.push(error);
-        // Without the database the other journals fail too; an unreadable folder does not affect them.
+        // Without the database the other journals would fail too. If only this folder is unreadable, we can continue.
         if (isConnectionError(error)) break;
       }
     }
@@ -109,14 +114,17 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     return 'idle';
   };
 
-  /** Deletes folders that a recovery had renamed when it died. Returns the errors, since a leftover may hold erased text. */
+  /**
+   * Deletes folders that a recovery had already renamed when it died. Returns the errors, because a leftover may
+   * contain erased text.
+   */
   const deleteLeftovers = async (names: readonly string[]): Promise<unknown[]> => {
     const leftovers = names.filter((name) => name.endsWith(recoveredSuffix));
     const deletions = await Promise.allSettled(leftovers.map((name) => files.remove(join(journalFolder, name))));
     return deletions.flatMap((deletion) => (deletion.status === 'rejected' ? [deletion.reason] : []));
   };
 
-  /** Null when the owner is alive, or when another recovery has removed the journal since it was listed. */
+  /** Returns null if the owner is alive, or if another recovery has removed the journal since we listed it. */
   const takeOver = async (journalId: string): Promise<Takeover | null> => {
     const folder = join(journalFolder, journalId);
     if (!files.exists(folder)) return null;
@@ -131,7 +139,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     return takeover;
   };
 
-  /** Continues at the position of an earlier run. */
+  /** Continues where an earlier run stopped. */
   const finish = async (takeover: Takeover, signal: AbortSignal): Promise<void> => {
     const { journalId, folder, lock, unfinished } = takeover;
     for (const segment of segmentNumbers(await files.list(folder))) await drainSegment(takeover, segment, signal);
@@ -140,7 +148,8 @@ export function createRecovery(options: RecoveryOptions): Recovery {
     await batches.storeAll(unknown);
     await onRecovered?.(journalId);
     failpoint('before remove');
-    // Renamed at once: another recovery could lock and read a folder whose files are deleted one by one.
+    // We rename the folder first, because another recovery could lock and read it while we're deleting its files one by
+    // one.
     const renamed = `${folder}.${randomUUID()}${recoveredSuffix}`;
     await files.rename(folder, renamed);
     failpoint('after rename');
@@ -168,7 +177,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
       for (const { metadata } of stored) takeover.unfinished.settled(metadata.id);
       takeover.offset = window.nextOffset;
       if (window.end === 'more' || window.end === 'end') continue;
-      // A crash leaves a truncated record, whose write was never confirmed. Damaged data is kept for inspection.
+      // A crash leaves a truncated record, but its write was never confirmed. We keep damaged data for inspection.
       const lostBytes = size - window.nextOffset;
       logger.warn({ journal: takeover.journalId, segment, lostBytes, end: window.end }, 'journal segment of a dead process ends early');
       if (window.end === 'damaged') await quarantine.addSegment(takeover.journalId, segment, file);
@@ -179,7 +188,7 @@ export function createRecovery(options: RecoveryOptions): Recovery {
   const loop = createBackgroundLoop({
     run: runOnce,
     intervalMs,
-    // A caller of `recover` reports its failure itself.
+    // Callers of `recover` report the failure themselves.
     onFailure: (err) => {
       if (!isCallerWaiting) logger.warn({ err }, 'journal recovery failed; retrying');
     },

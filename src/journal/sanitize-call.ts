@@ -1,15 +1,18 @@
-/** Removes from a call what PostgreSQL cannot store, and reduces a call that the database rejects all the same. */
+/**
+ * Removes everything from a call that PostgreSQL can't store, and strips a call further if the database rejects it
+ * anyway.
+ */
 import type { AssistantTurn, Attempt, AttemptError, CallMetadata, CallResult, Correlation, PlanEntry, SettledCall } from '../core/call.ts';
 import { noCorrelation } from '../core/call.ts';
 import { toPostgresText } from '../core/postgres-text.ts';
 import { redactVendorMessages } from '../core/redact-subject.ts';
 
-/** Bound of correlation values and of the source, in Unicode code points. */
+/** The maximum length of correlation values and of the source, in Unicode code points. */
 const maxCodePoints = 256;
 
 /**
- * Sanitizes all texts except the bytes of the request; memory sanitizes what it extracts from these. Returns `call` itself, and each part of it
- * that is not changed, because hardly any call is.
+ * Sanitizes all texts except the bytes of the request. The memory code sanitizes what it extracts from those. Returns
+ * `call` itself, or the same object for each part that doesn't change, because hardly any call needs changes.
  */
 export function sanitizeCall(call: SettledCall): SettledCall {
   const metadata = sanitizeMetadata(call.metadata);
@@ -20,7 +23,7 @@ export function sanitizeCall(call: SettledCall): SettledCall {
   return { metadata, result, content: isResponseChanged ? { ...call.content, response } : call.content };
 }
 
-/** Keeps ids, models and numbers; removes the content and all free text of the caller and of vendors. */
+/** Keeps ids, models and numbers. Removes the content and all free text from the caller and from vendors. */
 export function stripText({ metadata, result }: SettledCall): SettledCall {
   const memory = { ...metadata.memory, subject: null };
   return { metadata: { ...metadata, memory, correlation: noCorrelation, plan: [] }, result: redactVendorMessages(result), content: null };
@@ -101,7 +104,7 @@ function sanitizeToolCall(tool: AssistantTurn['toolCalls'][number]): AssistantTu
   return name === tool.name && text === tool.arguments ? tool : { name, arguments: text };
 }
 
-/** `items` itself when none is changed. */
+/** Returns `items` itself if nothing changes. */
 function sanitizeEach<Item>(items: readonly Item[], sanitize: (item: Item) => Item): readonly Item[] {
   for (const item of items) if (sanitize(item) !== item) return items.map(sanitize);
   return items;

@@ -3,12 +3,12 @@
 export const lockFileName = 'owner.lock';
 export const ballastFileName = 'reserve';
 
-/** `segment-00000001`; zero-padded so that listings are in order. */
+/** Returns a name like `segment-00000001`, padded with zeros so that listings are in order. */
 export function segmentName(number: number): string {
   return `segment-${String(number).padStart(8, '0')}`;
 }
 
-/** Segment numbers among the file names of a folder, oldest first. */
+/** Finds the segment numbers among the file names of a folder, oldest first. */
 export function segmentNumbers(names: readonly string[]): number[] {
   return names
     .flatMap((name) => {

@@ -1,20 +1,22 @@
-/** Reads a segment in windows of bounded size, so that a backlog of any length needs the memory of one window (or one record). */
+/**
+ * Reads a segment in windows of limited size, so that even a long backlog needs no more memory than one window (or one
+ * record).
+ */
 import type { JournalFileSystem } from './file-system.ts';
 import { decodeInTurns, type Frame, type FrameEnd, headerBytes } from './frame.ts';
 
 export interface SegmentWindow {
   readonly frames: readonly Frame[];
-  /** Offset of the next window. */
   readonly nextOffset: number;
-  /** `more`: continue at `nextOffset`. */
+  /** If this is `more`, continue at `nextOffset`. */
   readonly end: FrameEnd | 'more';
 }
 
 const windowBytes = 4 * 1024 * 1024;
 
 /**
- * The complete frames from `offset` on, at least one if there is one. Nothing is read beyond `endOffset`. In a file that is shorter than that the
- * last frame is truncated.
+ * Reads the complete frames from `offset` on, at least one if there is one, but never beyond `endOffset`. If the file
+ * ends before that, the last frame is truncated.
  */
 export async function readWindow(
   files: JournalFileSystem,

@@ -1,9 +1,11 @@
 /**
- * Appends to segment files with group commit: the records of one turn of the event loop share a buffer, a promise and a write. The write is
- * synchronous where `sync-writes.ts` allows it. Records that arrive during an asynchronous write go into the next one.
+ * Appends to segment files with group commit. The records of one turn of the event loop share a buffer, a promise and a
+ * write. The write is synchronous if `sync-writes.ts` allows it. Records that arrive during an asynchronous write go
+ * into the next one.
  *
- * When a write fails, all its records are rejected, the segment is truncated to its last valid byte (or, if that fails too, its known length
- * ends there), and the next write starts a new segment. So no partial write ever precedes a valid record.
+ * If a write fails, we reject all its records and truncate the segment to its last valid byte. If that fails too, the
+ * segment's known length still ends before the failed write. The next write starts a new segment, so a valid record
+ * never follows a partial write.
  */
 import { join } from 'node:path';
 import type { SettledCall } from '../core/call.ts';
@@ -20,9 +22,9 @@ export interface Segment {
   readonly number: number;
   readonly file: string;
   readonly createdAt: number;
-  /** Length of what was written successfully. */
+  /** The number of bytes that were written successfully. */
   readonly bytes: number;
-  /** Closed for appends. */
+  /** A sealed segment is closed for appends. */
   readonly sealed: boolean;
 }
 
@@ -39,7 +41,6 @@ export interface SegmentWriterOptions {
   readonly failpoint: HitFailpoint;
 }
 
-/** The records of one write. */
 interface WriteGroup {
   readonly records: JournalRecord[];
   readonly frames: FrameBuffer;
@@ -56,13 +57,13 @@ interface OpenSegment {
 export function createSegmentWriter(options: SegmentWriterOptions) {
   const { folder, files, clock, segmentBytes, sync, onWritten, onAppended, failpoint } = options;
   const allSegments: MutableSegment[] = [];
-  // Bounded by the callers: each call waits for its record, and parked calls are bounded in `parked-calls.ts`.
+  // The callers limit its length. Each call waits for its record, and `parked-calls.ts` limits the parked calls.
   const pending: WriteGroup[] = [];
-  /** Reused by the next group. */
+  /** Frames that the next group can reuse. */
   let spareFrames: FrameBuffer | null = null;
   let current: OpenSegment | null = null;
   let nextNumber = 1;
-  /** Asynchronous work on the files. */
+  /** The asynchronous file operation that's running, or null. */
   let working: Promise<void> | null = null;
   let isScheduled = false;
   const syncWrites = createSyncWrites();
@@ -88,7 +89,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     }
   };
 
-  /** Records that arrive during the work are written after it. */
+  /** Records that arrive during the operation are written after it. */
   const startWork = (work: Promise<void>): void => {
     working = work.finally(() => {
       working = null;
@@ -99,7 +100,10 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
   const canWriteSync = (segment: Segment, { length }: FrameBuffer): boolean =>
     !sync && segment.bytes < segmentBytes && syncWrites.allows(length);
 
-  /** The group of the next record. Groups are about as long as a segment at most, which bounds a write of many large bodies. */
+  /**
+   * Returns the group for the next record. A group is at most about as long as a segment, so that a single write can't
+   * contain too many large bodies.
+   */
   const groupToFill = (): WriteGroup => {
     const last = pending.at(-1);
     if (last && last.frames.length < segmentBytes) return last;
@@ -180,20 +184,20 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     const { segment, file } = current;
     current = null;
     segment.sealed = true;
-    // All bytes were written before (with `sync`, flushed), so a failed close loses nothing.
+    // All bytes have been written (and flushed if `sync` is set), so a failed close loses nothing.
     await file.close().catch(() => undefined);
   };
 
-  /** After a failed write: nothing may be appended after its partial bytes. */
+  /** Called after a failed write, because we must not append anything after its partial bytes. */
   const truncateCurrent = async (): Promise<void> => {
     if (!current) return;
     const { segment, file } = current;
-    // If this fails, `bytes` still ends before the partial record; recovery stops there.
+    // If this fails, `bytes` still ends before the partial record, and recovery stops at that record.
     await file.truncate(segment.bytes).catch(() => undefined);
     await sealCurrent();
   };
 
-  /** Runs `work` when all records are written. */
+  /** Runs `work` once all records have been written. */
   const whenIdle = async (work: () => Promise<void>): Promise<void> => {
     for (;;) {
       if (working) await working;
@@ -205,7 +209,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
   };
 
   return {
-    /** Resolves when the bytes are written (with `sync`, flushed); rejects when they are not. */
+    /** Resolves when the bytes have been written (and flushed if `sync` is set). Rejects if that fails. */
     append(record: JournalRecord): Promise<void> {
       if (isClosed) return Promise.reject(new Error('the journal is closed'));
       const meta = formatRecord(record);
@@ -217,12 +221,11 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
     },
     /** Oldest first. */
     segments: (): readonly Segment[] => allSegments,
-    /** Writes pending records and seals the current segment unless it is empty. */
+    /** Writes pending records and seals the current segment unless it's empty. */
     seal: (): Promise<void> =>
       whenIdle(async () => {
         if (current && current.segment.bytes > 0) await sealCurrent();
       }),
-    /** Deletes a sealed segment. */
     async remove(number: number): Promise<void> {
       const index = allSegments.findIndex((segment) => segment.number === number && segment.sealed);
       const segment = allSegments[index];
@@ -230,7 +233,7 @@ export function createSegmentWriter(options: SegmentWriterOptions) {
       await files.remove(segment.file);
       allSegments.splice(allSegments.indexOf(segment), 1);
     },
-    /** Writes pending records and closes; `append` rejects from then on. */
+    /** Writes pending records and closes the file. `append` rejects from then on. */
     async close(): Promise<void> {
       isClosed = true;
       await whenIdle(sealCurrent);

@@ -1,4 +1,7 @@
-/** Calls that were in flight when their process died. They are settled as `unknown`, at an estimate of what was requested. */
+/**
+ * Tracks calls that were in flight when their process died. We settle them as `unknown` and charge an estimate that's
+ * based on the request.
+ */
 import type { Attempt, AttemptError, CallMetadata, SettledCall } from '../core/call.ts';
 import type { Tokens, Units } from '../core/pricing.ts';
 import { noTokens } from '../core/pricing.ts';
@@ -7,19 +10,19 @@ import type { AttemptStart, JournalRecord } from './record.ts';
 
 export type UnfinishedCalls = ReturnType<typeof createUnfinishedCalls>;
 
-/** What was requested of a model, estimated from the request. */
+/** The usage that we charge for an unfinished call, estimated from its request. */
 export interface RequestedUsage {
   readonly tokens: Tokens;
   readonly units: Units;
   readonly searches: number;
 }
 
-/** Estimated cost in nano-dollars at `<provider>/<model>`. Null when it has no price. */
+/** Estimates the cost in nano-dollars at `<provider>/<model>`. Returns null if the model has no price. */
 export type EstimateCost = (model: string, requested: RequestedUsage) => number | null;
 
 export function createUnfinishedCalls(estimateCost: EstimateCost) {
   const calls = new Map<string, CallMetadata>();
-  // An attempt may precede its call, whose `opened` record may have been copied to a newer segment.
+  // An attempt may come before its call, because the `opened` record may have been copied to a newer segment.
   const attempts = new Map<string, Map<number, AttemptStart>>();
 
   const addAttempts = (callId: string, starts: readonly AttemptStart[]): void => {
@@ -42,7 +45,7 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
         outcome: 'unknown',
         status: 500,
         code: null,
-        // The candidate of the last attempt: it may have responded, and the estimate is charged at its price.
+        // We charge the estimate at the price of the last candidate, because it may have responded.
         model,
         cache: null,
         tokens,
@@ -70,7 +73,9 @@ export function createUnfinishedCalls(estimateCost: EstimateCost) {
       calls.delete(callId);
       attempts.delete(callId);
     },
-    /** The remaining calls, settled. They remain until `settled` is called for them, so that a failed store can be retried. */
+    /**
+     * Settles the remaining calls. They stay until `settled` is called for them, so that a failed store can be retried.
+     */
     settleAll: (): SettledCall[] => [...calls.values()].map(settle),
   };
 }

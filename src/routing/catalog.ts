@@ -1,33 +1,35 @@
-/** The providers, models with prices, and tiers of the deployment. Built from the configuration, and replaced as a whole at reload. */
+/**
+ * The providers, models with prices, and tiers of the deployment. The catalog is built from the configuration and
+ * replaced as a whole when that's reloaded.
+ */
 import { type Dialect, isDialect, type MediaRoute, type Route, type Tiers } from '../core/call.ts';
 import type { ModelTraits, ResponsesSupport } from '../core/candidate.ts';
 import type { Price, TokenPrice, UnitPrices } from '../core/pricing.ts';
 import type { TakeableField } from '../core/takeable-fields.ts';
 
-/** Purpose of a model. */
+/** What a model is used for. */
 export type Kind = 'chat' | 'embeddings' | 'moderations' | 'rerank' | 'images' | 'speech' | 'transcriptions' | 'video';
 
 export interface CatalogModel {
   readonly kind: Kind;
-  /** Null when the cost of a call is unknown. */
+  /** Null if the cost of a call is unknown. */
   readonly price: Price | null;
-  /** Prices of the units of media models. */
   readonly unitPrices: UnitPrices;
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens: number | null;
   readonly contextWindow: number | null;
-  /** Longest wait for the first content of a response. Null: as the provider. */
+  /** The longest wait for the first content of a response. Null to use the provider's setting. */
   readonly firstContentTimeoutMs: number | null;
-  /** Upper bound for the tokens of one image; null when unknown. */
+  /** An upper bound for the tokens of one image. Null if unknown. */
   readonly imageTokens: number | null;
   readonly traits: ModelTraits;
-  /** Routes that serve the model; null for all routes of its provider. */
+  /** The routes that serve the model. Null for all routes of its provider. */
   readonly serves: readonly Route[] | null;
-  /** Optional fields that an image or speech model accepts; null when unknown. */
+  /** The optional fields that an image or speech model accepts. Null if unknown. */
   readonly takes: readonly TakeableField[] | null;
 }
 
-/** A model row of the configuration; `kind` defaults to chat. */
+/** A model row of the configuration. `kind` defaults to chat. */
 export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
   readonly maxOutputTokens: number | null;
   readonly maxInputTokens?: number | null;
@@ -39,7 +41,6 @@ export interface CatalogSourceRow extends PricedRow, Partial<UnitPrices> {
   readonly takes?: readonly TakeableField[] | null;
 }
 
-/** The fields of a row that determine its price. */
 export interface PricedRow {
   readonly kind?: Kind;
   readonly price: TokenPrice | null;
@@ -50,7 +51,7 @@ export interface PricedRow {
   readonly perToolUseNanos?: Price['perToolUseNanos'];
 }
 
-/** The part of the configuration that routing uses; `models` and `tiers` in file order. */
+/** The part of the configuration that routing uses. `models` and `tiers` are in the order of the file. */
 export interface CatalogSource {
   readonly providers: Readonly<Record<string, Omit<CatalogProvider, 'dialect'> & { readonly dialect: string }>>;
   readonly models: Readonly<Record<string, CatalogSourceRow>>;
@@ -58,7 +59,7 @@ export interface CatalogSource {
   readonly imageTiers?: Tiers;
   readonly speechTiers?: Tiers;
   readonly transcriptionTiers?: Tiers;
-  /** Providers of media calls whose model names none. */
+  /** The default providers of media calls whose model doesn't name one. */
   readonly defaults?: {
     readonly imageProvider: string | null;
     readonly speechProvider: string | null;
@@ -68,32 +69,34 @@ export interface CatalogSource {
   };
 }
 
-/** Tiers and defaults of a media route. */
 export interface MediaRouting {
   readonly tiers: ReadonlyMap<string, readonly string[]>;
   readonly defaultProvider: string | null;
-  /** Model of calls that name none. */
+  /** The model of calls that don't name one. */
   readonly defaultModel: string | null;
 }
 
 /** The part of a provider that routing uses. */
 export interface CatalogProvider {
   readonly dialect: Dialect;
-  /** Routes it serves; of `chat` and `messages` only that of its dialect. */
+  /**
+   * The routes that the provider serves. This never includes both `chat` and `messages`, only the one that matches its
+   * dialect.
+   */
   readonly serves: readonly Route[];
-  /** By default as `serves` says. */
+  /** If this is absent, `serves` decides. */
   readonly responses?: ResponsesSupport;
 }
 
 export interface Catalog {
-  /** By name; without those of the dialect gemini, which serve only videos. */
+  /** Providers by name, except those with the dialect gemini, which only serve videos. */
   readonly providers: ReadonlyMap<string, CatalogProvider>;
   readonly models: ReadonlyMap<string, CatalogModel>;
   readonly tiers: ReadonlyMap<string, readonly string[]>;
-  /** Routes of each provider, including those that serve only media routes. */
+  /** The routes of each provider, including providers that only serve media routes. */
   readonly served: ReadonlyMap<string, readonly Route[]>;
   readonly media: Readonly<Record<MediaRoute, MediaRouting>>;
-  /** Catalog ids by model name without the provider: `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
+  /** Catalog ids by model name without the provider, e.g. `gpt-4o-mini` -> [`openai/gpt-4o-mini`, …]. */
   readonly idsByBareName: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -139,8 +142,8 @@ function mediaRouting(tiers: Tiers, defaultProvider: string | null = null, defau
 const free: TokenPrice = { inputNanos: 0n, outputNanos: 0n, cachedInputNanos: 0n, cacheWriteNanos: 0n, cacheWrite1hNanos: 0n };
 
 /**
- * Price of tokens and searches; null when unknown. Tokens are free for models charged by the search, and for moderations unless their row has a
- * price (docs/vendors.md).
+ * Returns the price of tokens and searches, or null if it's unknown. Tokens are free for models that charge by the
+ * search, and for moderations unless their row has a price (docs/vendors.md).
  */
 export function toPrice(row: PricedRow): Price | null {
   const { kind, price, aboveTokens = [], perSearchNanos = null, imageInputNanos = null, tierMillionths, perToolUseNanos } = row;
@@ -160,7 +163,7 @@ function hasMembers(record: Readonly<Record<string, bigint>> | undefined): recor
   return record !== undefined && Object.keys(record).length > 0;
 }
 
-/** Splits `<provider>/<model>` at the first slash; null when either part is missing. */
+/** Splits `<provider>/<model>` at the first slash. Returns null if either part is missing. */
 export function splitModelId(id: string): { provider: string; model: string } | null {
   const slash = id.indexOf('/');
   if (slash <= 0 || slash === id.length - 1) return null;

@@ -1,10 +1,13 @@
-/** Leaves models out of a plan whose context window is smaller than the prompt (docs/architecture/routing-and-failover.md#context-windows). */
+/**
+ * Removes models from a plan if their context window is smaller than the prompt
+ * (docs/architecture/routing-and-failover.md#context-windows).
+ */
 import { isPromptRoute, type TextRoute } from '../core/call.ts';
 import type { Candidate } from '../core/candidate.ts';
 import { countLeastTokens, leastBytesPerToken } from '../dialects/prompt/least-tokens.ts';
 import { inputWindowOf } from '../failover/context-window.ts';
 
-/** The part of a call that a model's window must hold. */
+/** The part of a call that has to fit into a model's window. */
 export interface PromptSize {
   readonly body: Buffer;
   readonly maxOutputTokens: number | null;
@@ -15,7 +18,10 @@ interface FittingModels {
   readonly tooSmall: readonly Candidate[];
 }
 
-/** Keeps the order. When every model is too small, the largest are kept: the vendor's count may be lower than the catalog's window suggests. */
+/**
+ * Splits the candidates without changing their order. If every model is too small we keep the largest ones, because the
+ * vendor may count fewer tokens than we do.
+ */
 export function splitByWindow(candidates: readonly Candidate[], route: TextRoute, prompt: PromptSize): FittingModels {
   const everything = { fitting: candidates, tooSmall: [] };
   if (candidates.length < 2 || !isPromptRoute(route)) return everything;
@@ -28,12 +34,11 @@ export function splitByWindow(candidates: readonly Candidate[], route: TextRoute
   return { fitting: kept, tooSmall: candidates.filter((candidate) => !kept.includes(candidate)) };
 }
 
-/** A window that the catalog does not know is large enough. */
+/** Reports whether the window is large enough. If the catalog doesn't know the window, we assume that it is. */
 function isLargeEnough({ maxInputTokens = null, contextWindow = null }: Candidate, input: number, output: number): boolean {
   return (maxInputTokens === null || input <= maxInputTokens) && (contextWindow === null || input + output <= contextWindow);
 }
 
-/** The largest known one. */
 function largestWindow(candidates: readonly Candidate[]): number {
   return Math.max(0, ...candidates.map((candidate) => inputWindowOf(candidate) ?? 0));
 }

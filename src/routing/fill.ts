@@ -1,10 +1,11 @@
 /**
- * Catalog fill: substitutes for a chain when no provider of the project serves any of its models.
+ * Catalog fill finds substitutes for a chain if no provider of the project serves any of its models.
  *
- * - For a tier: models of the route's kind, cheapest first. A tier whose known models are all of another kind is not filled. `auto` names no
- *   models, so only the route's kind counts.
- * - For a model id: models of the same name at other providers, in file order, of the route's kind or of the kind chat, which is the default of
- *   rows without a kind. Not for embeddings: vectors of two models can't be compared, and the same name doesn't make them the same model.
+ * - For a tier, these are models of the route's kind, cheapest first. We don't fill a tier if all its known models are
+ *   of another kind. `auto` names no models, so only the route's kind counts.
+ * - For a model id, these are models with the same name at other providers, in the order of the file. Their kind has to
+ *   be the route's or chat, because rows without a kind default to chat. We don't do this for embeddings, because vectors
+ *   of two models can't be compared, and two models with the same name may still be different.
  */
 import type { Route } from '../core/call.ts';
 import type { Catalog, CatalogModel, Kind } from './catalog.ts';
@@ -28,11 +29,11 @@ export interface FillRequest {
   readonly catalog: Catalog;
   readonly route: Route;
   readonly resolution: Resolution;
-  /** The caller requested `auto`, not a tier. */
+  /** True if the caller requested `auto` instead of a tier. */
   readonly isAuto: boolean;
 }
 
-/** Ids of substitutes, best first. The caller must check that they are served and permitted. */
+/** Returns the ids of substitutes, best first. The caller has to check that they're served and permitted. */
 export function findFill({ catalog, route, resolution, isAuto }: FillRequest): readonly string[] {
   switch (resolution.kind) {
     case 'unknown':
@@ -56,7 +57,10 @@ export function findFill({ catalog, route, resolution, isAuto }: FillRequest): r
   }
 }
 
-/** Sorted ids by catalog: an imported catalog has thousands of rows, too many to sort for a call. */
+/**
+ * Caches the sorted ids of each catalog. An imported catalog has thousands of rows, which is too many to sort for each
+ * call.
+ */
 const orders = new WeakMap<Catalog, Map<Kind, readonly string[]>>();
 
 function cheapestFirst(catalog: Catalog, kind: Kind): readonly string[] {
@@ -72,7 +76,10 @@ function cheapestFirst(catalog: Catalog, kind: Kind): readonly string[] {
   return ids;
 }
 
-/** By the sum of input and output price, then by the price of a search or unit; models without a price last. */
+/**
+ * Compares by the sum of the input and output price, then by the price of a search or unit. Models without a price come
+ * last.
+ */
 function comparePrices(left: CatalogModel, right: CatalogModel): number {
   const [a, b] = [pricesOf(left), pricesOf(right)];
   if (!a || !b) return (a ? 0 : 1) - (b ? 0 : 1);

@@ -1,4 +1,4 @@
-/** The models and tiers that a key may use: `GET /v1/models` (docs/api/reference.md#models). */
+/** Lists the models and tiers that a key may use, for `GET /v1/models` (docs/api/reference.md#models). */
 import { type Caller, type Route, type TextRoute, textRoutes } from '../core/call.ts';
 import type { Catalog, CatalogModel } from './catalog.ts';
 import { splitModelId } from './catalog.ts';
@@ -13,12 +13,11 @@ import { selectModels } from './select.ts';
 export interface ModelsRequest {
   readonly catalog: Catalog;
   readonly project: ProjectRouting;
-  /** The application that calls. */
   readonly source: string;
   readonly caller: Caller;
-  /** For projects without their own setting. */
+  /** Used for projects without a setting of their own. */
   readonly catalogFill: boolean;
-  /** Time of the last catalog change, used as the date of every model. */
+  /** The time of the last catalog change, which we report as the date of every model. */
   readonly startedAt: number;
 }
 
@@ -30,7 +29,7 @@ export interface ModelRow {
   readonly owned_by: string;
 }
 
-/** Models of the catalog, then tiers, then `auto`: those that at least one route would serve to this key. */
+/** Lists the catalog's models, then tiers, then `auto`. Leaves out anything that no route would serve to this key. */
 export function listModels(request: ModelsRequest): ModelRow[] {
   const { catalog, caller, startedAt } = request;
   const created = Math.floor(startedAt / 1_000);
@@ -51,7 +50,7 @@ export function listModels(request: ModelsRequest): ModelRow[] {
   return [...models, ...tiers, ...(isOpen(defaultTier, true) ? [row('auto', 'gateway')] : [])];
 }
 
-/** The tiers, `auto` included, and the models that a route would serve; for lists to choose from. */
+/** Lists the models and tiers, including `auto`, that a route would serve, so that users can choose from them. */
 export function listRouteModels(request: Omit<ModelsRequest, 'startedAt'>, route: TextRoute): { tiers: string[]; models: string[] } {
   const isOpen = (name: string, isAuto = false) => selectModels({ ...request, route }, name, isAuto).open.length > 0;
   const rows = listModels({ ...request, startedAt: 0 });
@@ -62,7 +61,7 @@ export function listRouteModels(request: Omit<ModelsRequest, 'startedAt'>, route
   return { tiers: tiers.map(({ id }) => id), models: models.map(({ id }) => id) };
 }
 
-/** May overlap with the names of text tiers. */
+/** The names may overlap with those of text tiers. */
 function openMediaTiers(request: ModelsRequest): string[] {
   return (['images', 'speech', 'transcriptions'] as const).flatMap((route) => {
     const view = { ...request, route };
@@ -75,11 +74,14 @@ function isOpenForMedia(request: MediaPlanRequest): boolean {
     planMedia(request);
     return true;
   } catch {
-    return false; // Throws only `no_route`: the tier has no model for this key.
+    return false; // The only error is `no_route`, so the tier has no model for this key.
   }
 }
 
-/** Whether the project may use the model's provider, and the provider serves a route for models of this kind. */
+/**
+ * Reports whether the project may use the model's provider, and whether the provider serves a route for models of this
+ * kind.
+ */
 function isUsable({ catalog, project }: ModelsRequest, owner: string, { kind, serves }: CatalogModel): boolean {
   if (project.providers !== null && !project.providers.includes(owner)) return false;
   const routes: readonly Route[] = kind === 'chat' ? (serves ?? ['chat', 'messages', 'responses']) : [kind];

@@ -1,6 +1,6 @@
 /**
- * Selects the one model that serves a media call: `<provider>/<model>`, the first permitted model of a tier, or a bare name at the default
- * provider. Media calls have no failover.
+ * Selects the one model that serves a media call. The request names `<provider>/<model>`, a tier, from which we take
+ * the first permitted model, or a bare name, which we send to the default provider. Media calls have no failover.
  */
 import type { Caller, MediaRoute } from '../core/call.ts';
 import type { MediaCandidate } from '../core/candidate.ts';
@@ -16,21 +16,20 @@ import { hasProvider, isPermitted, isRetired } from './rules.ts';
 export interface MediaPlanRequest {
   readonly catalog: Catalog;
   readonly project: ProjectRouting;
-  /** The application that calls. */
   readonly source: string;
   readonly caller: Caller;
   readonly route: MediaRoute;
   /** Null for the route's default model. */
   readonly modelAsked: string | null;
-  /** For projects without their own setting. */
+  /** Used for projects without a setting of their own. */
   readonly catalogFill: boolean;
-  /** A cost ceiling applies: models of unknown cost are excluded. */
+  /** True if a cost ceiling applies, so that we can't use models of unknown cost. */
   readonly requiresPrice?: boolean;
-  /** Absent when no call will follow. */
+  /** Absent if no call will follow. */
   readonly breakers?: Breakers;
 }
 
-/** Names of the routes in error messages (docs/api/reference.md#no-route). */
+/** The names of the routes in error messages (docs/api/reference.md#no-route). */
 const mediaLabels: Readonly<Record<MediaRoute, string>> = {
   images: 'image',
   speech: 'tts',
@@ -63,7 +62,10 @@ export function planMedia(request: MediaPlanRequest): MediaCandidate {
   return toCandidate(catalog, pickCandidate(open, request));
 }
 
-/** As for text: retired models last, before them those of unhealthy providers. Takes no probe slot after the chosen model. */
+/**
+ * Like for text, retired models come last, and models of unhealthy providers just before them. Takes no probe slots
+ * beyond the chosen model.
+ */
 function pickCandidate(open: readonly string[], { project, caller, breakers }: MediaPlanRequest): string {
   const current = open.filter((id) => !isRetired(project, id));
   const isHealthy = (id: string): boolean =>
@@ -78,12 +80,12 @@ function isPriced(catalog: Catalog, id: string): boolean {
 
 const maxNameLength = 256;
 
-/** Whether the project may use the provider, and the provider serves the route. */
+/** Reports whether the project may use the provider, and whether the provider serves the route. */
 function isServing({ catalog, project, route }: MediaPlanRequest, name: string): boolean {
   return (catalog.served.get(name)?.includes(route) ?? false) && (project.providers?.includes(name) ?? true);
 }
 
-/** The requested name and the ids it refers to. A tier takes precedence over a model of the same name. */
+/** Returns the requested name and the ids it refers to. A tier takes precedence over a model of the same name. */
 function resolve(request: MediaPlanRequest, providers: ReadonlySet<string>): { requested: string; ids: readonly string[] } {
   const { catalog, route } = request;
   const { defaultProvider, defaultModel } = catalog.media[route];
@@ -99,19 +101,22 @@ function resolve(request: MediaPlanRequest, providers: ReadonlySet<string>): { r
   if (!hasModelForm(requested))
     throw noRoute(undefined, `${quoteName(requested)} is neither <provider>/<model> nor a name without a slash`);
   if (provider !== undefined) return { requested, ids: [requested] };
-  // The project's first provider, if it may not use the default one.
+  // Use the project's first provider if the project may not use the default one.
   const [first = ''] = providers;
   return { requested, ids: [`${defaultProvider !== null && providers.has(defaultProvider) ? defaultProvider : first}/${requested}`] };
 }
 
-/** The application's chain of that name, else the project's, else the configuration's; null when the route has no such tier. */
+/**
+ * Looks for the tier in the application, then in the project and then in the configuration. Returns null if the route
+ * has no tier of that name.
+ */
 function findMediaTier({ catalog, project, source, route }: MediaPlanRequest, name: string): readonly string[] | null {
   for (const tiers of [mediaTiers(project.applications.get(source), route), mediaTiers(project, route)])
     if (tiers && Object.hasOwn(tiers, name)) return tiers[name] ?? null;
   return catalog.media[route].tiers.get(name) ?? null;
 }
 
-/** Names of the tiers of a route that an application of the project may use. */
+/** Lists the names of a route's tiers that an application of the project may use. */
 export function mediaTierNames({ catalog, project, source, route }: Omit<MediaPlanRequest, 'modelAsked'>): string[] {
   const overrides = [mediaTiers(project, route), mediaTiers(project.applications.get(source), route)];
   return [...new Set([...catalog.media[route].tiers.keys(), ...overrides.flatMap((tiers) => Object.keys(tiers ?? {}))])];
@@ -130,7 +135,7 @@ function mediaTiers(owner: MediaTiers | undefined, route: MediaRoute) {
   }
 }
 
-/** The chain, or its substitutes when no provider of the project serves any of it. */
+/** Returns the chain, or substitutes for it if no provider of the project serves any of its models. */
 function fillTier({ catalog, project, route, catalogFill }: MediaPlanRequest, ids: readonly string[], providers: ReadonlySet<string>) {
   const isServed = ids.some((id) => providers.has(splitModelId(id)?.provider ?? ''));
   if (isServed || !(project.catalogFill ?? catalogFill)) return ids;

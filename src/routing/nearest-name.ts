@@ -1,12 +1,16 @@
-/** Finds the name that a caller probably meant, for the hint of `no_route`. Pure. */
+/** Finds the name that a caller probably meant, for the hint of `no_route`. */
 import { splitModelId } from './catalog.ts';
 
-/** Longer names are not compared, because the time grows with the square of the length. Few models have so long a name. */
+/**
+ * We don't compare longer names, because the time grows with the square of the length. Few models have a name this
+ * long.
+ */
 const maxLength = 64;
 
 /**
- * The usable name with the fewest edits to its model, with or without version; null when more than half of the characters differ in each of
- * them. The first of equally near names. Takes 1 to 3 ms for the 3,000 names of an imported catalog, 30 ms for the most similar (measured).
+ * Returns the usable name whose model needs the fewest edits, with or without its version. Returns the first one if
+ * several are equally close, and null if each differs in more than half of the characters. This takes 1 to 3 ms for the
+ * 3,000 names of an imported catalog, and 30 ms if they're all very similar (measured).
  */
 export function findNearestName(asked: string, names: Iterable<string>, isUsable: (name: string) => boolean): string | null {
   if (asked.length > maxLength) return null;
@@ -19,7 +23,7 @@ export function findNearestName(asked: string, names: Iterable<string>, isUsable
     const model = withoutProvider(name.toLowerCase());
     const line = withoutVersion(model);
     let edits = countEdits(wantedModel, model, fewest);
-    // The part before the slash may belong to the model: `meta-llama/llama-3.3-70b`.
+    // The part before the slash may belong to the model, as in `meta-llama/llama-3.3-70b`.
     if (wanted !== wantedModel) edits = Math.min(edits, countEdits(wanted, model, edits));
     if (line !== model || wantedLine !== wantedModel) edits = Math.min(edits, 1 + countEdits(wantedLine, line, edits - 1));
     if (edits >= fewest || !isUsable(name)) continue;
@@ -33,19 +37,24 @@ function withoutProvider(name: string): string {
   return splitModelId(name)?.model ?? name;
 }
 
-/** `claude-haiku-4-5` for `claude-haiku-4-5-20251001`: another version is nearer than another model. */
+/**
+ * Turns e.g. `claude-haiku-4-5-20251001` into `claude-haiku-4-5`, so that another version is closer than another model.
+ */
 function withoutVersion(name: string): string {
   return name.replace(/-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, '');
 }
 
-/** Characters to insert, delete or replace (Levenshtein); `limit` when there are as many or more. */
+/**
+ * Counts the characters to insert, delete or replace (Levenshtein distance). Returns `limit` if there are at least that
+ * many.
+ */
 function countEdits(left: string, right: string, limit: number): number {
   if (limit <= 0 || Math.abs(left.length - right.length) >= limit) return Math.max(0, limit);
   let above = new Uint8Array(right.length + 1);
   let current = new Uint8Array(right.length + 1);
   for (let column = 0; column <= right.length; column += 1) above[column] = column;
   for (let row = 1; row <= left.length; row += 1) {
-    // Cells further from the diagonal have at least `limit` edits.
+    // Cells further from the diagonal need at least `limit` edits.
     const first = Math.max(1, row - limit);
     const last = Math.min(right.length, row + limit);
     const code = left.charCodeAt(row - 1);

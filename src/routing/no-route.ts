@@ -1,9 +1,12 @@
-/** The error `no_route`: a message that never varies (docs/api/reference.md#no-route), and a hint that names what was requested and what would work. */
+/**
+ * Creates the error `no_route`. Its message is fixed (docs/api/reference.md#no-route), and its hint says what was
+ * requested and what would work.
+ */
 import { type GatewayError, gatewayError } from '../core/errors.ts';
 
-/** Code points of a requested name that a hint repeats. */
+/** The maximum number of code points of a requested name that we repeat in a hint. */
 const maxNameLength = 100;
-/** Characters of which they are taken: a name may be as long as the body. */
+/** We take them from this many characters at most, because a name may be as long as the body. */
 const maxReadLength = 10 * maxNameLength;
 
 const listing = 'GET /v1/models lists what this key may use';
@@ -12,7 +15,10 @@ export function noRoute(message: string | undefined, hint: string): GatewayError
   return gatewayError('no_route', { ...(message !== undefined && { message }), members: { hint: `${hint}; ${listing}` } });
 }
 
-/** Why no model is open: the reason of a skipped model, or `unknown` for a name that is neither tier nor model. */
+/**
+ * Explains why no model is available. `reason` is the reason of a skipped model, or `unknown` for a name that's neither
+ * a tier nor a model.
+ */
 export function explainNoRoute(asked: string, reason: string | null): string {
   const name = quoteName(asked);
   switch (reason) {
@@ -33,7 +39,7 @@ export function explainNoRoute(asked: string, reason: string | null): string {
   }
 }
 
-/** The start of a requested name in quotes: bounded, without control characters. */
+/** Quotes the start of a requested name. Limits its length and removes control characters. */
 export function quoteName(name: string): string {
   const visible = [...name.slice(0, maxReadLength).replace(/\p{C}/gu, '')];
   return `"${visible.length > maxNameLength ? `${visible.slice(0, maxNameLength).join('')}...` : visible.join('')}"`;

@@ -1,4 +1,7 @@
-/** Creates the plan of a call: the ordered candidates, and an entry for each skipped model of the chain. */
+/**
+ * Creates the plan of a call. It consists of the candidates in order, and an entry for each model of the chain that we
+ * skip.
+ */
 import type { Caller, PlanEntry, TextRoute } from '../core/call.ts';
 import type { Candidate } from '../core/candidate.ts';
 import type { Breakers } from '../failover/breaker.ts';
@@ -20,31 +23,40 @@ export interface Plan {
 export interface PlanRequest {
   readonly caller: Caller;
   readonly project: ProjectRouting;
-  /** The application that calls, which may override tiers. */
+  /** The name of the calling application, which may override tiers. */
   readonly source: string;
   readonly route: TextRoute;
   readonly modelAsked: string;
-  /** The tier a classifier chose for `auto` (classify.ts). Without it, and if it has no permitted model, `auto` is the route's default tier. */
+  /**
+   * The tier that a classifier chose for `auto` (classify.ts). If this is absent, or if the tier has no permitted
+   * model, `auto` stands for the route's default tier.
+   */
   readonly autoTier?: string | null;
-  /** A cost ceiling applies: models without a price are skipped as `price_unknown`. */
+  /** True if a cost ceiling applies. Models without a price are then skipped as `price_unknown`. */
   readonly requiresPrice?: boolean;
-  /** Models whose window is smaller are skipped as `context_too_small`. */
+  /** If this is set, models with a smaller window are skipped as `context_too_small`. */
   readonly prompt?: PromptSize;
 }
 
 export interface PlannerDeps {
   readonly catalog: () => Catalog;
   readonly breakers: Breakers;
-  /** For projects without their own setting. */
+  /** Used for projects without a setting of their own. */
   readonly catalogFill: () => boolean;
 }
 
 export interface Planner {
-  /** The plan of the call when all vendors are healthy. Throws `no_route` (docs/api/reference.md#no-route) without a candidate. */
+  /**
+   * Creates the plan that applies if all vendors are healthy. Throws `no_route` (docs/api/reference.md#no-route) if
+   * there's no candidate.
+   */
   plan(request: PlanRequest): Plan;
-  /** Orders the plan by the current health of the vendors. For a call that will be sent: it may take the probe slot of a breaker. */
+  /**
+   * Orders the plan by the current health of the vendors. Only call this if you'll send the call, because it may take
+   * the probe slot of a breaker.
+   */
   order(plan: Plan, request: Pick<PlanRequest, 'caller' | 'project'>): Plan;
-  /** The skipped models of a request for which `plan` throws `no_route`. */
+  /** Returns the skipped models of a request for which `plan` throws `no_route`. */
   explain(request: PlanRequest): readonly PlanEntry[];
 }
 
@@ -52,7 +64,7 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
   const viewOf = (request: PlanRequest): SelectRequest => ({ ...request, catalog: catalog(), catalogFill: catalogFill() });
   const lastPlans = new WeakMap<Caller, LastPlan>();
 
-  /** The plan of the key's last call if this one asks for the same, otherwise a new one. */
+  /** Reuses the plan of the key's last call if this call asks for the same thing. */
   const planAsLast = (request: PlanRequest): Plan => {
     const last = lastPlans.get(request.caller);
     if (last?.catalog === catalog() && last.catalogFill === catalogFill() && isSameRequest(last.request, request)) return last.plan;
@@ -87,7 +99,7 @@ export function createPlanner({ catalog, breakers, catalogFill }: PlannerDeps): 
   };
 }
 
-/** The plan of a prompt that every model can take. Throws `no_route`. */
+/** Creates the plan without regard to the size of the prompt. Throws `no_route`. */
 function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
   if (!hasProvider(request.project, view.catalog.providers)) {
     throw noRoute('no providers configured', `the project has no provider for ${quoteName(request.modelAsked)}`);
@@ -101,7 +113,7 @@ function planAnyPrompt(view: SelectRequest, request: PlanRequest): Plan {
   return { candidates, entries: [...entries, ...skipped] };
 }
 
-/** What the plan of a key's last call depends on. */
+/** Everything that the plan of a key's last call depends on, and the plan itself. */
 interface LastPlan extends Pick<SelectRequest, 'catalog' | 'catalogFill'> {
   readonly request: Omit<PlanRequest, 'prompt'>;
   readonly plan: Plan;
@@ -127,13 +139,13 @@ function noRouteFor(view: SelectRequest, { modelAsked }: PlanRequest, { skipped,
   return noRoute(undefined, explainNoRoute(modelAsked, reason) + (nearest === null ? '' : `; the nearest is ${quoteName(nearest)}`));
 }
 
-/** Of the tiers and models that the route would serve to this key. */
+/** Finds the nearest name among the tiers and models that the route would serve to this key. */
 function findNearest(view: SelectRequest, asked: string): string | null {
   const names = [...tierNames(view), ...view.catalog.models.keys()];
   return findNearestName(asked, names, (name) => selectModels(view, name, false).open.length > 0);
 }
 
-/** The tier for `auto` without a classifier. */
+/** Returns the tier for `auto` without a classifier. */
 export function defaultTier(route: TextRoute): string {
   return route === 'embeddings' ? 'embed' : 'standard';
 }
@@ -143,15 +155,16 @@ function selectFor(view: SelectRequest, { modelAsked, autoTier, route }: PlanReq
   const byDefault = defaultTier(route);
   if (autoTier !== undefined && autoTier !== null && autoTier !== byDefault) {
     const chosen = selectModels(view, autoTier, true);
-    // Not a tier without a permitted model, nor one that only catalog fill would serve.
+    // We don't use a tier without a permitted model, or one that only catalog fill would serve.
     if (chosen.open.length > 0 && !chosen.isFilled) return chosen;
   }
   return selectModels(view, byDefault, true);
 }
 
 /**
- * 0: healthy; 1: the provider's breaker is open or in cooldown; 2: retired. The chain's order is kept within a priority. Only the first healthy
- * candidate takes a probe slot, since a request will be sent to it.
+ * Returns a function that rates a candidate as 0 if it's healthy, 1 if its provider's breaker is open or cooling down,
+ * and 2 if it's retired. Candidates of the same priority keep the order of the chain. Only the first healthy candidate
+ * takes a probe slot, because we'll send it a request.
  */
 function createPriority(project: ProjectRouting, projectId: string, breakers: Breakers): (candidate: Candidate) => number {
   let hasFirst = false;
@@ -163,14 +176,14 @@ function createPriority(project: ProjectRouting, projectId: string, breakers: Br
   };
 }
 
-/** Calls `priorityOf` once per candidate, in the order of the chain: it may take a probe slot. */
+/** Calls `priorityOf` exactly once per candidate, in the order of the chain, because that may take a probe slot. */
 function orderByPriority(candidates: readonly Candidate[], priorityOf: (candidate: Candidate) => number): readonly Candidate[] {
   if (candidates.length === 1) return candidates;
   const priorities = new Map(candidates.map((candidate) => [candidate, priorityOf(candidate)]));
   return [...candidates].sort((a, b) => (priorities.get(a) ?? 0) - (priorities.get(b) ?? 0));
 }
 
-/** Never null for a selected id: its provider is in the catalog. */
+/** Returns null only if the id's provider isn't in the catalog, which can't happen for a selected id. */
 function toCandidate(catalog: Catalog, id: string): Candidate | null {
   const parts = splitModelId(id);
   const provider = parts ? catalog.providers.get(parts.provider) : undefined;

@@ -1,4 +1,4 @@
-/** Selects the models that a requested name makes available to a call, with the reason for each skipped one. */
+/** Selects the models that a call may use for the name it requests, with a reason for each model that we skip. */
 import type { Caller, PlanEntry, TextRoute } from '../core/call.ts';
 import { findFill } from './fill.ts';
 import type { RoutingView } from './rules.ts';
@@ -7,32 +7,31 @@ import { findSkipReason, isPermitted, resolveModel } from './rules.ts';
 export interface SelectRequest extends RoutingView {
   readonly caller: Caller;
   readonly route: TextRoute;
-  /** For projects without their own setting. */
+  /** Used for projects without a setting of their own. */
   readonly catalogFill: boolean;
-  /** A cost ceiling applies: models of unknown cost are skipped. */
+  /** True if a cost ceiling applies, so that models of unknown cost are skipped. */
   readonly requiresPrice?: boolean;
 }
 
 export interface Selection {
-  /** Available models, in the chain's order. */
   readonly open: readonly string[];
-  /** They are substitutes from catalog fill. */
+  /** True if the models are substitutes from catalog fill. */
   readonly isFilled: boolean;
   readonly skipped: readonly PlanEntry[];
-  /** A provider of the project serves a model that the key does not permit. */
+  /** True if a provider of the project serves a model that the key doesn't permit. */
   readonly isDeniedByKey: boolean;
-  /** The name is neither a tier nor a model. */
+  /** True if the name is neither a tier nor a model. */
   readonly isUnknown: boolean;
 }
 
-/** A catalog may have thousands of substitutes; after so many failures a call should fail. */
+/** A catalog may have thousands of substitutes, but after this many failures the call should fail. */
 const maxFill = 20;
 
-/** Models for the name `requested`; for a call to `auto`, that is the tier it was resolved to. */
+/** Selects the models for the name `requested`. For a call to `auto`, that's the tier that we chose. */
 export function selectModels(request: SelectRequest, requested: string, isAuto: boolean): Selection {
   const { caller, route, catalogFill, catalog, project } = request;
   const resolved = resolveModel(request, requested);
-  // `auto` can be filled even if its tier is not configured.
+  // `auto` can be filled even if its tier isn't configured.
   const resolution = isAuto && resolved.kind === 'unknown' ? ({ kind: 'tier', ids: [] } as const) : resolved;
   const names = isAuto ? ['auto', requested] : [requested];
   const isUnknown = resolution.kind === 'unknown';
@@ -53,7 +52,7 @@ export function selectModels(request: SelectRequest, requested: string, isAuto: 
   }
   if (isServed || !(project.catalogFill ?? catalogFill)) return { open, skipped, isDeniedByKey, isUnknown, isFilled: false };
 
-  // A substitute does not have the requested model's name: only tier names permit it to a key.
+  // A substitute doesn't have the name of the requested model, so only the names of tiers can permit it to a key.
   const permitting = resolution.kind === 'tier' ? names : [];
   for (const id of findFill({ catalog, route, resolution, isAuto })) {
     if (findSkipReason(request, route, id) !== null) continue;

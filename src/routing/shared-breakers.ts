@@ -16,11 +16,10 @@ interface SharedBreakersOptions {
   readonly database: Database;
   /** Used for reads. */
   readonly statusDatabase: Database;
-  /** Id of this process in the table `processes`. */
+  /** The id of this process in the table `processes`. */
   readonly process: string;
   /** Processes whose last heartbeat is older than this have stopped. */
   readonly livenessTimeoutMs: number;
-  /** The breakers of this process. */
   readonly breakers: Pick<Breakers, 'report'>;
   readonly onWriteFailure: (error: unknown) => void;
 }
@@ -88,7 +87,7 @@ function worse(left: BreakerReport, right: BreakerReport): BreakerReport {
   return Date.parse(right.retry_at ?? '') > Date.parse(left.retry_at ?? '') ? right : left;
 }
 
-/** Also deletes rows that stopped processes have left behind. */
+/** Writes the changed breakers. Also deletes rows that stopped processes have left behind. */
 async function writeBreakers(database: Database, process: string, rows: readonly (BreakerReport & { projectId: string })[]): Promise<void> {
   await database.query(
     `with changes as (

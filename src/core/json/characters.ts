@@ -1,6 +1,7 @@
 /**
- * Bytes of characters that JSON's syntax consists of. Modules copy them into constants of their own: V8 reads an exported constant from memory
- * each time, which doubled the time of a scan (measured: 1.2 and 0.6 µs for a string of 900 bytes).
+ * The bytes of the characters that make up JSON's syntax. Modules copy them into constants of their own, because V8
+ * reads an exported constant from memory each time, which doubled the time of a scan (1.2 instead of 0.6 µs for a
+ * string of 900 bytes, measured).
  */
 export const characters = {
   quote: 0x22,

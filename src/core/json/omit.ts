@@ -1,12 +1,15 @@
-/** Removes members from a scanned JSON object without re-serializing it, to compare bodies that differ in these members only. */
+/**
+ * Removes members from a scanned JSON object without serializing it again, so that we can compare bodies that only
+ * differ in these members.
+ */
 import type { BodySpans, Member } from './spans.ts';
 import { skipSpace } from './syntax.ts';
 
 const comma = 0x2c;
 
 /**
- * The chunks of the body that remain without these members, each removed with its key and one comma: what the caller would have sent without
- * them. The chunks are views of `bytes`.
+ * Returns the chunks of the body that remain without these members. We remove each member with its key and one comma,
+ * which leaves what the caller would have sent without it. The chunks are views of `bytes`.
  */
 export function omitMembers(bytes: Buffer, spans: BodySpans, keys: readonly string[]): Buffer[] {
   const cuts: Member[] = [];
@@ -20,7 +23,7 @@ export function omitMembers(bytes: Buffer, spans: BodySpans, keys: readonly stri
   for (const cut of cuts) {
     if (cut.start > from) chunks.push(bytes.subarray(from, cut.start));
     const next = skipSpace(bytes, cut.value.end);
-    // A member is removed with the comma after it, the last one with the comma before it.
+    // We remove a member with the comma after it, and the last member with the comma before it.
     const isLast = bytes[next] !== comma;
     if (isLast) trimComma(chunks);
     from = isLast ? cut.value.end : skipSpace(bytes, next + 1);
@@ -29,7 +32,7 @@ export function omitMembers(bytes: Buffer, spans: BodySpans, keys: readonly stri
   return chunks;
 }
 
-/** Removes the comma at the end of the last chunk, and the white space around it. */
+/** Removes the comma at the end of the last chunk and the white space around it. */
 function trimComma(chunks: Buffer[]): void {
   const last = chunks.at(-1);
   if (!last) return;
@@ -37,7 +40,7 @@ function trimComma(chunks: Buffer[]): void {
   if (last[end - 1] === comma) chunks[chunks.length - 1] = last.subarray(0, trimmedEnd(last, end - 1));
 }
 
-/** `end` without the white space before it. */
+/** Returns `end` moved back over the white space before it. */
 function trimmedEnd(bytes: Buffer, end: number): number {
   let position = end;
   while (position > 0 && isSpace(bytes[position - 1])) position -= 1;

@@ -1,4 +1,4 @@
-/** The key under which responses are cached: equal for calls that must get the same response. */
+/** Computes the key under which a response is cached. Calls that should get the same response have the same key. */
 import { hash } from 'node:crypto';
 import type { Call } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
@@ -7,13 +7,14 @@ import { digestParameters, parameterBytes } from '../../dialects/json/parameter-
 export interface CacheKeyInput {
   readonly call: Pick<Call, 'route' | 'body' | 'spans' | 'forwardedHeaders' | 'addsOutputLimit' | 'maxOutputTokens'>;
   readonly candidates: readonly Candidate[];
-  /** Of the configuration that the candidates come from. */
+  /** The revision of the configuration that the candidates come from. */
   readonly revision: number;
 }
 
 /**
- * Equal only for calls of one project, in one dialect, to the same candidates in the same order, with bodies of the same bytes. Bodies are
- * compared as bytes, because a vendor may distinguish what `JSON.parse` does not (`1` and `1.0`, repeated keys).
+ * Two calls only get the same key if they belong to the same project and dialect, have the same candidates in the same
+ * order, and their bodies are identical byte for byte. We compare bytes because a vendor may distinguish values that
+ * `JSON.parse` doesn't, e.g. `1` and `1.0` or repeated keys.
  */
 export function computeCacheKey(projectId: string, { call, candidates, revision }: CacheKeyInput): string {
   const { route, body, spans, forwardedHeaders } = call;
@@ -23,7 +24,10 @@ export function computeCacheKey(projectId: string, { call, candidates, revision 
   return hash('sha256', Buffer.concat([parameters, ...compared]), 'base64');
 }
 
-/** One hash of joined bytes takes less than a digest of the parts, unless there are many bytes to copy. */
+/**
+ * Up to this size, it's faster to hash the joined bytes once than to digest the parts. With more bytes, copying them
+ * takes longer.
+ */
 const maxJoinedBytes = 16 * 1_024;
 
 interface KeyParameters extends Pick<Call, 'route' | 'forwardedHeaders'>, Pick<CacheKeyInput, 'candidates' | 'revision'> {
@@ -32,7 +36,10 @@ interface KeyParameters extends Pick<Call, 'route' | 'forwardedHeaders'>, Pick<C
   readonly addedLimit: number | null;
 }
 
-/** Plans are kept between calls (`routing/plan.ts`), so the parameters of calls without headers are too. */
+/**
+ * The planner reuses plans between calls (`routing/plan.ts`), so we can also reuse the encoded parameters of calls
+ * without headers.
+ */
 const knownParameters = new WeakMap<readonly Candidate[], KeyParameters & { readonly bytes: Buffer }>();
 
 function parametersOf(of: KeyParameters): Buffer {
@@ -50,7 +57,7 @@ function parametersOf(of: KeyParameters): Buffer {
 function encodeParameters({ projectId, route, revision, candidates, forwardedHeaders, addedLimit }: KeyParameters): Buffer {
   const { 'idempotency-key': _once, ...headers } = forwardedHeaders;
   const headerList = Object.entries(headers).sort(([a], [b]) => (a < b ? -1 : 1));
-  // A model's traits change what it is sent; its price does not.
+  // A model's traits change what we send to it, but its price doesn't.
   const plan = JSON.stringify(candidates.map(({ price: _price, ...candidate }) => candidate));
   // JSON text contains no line feed, so the first one separates the parameters from the body.
   return Buffer.from(`${JSON.stringify([projectId, route, revision, headerList, addedLimit])}${plan}\n`);

@@ -1,10 +1,11 @@
 /**
- * Times of erasures: a call that began before an erasure and ends after it must not store its response. Bounded; the oldest entries are
- * evicted first, long after the calls that they affect.
+ * Remembers when subjects were erased, because a call that began before an erasure and ends after it must not store its
+ * response. The log has a limited size and evicts its oldest entries first, long after the calls that they affect have
+ * ended.
  */
 import { LRUCache } from 'lru-cache';
 
-/** Subjects are identified by their SHA-256. */
+/** The log identifies subjects by their SHA-256. */
 export function createInvalidationLog() {
   const invalidatedAt = new LRUCache<string, number>({ max: 10_000 });
 

@@ -1,6 +1,6 @@
 /**
- * Cached responses in memory, bounded in bytes: the least recently used entry is evicted first. There are no timers: an expired entry is
- * deleted when it is read or when it is the least recently used one.
+ * Keeps cached responses in memory, up to a number of bytes, and evicts the least recently used entry first. There are
+ * no timers. We delete an expired entry when it's read or when it becomes the least recently used one.
  */
 import { LRUCache } from 'lru-cache';
 import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
@@ -8,29 +8,36 @@ import type { RequestChanges } from '../../dialects/translate/request-changes.ts
 export type ResponseFormat = 'plain' | 'stream';
 
 export interface CachedResponse {
-  /** The bytes that were sent to the caller, in a buffer that holds nothing else. */
+  /** The bytes that we sent to the caller, in a buffer that holds nothing else. */
   readonly bytes: Buffer;
   readonly contentType: string;
-  /** `<provider>/<model>` that responded. */
+  /** The `<provider>/<model>` that responded. */
   readonly model: string;
-  /** What became of members that the vendor did not get as they were sent; null or absent when nothing was translated. */
+  /**
+   * What happened to members of the request that the vendor didn't get as they were sent. Null or absent if nothing was
+   * translated.
+   */
   readonly changes?: RequestChanges | null;
   readonly projectId: string;
-  /** SHA-256 (hexadecimal) of the subjects whose data the response may contain, for erasure. */
+  /** The SHA-256 (hexadecimal) of the subjects whose data the response may contain, for erasures. */
   readonly subjects: readonly string[];
   readonly storedAt: number;
-  /** By the project's settings at `storedAt`; the current ones may be stricter. */
+  /** Based on the project's settings at `storedAt`. The current settings may be stricter. */
   readonly expiresAt: number;
 }
 
-/** Memory of an entry in addition to its bytes: key, strings and objects. Keeps many small entries within the limit. */
+/**
+ * The memory of an entry's key, strings and objects, in addition to its bytes. This keeps many small entries within the
+ * limit.
+ */
 const overheadBytes = 1_024;
 
 export function createResponseStore(maxBytes: number) {
   let evicted = 0;
   const entries = new LRUCache<string, CachedResponse>({
     maxSize: maxBytes,
-    // Twice: a response that was served once is kept with its text, so that it is parsed once.
+    // The bytes count twice, because a response that was served once also keeps its text, so that we parse it only
+    // once.
     sizeCalculation: ({ bytes }) => 2 * bytes.length + overheadBytes,
     dispose: (_response, _key, reason) => {
       if (reason === 'evict') evicted += 1;
@@ -38,7 +45,7 @@ export function createResponseStore(maxBytes: number) {
   });
 
   return {
-    /** Null when there is no entry younger than `ttlMs`. Does not count as use. */
+    /** Returns null if there is no entry that's younger than `ttlMs`. Doesn't mark the entry as used. */
     get(key: string, now: number, ttlMs: number): CachedResponse | null {
       const entry = entries.peek(key);
       if (!entry) return null;
@@ -46,7 +53,6 @@ export function createResponseStore(maxBytes: number) {
       entries.delete(key);
       return null;
     },
-    /** Marks an entry as the most recently used. */
     touch(key: string): void {
       entries.get(key);
     },

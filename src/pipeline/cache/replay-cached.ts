@@ -1,13 +1,16 @@
-/** Replays a cached response as a stream, in chunks of whole events as from a vendor, so that back pressure applies to it. */
+/**
+ * Replays a cached response as a stream. Like a vendor's, its chunks consist of whole events, so backpressure applies
+ * to it.
+ */
 import type { Call } from '../../core/call.ts';
 import { type ChunkReader, omitUsage } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 import type { CacheHit } from './response-cache.ts';
 
-/** Default high-water mark of a socket. */
+/** The default high-water mark of a socket. */
 const chunkBytes = 16 * 1024;
 
-/** Without usage for a caller that did not ask for it: the cached response has it for those that do. */
+/** The cached response always includes usage. We leave it out for callers that didn't ask for it. */
 export function replayCached(hit: CacheHit, { hidesUsage }: Pick<Call, 'hidesUsage'>): Pick<StreamResponse, 'chunks' | 'summary'> {
   const chunks = (): ChunkReader => {
     const bytes = hidesUsage ? omitUsage(hit) : hit.bytes;
@@ -29,7 +32,10 @@ export function replayCached(hit: CacheHit, { hidesUsage }: Pick<Call, 'hidesUsa
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 
-/** End of the last event between `start` and `limit`; of the event that contains `limit` when it is larger. */
+/**
+ * Returns the end of the last event between `start` and `limit`. If the event that contains `limit` is larger than
+ * that, returns the end of this event.
+ */
 function findEventEnd(bytes: Buffer, start: number, limit: number): number {
   if (limit >= bytes.length) return bytes.length;
   for (let at = bytes.lastIndexOf(lineFeed, limit - 1); at > start; at = bytes.lastIndexOf(lineFeed, at - 1)) {
@@ -41,7 +47,7 @@ function findEventEnd(bytes: Buffer, start: number, limit: number): number {
   return bytes.length;
 }
 
-/** Whether the line feed at `at` ends a blank line, and so an event. */
+/** Reports whether the line feed at `at` ends a blank line, which is the end of an event. */
 function endsBlankLine(bytes: Buffer, at: number): boolean {
   return bytes[at - 1] === lineFeed || (bytes[at - 1] === carriageReturn && bytes[at - 2] === lineFeed);
 }

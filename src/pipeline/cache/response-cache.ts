@@ -1,9 +1,10 @@
 /**
- * The response cache of chat and messages: serves identical requests of a project from memory, without a vendor and without quota. Streamed
- * and plain calls share an entry: it is returned byte for byte, or converted to the other format where the conversion is lossless;
- * otherwise each format has an entry.
+ * The response cache of chat and messages. It serves identical requests of a project from memory, without calling a
+ * vendor or using quota. Streamed and plain calls share an entry if it can be converted to the other format without
+ * loss. Otherwise each format has an entry of its own.
  *
- * Calls that ask for sampling get a new response each time, unless the project caches those too. See docs/architecture/response-cache.md.
+ * Calls that ask for sampling get a new response each time, unless the project's settings allow us to cache those too.
+ * See docs/architecture/response-cache.md.
  */
 import { type Call, type Dialect, isDialect } from '../../core/call.ts';
 import type { Span } from '../../core/json/spans.ts';
@@ -19,11 +20,10 @@ import { type CacheKeyInput, computeCacheKey } from './cache-key.ts';
 import { createInvalidationLog } from './invalidation-log.ts';
 import { type CachedResponse, createResponseStore, type ResponseFormat } from './lru-store.ts';
 
-/** Cache settings of a project. */
 export interface CacheSettings {
   readonly enabled: boolean;
   readonly ttlMs: number;
-  /** Also caches responses of calls that ask for sampling. */
+  /** If true, we also cache responses of calls that ask for sampling. */
   readonly sampled: boolean;
 }
 
@@ -34,34 +34,39 @@ export interface CacheHit {
   readonly model: string;
   readonly changes?: RequestChanges | null | undefined;
   readonly summary: ResponseSummary;
-  /** Events of a stream that only report usage. */
+  /** The events of a stream that only report usage. */
   readonly usage: readonly Span[];
 }
 
 type ResponseSource = Pick<CachedResponse, 'contentType' | 'model' | 'changes'>;
 
-/** Collects the bytes sent to the caller. Nothing is stored before `commit`. */
+/** Collects the bytes that are sent to the caller. Stores nothing before `commit`. */
 export interface CacheWriter {
   append(bytes: Buffer): void;
-  /** Stores the response, which must be complete and successful. */
+  /** Stores the response. Only call this if the response is complete and successful. */
   commit(source: ResponseSource): void;
 }
 
-/** `candidates` are in configured order, so that entries are found while a vendor is unhealthy and ordered last. */
+/**
+ * `candidates` are in the configured order, so that we find entries even while an unhealthy vendor has been moved to
+ * the end.
+ */
 interface LookupRequest extends CacheKeyInput {
-  /** With the body after recall. */
+  /** The call with its body after recall. */
   readonly call: Call;
-  /** Subjects of the recalled memories. */
   readonly recalledSubjects: readonly string[];
   readonly settings: CacheSettings;
 }
 
 export interface ResponseCache {
-  /** `writer` is null when the response of this call must not be stored. */
+  /** `writer` is null if the response of this call must not be stored. */
   lookup(request: LookupRequest): { readonly hit: CacheHit | null; readonly writer: CacheWriter | null };
-  /** Deletes responses of calls about a subject and prevents calls in flight from storing theirs; returns the number of deleted entries. */
+  /**
+   * Deletes the responses of calls about a subject and keeps calls in flight from storing theirs. Returns the number of
+   * deleted entries.
+   */
   invalidateSubject(projectId: string, subjectSha256: string): number;
-  /** For tests. `evicted` entries were deleted to stay within `maxBytes`. */
+  /** Used by tests. `evicted` counts the entries that we deleted to stay within `maxBytes`. */
   state(): Readonly<Record<'entries' | 'bytes' | 'hits' | 'misses' | 'stored' | 'evicted', number>>;
 }
 
@@ -87,7 +92,7 @@ export function createResponseCache(options: ResponseCacheOptions): ResponseCach
     for (const storedFormat of [format, otherFormat(format)]) {
       const entryKey = `${key} ${storedFormat}`;
       const response = store.get(entryKey, now, settings.ttlMs);
-      // An entry that is too old for this caller's max-age stays for other callers.
+      // If an entry is too old for this caller's max-age, we keep it for other callers.
       const hit = response && now < response.storedAt + maxAgeMs && render(response, { dialect, storedFormat, format });
       if (!hit) continue;
       store.touch(entryKey);
@@ -133,7 +138,7 @@ function otherFormat(format: ResponseFormat): ResponseFormat {
   return format === 'plain' ? 'stream' : 'plain';
 }
 
-/** Returns the response in the requested format; null when it cannot be converted without loss. */
+/** Returns the response in the requested format. Null if it can't be converted without loss. */
 function render(
   response: CachedResponse,
   { dialect, storedFormat, format }: { dialect: Dialect; storedFormat: ResponseFormat; format: ResponseFormat },
@@ -153,7 +158,7 @@ function render(
 
 type Reading = Pick<CacheHit, 'summary' | 'usage'>;
 
-/** What the first hit read; the size of an entry includes it. */
+/** What we parsed on the first hit. The size of an entry accounts for it. */
 const readings = new WeakMap<CachedResponse, Reading>();
 
 function readOnce(response: CachedResponse, dialect: Dialect, format: ResponseFormat): Reading | null {
@@ -185,7 +190,7 @@ function readStream(dialect: Dialect, bytes: Buffer): Reading {
     ...(reader.skip && { skip: reader.skip }),
   };
   offset = parser.scan(bytes, visitor).length;
-  // The last event may lack its blank line.
+  // The last event may not have a blank line after it.
   parser.scanEnd(visitor);
   return { summary: reader.summary(), usage };
 }
@@ -205,7 +210,8 @@ function createCacheWriter(maxBytes: number, storeResponse: (bytes: Buffer, sour
         return;
       }
       if (needed > buffer.length) {
-        // Not from the shared pool of small buffers, which the cached response would keep in memory.
+        // We don't use the shared pool of small buffers, because the cached response would keep a whole pool buffer in
+        // memory.
         const grown = Buffer.allocUnsafeSlow(Math.min(maxBytes, Math.max(needed, buffer.length * 2)));
         buffer.copy(grown, 0, 0, length);
         buffer = grown;

@@ -1,6 +1,7 @@
 /**
- * Describes why an attempt failed, for its record and for the log. The record has an excerpt of the vendor's message, masked and without what
- * the vendor quotes from the request. The log gets no message at all.
+ * Describes why an attempt failed, for its record and for the log. The record contains an excerpt of the vendor's
+ * message. We mask private data in it and remove anything that the vendor quotes from the request. The log contains no
+ * message at all.
  */
 import type { Attempt, AttemptError, Call, MediaCall } from '../../core/call.ts';
 import { errorCode } from '../../core/error-messages.ts';
@@ -10,20 +11,26 @@ import { maskPrivateData } from '../../guardrails/content-classes.ts';
 import { readRequestText, removeEchoes } from '../../guardrails/echoed-text.ts';
 import type { Logger } from '../../observability/logger.ts';
 
-/** Returns the text of the request. Null if there is none to compare with, so that no message is kept. */
+/**
+ * Returns the text of the request. Returns null if we have no text to compare with, so that we don't keep the vendor's
+ * message.
+ */
 export type ReadRequest = () => string | null;
 
-/** Longer messages are cut off before they are searched, which takes time for each of their words. */
+/** We cut off longer messages before we search them, because the search takes time for each word. */
 const maxSearchedLength = 600;
 const maxMessageLength = 500;
-/** Their messages are fixed sentences of the gateway. The others may quote the vendor. */
+/** Errors of these kinds have fixed messages of our own. The messages of the other kinds may quote the vendor. */
 const hasOwnMessage: ReadonlySet<VendorErrorKind> = new Set(['connect', 'timeout', 'stopped', 'aborted']);
-/** Types and codes are identifiers. Other text, which a vendor could quote, is left out. */
+/**
+ * Types and codes should look like identifiers. We leave out any other text, because the vendor may be quoting
+ * something.
+ */
 const identifier = /^[\w.:/-]{1,64}$/;
 
 /**
- * Returns the attempt with the reason why it failed, and logs it. The attempt is returned unchanged if its caller left, because then nothing
- * failed.
+ * Logs the failure of an attempt, and returns the attempt with the reason. Returns it unchanged if its caller left,
+ * because nothing failed then.
  */
 export function recordFailure(logger: Logger, call: Call | MediaCall, attempt: Attempt, cause: unknown, readRequest: ReadRequest): Attempt {
   if (attempt.outcome === 'client_left') return attempt;
@@ -48,7 +55,10 @@ export function recordFailure(logger: Logger, call: Call | MediaCall, attempt: A
   return { ...attempt, error };
 }
 
-/** The text of internal calls is stored elsewhere, where an erasure finds it. So nothing that may quote it is kept here. */
+/**
+ * We store the text of internal calls elsewhere, where an erasure can find it, so we must not keep anything here that
+ * might quote it.
+ */
 export function requestReader({ body, isInternal }: Call): ReadRequest {
   return () => (isInternal ? null : readRequestText(body));
 }

@@ -1,6 +1,4 @@
-/**
- * Sends a call to its candidates in order until one responds. Each attempt is journaled before it is sent.
- */
+/** Sends a call to its candidates in order until one responds. Each attempt is journaled before it is sent. */
 import type { Reservation } from '../../ceilings/reservation.ts';
 import type { Attempt, Call, CallMetadata, Outcome } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
@@ -34,9 +32,11 @@ import { type WaitEnd, watchContent } from './watch-content.ts';
 export interface Responded {
   readonly response: VendorResponse;
   readonly attempt: WinningAttempt;
-  /** What became of members that the vendor did not get as they were sent; null when the request was not translated. */
+  /**
+   * What happened to members of the request that the vendor didn't get as they were sent. Null if the request wasn't
+   * translated.
+   */
   readonly changes: RequestChanges | null;
-  /** The attempts before it. */
   readonly failed: readonly Attempt[];
 }
 
@@ -45,7 +45,7 @@ export interface ChainRequest {
   readonly metadata: CallMetadata;
   readonly candidates: readonly Candidate[];
   readonly cancellation: CallCancellation;
-  /** Covers one attempt. */
+  /** The reservation covers one attempt. */
   readonly reservation: Reservation;
 }
 
@@ -59,13 +59,13 @@ export interface AttemptDeps {
   readonly logger: Logger;
 }
 
-/** The chain of a call, and what became of its attempts. */
+/** The chain of a call and the state of its attempts. */
 export interface AttemptChain extends Chain<Responded> {
   readonly request: ChainRequest;
   readonly failed: Attempt[];
   readonly headersFor: ReturnType<typeof createIdempotencyKeyFilter>;
   attempts: number;
-  /** Whether the call is in the journal, and so must be settled. */
+  /** True if the call is in the journal, so we have to settle it. */
   isJournaled: boolean;
   /** The vendor's response if it couldn't be converted because of an unexpected error, which ends the chain. */
   unsent: Responded | null;
@@ -87,7 +87,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
     contentWaits.end(wait, end === 'content');
     if (wait.isSlow || end === 'undecided') return;
     const error = end === 'content' ? null : end;
-    // A caller may be as impatient as it likes: that says nothing about the provider.
+    // The caller's own timeout may be as short as it likes, so it says nothing about the provider.
     if (error?.kind === 'timeout' && firstContentTimeoutMs !== undefined) return;
     reportAttempt(breakers, { projectId: wait.projectId, provider: wait.provider, error, isComplete: !stream, now: clock.now() });
   }
@@ -145,14 +145,14 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
       }
       const outcome = vendorError ? attemptOutcome(vendorError, cancellation) : 'failed';
       const durationMs = clock.now() - startedAt;
-      // A vendor that is too late may have generated something, and even if nobody waits for it, it may finish and
-      // bill the response. A response that breaks off without an error of the vendor has been generated at least in part.
+      // A vendor that is too late may have generated something. Even if nobody waits for it, it may finish and bill the
+      // response. If a response breaks off without an error from the vendor, at least a part of it has been generated.
       const hasBrokenOff = vendorError?.kind === 'broken' && vendorError.vendorMessage === null;
       const mayBeBilled = isCutOff(outcome) || vendorError?.kind === 'timeout' || hasBrokenOff;
       const isBilled = vendorError ? mayBeBilled && !vendorError.isUnsent : isSent;
       const failed: Attempt = {
         ...record,
-        // An untranslatable request was never sent, so it has no vendor status.
+        // A request that can't be translated was never sent, so it has no vendor status.
         status: vendorError && !(vendorError.cause instanceof UntranslatableError) ? vendorError.status : null,
         outcome,
         waitMs,
@@ -165,7 +165,10 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
     }
   }
 
-  /** Its attempts throw `budget_unavailable` when the journal cannot be written: a call that cannot be recorded is not sent. */
+  /**
+   * Creates a chain. Its attempts throw `budget_unavailable` if we can't write to the journal, because we don't send
+   * calls that we can't record.
+   */
   return function toChain(request: ChainRequest): AttemptChain {
     const { call, candidates, cancellation, reservation } = request;
     const chain: AttemptChain = {
@@ -194,7 +197,7 @@ export function createAttemptChain({ httpClient, findProvider, breakers, content
   };
 }
 
-/** Reports whether a candidate after this one has the route of responses, and with it the tools that OpenAI runs. */
+/** Reports whether a later candidate serves `/v1/responses` itself, and with it the tools that OpenAI runs. */
 function hasLaterNative(candidates: readonly Candidate[], candidate: Candidate): boolean {
   return candidates.indexOf(candidate) < candidates.findLastIndex(({ responses }) => responses === 'native');
 }

@@ -1,19 +1,25 @@
 /**
- * Reserves the budget of a call before internal model calls are made for it (choosing a tier, recall), so that these, which are charged to
- * the same key, cannot use up its ceilings.
+ * Reserves the budget of a call before we make internal model calls for it, e.g. to choose a tier or for recall.
+ * Internal calls are charged to the same key, and without the reservation they could use up its ceilings.
  */
 import type { Reservation, UsageBounds } from '../../ceilings/reservation.ts';
 import type { Call } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 
 export interface BudgetReservation {
-  /** Call before an internal model call. Returns false when a ceiling would reject the call, unless its response is cached. */
+  /**
+   * Call this before an internal model call. Returns false if a ceiling would reject the call, although it might still
+   * be served from the cache.
+   */
   reserveEarly(call: Call, candidates: readonly Candidate[]): Promise<boolean>;
-  /** Extends the reservation to the prepared call. Returns true when it suffices, or when nothing is reserved. */
+  /** Extends the reservation to the prepared call. Returns true if that succeeds, or if nothing is reserved. */
   tryExtend(prepared: Call, candidates: readonly Candidate[]): Promise<boolean>;
-  /** Returns the reservation of the call, which the caller must settle or release. Throws the code of the exceeded ceiling. */
+  /**
+   * Returns the reservation of the call, which the caller has to settle or release. Throws the code of the exceeded
+   * ceiling.
+   */
   admit(prepared: Call, candidates: readonly Candidate[]): Reservation | Promise<Reservation>;
-  /** Releases the early reservation of a call that is not made; no effect after `admit`. */
+  /** Releases the early reservation of a call that isn't made. Has no effect after `admit`. */
   release(): void;
 }
 
@@ -22,14 +28,14 @@ export function createBudgetReservation(
   admit: BudgetReservation['admit'],
   boundsOf: (call: Call, candidates: readonly Candidate[]) => UsageBounds,
 ): BudgetReservation {
-  // The promise, because a caller whose internal call timed out may not have awaited it.
+  // We keep the promise because it may still be pending after an internal call has timed out.
   let pending: Promise<Reservation | null> | null = null;
 
   const tryAdmit = async (call: Call, candidates: readonly Candidate[]): Promise<Reservation | null> => {
     try {
       return await admit(call, candidates);
     } catch {
-      return null; // `admit` throws the error again when the call is made.
+      return null; // `admit` throws the error again when we make the call.
     }
   };
 

@@ -1,4 +1,4 @@
-/** What handling a call returns to the HTTP layer. */
+/** The result of a call, which the HTTP layer sends to the caller. */
 import type { CallResult } from '../../core/call.ts';
 import type { RequestChanges } from '../../dialects/translate/request-changes.ts';
 import type { DeliverStream, DeliveryEnd } from './deliver-stream.ts';
@@ -11,9 +11,9 @@ import type { DeliverStream, DeliveryEnd } from './deliver-stream.ts';
 export type CallResponse = {
   readonly model: string;
   readonly cache: CallResult['cache'];
-  /** Ids of the memories in the prompt. */
+  /** The ids of the memories in the prompt. */
   readonly recalled: readonly string[];
-  /** What became of members of the request that the vendor did not get as they were sent. */
+  /** What happened to members of the request that the vendor didn't get as they were sent. */
   readonly changes?: RequestChanges | null;
 } & (
   | { readonly kind: 'plain'; readonly status: number; readonly contentType: string; readonly bytes: Buffer }

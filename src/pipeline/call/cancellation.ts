@@ -1,10 +1,13 @@
-/** Cancels a call early: when its deadline passes, or when a streaming caller disconnects. */
+/** Cancels a call when its deadline passes, or when a streaming caller disconnects. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 
 export interface CallCancellation {
-  /** Absent when nothing can cancel the call: a plain call without a deadline is always read to its end, because the vendor bills it. */
+  /**
+   * Absent if nothing can cancel the call. We always read a plain call without a deadline to its end, because the
+   * vendor bills it.
+   */
   readonly signal: AbortSignal | undefined;
   /**
    * Use this signal until the request is sent to a vendor, because it also aborts when the caller of a plain call
@@ -12,9 +15,9 @@ export interface CallCancellation {
    */
   readonly unsentSignal: AbortSignal | undefined;
   cancelledBy(): 'deadline' | 'client' | null;
-  /** Time until the deadline; null without one. */
+  /** Returns the time until the deadline. Null if there is no deadline. */
   remainingMs(): number | null;
-  /** Call when the chain has ended: the deadline limits the attempts, not the delivery of the response. */
+  /** Call this when the chain has ended. The deadline limits the attempts, but not the delivery of the response. */
   clearDeadline(): void;
   /**
    * Call when the caller's connection closes. Cancels streaming calls, as well as plain calls that haven't been sent
@@ -26,7 +29,7 @@ export interface CallCancellation {
    * the usage that the vendor reports at the end.
    */
   lingerWhile(hasAllOutput: () => boolean): void;
-  /** Waits; throws VendorError `aborted` when the call is cancelled meanwhile. */
+  /** Waits. Throws VendorError `aborted` if the call is cancelled in the meantime. */
   pause(waitMs: number): Promise<void>;
 }
 
@@ -35,7 +38,7 @@ export interface CallCancellation {
  */
 export const lingerMs = 2_000;
 
-/** Of a plain call without a deadline. */
+/** Used for plain calls without a deadline. */
 const uncancellable: CallCancellation = {
   signal: undefined,
   unsentSignal: undefined,

@@ -1,4 +1,7 @@
-/** The error of a call whose chain got no response. The only place where the text routes turn a VendorError into a gateway error. */
+/**
+ * Creates the error of a call whose chain got no response. Only this module turns a VendorError of a text route into a
+ * gateway error.
+ */
 import type { Outcome } from '../../core/call.ts';
 import { type ErrorMembers, type GatewayError, gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
 import { UntranslatableError } from '../../dialects/contract/untranslatable.ts';
@@ -13,7 +16,7 @@ import {
 } from '../../failover/classify-failure.ts';
 import type { CallCancellation } from './cancellation.ts';
 
-/** Why a call got no response. */
+/** The error and outcome of a call that got no response. */
 export interface ChainFailure {
   readonly error: GatewayError;
   readonly outcome: Outcome;
@@ -57,7 +60,7 @@ export function refusalOf(failures: readonly AttemptFailure[]): GatewayError | n
   if (!error || !errors.every(isFinalRefusal)) return null;
   const message = error.vendorMessage ?? error.message;
   const members: ErrorMembers = { ...vendorMembers(error), ...(isContextOverflow(error) && { hint: overflowHint }) };
-  // Keeps a 404 as the cause if there is one, so that `isContentRejected` returns false: another attempt may succeed
+  // Keeps a 404 as the cause if there is one, so that `isContentRejected` returns false. Another attempt may succeed
   // once that model exists.
   const cause = errors.find((other) => classifyFailure(other) !== 'refused') ?? error;
   return gatewayError('upstream_refused', { message, status: error.status ?? 400, cause, members });
@@ -73,12 +76,13 @@ export function isContentRejected({ code, cause }: GatewayError): boolean {
 }
 
 /**
- * Contains the phrases by which clients recognize an overflow in an error of either dialect, because a vendor of the other dialect uses its own:
- * LangChain for Anthropic and Claude Code search for the first half, LiteLLM for the second.
+ * Contains the phrases by which clients recognize an overflow in either dialect, because a vendor of the other dialect
+ * uses its own phrase. LangChain for Anthropic and Claude Code look for the first half, and LiteLLM looks for the
+ * second.
  */
 const overflowHint = "the prompt is too long: it is over the model's maximum context limit, and no larger model is left in the plan";
 
-/** Returns the error of an attempt that was cut off by a shutdown; null when something else ended it. */
+/** Returns the error of an attempt that was cut off by a shutdown. Null if something else ended it. */
 function interruptedByShutdown(cut: AttemptFailure | null): ChainFailure | null {
   if (cut?.error.kind !== 'stopped') return null;
   return { error: gatewayError('upstream_failed', { message: describeFailure(cut), status: 503, cause: cut.error }), outcome: 'unknown' };
@@ -90,11 +94,14 @@ function cancelled(failures: readonly AttemptFailure[], cut: AttemptFailure | nu
   }
   const last = failures.at(-1);
   const message = `client deadline exceeded${last ? `; last attempt: ${describeFailure(last)}` : ''}`;
-  // A model that was cut may respond the next time, so no wait is named then.
+  // A model that we cut off may respond the next time, so we don't tell the caller to wait.
   return upstreamFailed(failures, message, 'deadline', cut === null);
 }
 
-/** 503 with `retry-after` when the vendors limited the rate, 503 when none could be reached, else 502. */
+/**
+ * Returns a 503 with `retry-after` if the vendors limited the rate, a 503 if none could be reached, and otherwise a
+ * 502.
+ */
 function upstreamFailed(failures: readonly AttemptFailure[], message: string, outcome: Outcome, mayNameWait = true): ChainFailure {
   const waitMs = mayNameWait ? waitOfLimitedChain(failures) : null;
   const isUnavailable = waitMs !== null || failures.every(({ error }) => error.kind === 'connect');

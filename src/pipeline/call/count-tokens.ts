@@ -1,9 +1,9 @@
 /**
- * Counts the input tokens of a request to messages: at the first vendor of its plan that has the route, else by estimate. Counting is not a
- * call: it has no cost, takes no slot of a ceiling and is not recorded.
+ * Counts the input tokens of a messages request. We ask the first vendor in the plan that supports this, and fall back
+ * to an estimate. Counting isn't a call, so it costs nothing, doesn't count against any ceiling and leaves no record.
  *
- * Its failures do not count for a provider's circuit breaker, nor do its successes: vendors limit the route separately from calls, and many
- * that serve messages do not have it.
+ * Failures and successes don't count for a provider's circuit breaker, because vendors limit the route separately from
+ * calls, and many that serve messages don't have it.
  */
 import type { Call } from '../../core/call.ts';
 import { gatewayError, VendorError } from '../../core/errors.ts';
@@ -34,15 +34,16 @@ export interface CountTokensDeps {
 }
 
 export interface TokenCount {
-  /** JSON with `input_tokens`; that of the vendor is unchanged. */
+  /** JSON with `input_tokens`. If a vendor counted, this is its unchanged response. */
   readonly bytes: Buffer;
-  /** `<provider>/<model>` that counted; null for an estimate. */
+  /** The `<provider>/<model>` that counted. Null for an estimate. */
   readonly countedBy: string | null;
 }
 
 /**
- * `signal` ends the requests to vendors, and the estimate is returned. Throws `no_route`, `subscription_required`, `guardrail_blocked`, and
- * `upstream_refused` when every vendor that was asked rejected the request.
+ * If `signal` aborts, the requests to vendors end and we return the estimate. Throws `no_route`,
+ * `subscription_required`, `guardrail_blocked`, and `upstream_refused` if every vendor that we asked rejected the
+ * request.
  */
 export type CountTokens = (call: Call, project: ProjectContext, signal: AbortSignal) => Promise<TokenCount>;
 
@@ -51,7 +52,7 @@ export function createCountTokens({ planner, chooseTier, httpClient, findProvide
 
   return async function countTokens(call, project, signal) {
     const { caller, source, route, modelAsked, body, spans } = call;
-    // Without a model call, which would cost more than the count.
+    // A classifier call would cost more than the count.
     const complete = () => Promise.reject(new Error('counting calls no model'));
     const autoTier = await chooseTier({ project, source, route, modelAsked, body, spans, remainingMs: null, complete });
     const request = { caller, project, source, route, modelAsked, autoTier };

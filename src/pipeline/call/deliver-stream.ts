@@ -11,9 +11,9 @@ interface StreamDelivery {
   readonly response: Pick<StreamResponse, 'chunks' | 'summary' | 'formatFailure'>;
   /** Called once, before the last chunk is written. `problem` says why the vendor's stream broke. */
   readonly onEnd: (summary: ResponseSummary, outcome: Outcome, problem?: string) => Promise<void>;
-  /** Called with the bytes of each chunk before it is written, with usage also where the caller does not get it. */
+  /** Called with the bytes of each chunk before it's written. They include usage even if the caller doesn't get it. */
   readonly onChunk?: ((bytes: Buffer) => void) | undefined;
-  /** Whether the vendor has generated everything, so that only its usage can be missing. */
+  /** Reports whether the vendor has sent all output, so that only its usage can be missing. */
   readonly hasAllOutput?: () => boolean;
 }
 
@@ -23,10 +23,13 @@ interface StreamDelivery {
  */
 const maxUnreadBytes = 4 * 1024 * 1024;
 
-/** Takes the bytes of a stream. A promise when the reader is slow; false when it has left. */
+/** Writes bytes of a stream. Returns a promise if the reader is slow, and false if it has left. */
 export type WriteChunk = (bytes: Buffer) => boolean | Promise<boolean>;
 
-/** How a delivery ended. `broken`: the stream stopped early, so the connection must not end like that of a complete response. */
+/**
+ * How a delivery ended. `broken` means that the stream stopped early, so we can't end the connection like after a
+ * complete response.
+ */
 export type DeliveryEnd = 'ended' | 'broken';
 
 /** Writes a stream to its end, or until its reader leaves. */
@@ -52,7 +55,10 @@ export async function deliverStream(
     const sent = chunk.usage && call.hidesUsage ? omitUsage(chunk) : chunk.bytes;
     return sent.length === 0 || write(sent);
   };
-  /** Writes what has arrived. Returns null when there is no more, else what must be waited for: a write, the last chunk, the end. */
+  /**
+   * Writes everything that has arrived. Returns null if there's nothing more yet. Otherwise returns what to wait for,
+   * i.e. a write, the last chunk or the end.
+   */
   const sendArrived = (): StreamChunk | StreamEnd | false | Promise<boolean> | null => {
     for (;;) {
       const step = chunks.read();
@@ -101,7 +107,8 @@ export async function deliverStream(
         if (step.kind === 'whole') return 'ended';
         const event = response.formatFailure?.(step.message) ?? routeCodecs[call.route].formatStreamError(step.message);
         if (event !== null && !step.errorForwarded) await write(Buffer.from(event));
-        // Some clients skip the error event of a messages stream and notice only a lost connection. Those of /v1/responses know `response.failed`.
+        // Some clients ignore the error event of a messages stream and only notice a lost connection. Clients of
+        // /v1/responses understand `response.failed`.
         return call.route === 'responses' ? 'ended' : 'broken';
       }
     }

@@ -1,6 +1,6 @@
 /**
- * Adapts a call to the dialect of a candidate. For a vendor of the caller's dialect, only a few members of the body are patched and the
- * response is passed through; for a vendor of the other dialect, request and response are translated.
+ * Adapts a call to the dialect of a candidate. If the vendor uses the caller's dialect, we patch a few members of the
+ * body and pass the response through. Otherwise we translate the request and the response.
  */
 import { type Call, isDialect } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
@@ -28,11 +28,14 @@ import { translateJson, translateStream, withBody, withTurn } from './translate-
 
 /** The request to one candidate, and the conversion of its response. */
 export interface DialectAdapter {
-  /** Codec of the vendor's dialect. */
+  /** The codec of the vendor's dialect. */
   readonly codec: RouteCodec;
-  /** In parts if it is large. */
+  /** In parts if it's large. */
   readonly body: Buffer | readonly Buffer[];
-  /** What became of members that the vendor does not get as they were sent; null when the body was not translated. */
+  /**
+   * What happened to members of the request that the vendor doesn't get as they were sent. Null if the body wasn't
+   * translated.
+   */
   readonly changes: RequestChanges | null;
   /** Converts the vendor's response to the caller's dialect. Throws VendorError `unreadable`. */
   toCallerResponse(response: VendorResponse): VendorResponse;
@@ -41,7 +44,10 @@ export interface DialectAdapter {
 /** Sent if neither the caller nor the catalog sets a limit, because messages vendors require one. */
 const defaultMaxTokens = 4_096;
 
-/** Creates the adapter. Throws a VendorError like that of a vendor's 400 when the vendor's dialect cannot express the request. */
+/**
+ * Creates the adapter. If the vendor's dialect can't express the request, it throws the same VendorError as for a
+ * vendor's 400.
+ */
 export function adapterFor(
   call: Call,
   candidate: Candidate,
@@ -100,7 +106,7 @@ export function adapterFor(
   };
 }
 
-/** The body is valid JSON, so only its size can be the reason why it cannot be parsed. */
+/** The body is valid JSON, so if we can't parse it, it must be too large. */
 function parseBody({ body }: Call): JsonObject {
   return asLosslessObject(
     parseLossless(body.toString('utf8')) ??
@@ -138,27 +144,30 @@ function translateRequest(body: JsonObject, { stream }: Call, { candidate, provi
   return Buffer.from(JSON.stringify(translated));
 }
 
-/** Throws what cannot be translated like a vendor's 400. */
+/** Rethrows an UntranslatableError as a VendorError that looks like a vendor's 400. */
 function refuseUntranslatable<Result>(translate: () => Result): Result {
   try {
     return translate();
   } catch (error) {
     if (!(error instanceof UntranslatableError)) throw error;
     const { message, details } = error;
-    // Messages about one member begin with its name.
+    // If a message is about one member, it begins with the member's name.
     const param = error.param ?? /^[\w.[\]]+(?=: )/.exec(message)?.[0] ?? null;
     const report = { code: null, type: null, param, windowTokens: null, ...(details && { details }) };
     throw new VendorError('status', message, { status: 400, vendorMessage: message, report, cause: error });
   }
 }
 
-/** Returns the name of the token limit: OpenAI's reasoning models reject `max_tokens`, many compatible vendors accept nothing else. */
+/**
+ * Returns the name of the token limit. OpenAI's reasoning models reject `max_tokens`, and many compatible vendors
+ * accept nothing else.
+ */
 function maxTokensField({ baseUrl }: Provider): 'max_completion_tokens' | 'max_tokens' {
   const { hostname } = new URL(baseUrl);
   return hostname === 'api.openai.com' || hostname.endsWith('.openai.azure.com') ? 'max_completion_tokens' : 'max_tokens';
 }
 
-/** Returns the form of reasoning that every model of the vendor takes. */
+/** Returns the form of reasoning that all models of the vendor accept. */
 function takesReasoning({ baseUrl }: Provider): 'none' | 'details' {
   return new URL(baseUrl).hostname === 'openrouter.ai' ? 'details' : 'none';
 }

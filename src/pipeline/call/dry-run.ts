@@ -1,8 +1,10 @@
 /**
- * What would happen to a call: the steps of `handle-call.ts` with the same planner, classifier, ceilings and bounds, but without any effect.
- * It sends nothing, reserves nothing and takes no probe slot of a breaker.
+ * Finds out what would happen to a call. This runs the steps of `handle-call.ts` with the same planner, classifier,
+ * ceilings and bounds, but without side effects. It sends nothing, reserves nothing and takes no probe slot of a
+ * breaker.
  *
- * The text of the call is unknown, so content rules are listed without being evaluated, and a classifier that asks a model is not asked.
+ * We don't know the text of the call. So we list content rules without evaluating them, and don't call a classifier
+ * that uses a model.
  */
 import type { ReadCounters } from '../../ceilings/counter-usage.ts';
 import {
@@ -32,7 +34,7 @@ import { usageBounds } from './usage-bounds.ts';
 export interface DryRunDeps {
   readonly catalog: () => Catalog;
   readonly breakers: Breakers;
-  /** For projects without their own setting. */
+  /** Used for projects without a setting of their own. */
   readonly catalogFill: () => boolean;
   readonly classifier: () => Classifier;
   readonly readCounters: ReadCounters;
@@ -42,50 +44,52 @@ export interface DryRunDeps {
 export interface DryRunRequest {
   readonly project: { readonly slug: string; readonly settings: ProjectContext };
   readonly caller: Caller;
-  /** Of the key. */
+  /** The ceilings of the key. */
   readonly ceilings: Limits['key'];
   readonly source: string;
   readonly route: TextRoute;
   readonly modelAsked: string;
   readonly inputBytes: number;
-  /** Null when the caller sets no limit. */
+  /** Null if the caller doesn't set a limit. */
   readonly maxOutputTokens: number | null;
 }
 
-/** Who defines a tier; the first one that does wins. */
+/** Where a tier is defined. If there are several definitions, the first of these wins. */
 export type TierOrigin = 'application' | 'project' | 'configuration';
 
 export interface DryRunCandidate {
   readonly id: string;
   readonly isFilled: boolean;
   readonly isRetired: boolean;
-  /** False: its provider's breaker is open or in cooldown, so it comes after healthy ones. */
+  /**
+   * False if the breaker of the model's provider is open or cooling down, so that the model comes after healthy ones.
+   */
   readonly isHealthy: boolean;
 }
 
-/** A ceiling that the call would be checked against, in the order of denial. */
+/** A ceiling that the call would be checked against. Ceilings are listed in the order in which they're checked. */
 export interface DryRunCeiling {
   readonly counter: LimitedCounter;
   readonly used: number;
   readonly reserved: number;
-  /** What the call would reserve. */
+  /** The amount that the call would reserve. */
   readonly bound: number;
   readonly isDenied: boolean;
 }
 
 export interface DryRun {
-  /** Null when the name is not a configured tier. */
+  /** Null if the name isn't a configured tier. */
   readonly tier: { readonly name: string; readonly origin: TierOrigin } | null;
-  /** How the tier of `auto` is chosen; null for any other name. */
+  /** How the tier of `auto` is chosen. Null for any other name. */
   readonly classifier: Classifier | null;
-  /** In the order of attempts. */
+  /** The candidates in the order of the attempts. */
   readonly candidates: readonly DryRunCandidate[];
   readonly skipped: readonly PlanEntry[];
   readonly bounds: UsageBounds;
   readonly ceilings: readonly DryRunCeiling[];
-  /** Whether the response cache would be searched, and why not. */
+  /** Whether the response cache would be searched, and if not, why. */
   readonly cache: 'searched' | 'disabled' | 'route_not_cached';
-  /** The error that the call would end with before any request to a vendor; null when it would be sent. */
+  /** The error with which the call would end before we send anything to a vendor. Null if we would send it. */
   readonly refusal: GatewayError | null;
 }
 
@@ -120,7 +124,7 @@ export function createDryRun({ catalog, breakers, catalogFill, classifier, readC
   };
 
   function chooseTierOf({ source, route, modelAsked, body, spans }: Call, project: ProjectContext): string | Promise<string> {
-    // A failing model call means `standard`, as for a real call.
+    // If the model call fails, the classifier chooses `standard`, as it does for a real call.
     const complete = () => Promise.reject(new Error('a dry run calls no model'));
     return chooseTier(
       { catalog: catalog(), classifier: classifier() },
@@ -138,7 +142,7 @@ export function createDryRun({ catalog, breakers, catalogFill, classifier, readC
       const { used, reserved } = counted.get(formatCounterKey(counter.key)) ?? { used: 0, reserved: 0 };
       const bound = boundOf(counter.key.ceiling, bounds);
       const remaining = counter.limit - used - reserved;
-      // The only call of a counter gets all that is left, even if its bound is larger.
+      // The only call of a counter gets everything that's left, even if its bound is larger.
       return { counter, used, reserved, bound, isDenied: remaining < 1 || (bound > remaining && reserved > 0) };
     });
   }
@@ -168,7 +172,7 @@ function tryPlan(
   }
 }
 
-/** The planner returns to the route's default tier when the chosen one has no permitted model. */
+/** If the chosen tier has no permitted model, the planner falls back to the route's default tier. */
 function usedTier(view: RoutingView, autoTier: string, route: TextRoute, { candidates }: Plan): string {
   const ids: readonly string[] = resolveModel(view, autoTier).ids;
   return candidates.some(({ id }) => ids.includes(id)) ? autoTier : defaultTier(route);
@@ -181,9 +185,9 @@ function tierOf(view: RoutingView, name: string): DryRun['tier'] {
   return { name, origin: Object.hasOwn(view.project.tiers, name) ? 'project' : 'configuration' };
 }
 
-/** A call of the requested size, since bounds and classifier depend on its bytes. */
+/** Builds a call of the requested size, because the bounds and the classifier depend on its bytes. */
 function buildCall({ project, caller, source, route, modelAsked, inputBytes, maxOutputTokens }: DryRunRequest, now: number): Call {
-  // As much text as prose of this size has.
+  // We use words and spaces, so that the text resembles prose of this size.
   const text = 'lorem '.repeat(Math.ceil(inputBytes / 6)).slice(0, inputBytes);
   return buildInternalCall({
     id: newId(now),

@@ -1,8 +1,8 @@
 /**
- * Enforces a project's content rules: on the input of a call before it is used, on the response before it is sent. Calls of projects without
- * rules bypass this module.
+ * Enforces a project's content rules on the input of a call before we use it, and on the response before we send it.
+ * Calls of projects without rules don't come through here.
  *
- * A match is logged with its class and place, never with the matching text.
+ * We log the class and place of a match, but never the matching text.
  */
 import type { Call, Route } from '../../core/call.ts';
 import { GatewayError, gatewayError, VendorError } from '../../core/errors.ts';
@@ -17,10 +17,10 @@ import type { Logger } from '../../observability/logger.ts';
 import { type ChunkReader, nextChunk, type StreamChunk, type StreamEnd } from '../../vendors/stream.ts';
 import type { VendorResponse } from '../../vendors/text.ts';
 
-/** The part of a call that is logged with a match. */
+/** The part of a call that we log with a match. */
 type CheckedCall = Pick<Call, 'id' | 'projectSlug' | 'caller'> & { readonly route: Route };
 
-/** Equal to the maximum size of a plain response. */
+/** The same as the maximum size of a plain response. */
 const maxBufferedBytes = 64 * 1024 * 1024;
 
 export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
@@ -80,13 +80,13 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
     checkInput: async (call: Call, rules: PlaceRules, signal?: AbortSignal): Promise<void> =>
       checkTexts(call, rules, readRequestTexts(call.body), signal),
     checkTexts,
-    /** Returns the error of blocked texts of a media response; null when they pass. */
+    /** Returns an error if a rule blocks the texts of a media response, or null if they pass. */
     checkOutput: (call: CheckedCall, rules: PlaceRules, texts: readonly string[]): Promise<GatewayError | null> =>
       evaluate(call, rules, 'output', texts),
     /**
-     * Returns the response to send, and the error when it is blocked. Under blocking rules a stream is buffered to its end and replayed; under
-     * rules that only observe, it is relayed while it is read. If `signal` aborts the check, the
-     * stream ends as if the caller had left.
+     * Returns the response to send, and an error if a rule blocks it. If there are blocking rules, we buffer a stream
+     * to its end and replay it. If the rules only observe, we relay the stream while we read it. If `signal` aborts
+     * the check, the stream ends as if the caller had left.
      */
     async checkResponse(
       call: Call,
@@ -99,7 +99,7 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
         return { response, error };
       }
       if (!rules.blocks) {
-        // In the background: an observing rule must not delay the stream.
+        // We do this in the background because a rule that only observes must not delay the stream.
         const onEnd = (texts: readonly string[]): void => {
           evaluate(call, rules, 'output', texts).catch((err: unknown) => logger.error({ call: call.id, err }, 'content rule failed'));
         };
@@ -115,7 +115,10 @@ export function createRuleEnforcer({ logger }: { readonly logger: Logger }) {
         return { response: { ...response, chunks: () => replayChunks([], null, disconnected) }, error: null };
       }
     },
-    /** Returns the error of a complete response in the caller's format, events or JSON; null when it passes. */
+    /**
+     * Returns an error if a rule blocks a complete response, or null if it passes. The bytes are events or JSON in the
+     * caller's format.
+     */
     checkBytes: (call: Call, rules: PlaceRules, bytes: Buffer): Promise<GatewayError | null> =>
       evaluate(call, rules, 'output', extractTexts(call, bytes)),
   };
@@ -128,7 +131,7 @@ function extractTexts({ route, stream }: Call, bytes: Buffer): string[] {
   return reader.texts();
 }
 
-/** Relays the chunks and calls `onEnd` with their texts when the reader stops, for whatever reason. */
+/** Relays the chunks. Calls `onEnd` with their texts when the reader stops for any reason. */
 function tapStream(route: Call['route'], chunks: ChunkReader, onEnd: (texts: readonly string[]) => void): ChunkReader {
   const reader = createChunkReader(route);
   return {
@@ -145,7 +148,7 @@ function tapStream(route: Call['route'], chunks: ChunkReader, onEnd: (texts: rea
   };
 }
 
-/** Reads a stream to its end. `replay` returns it again, with the same chunks, end and error. */
+/** Reads a stream to its end. `replay` returns it again with the same chunks, end and error. */
 async function bufferStream(route: Call['route'], chunks: ChunkReader): Promise<{ texts: string[]; replay: () => ChunkReader }> {
   const reader = createChunkReader(route);
   const buffered: StreamChunk[] = [];
@@ -165,13 +168,13 @@ async function bufferStream(route: Call['route'], chunks: ChunkReader): Promise<
       }
     }
   } catch (error) {
-    // The caller disconnected: the replayed stream throws the error again, and its reader settles the call.
+    // The caller has disconnected. The replayed stream throws the error again, and its reader settles the call.
     if (!(error instanceof VendorError)) throw error;
     failure = error;
   } finally {
     chunks.close();
   }
-  // A stream that was not read to its end was not checked.
+  // If we haven't read a stream to its end, we haven't checked it.
   const checked = bufferedBytes > maxBufferedBytes ? [] : buffered;
 
   return { texts: reader.texts(), replay: () => replayChunks(checked, end, failure) };

@@ -1,4 +1,4 @@
-/** Estimates usage from what was sent, where the vendor reported none. */
+/** Estimates usage from what we sent if the vendor didn't report any. */
 import type { Call, Outcome } from '../../core/call.ts';
 import { tokenCost } from '../../core/cost.ts';
 import { asArray, asObject, parseJson } from '../../core/json/narrow.ts';
@@ -7,7 +7,10 @@ import { noTokens } from '../../core/pricing.ts';
 import { estimateDocumentTokens, estimateTokens, tokensPerImage } from '../../dialects/contract/token-usage.ts';
 import { measureInput } from '../../dialects/routes/input-size.ts';
 
-/** Characters of base64 per token of audio: compressed speech at 64 kbit/s, of which vendors count 10 tokens per second. */
+/**
+ * Base64 characters per token of audio, for compressed speech at 64 kbit/s, of which vendors count 10 tokens per
+ * second.
+ */
 const charactersPerAudioToken = 1_000;
 /** Few large models generate more than a hundred tokens per second. */
 const msPerOutputToken = 10;
@@ -17,7 +20,6 @@ export function tokensWithin(durationMs: number): number {
   return Math.floor(durationMs / msPerOutputToken);
 }
 
-/** Estimates the input tokens of a body. */
 export function estimateInput(body: Buffer): number {
   const { textBytes, images, audioBytes, documentBytes } = measureInput(body);
   const documents = documentBytes === 0 ? 0 : estimateDocumentTokens(documentBytes);
@@ -42,17 +44,20 @@ export function estimateRequest(
   };
 }
 
-/** Reports whether the attempt ended before its response, by a deadline, its caller or a shutdown: the vendor may finish and bill it, so it is charged. */
+/**
+ * Reports whether the attempt ended before its response because of a deadline, its caller or a shutdown. We charge such
+ * an attempt, because the vendor may finish and bill it.
+ */
 export function isCutOff(outcome: Outcome): boolean {
   return outcome === 'unknown' || outcome === 'client_left' || outcome === 'deadline';
 }
 
-/** Reports whether a model charges by the search only: without a search count its calls would be free. */
+/** Reports whether a model only charges by the search. Without a search count, its calls would be free. */
 export function isChargedBySearch({ route }: Call, { perSearchNanos, inputNanos }: Price): boolean {
   return route === 'rerank' && perSearchNanos !== undefined && inputNanos === 0n;
 }
 
-/** Returns the searches of a rerank call: vendors bill a hundred documents as one search. */
+/** Estimates the searches of a rerank call. Vendors bill a hundred documents as one search. */
 export function estimateSearches({ body }: Call): number {
   const { documents } = asObject(parseJson(body.toString('utf8')));
   return Math.max(1, Math.ceil(asArray(documents).length / 100));

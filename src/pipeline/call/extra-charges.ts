@@ -1,5 +1,5 @@
 /**
- * Handles what vendors bill in addition to tokens at the standard price: other service tiers, and the tools that
+ * Handles what vendors bill in addition to tokens at the standard price, i.e. other service tiers and the tools that
  * vendors run themselves. See docs/vendors.md#extra-charges.
  */
 import type { Call } from '../../core/call.ts';

@@ -1,9 +1,9 @@
-/** Chooses the headers of the caller that a vendor gets. */
+/** Decides which of the caller's headers a vendor gets. */
 import type { Call, TextRoute } from '../../core/call.ts';
 
 /**
- * Returns the caller's headers for a vendor that is called by `route`: without those of the other dialect. A translation determines the API
- * version itself.
+ * Returns the caller's headers for a vendor that we call on `route`, without those of the other dialect. If the request
+ * is translated, the translation determines the API version.
  */
 export function forwardedHeadersFor(route: TextRoute, call: Pick<Call, 'route' | 'forwardedHeaders'>): Readonly<Record<string, string>> {
   const { forwardedHeaders } = call;

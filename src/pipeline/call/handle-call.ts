@@ -1,6 +1,6 @@
 /**
- * Handles a call of an inference route: plan, prepare, admit, attempt, deliver. However a call ends, it is in the journal before the last
- * byte of its response is sent. See docs/architecture/request-lifecycle.md.
+ * Plans, prepares, admits and attempts a call of an inference route, and delivers its response. However a call ends,
+ * it's in the journal before we send the last byte of its response. See docs/architecture/request-lifecycle.md.
  */
 import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
@@ -40,13 +40,15 @@ import type { UsageEstimates } from './usage-estimates.ts';
 
 export interface HandleCallDeps extends AttemptDeps {
   readonly planner: Planner;
-  /** Chooses the tier for `auto`; returns a promise only when a model chooses. */
+  /** Chooses the tier for `auto`. Returns a promise only if a model chooses. */
   readonly chooseTier: (request: TierRequest) => string | Promise<string>;
   readonly recall: Recall;
   readonly responseCache: ResponseCache;
-  /** Of the configuration that the call uses; a response is not served under another one. */
+  /**
+   * The revision of the configuration that the call uses. We don't serve a response that was cached under another one.
+   */
   readonly revision: number;
-  /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
+  /** Returns the ceilings of a key, as a promise if they aren't in memory. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
   /** Shared by all calls of the process. */
@@ -54,7 +56,7 @@ export interface HandleCallDeps extends AttemptDeps {
   readonly logger: Logger;
 }
 
-/** Throws GatewayError; a call that reached a vendor has been recorded by then. */
+/** Throws a GatewayError. If the call has reached a vendor, it has been recorded by then. */
 export type HandleCall = (call: Call, project: ProjectContext, cancellation: CallCancellation) => Promise<CallResponse>;
 
 const streamType = 'text/event-stream';
@@ -77,10 +79,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const boundsOf = (sent: Call, candidates: readonly Candidate[]) => usageBounds(sent, candidates, estimates);
     const admit: BudgetReservation['admit'] = (sent, candidates) =>
       admission.admit({ limits, startedAt: call.startedAt, bounds: () => boundsOf(sent, candidates) });
-    // Only for these calls other models are called first.
+    // Only these calls make internal model calls first.
     const budget = call.modelAsked === 'auto' || call.memory.mode === 'recall' ? createBudgetReservation(admit, boundsOf) : null;
     const received: ReceivedCall = { call, project, cancellation, requiresPrice: hasCostCeiling(limits), check: null };
-    // Awaits only what needs I/O: most calls have no rules and no recall, and are admitted from the local quota.
+    // We only await what needs I/O. Most calls have no rules and no recall, and are admitted from the local quota.
     try {
       const plan = budget && call.modelAsked === 'auto' ? await planTier(received, budget) : planFor(received, null);
       if (!project.mayCall) throw gatewayError('subscription_required');
@@ -126,7 +128,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     }
   }
 
-  /** Returns the call with its cached response, or with a writer for its response. */
+  /**
+   * Looks up the call in the response cache. Returns the call with its cached response, or with a writer that stores
+   * its response.
+   */
   function readCache(received: ReceivedCall, plan: Plan, withRecall: RecalledCall | null): PlannedCall {
     const { call, project } = received;
     const sent = withRecall?.call ?? call;
@@ -137,7 +142,10 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return { call, project, cancellation: received.cancellation, plan, sent, recalled, hit, cacheWriter: writer };
   }
 
-  /** Orders the candidates after admission, because a breaker's probe must be followed by an attempt. Cached responses do not depend on this order. */
+  /**
+   * Orders the candidates. We do this after admission because a breaker's probe slot has to be followed by an attempt.
+   * Cached responses don't depend on this order.
+   */
   function orderCandidates(planned: PlannedCall, reservation: Reservation): AdmittedCall {
     const { call, project, cancellation, sent, recalled, cacheWriter } = planned;
     const ordered = planner.order(planned.plan, { caller: call.caller, project });
@@ -146,13 +154,12 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return { call, project, cancellation, sent, recalled, cacheWriter, candidates, reservation, metadata, isSettled: false };
   }
 
-  /** Orders the candidates of a call. Throws `no_route`. */
+  /** Throws `no_route`. */
   function planFor({ call, project, requiresPrice }: ReceivedCall, autoTier: string | null): Plan {
     const { caller, source, route, modelAsked } = call;
     return planner.plan({ caller, project, source, route, modelAsked, autoTier, requiresPrice, prompt: call });
   }
 
-  /** Chooses a tier for `auto`, then plans the call. */
   async function planTier(received: ReceivedCall, budget: BudgetReservation): Promise<Plan> {
     const { call, project, cancellation } = received;
     const { source, route, modelAsked, body, spans } = call;
@@ -197,7 +204,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     } catch (cause) {
       if (admitted.isSettled) throw cause;
       if (chain.isJournaled) throw await settleUnexpected(admitted, chain.failed, responded ?? chain.unsent, cause);
-      // No attempt was made, so the call leaves no record.
+      // We made no attempt, so the call leaves no record.
       reservation.release();
       throw cause;
     }
@@ -239,7 +246,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return error;
   }
 
-  /** Settles the call and throws when the response is blocked. */
+  /** Settles the call and throws if a rule blocks the response. */
   async function applyOutputRules(admitted: AdmittedCall, responded: Responded, rules: PlaceRules): Promise<Responded> {
     const { response, error } = await checkResponse(admitted.call, rules, responded.response, admitted.cancellation.signal);
     if (!error) return { ...responded, response };
@@ -282,7 +289,7 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     const { response, attempt, failed } = responded;
     const outcome = end === 'ok' && admitted.cancellation.cancelledBy() === 'client' ? 'client_left' : end;
     const { sent } = admitted;
-    // A stream without content has been reported by its attempt.
+    // If a stream had no content, its attempt has already reported that.
     if (response.kind === 'stream' && attempt.contentMs !== null && (end === 'ok' || problem !== undefined))
       breakers.recordStreamEnd(sent.caller.projectId, attempt.candidate.provider, problem !== undefined);
     const describe =
@@ -302,21 +309,23 @@ export function createHandleCall(deps: HandleCallDeps): HandleCall {
     return { call, sent, recalled, metadata, failed, endedAt: clock.now() };
   }
 
-  /** Converts the reservation to usage and records the call. */
   function settle(admitted: AdmittedCall, { metadata, result, content }: SettledCall): Promise<void> {
     const { call, reservation } = admitted;
     admitted.isSettled = true;
     return record(call, { metadata, result: reservation.settle(result), content });
   }
 
-  /** Logged first: record and line are then written in the same turn of the event loop. */
+  /** We log first, so that the record and the log line are written in the same turn of the event loop. */
   function record(call: Call, settled: SettledCall): Promise<void> {
     logCall(logger, call, settled);
     return journal.settle(settled);
   }
 }
 
-/** Returns the candidates of a plan. Empty when the default tier has no candidate; the classifier may choose another tier. */
+/**
+ * Returns the candidates of a plan, or none if the default tier has no candidate. The classifier may still choose
+ * another tier.
+ */
 function candidatesOrNone(plan: () => Plan): readonly Candidate[] {
   try {
     return plan().candidates;
@@ -326,7 +335,7 @@ function candidatesOrNone(plan: () => Plan): readonly Candidate[] {
   }
 }
 
-/** Anything but a GatewayError is a bug. */
+/** Any error that isn't a GatewayError is a bug. */
 function toInternalError(cause: unknown): GatewayError {
   return cause instanceof GatewayError ? cause : gatewayError('internal_error', { cause });
 }
@@ -344,9 +353,8 @@ interface ReceivedCall {
   readonly call: Call;
   readonly project: ProjectContext;
   readonly cancellation: CallCancellation;
-  /** A cost ceiling applies, so models without a price are skipped. */
+  /** True if a cost ceiling applies, so that models without a price are skipped. */
   readonly requiresPrice: boolean;
-  /** The check of the prompt, once it has started. */
   check: Promise<void> | null;
 }
 
@@ -354,15 +362,18 @@ interface PreparedCall {
   readonly call: Call;
   readonly project: ProjectContext;
   readonly cancellation: CallCancellation;
-  /** The call as vendors, cache and bounds see it, with recalled memories. Records hold the body of `call`, which the caller sent. */
+  /**
+   * The call as vendors, cache and bounds see it, with recalled memories. The record contains the body that the caller
+   * sent, which is in `call`.
+   */
   readonly sent: Call;
-  /** Ids of the recalled memory items. */
+  /** The ids of the recalled memory items. */
   readonly recalled: readonly string[];
   readonly cacheWriter: CacheWriter | null;
 }
 
 interface PlannedCall extends PreparedCall {
-  /** When all vendors are healthy. */
+  /** The plan that applies if all vendors are healthy. */
   readonly plan: Plan;
   readonly hit: CacheHit | null;
 }

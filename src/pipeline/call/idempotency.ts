@@ -1,13 +1,14 @@
 /**
- * Decides which attempts carry the caller's `idempotency-key`. The key names one request body: a vendor that sees it with another body
- * rejects the call or returns the first response. A provider therefore gets the key with the first model that it is tried with, including
- * retries of that model, and not with further models, whose bodies differ. Providers do not share keys, so each may get it once.
+ * Decides which attempts carry the caller's `idempotency-key`. The key belongs to one request body. If a vendor sees it
+ * again with another body, it rejects the call or returns the first response. So a provider gets the key with the first
+ * model that we try there, including retries, but not with other models, because their bodies differ. Providers don't
+ * share keys, so each of them may get it.
  */
 import type { Candidate } from '../../core/candidate.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Returns a filter for the attempts of one call: the headers to send to `candidate`. */
+/** Returns a filter for the attempts of one call. The filter returns the headers to send to `candidate`. */
 export function createIdempotencyKeyFilter(): (candidate: Candidate, headers: Headers) => Headers {
   let firstModelByProvider: Map<string, string> | null = null;
   return ({ provider, id }, headers) => {

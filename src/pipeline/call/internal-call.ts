@@ -1,4 +1,4 @@
-/** Calls that the gateway makes to a project's models: routed, recorded and charged like any other call. */
+/** Makes the gateway's own calls to a project's models. They're routed, recorded and charged like any other call. */
 import type { Call, Caller } from '../../core/call.ts';
 import { internalKeyId, noCorrelation, noMemory } from '../../core/call.ts';
 import { scanObject } from '../../core/json/spans.ts';
@@ -9,21 +9,24 @@ import type { CallCancellation } from './cancellation.ts';
 import { startCancellation } from './cancellation.ts';
 import type { ProjectContext } from './project-context.ts';
 
-/** The application to which calls of project memory are charged (docs/api/reference.md#memory-rules). */
+/** The application to which we charge the calls of project memory (docs/api/reference.md#memory-rules). */
 export const memoryApplication = 'gateway-memory';
 
-/** A project to whose models memory makes calls. */
+/** A project whose models are used by project memory. */
 export interface MemoryProject {
   readonly slug: string;
   readonly settings: ProjectContext;
 }
 
-/** Returns the first of the tiers that has a chain; null when none has. */
+/** Returns the first of the tiers that has a chain. Null if no tier does. */
 export function findTierWithChain(view: RoutingView, tiers: readonly string[]): string | null {
   return tiers.find((tier) => (findTier(view, tier) ?? []).length > 0) ?? null;
 }
 
-/** Returns the caller of background calls. It has no virtual key, so only the ceilings of project and application apply. */
+/**
+ * Returns the caller of background calls. It has no virtual key, so only the ceilings of the project and application
+ * apply.
+ */
 export function backgroundCaller(projectId: string): Caller {
   return { keyId: internalKeyId, keyPrefix: 'gateway', quotaKeyId: internalKeyId, projectId, models: null, expiresAt: null };
 }
@@ -32,18 +35,17 @@ interface InternalCallOptions
   extends Pick<Call, 'id' | 'route' | 'caller'>,
     Partial<Pick<Call, 'source' | 'sourceGiven' | 'stream' | 'maxOutputTokens' | 'cache' | 'correlation' | 'isInternal' | 'takesNoSlot'>> {
   readonly slug: string;
-  /** Tier or model to call. */
   readonly model: string;
-  /** Members of the body in addition to `model`. */
+  /** The members of the body in addition to `model`. */
   readonly members: Readonly<Record<string, unknown>>;
-  /** For all attempts together. */
+  /** The time for all attempts together. */
   readonly timeoutMs: number;
   readonly now: number;
 }
 
 /**
- * Builds a call without memory and forwarded headers. By default it is charged to project memory and bypasses the response cache, because
- * memory repeats a request only when the first response was unusable.
+ * Builds a call without memory and forwarded headers. By default it's charged to project memory and bypasses the
+ * response cache, because memory only repeats a request if it couldn't use the first response.
  */
 export function buildInternalCall({ slug, model, members, timeoutMs, now, ...options }: InternalCallOptions): Call {
   const body = Buffer.from(JSON.stringify({ model, ...members }));
@@ -67,18 +69,16 @@ export function buildInternalCall({ slug, model, members, timeoutMs, now, ...opt
 }
 
 export interface InternalRun<Response> {
-  /** A `HandleCall`. */
   readonly handleCall: (call: Call, project: ProjectContext, cancellation: CallCancellation) => Promise<Response>;
   readonly call: Call;
   readonly project: ProjectContext;
   readonly clock: Clock;
-  /** Cancels the call before its deadline. */
   readonly signal?: AbortSignal;
 }
 
-/** Handles an internal call within its deadline. Throws what `handleCall` throws. */
+/** Handles an internal call within its deadline. Throws the same errors as `handleCall`. */
 export async function runInternalCall<Response>({ handleCall, call, project, clock, signal }: InternalRun<Response>): Promise<Response> {
-  // Only a streaming call can be cancelled by its caller.
+  // Only streaming calls can be cancelled by their caller.
   const cancellation = startCancellation({ stream: signal !== undefined, deadlineAt: call.deadlineAt, clock });
   signal?.addEventListener('abort', cancellation.clientDisconnected, { once: true });
   try {
@@ -97,10 +97,10 @@ export function promptMessages(system: string, text: string): readonly object[] 
   ];
 }
 
-/** A response as far as the text of a completion depends on it. */
+/** The part of a response that we need to get the text of a completion. */
 export type CompletionResponse = { readonly kind: 'plain'; readonly bytes: Buffer } | { readonly kind: 'stream' };
 
-/** Returns the text of a chat completion; empty when it has none. */
+/** Returns the text of a chat completion, or an empty string if it has none. */
 export function completionText(response: CompletionResponse): string {
   return response.kind === 'plain' ? (chat.parseResponse(response.bytes)?.turn.text ?? '') : '';
 }

@@ -1,10 +1,10 @@
-/** Small model calls that the gateway makes while it handles a caller's call, such as choosing a tier. */
+/** Makes small model calls while we handle a caller's call, e.g. to choose a tier. */
 import { newId } from '../../core/ids.ts';
 import type { Complete } from '../../routing/classify.ts';
 import type { CompletionResponse, InternalRun } from './internal-call.ts';
 import { buildInternalCall, completionText, promptMessages, runInternalCall } from './internal-call.ts';
 
-/** `call`: the caller's, to which completions are charged. */
+/** `call` is the caller's call, to which the completions are charged. */
 interface InternalCompletionDeps extends Omit<InternalRun<CompletionResponse>, 'signal'> {
   /**
    * Reserves the budget of the caller's call and checks its prompt. Returns false if the budget can't be reserved, and
@@ -13,10 +13,13 @@ interface InternalCompletionDeps extends Omit<InternalRun<CompletionResponse>, '
   readonly prepare: () => Promise<boolean>;
 }
 
-/** As long as `routing/classify.ts` waits. */
+/** The same as the timeout in `routing/classify.ts`. */
 const timeoutMs = 1_500;
 
-/** Creates completions that reject when the caller's call would exceed its ceilings, and with what `handleCall` throws. */
+/**
+ * Creates a function that makes completions. They reject if the caller's call would exceed its ceilings, and with any
+ * error of `handleCall`.
+ */
 export function createInternalCompletion({ handleCall, prepare, clock, call, project }: InternalCompletionDeps): Complete {
   return async ({ model, system, text, maxOutputTokens, signal }) => {
     if (!(await prepare())) throw new Error('the ceilings are used up by the call itself');
@@ -35,7 +38,7 @@ export function createInternalCompletion({ handleCall, prepare, clock, call, pro
       source,
       sourceGiven,
       maxOutputTokens,
-      // Equal prompts get equal tiers, so the caller's cache directives apply.
+      // Equal prompts get equal tiers, so we apply the caller's cache directives.
       cache,
       correlation,
       isInternal: true,

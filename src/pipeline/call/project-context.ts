@@ -1,15 +1,14 @@
-/** A project's settings as far as handling its calls depends on them. */
+/** The project's settings that we need to handle its calls. */
 import type { Limits, ProjectLimits } from '../../ceilings/counters.ts';
 import type { Call, MediaCall } from '../../core/call.ts';
 import type { CompiledRules } from '../../guardrails/rules.ts';
 import type { ProjectRouting } from '../../routing/rules.ts';
 import type { CacheSettings } from '../cache/response-cache.ts';
 
-/** An intersection, because routing and ceilings both have a member `applications`. */
+/** This is an intersection because routing and ceilings both have a member `applications`. */
 export type ProjectContext = ProjectRouting &
   ProjectLimits & { readonly rules: CompiledRules; readonly cache: CacheSettings; readonly errorCodes: 'gateway' | 'vendor' };
 
-/** Returns all ceilings that apply to a call. */
 export function limitsFor(
   { caller, source, takesNoSlot }: Pick<Call | MediaCall, 'caller' | 'source'> & Pick<Call, 'takesNoSlot'>,
   project: ProjectLimits,

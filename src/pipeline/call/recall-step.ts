@@ -1,4 +1,4 @@
-/** Inserts recalled memories into the body of a call; all other bytes stay unchanged. */
+/** Inserts recalled memories into the body of a call and leaves all other bytes unchanged. */
 import { type Call, isDialect } from '../../core/call.ts';
 import type { Candidate } from '../../core/candidate.ts';
 import { scanObject, splice } from '../../core/json/spans.ts';
@@ -15,21 +15,20 @@ interface RecallStepOptions {
   readonly recall: Recall;
   readonly budget: BudgetReservation;
   readonly candidates: readonly Candidate[];
-  /** Time until the deadline of the call; null without one. */
+  /** The time until the deadline of the call. Null if it has no deadline. */
   readonly remainingMs: number | null;
 }
 
-/** A call into whose body memories were inserted. */
 export interface RecalledCall {
   readonly call: Call;
   readonly recalled: Recalled;
 }
 
 /**
- * Returns the call with recalled memories. Null when nothing is recalled: the call continues unchanged. Never fails. On responses, recall
- * acts as write (docs/api/reference.md#memory).
+ * Returns the call with recalled memories, or null if nothing is recalled and the call continues unchanged. Never
+ * fails. On responses, recall works like write (docs/api/reference.md#memory).
  *
- * Reserves the call's budget first, and recalls nothing when the longer prompt would exceed a ceiling.
+ * We reserve the call's budget first, and recall nothing if the longer prompt would exceed a ceiling.
  */
 export async function recallIntoCall({ call, recall, budget, candidates, remainingMs }: RecallStepOptions): Promise<RecalledCall | null> {
   const { id: callId, route, body, spans, caller, projectSlug, memory } = call;

@@ -13,8 +13,8 @@ export interface AttemptReport {
 }
 
 /**
- * Reports an attempt to the provider's circuit breaker; must be called exactly once per attempt. Rejected requests, deadlines and
- * disconnected callers do not count, because they say nothing about the provider.
+ * Reports an attempt to the provider's circuit breaker. Call this exactly once per attempt. Rejected requests,
+ * deadlines and disconnected callers don't count, because they say nothing about the provider.
  */
 export function reportAttempt(breakers: Breakers, { projectId, provider, error, isComplete, now }: AttemptReport): void {
   if (error === null) breakers.recordSuccess(projectId, provider, isComplete);

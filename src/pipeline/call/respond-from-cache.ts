@@ -17,7 +17,7 @@ interface CachedCall {
   readonly project: ProjectContext;
   readonly cancellation: CallCancellation;
   readonly plan: Plan;
-  /** Ids of the recalled memory items. */
+  /** The ids of the recalled memory items. */
   readonly recalled: readonly string[];
 }
 
@@ -31,13 +31,13 @@ interface RespondFromCacheDeps {
 export function createRespondFromCache({ clock, checkBytes, record }: RespondFromCacheDeps) {
   return respondFromCache;
 
-  /** Returns a cached response. It has no attempts and costs nothing; the journal gets only the settled record. */
+  /** Returns a cached response. It has no attempts and costs nothing, and the journal only gets the settled record. */
   async function respondFromCache({ call, project, cancellation, plan, recalled }: CachedCall, hit: CacheHit): Promise<CallResponse> {
     cancellation.clearDeadline();
     const { bytes, contentType, model, summary, changes = null } = hit;
     const metadata = toTextCallMetadata(call, plan);
     const end = (): CallEnd => ({ call, sent: call, recalled, metadata, failed: [], endedAt: clock.now() });
-    // The current rules may be stricter than those that the response passed when it was stored.
+    // The current rules may be stricter than the rules when the response was stored.
     const error = project.rules.output ? await checkBytes(call, project.rules.output, bytes) : null;
     if (error) {
       await record(call, settleCacheHit(end(), hit, { outcome: 'refused', error }));

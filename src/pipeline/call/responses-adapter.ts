@@ -1,6 +1,6 @@
 /**
- * Adapts a call of responses to a vendor without that route: the request is translated to the vendor's dialect, the response and its stream
- * are translated back. See docs/architecture/translation.md#responses.
+ * Adapts a call to `/v1/responses` to a vendor without that route. We translate the request to the vendor's dialect and
+ * translate the response and its stream back. See docs/architecture/translation.md#responses.
  */
 import type { Call } from '../../core/call.ts';
 import type { Candidate, ModelTraits } from '../../core/candidate.ts';
@@ -21,17 +21,17 @@ import { translateJson, translateStream, withBody, withTurn } from './translate-
 export interface ResponsesTarget {
   readonly candidate: Candidate;
   readonly maxTokensField: 'max_completion_tokens' | 'max_tokens';
-  /** The form in which a chat vendor takes reasoning of earlier turns. */
+  /** The form in which a chat vendor accepts the reasoning of earlier turns. */
   readonly takesReasoning: NonNullable<ModelTraits['takesReasoning']>;
-  /** Used for a messages vendor when the caller set no limit. */
+  /** Used for a messages vendor if the caller set no limit. */
   readonly maxTokens: number;
-  /** Whether tools that OpenAI runs may be left out. */
+  /** Whether we may leave out tools that OpenAI runs. */
   readonly mayOmitTools: boolean;
   /** Used for a chat vendor if the caller set no limit. If this is null, we don't send a limit. */
   readonly addedLimit: number | null;
 }
 
-/** Returns the adapter. Throws UntranslatableError. */
+/** Creates the adapter. Throws UntranslatableError. */
 export function responsesAdapterFor(call: Call, responsesTarget: ResponsesTarget) {
   const { candidate, maxTokensField, maxTokens, addedLimit, takesReasoning, mayOmitTools } = responsesTarget;
   const { dialect, model, traits } = candidate;
@@ -68,7 +68,7 @@ export function responsesAdapterFor(call: Call, responsesTarget: ResponsesTarget
   };
 }
 
-/** The member of a responses request that became this member of the chat request. */
+/** Returns the member of the responses request from which this member of the chat request was translated. */
 function toResponsesName(name: string): string {
   return name
     .replace(/^reasoning_effort$/, 'reasoning.effort')

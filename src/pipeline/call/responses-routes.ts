@@ -1,24 +1,28 @@
 /**
- * Learns which providers have the route `/responses`, where the configuration does not say it: the route is tried, and a provider that does
- * not have it gets the translated request, at once and with further calls. It is tried again after an hour.
+ * Learns which providers have the route `/responses` if the configuration doesn't say. We try the route. If the
+ * provider doesn't have it, we immediately send the translated request, and keep translating later calls. After an hour
+ * we try the route again.
  */
 import type { Candidate } from '../../core/candidate.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
 
-/** How a request of responses is sent. */
+/** Whether a request to `/v1/responses` is sent as it is or translated. */
 export type ResponsesForm = 'native' | 'translated';
 
 const retryMs = 3_600_000;
 
 export function createResponsesRoutes(clock: Clock) {
-  /** By provider: when its route was found missing. */
+  /** When we found out that a provider doesn't have the route, by provider. */
   const missing = new Map<string, number>();
 
   const isMissing = (provider: string): boolean => clock.now() - (missing.get(provider) ?? Number.NEGATIVE_INFINITY) < retryMs;
 
   return {
-    /** Sends a call of responses to a candidate, in one attempt, or in two when its provider turns out to lack the route. */
+    /**
+     * Sends a call to a candidate. This takes one attempt, or two if we find out that the provider doesn't have the
+     * route.
+     */
     async attempt<Response>(
       { provider, responses = 'native' }: Candidate,
       waitMs: number,
@@ -38,7 +42,7 @@ export function createResponsesRoutes(clock: Clock) {
   };
 }
 
-/** Whether the vendor does not know the path; a 404 about a model says so. */
+/** Reports whether the vendor doesn't know the path. A 404 that's caused by the model mentions the model. */
 function lacksRoute({ kind, status, vendorMessage, report }: VendorError): boolean {
   if (kind !== 'status' || report.code === 'model_not_found') return false;
   return status === 405 || status === 501 || (status === 404 && !/\bmodel\b/i.test(vendorMessage ?? ''));

@@ -1,4 +1,4 @@
-/** Builds the journal record of a finished call: outcome, tokens and cost. */
+/** Builds the journal record of a finished call with its outcome, tokens and cost. */
 import type { Reservation } from '../../ceilings/reservation.ts';
 import {
   type AssistantTurn,
@@ -29,7 +29,7 @@ import { estimateInput, estimateSearches, isChargedBySearch, tokensWithin } from
 import { extraUnits } from './extra-charges.ts';
 import { maxOutputTokens, reservedUsage } from './usage-bounds.ts';
 
-/** Limit of every recorded name: the caller may have sent megabytes. */
+/** The maximum length of every name that we record, because the caller may have sent megabytes. */
 const maxNameLength = 256;
 const noUnits: CallUnits = {};
 
@@ -41,23 +41,26 @@ export interface WinningAttempt {
   readonly startedAt: number;
   readonly status: number;
   readonly firstByteMs: number;
-  /** Time until the first content, which is null while there is none. */
+  /** The time until the first content. Null as long as there is no content. */
   contentMs: number | null;
 }
 
 export interface CallEnd {
-  /** With the body that the caller sent, before recall. */
+  /** The call with the body that the caller sent, before recall. */
   readonly call: Call;
-  /** With the body that the vendor received, from which we estimate usage. */
+  /** The call with the body that the vendor received, from which we estimate usage. */
   readonly sent: Call;
-  /** Ids of the memory items that were inserted into the prompt. */
+  /** The ids of the memory items that were inserted into the prompt. */
   readonly recalled: readonly string[];
   readonly metadata: CallMetadata;
   readonly failed: readonly Attempt[];
   readonly endedAt: number;
 }
 
-/** Returns the journal's metadata of a media call: what all routes have in common, and the `details` of its route. */
+/**
+ * Returns the journal's metadata of a media call. It consists of members that all routes have in common and the
+ * `details` of its route.
+ */
 export function toCallMetadata<Details extends object>(call: MediaCall, reservation: Reservation, details: Details) {
   const { id, startedAt, caller, source, sourceGiven, route, modelAsked, correlation } = call;
   const { projectId, keyId, keyPrefix } = caller;
@@ -88,7 +91,6 @@ export function toTextCallMetadata(call: Call, plan: Plan, reservation?: Reserva
   return withCircumstances(takesNoSlot ? { ...metadata, takesNoSlot } : metadata, reservation);
 }
 
-/** Adds to the metadata what few calls have. */
 function withCircumstances<Metadata extends object>(metadata: Metadata, reservation: Reservation | undefined) {
   const trace = activeTrace();
   const isUnmetered = reservation?.isUnmetered === true;
@@ -96,7 +98,7 @@ function withCircumstances<Metadata extends object>(metadata: Metadata, reservat
   return { ...metadata, ...(isUnmetered && { unmetered: true as const }), ...(trace !== undefined && { trace }) };
 }
 
-/** Settles a call that got a response, complete or in part. `describe` adds to the attempt why it failed. */
+/** Settles a call that got a complete or partial response. `describe` adds the reason to the attempt if it failed. */
 export function settleResponse(
   callEnd: CallEnd,
   attempt: WinningAttempt,
@@ -143,7 +145,7 @@ export function settleResponse(
 
 interface Charge {
   readonly tokens: Tokens;
-  /** Null when the price is unknown. */
+  /** Null if the price is unknown. */
   readonly costNanos: number | null;
   /** Null if the call is charged only by tokens. */
   readonly units: CallUnits | null;
@@ -152,7 +154,9 @@ interface Charge {
 
 interface ResponseEnd {
   readonly outcome: Outcome;
-  /** Time before the first content, in which the model may have generated reasoning that it doesn't show. */
+  /**
+   * The time before the first content. The model may have generated reasoning during this time that it doesn't show.
+   */
   readonly hiddenMs: number;
 }
 
@@ -166,7 +170,7 @@ export function computeCharge(call: Call, candidate: Candidate, summary: Respons
     searches === undefined && reportedCostNanos === undefined && extra === null
       ? null
       : { ...extra?.units, ...(searches !== undefined && { searches }), ...(reportedCostNanos !== undefined && { reportedCostNanos }) };
-  // The vendor keeps generating after we have seen the last byte, and bills that too.
+  // The vendor keeps generating after we've seen the last byte, and bills that too.
   if (summary.isPending) return { ...reservedUsage(call, candidate), isEstimated: true };
   const { tokens, isEstimated } = resolveTokens(call, candidate, summary, end);
   const costNanos = price === null ? null : tokenCost(tokens, price, units ?? noUnits);
@@ -191,7 +195,10 @@ export function settleUnsent(
   };
 }
 
-/** Settles a call that the response cache served: no attempt, no tokens, no cost. `error`: a content rule blocked the response. */
+/**
+ * Settles a call that was served from the response cache, without attempts, tokens or cost. `error` is set if a content
+ * rule blocked the response.
+ */
 export function settleCacheHit(
   callEnd: CallEnd,
   { model, summary }: Pick<CacheHit, 'model' | 'summary'>,
@@ -230,7 +237,7 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
     metadata,
     result: {
       outcome,
-      // 499: the caller closed the connection before a response could be sent, so this status is recorded only.
+      // We only record the status 499. The caller closed the connection before we could send a response.
       status: outcome === 'client_left' ? 499 : error.status,
       code: error.code,
       model: last ? `${last.provider}/${last.model}` : null,
@@ -246,7 +253,7 @@ export function settleFailed(callEnd: CallEnd, error: GatewayError, outcome: Out
   };
 }
 
-/** Returns the attempts without a usable response that their vendors bill nevertheless. */
+/** Returns the attempts that had no usable response but are billed by their vendors. */
 function chargedAttempts(failed: readonly Attempt[]): readonly Attempt[] {
   return failed.length === 0 ? failed : failed.filter(({ tokens }) => sumTokens(tokens) > 0);
 }
@@ -260,12 +267,12 @@ function sumTokens({ input, cachedInput, cacheWrite, cacheWrite1h, output }: Tok
   return input + cachedInput + cacheWrite + cacheWrite1h + output;
 }
 
-/** Returns the cache status of a call that was not served from the cache; null on routes without a response cache. */
+/** Returns the cache status of a call that wasn't served from the cache. Null on routes without a response cache. */
 export function cacheStatusFor({ route }: Call): 'miss' | null {
   return isDialect(route) ? 'miss' : null;
 }
 
-/** Returns the text to store: prompts of chat, messages and responses, except those of internal calls. */
+/** Returns the text to store. We store the prompts of chat, messages and responses, except those of internal calls. */
 function toCallContent({ call: { route, body, isInternal }, recalled }: CallEnd, turn: AssistantTurn | null): CallContent | null {
   if (isInternal || !isPromptRoute(route)) return null;
   return recalled.length === 0 ? { request: body, response: turn } : { request: body, response: turn, recalled };
@@ -295,7 +302,10 @@ function resolveTokens(
   };
 }
 
-/** Logs a call in one line, and records its spans. Of the text that caller and vendor sent, the line contains only the model name. */
+/**
+ * Logs a call in one line, and records its spans. The model name is the only text from the caller or the vendor in that
+ * line.
+ */
 export function logCall(logger: Logger, { projectSlug }: Pick<Call, 'projectSlug'>, settled: SettledCall): void {
   const { metadata, result } = settled;
   traceCall(settled);

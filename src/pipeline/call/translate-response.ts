@@ -1,4 +1,4 @@
-/** Translates a vendor's response, plain or streamed, for a caller of another dialect. */
+/** Translates a vendor's plain or streamed response for a caller of another dialect. */
 import type { AssistantTurn } from '../../core/call.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json/narrow.ts';
@@ -10,14 +10,16 @@ import type { StreamTranslator } from '../../dialects/translate/stream.ts';
 import type { ChunkReader, StreamChunk, StreamEnd } from '../../vendors/stream.ts';
 import type { JsonResponse, StreamResponse } from '../../vendors/text.ts';
 
-/** Returns the body for the caller. `translate` returns null for what it cannot translate. Throws VendorError `unreadable`. */
+/**
+ * Returns the body for the caller. Throws VendorError `unreadable` if `translate` returns null because it can't
+ * translate the response.
+ */
 export function translateJson({ bytes, status }: JsonResponse, translate: (answer: JsonObject) => JsonObject | null): JsonObject {
   const translated = translate(asLosslessObject(parseLossless(bytes.toString('utf8'))));
   if (translated === null) throw new VendorError('unreadable', 'the response cannot be translated', { status });
   return translated;
 }
 
-/** The response with a translated body. */
 export function withBody(response: JsonResponse, body: JsonObject): JsonResponse {
   return { ...response, contentType: 'application/json', bytes: Buffer.from(JSON.stringify(body)) };
 }
@@ -34,17 +36,17 @@ export function withTurn(summary: ResponseSummary, convert: (turn: AssistantTurn
   }
 }
 
-/** Returns the chunks for the caller, with the summary of the vendor's stream. */
+/** Returns the translated chunks, with the summary of the vendor's stream. */
 export function translateStream(response: StreamResponse, translator: StreamTranslator): StreamResponse {
   const parser = createSseParser();
   const translate = (events: readonly SseEvent[]): string => events.map((event) => translator.push(event)).join('');
-  /** The vendor's last event may lack its blank line, and the stream its closing event. */
+  /** The vendor's last event may not have a blank line after it, and the stream may not have a closing event. */
   const finish = (): string => translate(parser.end().events) + translator.end();
 
   const chunks = (): ChunkReader => {
     const inner = response.chunks();
     let end: StreamEnd | null = null;
-    /** The translation of what the vendor's stream returned; null when it has none. */
+    /** Translates what the vendor's stream returned. Returns null if there's nothing to send. */
     const advance = (step: StreamChunk | StreamEnd): StreamChunk | null => {
       const cut = step.kind === 'broken' ? step : null;
       const isLast = step.kind === 'chunk' ? step.isLast : true;
@@ -74,7 +76,7 @@ export function translateStream(response: StreamResponse, translator: StreamTran
   return { ...response, chunks };
 }
 
-/** The chunk of these events, of which `usageEvent` is the one that only reports usage. */
+/** Returns the chunk of these events. `usageEvent` is the one that only reports usage. */
 function toChunk(text: string, isLast: boolean, usageEvent: string | undefined): StreamChunk {
   const bytes = Buffer.from(text);
   const start = usageEvent === undefined ? -1 : bytes.lastIndexOf(usageEvent);

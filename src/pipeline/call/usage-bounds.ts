@@ -18,7 +18,10 @@ import { defaultEstimate, type UsageEstimate, type UsageEstimates } from './usag
 
 /** Most model families charge less than this. The catalog sets `image_tokens` for those that charge more. */
 const defaultTokensPerImage = 5_000;
-/** Characters of base64 per token of audio, at least: speech at 6 kbit/s, of which Google counts 32 tokens per second. */
+/**
+ * The minimum number of base64 characters per token of audio, for speech at 6 kbit/s, of which Google counts 32 tokens
+ * per second.
+ */
 const minCharactersPerAudioToken = 30;
 /**
  * Used if the catalog has no `max_output_tokens`. It's as much as most large models can produce, because calls would
@@ -125,7 +128,7 @@ interface PricedCandidate {
 
 interface ScannedInput {
   readonly size: InputSize;
-  /** Whether searching the body for a name may miss it because of escapes. */
+  /** Reports whether a search of the body for a name may fail because of escapes. */
   readonly mayHide: () => boolean;
   /** See `hasInputElsewhere`. */
   readonly isElsewhere: () => boolean;
@@ -163,8 +166,8 @@ function largestUsage(call: Call, { candidate, price, input: { size, mayHide, is
 }
 
 /**
- * Vendors that charge for cache writes may write to the cache without being asked. They only keep an entry for an
- * hour on request.
+ * Returns the kind of input that may cost most. Vendors that charge for cache writes may write to the cache without
+ * being asked, but only keep an entry for an hour on request.
  */
 function dearestInput({ inputNanos, cacheWriteNanos, cacheWrite1hNanos }: Price, mayAskForHour: () => boolean): keyof Tokens {
   if (cacheWrite1hNanos > cacheWriteNanos && cacheWrite1hNanos > inputNanos && mayAskForHour()) return 'cacheWrite1h';

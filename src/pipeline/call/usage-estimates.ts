@@ -17,7 +17,7 @@ const minTokensPerByte = 0.2;
 const minSampleTokensPerByte = 0.02;
 /** The weight of a sample below the current estimate. A larger sample replaces the estimate immediately. */
 const decay = 1 / 32;
-/** A few megabytes. We evict the key that hasn't been used for longest. */
+/** Enough for a few megabytes. We evict the key that hasn't been used for the longest time. */
 const maxKeys = 10_000;
 
 interface Entry {
@@ -26,7 +26,7 @@ interface Entry {
 }
 
 export interface UsageEstimate {
-  /** Output tokens of one choice. */
+  /** The output tokens of one choice. */
   readonly outputTokens: number;
   readonly tokensPerByte: number;
 }
@@ -43,7 +43,7 @@ export interface UsageEstimates {
 export const defaultEstimate: UsageEstimate = { outputTokens: defaultOutputTokens, tokensPerByte: 1 };
 
 export function createUsageEstimates(): UsageEstimates {
-  /** By key and model in two steps, because joining the two names for every call takes longer. */
+  /** We look up the key and then the model, because joining the two names for every call takes longer. */
   const entriesOfKeys = new LRUCache<string, Map<string, Entry>>({ max: maxKeys });
 
   return {
@@ -72,7 +72,7 @@ export function createUsageEstimates(): UsageEstimates {
   };
 }
 
-/** Decaying maximum, so that a few small calls after a large one hardly change the estimate. */
+/** Returns a decaying maximum, so that a few small calls after a large one hardly change the estimate. */
 function decayTo(sample: number, current: number): number {
   return sample >= current ? sample : current + (sample - current) * decay;
 }

@@ -2,7 +2,7 @@ import { VendorError } from '../../core/errors.ts';
 import type { ChunkReader } from '../../vendors/stream.ts';
 import type { StreamResponse } from '../../vendors/text.ts';
 
-/** How a wait for content ended: with content, with a failure of the vendor, or undecided, because the caller left first. */
+/** How a wait for content ended. It's `undecided` if the caller left first, and an error if the vendor failed. */
 export type WaitEnd = 'content' | 'undecided' | VendorError;
 
 /**

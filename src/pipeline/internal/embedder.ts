@@ -1,9 +1,10 @@
 /**
- * Embedding calls of project memory: routed, recorded and charged like any call, under the application `gateway-memory`. They use the first
- * of the tiers `memory-embed` and `embed` that has a chain.
+ * Makes the embedding calls of project memory. They're routed, recorded and charged like any other call, under the
+ * application `gateway-memory`. They use the first of the tiers `memory-embed` and `embed` that has a chain.
  *
- * Vectors of different models are not comparable. A model is therefore identified by its name without the provider, and a response of
- * another model than the first of the chain is an error; a chain may contain the same model at several providers.
+ * Vectors of different models can't be compared. We therefore identify a model by its name without the provider, and
+ * treat a response from another model than the first of the chain as an error. A chain may contain the same model at
+ * several providers.
  */
 import type { Caller } from '../../core/call.ts';
 import { GatewayError, gatewayError } from '../../core/errors.ts';
@@ -24,7 +25,10 @@ interface EmbedDeps {
   readonly handleCall: HandleCall;
   readonly catalog: () => Catalog;
   readonly clock: Clock;
-  /** Whether the model that the service itself runs responds. While it does not, its projects have no route for embeddings. */
+  /**
+   * Reports whether the model that the service runs itself responds. While it doesn't, the projects that use it have no
+   * route for embeddings.
+   */
   readonly isLocalModelReady: () => boolean;
 }
 
@@ -32,11 +36,11 @@ interface EmbedRequest {
   readonly caller: Caller;
   readonly project: MemoryProject;
   readonly texts: readonly string[];
-  /** Whether the texts are searched for, or are searched; a model may need to know. */
+  /** Whether the texts are search queries or are searched themselves. Some models need to know. */
   readonly purpose: 'query' | 'passage';
-  /** For a call of the same key, which takes the slot: this one does not count for the key's ceiling `calls`. */
+  /** Set if another call of the same key uses up the ceiling `calls`, so that this call doesn't count for it. */
   readonly takesNoSlot?: true;
-  /** For all attempts together. */
+  /** The time for all attempts together. */
   readonly timeoutMs: number;
 }
 
@@ -44,7 +48,7 @@ export type Embedder = ReturnType<typeof createEmbedder>;
 
 const tiers = ['memory-embed', 'embed'];
 
-/** What a model was trained to find before a query, by its name without the provider. */
+/** The text that a model was trained to expect before a query, by the model's name without the provider. */
 const queryPrefixes: Readonly<Record<string, string>> = { [localModel]: 'Represent this sentence for searching relevant passages: ' };
 
 export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }: EmbedDeps) {
@@ -58,9 +62,12 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
   };
 
   return {
-    /** Returns the name of the project's embedding model; null when the project has no route for embeddings. */
+    /** Returns the name of the project's embedding model. Null if the project has no route for embeddings. */
     getModel: (project: ProjectContext): string | null => findChain(project)?.model ?? null,
-    /** Returns unit vectors in the order of `texts`, null for a zero vector. Throws the codes of the call; `no_route` without a route. */
+    /**
+     * Returns unit vectors in the order of `texts`, with null in place of a zero vector. Throws the errors of the call,
+     * or `no_route` if there is no route.
+     */
     async embed({
       caller,
       project,
@@ -75,7 +82,7 @@ export function createEmbedder({ handleCall, catalog, clock, isLocalModelReady }
       const call = buildInternalCall({
         id: newId(now),
         route: 'embeddings',
-        // The key's model list restricts its application; the project decides which model memory uses.
+        // The key's model list restricts the calling application, but the project decides which model memory uses.
         caller: { ...caller, models: null },
         slug: project.slug,
         model: chain.tier,
@@ -98,12 +105,15 @@ export function isTextRejected(error: unknown): boolean {
   return error instanceof GatewayError && isContentRejected(error);
 }
 
-/** `openai/text-embedding-3-small` and `router/openai/text-embedding-3-small` are the same model. */
+/**
+ * Returns the same name for e.g. `openai/text-embedding-3-small` and `router/openai/text-embedding-3-small`, because
+ * that's the same model.
+ */
 function modelName(id: string): string {
   return id.slice(id.lastIndexOf('/') + 1);
 }
 
-/** Parses `count` vectors of equal length; null when the response does not contain them. */
+/** Parses `count` vectors of the same length. Returns null if the response doesn't contain them. */
 function parseVectors(bytes: Buffer, count: number): (number[] | null)[] | null {
   const rows = asArray(asObject(parseJson(bytes.toString('utf8'))).data).filter(isObject);
   const byIndex = new Map(rows.map((row, position) => [typeof row.index === 'number' ? row.index : position, asArray(row.embedding)]));

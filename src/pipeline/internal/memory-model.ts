@@ -1,6 +1,6 @@
 /**
- * Model calls of the memory worker. They use the project's routing, ceilings and records like any call and are charged to the application
- * `gateway-memory`. A job uses the first of its tiers that has a chain.
+ * Makes the model calls of the memory worker. They use the project's routing, ceilings and records like any other call,
+ * and are charged to the application `gateway-memory`. A job uses the first of its tiers that has a chain.
  */
 import { noCorrelation } from '../../core/call.ts';
 import { GatewayError } from '../../core/errors.ts';
@@ -27,7 +27,7 @@ const tiersByJob: Readonly<Record<MemoryJob, readonly string[]>> = {
   extract: ['memory-extract', 'trivial'],
   consolidate: ['memory-consolidate', 'memory-extract', 'trivial'],
 };
-/** For all attempts together. Generous, because no caller waits for the result. */
+/** The time for all attempts together. It's generous because no caller waits for the result. */
 const callTimeoutMs = 5 * 60_000;
 
 export interface MemoryModelDeps {

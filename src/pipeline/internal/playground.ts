@@ -1,6 +1,7 @@
 /**
- * Calls that a person makes in the console's playground: routed, limited by the ceilings of project and application, recorded and charged like
- * any call, under the application `gateway-playground`. They use no virtual key and no memory.
+ * Makes the calls of the console's playground. They're routed, recorded and charged like any other call, under the
+ * application `gateway-playground`, and limited by the ceilings of the project and the application. They use no virtual
+ * key and no memory.
  */
 import { noCorrelation } from '../../core/call.ts';
 import { asArray, asObject, asString, parseJson } from '../../core/json/narrow.ts';
@@ -14,26 +15,27 @@ import type { ProjectContext } from '../call/project-context.ts';
 
 export const playgroundApplication = 'gateway-playground';
 
-/** For all attempts together, until the response begins. */
+/** The time for all attempts together until the response begins. */
 const callTimeoutMs = 120_000;
 
 export interface PlaygroundRequest {
-  /** Id of the call. */
   readonly id: string;
   readonly project: { readonly id: string; readonly slug: string; readonly settings: ProjectContext };
   readonly personId: string;
-  /** Tier or model. */
+  /** A tier or model. */
   readonly model: string;
-  /** Empty: none. */
+  /** Empty for no system prompt. */
   readonly system: string;
   readonly prompt: string;
   readonly temperature: number | null;
   readonly maxTokens: number | null;
-  /** Cancels the call. */
   readonly signal: AbortSignal;
 }
 
-/** Yields the text of the response as it comes. Throws GatewayError; a call that reached a vendor has been recorded when this ends. */
+/**
+ * Yields the text of the response as it arrives. Throws a GatewayError. If the call has reached a vendor, it has been
+ * recorded by the time this ends.
+ */
 export type RunInPlayground = (request: PlaygroundRequest) => AsyncGenerator<string, void>;
 
 export function createPlayground({ handleCall, clock }: { readonly handleCall: HandleCall; readonly clock: Clock }): RunInPlayground {
@@ -67,7 +69,7 @@ export function createPlayground({ handleCall, clock }: { readonly handleCall: H
   };
 }
 
-/** Members of a chat completion; those that are not set are left out. */
+/** Returns the members of a chat completion, without those that aren't set. */
 export function chatMembers({
   system,
   prompt,
@@ -81,7 +83,7 @@ export function chatMembers({
   };
 }
 
-/** The chunks of a stream, each when it is asked for. */
+/** Yields the chunks of a stream, each one when it's requested. */
 async function* pullChunks(deliver: DeliverStream): AsyncGenerator<Buffer, void> {
   let arrived = Promise.withResolvers<Buffer | null>();
   let taken = Promise.withResolvers<boolean>();

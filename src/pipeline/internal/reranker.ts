@@ -1,6 +1,6 @@
 /**
- * Rerank calls of project memory: routed, recorded and charged like any call, under the application `gateway-memory`. They use the tier
- * `memory-rerank`; without a chain of it nothing is reranked.
+ * Makes the rerank calls of project memory. They're routed, recorded and charged like any other call, under the
+ * application `gateway-memory`. They use the tier `memory-rerank`, and if it has no chain we don't rerank.
  */
 import type { Caller } from '../../core/call.ts';
 import { gatewayError } from '../../core/errors.ts';
@@ -23,9 +23,9 @@ interface RerankRequest {
   readonly project: MemoryProject;
   readonly query: string;
   readonly texts: readonly string[];
-  /** For a call of the same key, which takes the slot: this one does not count for the key's ceiling `calls`. */
+  /** Set if another call of the same key uses up the ceiling `calls`, so that this call doesn't count for it. */
   readonly takesNoSlot?: true;
-  /** For all attempts together. */
+  /** The time for all attempts together. */
   readonly timeoutMs: number;
 }
 
@@ -37,7 +37,7 @@ export function createReranker({ handleCall, catalog, clock }: RerankDeps) {
   return {
     hasRoute: (project: ProjectContext): boolean =>
       findTierWithChain({ catalog: catalog(), project, source: memoryApplication }, [tier]) !== null,
-    /** Returns the relevance of each of `texts`, null where the model gave none. Throws the codes of the call. */
+    /** Returns the relevance of each of `texts`, or null where the model gave none. Throws the errors of the call. */
     async rerank({ caller, project, query, texts, timeoutMs, ...options }: RerankRequest): Promise<(number | null)[]> {
       const now = clock.now();
       const call = buildInternalCall({
@@ -61,7 +61,10 @@ export function createReranker({ handleCall, catalog, clock }: RerankDeps) {
   };
 }
 
-/** By the index of the document. The list is `results`, at Voyage `data` (docs/vendors.md#rerank). */
+/**
+ * Finds the relevances by the index of the document. The list is called `results`, or `data` at Voyage
+ * (docs/vendors.md#rerank).
+ */
 function parseRelevances(bytes: Buffer, count: number): (number | null)[] {
   const { results, data } = asObject(parseJson(bytes.toString('utf8')));
   const byIndex = new Map(

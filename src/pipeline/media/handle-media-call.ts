@@ -1,6 +1,6 @@
 /**
- * Handles a media call: one attempt at one provider, without cache and failover. The call is in the journal before it is sent, and is settled
- * however it ends. See docs/architecture/media.md.
+ * Handles a media call with one attempt at one provider, without cache and failover. The call is in the journal before
+ * we send it, and we settle it however it ends. See docs/architecture/media.md.
  */
 import type { Admission } from '../../ceilings/admission.ts';
 import type { Limits } from '../../ceilings/counters.ts';
@@ -26,7 +26,7 @@ import { asGatewayError, mediaUsageBounds, settleMediaCall, toMediaCallMetadata 
 import { checkOutput } from './output-rules.ts';
 
 export interface MediaDeps {
-  /** Ceilings of a key; a promise only when they are not in memory. Throws `limits_unavailable`. */
+  /** Returns the ceilings of a key, as a promise if they aren't in memory. Throws `limits_unavailable`. */
   readonly getKeyCeilings: (caller: Caller) => Limits['key'] | Promise<Limits['key']>;
   readonly admission: Admission;
   readonly breakers: Breakers;
@@ -35,34 +35,44 @@ export interface MediaDeps {
   readonly logger: Logger;
 }
 
-/** The result of a plain response. */
 interface MediaResult<Value> {
   readonly value: Value;
   readonly status: number;
   readonly units: Units;
-  /** Null when the vendor reported none. */
+  /** Null if the vendor didn't report tokens. */
   readonly tokens: Tokens | null;
 }
 
-/** The stream to the caller. `chunks` must be read to the end or returned: only then is the call settled. */
+/**
+ * The stream to the caller. Read `chunks` to the end or call `return` on it, because the call isn't settled before
+ * that.
+ */
 export interface MediaStream {
   readonly model: string;
   readonly contentType: string;
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
-/** A vendor's response stream that has begun. `chunks` throws VendorError; returning it early ends the vendor's request. */
+/**
+ * A vendor's response stream that has begun. `chunks` throws VendorError. Returning it early ends the vendor's request.
+ */
 interface VendorStream {
   readonly status: number;
   readonly contentType: string;
   readonly chunks: AsyncGenerator<Buffer, void>;
-  /** What the vendor reported in the stream; null or absent when it reported nothing: the requested units are charged. */
+  /**
+   * Returns the usage that the vendor reported in the stream. If this is absent or returns null, we charge the
+   * requested units.
+   */
   readonly usage?: () => Pick<MediaEnd, 'units' | 'unitsEstimated' | 'tokens'> | null;
-  /** Texts that have been read from the stream, which content rules of the output check. */
+  /** Returns the texts that we've read from the stream, so that output rules can check them. */
   readonly texts?: () => readonly string[];
 }
 
-/** Why the caller doesn't get the vendor's response: a content rule blocked it, or the gateway failed. */
+/**
+ * Why the caller doesn't get the vendor's response. Either a content rule blocked it (`refused`), or the gateway failed
+ * (`failed`).
+ */
 interface UnsentResponse {
   readonly error: GatewayError;
   readonly outcome: 'refused' | 'failed';
@@ -76,9 +86,14 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
   const { checkTexts, checkOutput: checkOutputTexts } = createRuleEnforcer({ logger });
 
   return {
-    /** Reports whether a cost ceiling applies, so that models without a price must be skipped. Throws `limits_unavailable`. */
+    /**
+     * Reports whether a cost ceiling applies, so that we must skip models without a price. Throws `limits_unavailable`.
+     */
     requiresPrice: async (call: MediaCall, project: ProjectContext): Promise<boolean> => hasCostCeiling(await readLimits(call, project)),
-    /** Handles a call with a plain response. Throws GatewayError; a call that reached its vendor has been recorded by then. */
+    /**
+     * Handles a call with a plain response. Throws a GatewayError. If the call has reached its vendor, it has been
+     * recorded by then.
+     */
     async execute<Value>(request: MediaCallRequest, send: () => Promise<MediaResult<Value>>): Promise<Value> {
       const running = await open(request);
       const { status, units, tokens, value } = await send().catch((error: unknown) => fail(running, error, null));
@@ -90,7 +105,10 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
       });
       return value;
     },
-    /** Handles a call with a streamed response; `cancellation` ends it when the caller disconnects. Throws as `execute` until the stream begins. */
+    /**
+     * Handles a call with a streamed response. `cancellation` ends it when the caller disconnects. Until the stream
+     * begins, this throws the same errors as `execute`.
+     */
     async stream(request: MediaCallRequest, cancellation: CallCancellation, send: () => Promise<VendorStream>): Promise<MediaStream> {
       const running = await open({ ...request, unsentSignal: cancellation.unsentSignal });
       const { status, contentType, ...stream } = await send().catch((error: unknown) => fail(running, error, cancellation));
@@ -138,7 +156,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     return limitsFor(call, project, await getKeyCeilings(call.caller));
   }
 
-  /** Admits the call and writes it to the journal. Leaves no record when it throws. */
+  /** Admits the call and writes it to the journal. If this throws, the call leaves no record. */
   async function open(request: MediaCallRequest): Promise<RunningMediaCall> {
     const { call, project, candidate, texts } = request;
     if (!project.mayCall) throw gatewayError('subscription_required');
@@ -174,7 +192,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     const hasLeft = cancellation?.cancelledBy() === 'client';
     const isCut = vendorError?.kind === 'stopped';
     const isRefused = vendorError !== null && classifyFailure(vendorError) === 'refused';
-    // The vendor accepted the job, but it could not be stored (video/start-video.ts).
+    // The vendor accepted the job, but we couldn't store it (video/start-video.ts).
     const isUnrecorded = error.code === 'budget_unavailable';
     const isUnexpected = error.code === 'internal_error';
     const end =
@@ -195,7 +213,10 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
     return checkOutput(rules, chunks, check);
   }
 
-  /** Relays the chunks of a stream and settles the call however it ends: complete, broken by the vendor, or abandoned by the caller. */
+  /**
+   * Relays the chunks of a stream and settles the call, whether the stream is complete, is broken off by the vendor or
+   * is abandoned by the caller.
+   */
   async function* deliver(
     running: RunningMediaCall,
     { chunks, usage }: Pick<VendorStream, 'chunks' | 'usage'>,
@@ -212,7 +233,7 @@ export function createMediaCalls({ getKeyCeilings, admission, breakers, journal,
       yield* chunks;
       await settleAs('ok');
     } catch (cause) {
-      // The caller disconnected: `finally` settles the call.
+      // The caller has disconnected, so `finally` settles the call.
       if (cause instanceof VendorError && cause.kind === 'aborted') return;
       if (cause instanceof VendorError) report(request, cause);
       const error = asGatewayError(cause);

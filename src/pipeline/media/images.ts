@@ -19,9 +19,8 @@ export interface ImageResult {
   readonly json: Buffer;
 }
 
-/** Dependencies of the media routes. */
 export interface MediaRouteDeps {
-  /** Selects the model; null asks for the default one. Throws `no_route`. */
+  /** Selects the model, or the default one if the call's model is null. Throws `no_route`. */
   readonly planMedia: (
     call: Omit<MediaCall, 'modelAsked'> & { readonly modelAsked: string | null },
     project: ProjectContext,
@@ -41,9 +40,12 @@ export type GenerateImages = (
   unsentSignal: AbortSignal | undefined,
 ) => Promise<ImageResult>;
 
-/** OpenAI's tokens of a 1024x1024 image in medium quality. Charged when a vendor prices by tokens and reports none. */
+/**
+ * OpenAI's token count for a 1024x1024 image in medium quality. We charge this if the price is per token and the vendor
+ * reports no tokens.
+ */
 export const tokensPerImage = 1_056;
-/** OpenAI's tokens of a 1024x1536 image in high quality. */
+/** OpenAI's token count for a 1024x1536 image in high quality. */
 const maxTokensPerImage = 6_240;
 const pixelsPerImage = 1_024 * 1_536;
 
@@ -58,7 +60,7 @@ export function maxImageTokens({ imageTokens }: MediaCandidate, size: string | u
 }
 
 export function createGenerateImages({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): GenerateImages {
-  /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
+  /** Throws a GatewayError. If the call has reached its vendor, it has been recorded by then. */
   return async function generateImages(call, project, fields, unsentSignal) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);
@@ -88,7 +90,7 @@ export function createGenerateImages({ planMedia, findProvider, mediaCalls, http
   };
 }
 
-/** Returns the candidate's provider. Throws `no_route` when a reload removed it since the call was planned. */
+/** Returns the candidate's provider. Throws `no_route` if a reload has removed it since the call was planned. */
 export function requireProvider({ provider }: MediaCandidate, findProvider: MediaRouteDeps['findProvider']): MediaProvider {
   const row = findProvider(provider);
   if (!row) throw gatewayError('no_route');

@@ -1,4 +1,4 @@
-/** Builds the records of media calls: metadata, usage bounds, charges, outcomes and errors. Pure. */
+/** Builds the records of media calls with their metadata, usage bounds, charges, outcomes and errors. */
 import type { Reservation, UsageBounds } from '../../ceilings/reservation.ts';
 import type { Attempt, CallMetadata, CallResult, MediaCall, Outcome, SettledCall } from '../../core/call.ts';
 import { noMemory } from '../../core/call.ts';
@@ -14,36 +14,35 @@ import { toCallMetadata } from '../call/settle.ts';
 export interface MediaCallRequest {
   readonly call: MediaCall;
   readonly project: ProjectContext;
-  /** Prompts and spoken text, which content rules check. */
+  /** Prompts and spoken text, so that content rules can check them. */
   readonly texts: readonly string[];
   /** Aborts the check of the content rules. */
   readonly unsentSignal?: AbortSignal | undefined;
   readonly candidate: MediaCandidate;
-  /** The requested units, which are charged when the vendor reports none. */
+  /** The requested units. We charge these if the vendor doesn't report any. */
   readonly units: Units;
-  /** `units` is an estimate, so the charge is marked as estimated. */
+  /** Whether `units` is an estimate. If it is, we mark the charge as estimated. */
   readonly unitsEstimated?: boolean;
-  /** Charged when the model is priced by tokens and the vendor reports none. */
+  /** Charged if the price is per token and the vendor reports no tokens. */
   readonly estimatedTokens: Tokens;
-  /** What replaces `units` and `estimatedTokens` when the call is cut off before its vendor responds. */
+  /** Returns what to use instead of `units` and `estimatedTokens` if the call is cut off before its vendor responds. */
   readonly usageWhenCut?: () => Partial<Pick<MediaCallRequest, 'units' | 'estimatedTokens'>>;
   /** The most units that the vendor may charge. Defaults to `units`. */
   readonly maxUnits?: Units;
-  /** Upper bound for the reservation while the call runs. */
+  /** An upper bound of the output tokens, which we reserve while the call runs. */
   readonly maxOutputTokens: number;
-  /** The same of the input; absent: one token for each byte of the body. */
+  /** An upper bound of the input tokens. Defaults to one token per byte of the body. */
   readonly maxInputTokens?: number;
   /** What we reserve on ceilings of tokens per minute. Defaults to the sum of both upper bounds. */
   readonly likelyTokens?: number;
 }
 
-/** A call that has been sent to its vendor. */
 export interface RunningMediaCall {
   readonly request: MediaCallRequest;
   readonly metadata: CallMetadata;
   readonly reservation: Reservation;
   readonly start: AttemptStart;
-  /** The vendor's status; null before its response. */
+  /** The vendor's status. Null before its response. */
   readonly status: number | null;
   readonly firstByteMs: number | null;
   /** Shared by all copies of the call, so that it's settled only once. */
@@ -56,13 +55,12 @@ export interface MediaEnd {
   readonly status: number;
   readonly error?: GatewayError;
   readonly units: Units;
-  /** Whether `units` is an estimate; absent: as in the request. */
+  /** Whether `units` is an estimate. Defaults to the request's value. */
   readonly unitsEstimated?: boolean;
   readonly tokens: Tokens | null;
-  /** The call ended before there was a connection to the vendor, and is free. */
+  /** True if the call ended before there was a connection to the vendor, so that it's free. */
   readonly isUnsent?: boolean;
   readonly endedAt: number;
-  /** Adds to the attempt why it failed. */
   readonly describe?: (attempt: Attempt) => Attempt;
 }
 
@@ -99,12 +97,12 @@ export function settleMediaCall({ request, metadata, start, status, firstByteMs 
   return { metadata, result, content: null };
 }
 
-/** Reports whether the call ended without a response, so that nothing is charged. */
+/** Reports whether the call ended without a response, so that we charge nothing. */
 function isFailure(outcome: Outcome): boolean {
   return outcome === 'failed' || outcome === 'refused';
 }
 
-/** Charges by units when one of them has a price, otherwise by tokens, reported or estimated. */
+/** Charges by units if one of them has a price. Otherwise charges by tokens, which are reported or estimated. */
 function computeCharge(
   { candidate, estimatedTokens, unitsEstimated: requestEstimated = false }: MediaCallRequest,
   { outcome, units, unitsEstimated = requestEstimated, tokens, isUnsent = false }: MediaEnd,
@@ -119,8 +117,9 @@ function computeCharge(
 }
 
 /**
- * Returns the upper bounds to reserve. A token has at least one byte. A model without a token price uses no tokens but reserves one, so that
- * an exceeded token ceiling rejects media calls too (docs/api/reference.md#rate-limits-and-ceilings).
+ * Returns the upper bounds to reserve. A token has at least one byte, so the size of the body is an upper bound of its
+ * tokens. A model without a token price uses no tokens, but we reserve one so that an exceeded token ceiling rejects
+ * media calls too (docs/api/reference.md#rate-limits-and-ceilings).
  */
 export function mediaUsageBounds(request: MediaCallRequest): UsageBounds {
   const { call, candidate, units, maxUnits = units, maxInputTokens = call.bodyBytes, maxOutputTokens } = request;
@@ -131,7 +130,7 @@ export function mediaUsageBounds(request: MediaCallRequest): UsageBounds {
   return { costNanos: clampToSafeInteger(costNanos), tokens: price === null ? 1 : clampToSafeInteger(likelyTokens) };
 }
 
-/** All input may be text, or an image. */
+/** Returns the higher of the two costs, because all of the input may be text or an image. */
 function mostTokenCost(tokens: Tokens, price: Price): number {
   return Math.max(tokenCost(tokens, price), tokenCost(tokens, price, { imageTokens: tokens.input }));
 }

@@ -1,4 +1,4 @@
-/** Applies the content rules of the output to a media response that contains text. */
+/** Applies the content rules for output to a media response that contains text. */
 import { type GatewayError, VendorError } from '../../core/errors.ts';
 import type { PlaceRules } from '../../guardrails/rules.ts';
 
@@ -6,16 +6,15 @@ type Chunks = AsyncGenerator<Buffer, void>;
 
 export interface CheckedOutput {
   readonly chunks: Chunks;
-  /** The response is blocked. */
   readonly error: GatewayError | null;
 }
 
-/** Equal to the maximum size of a plain response. */
+/** The same as the maximum size of a plain response. */
 const maxHeldBytes = 64 * 1024 * 1024;
 
 /**
- * Under blocking rules the response is held until its text has been checked; otherwise it is checked at its end. `check` is called once, and
- * does not throw when the rules only observe.
+ * Checks the text of a response. If there are blocking rules, we hold the response until its text has been checked.
+ * Otherwise we check it at its end. Calls `check` once. `check` doesn't throw if the rules only observe.
  */
 export async function checkOutput(rules: PlaceRules, chunks: Chunks, check: () => Promise<GatewayError | null>): Promise<CheckedOutput> {
   if (!rules.blocks) return { chunks: tap(chunks, check), error: null };

@@ -18,13 +18,15 @@ export type SynthesizeSpeech = (
   request: { readonly fields: MediaFields; readonly cancellation: CallCancellation },
 ) => Promise<MediaStream>;
 
-/** OpenAI's audio tokens per second: its list price of a minute, 0.015 USD, divided by the price of a token. */
+/**
+ * OpenAI's audio tokens per second. This is its list price for a minute, 0.015 USD, divided by the price of a token.
+ */
 const tokensPerSecond = 1_250 / 60;
-/** Upper bound of how much slower than average a voice speaks. */
+/** An upper bound of how much slower than average a voice speaks. */
 const maxSlowdown = 4;
 
 export function createSynthesizeSpeech({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): SynthesizeSpeech {
-  /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
+  /** Throws a GatewayError. If the call has reached its vendor, it has been recorded by then. */
   return async function synthesizeSpeech(call, project, { fields, cancellation }) {
     const candidate = planMedia(call, project, await mediaCalls.requiresPrice(call, project));
     const provider = requireProvider(candidate, findProvider);

@@ -1,4 +1,7 @@
-/** `POST /v1/images/edits`, `/v1/audio/transcriptions` and `/v1/audio/translations`: relays an upload to one provider, and its response back. */
+/**
+ * `POST /v1/images/edits`, `/v1/audio/transcriptions` and `/v1/audio/translations`: relays an upload to one provider
+ * and the response back to the caller.
+ */
 import type { MediaCall } from '../../core/call.ts';
 import type { MediaCandidate } from '../../core/candidate.ts';
 import { noTokens } from '../../core/pricing.ts';
@@ -18,7 +21,6 @@ export interface UploadCall {
   readonly countImages: () => number;
   /** The strings that content rules check. Empty if the project has no rules. */
   readonly texts: readonly string[];
-  /** Reads the rest of the fields. */
   readonly readAll: () => Promise<void>;
   /** The body with the vendor's model in place of the caller's. */
   readonly bodyFor: (model: string) => UploadBody;
@@ -31,12 +33,12 @@ export type RelayUpload = (call: MediaCall, project: ProjectContext, upload: Upl
 const bytesPerSecond = 8_000;
 /** Bytes per second at 6 kbit/s, the lowest rate at which speech is recorded. We use it to reserve cost. */
 const minBytesPerSecond = 750;
-/** OpenAI's audio tokens of a second, and an upper bound of the tokens of a second's text. */
+/** OpenAI's audio tokens per second, and an upper bound of the tokens of the text that's spoken in a second. */
 const audioTokensPerSecond = 10;
 const maxTextTokensPerSecond = 10;
 
 export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpClient, clock }: MediaRouteDeps): RelayUpload {
-  /** Throws GatewayError; a call that reached its vendor has been recorded by then. */
+  /** Throws a GatewayError. If the call has reached its vendor, it has been recorded by then. */
   return async function relayUpload(call, project, { kind, fields, texts, countImages, readAll, bodyFor, cancellation }) {
     const hasCostCeiling = await mediaCalls.requiresPrice(call, project);
     const candidate = planMedia(call, project, hasCostCeiling);
@@ -53,7 +55,6 @@ export function createRelayUpload({ planMedia, findProvider, mediaCalls, httpCli
   };
 }
 
-/** Counts the bytes that have been sent. */
 function countSent(body: UploadBody): { readonly body: UploadBody; readonly sentBytes: () => number } {
   let sentBytes = 0;
   async function* chunks(): AsyncGenerator<Buffer, void> {
@@ -70,7 +71,10 @@ type EstimatedUsage = Pick<
   'units' | 'unitsEstimated' | 'estimatedTokens' | 'maxUnits' | 'maxInputTokens' | 'maxOutputTokens' | 'likelyTokens'
 >;
 
-/** What the call uses, estimated from the request: the bytes of a file say little about its tokens. */
+/**
+ * Estimates what the call uses from its request. For audio these are rough estimates, because the bytes of a file say
+ * little about its tokens.
+ */
 function estimateUsage(
   { bodyBytes }: MediaCall,
   {
@@ -100,7 +104,10 @@ function estimateUsage(
   };
 }
 
-/** What a vendor can have used of an upload that broke off: it cannot edit an image that it has only a part of. */
+/**
+ * Estimates how much a vendor may have used of an upload that broke off. It can't edit an image that it has only
+ * received in part.
+ */
 function estimatePart({ route }: UploadKind, sentBytes: number): Pick<MediaCallRequest, 'units' | 'estimatedTokens'> {
   if (route === 'images') return { units: { images: 0 }, estimatedTokens: noTokens };
   const seconds = sentBytes / bytesPerSecond;

@@ -1,6 +1,7 @@
 /**
- * Starts a video at one provider. The accepted job and the request to poll it are stored before the caller gets a response. The call is
- * charged by the requested length; the result of the video corrects the charge (video-poller.ts).
+ * Starts a video at one provider. We store the accepted job and the request to poll it before the caller gets a
+ * response. The call is charged by the requested length, and the result of the video corrects the charge
+ * (video-poller.ts).
  */
 import { retry } from '../../core/backoff.ts';
 import type { MediaCall } from '../../core/call.ts';
@@ -24,7 +25,7 @@ export interface VideoRequest {
   readonly model: string | null;
   readonly durationMs: number;
   readonly samples: number;
-  /** Prompts, which content rules check. */
+  /** Prompts, so that content rules can check them. */
   readonly texts: readonly string[];
   /** Returns the vendor's request body. Throws `bad_request`. */
   readonly writeBody: () => Buffer;
@@ -32,11 +33,10 @@ export interface VideoRequest {
 
 export interface VideoStart {
   readonly operation: string;
-  /** `<provider>/<model>`. */
   readonly model: string;
 }
 
-/** Throws GatewayError; a call that reached its vendor has been recorded by then. */
+/** Throws a GatewayError. If the call has reached its vendor, it has been recorded by then. */
 export type StartVideo = (
   call: MediaCall,
   project: ProjectContext,
@@ -45,14 +45,14 @@ export type StartVideo = (
   unsentSignal: AbortSignal | undefined,
 ) => Promise<VideoStart>;
 
-/** The vendor has already accepted the job, so a short database outage must not lose the video. */
+/** The vendor has already accepted the job, so we must not lose the video because of a short database outage. */
 const retryDelaysMs = [100, 500, 1_500, 4_000];
 
 export function createStartVideo({ planMedia, findProvider, mediaCalls, vendor, videos, logger }: VideoDeps): StartVideo {
   return async (call, project, request, unsentSignal) => {
     const candidate = planMedia({ ...call, modelAsked: request.model }, project, await mediaCalls.requiresPrice(call, project));
     const provider = findProvider(candidate.provider);
-    // The only supported video format.
+    // This is the only format of videos that we support.
     if (provider?.dialect !== 'gemini') throw gatewayError('bad_shape');
     const body = request.writeBody();
     await videos.assertWritable();

@@ -1,4 +1,7 @@
-/** Polls running videos at their vendor and settles their results. Callers and the polling workflow share one vendor request per video. */
+/**
+ * Polls running videos at their vendor and settles their results. Callers and the polling workflow share one vendor
+ * request per video.
+ */
 import type { VideoPollResult } from '../../../workflows/contract.ts';
 import { VendorError } from '../../core/errors.ts';
 import type { Clock } from '../../core/time.ts';
@@ -19,13 +22,16 @@ interface VideoPollerDeps {
 
 export type VideoPoller = ReturnType<typeof createVideoPoller>;
 
-/** Vendors keep operations and files for about two days; a state that is unknown by then stays unknown. */
+/**
+ * Vendors keep operations and files for about two days. If we don't know the state of a video by the end of that time,
+ * we'll never know it.
+ */
 const vendorRetentionMs = 48 * 3_600_000;
 const minWaitMs = 2_000;
 const maxWaitMs = 10 * 60_000;
 
 export function createVideoPoller({ videos, vendor, findProvider, clock, logger }: VideoPollerDeps) {
-  // Bounded by the number of concurrent polls.
+  // This can't grow beyond the number of concurrent polls.
   const running = new Map<string, Promise<VideoState>>();
 
   async function pollOnce(video: Video, provider: MediaProvider): Promise<VideoState> {
@@ -43,7 +49,10 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
     logger.info({ call: video.callId, provider: video.provider, state: ending.kind }, 'video');
   }
 
-  /** Polls the vendor; a final state is settled before this resolves. Throws VendorError, and `budget_unavailable`. */
+  /**
+   * Polls the vendor. If the state is final, it's settled before this resolves. Throws VendorError and
+   * `budget_unavailable`.
+   */
   function poll(video: Video, provider: MediaProvider): Promise<VideoState> {
     const pending = running.get(video.callId);
     if (pending) return pending;
@@ -54,7 +63,7 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
 
   return {
     poll,
-    /** Polls once for the workflow. Returns `wait` also when the vendor is unreachable or does not know the operation. */
+    /** Polls once for the workflow. Also returns `wait` if the vendor is unreachable or doesn't know the operation. */
     async pollForWorkflow(callId: string, signal: AbortSignal): Promise<VideoPollResult> {
       const video = await videos.get(callId);
       if (video === null) return { kind: 'gone' };
@@ -71,7 +80,7 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
     },
   };
 
-  /** Returns the state; null when the vendor is unavailable. */
+  /** Returns the state, or null if the vendor is unavailable. */
   async function pollUnlessUnavailable(video: Video, signal: AbortSignal): Promise<VideoState | null> {
     const provider = findProvider(video.provider);
     if (provider === null) return null;
@@ -85,11 +94,11 @@ export function createVideoPoller({ videos, vendor, findProvider, clock, logger 
   }
 }
 
-/** gRPC's codes, and those of this gateway. */
+/** The codes of gRPC and our own. */
 const knownCodes =
   /^(?:FILTERED|NO_VIDEO|CODE_\d{1,3}|CANCELLED|UNKNOWN|INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|ALREADY_EXISTS|PERMISSION_DENIED|UNAUTHENTICATED|RESOURCE_EXHAUSTED|FAILED_PRECONDITION|ABORTED|OUT_OF_RANGE|UNIMPLEMENTED|INTERNAL|UNAVAILABLE|DATA_LOSS)$/;
 
-/** Temporal gets no other code of the vendor: it could be a word of the prompt. */
+/** We don't pass any other code of the vendor to Temporal, because it could be a word from the prompt. */
 function toSettled(state: VideoResult['kind'], code: string | null): VideoPollResult {
   const outcomes = { done: 'completed', failed: 'vendor_failed', unknown: 'unknown' } as const;
   return { kind: 'settled', outcome: outcomes[state], code: code === null || knownCodes.test(code) ? code : 'FAILED' };

@@ -1,8 +1,9 @@
 /**
  * Serves the state of video operations and the bytes of video files (docs/api/reference.md#video).
  *
- * Operations and files belong to the project that started the video and do not exist for other projects. An operation that was not started
- * here is polled at the default provider, if the project may use it. Nothing here is charged or recorded.
+ * Operations and files belong to the project that started the video, and other projects can't see them. If an operation
+ * wasn't started through this gateway, we poll it at the default provider, provided that the project may use it. These
+ * requests aren't charged or recorded.
  */
 import type { GatewayError } from '../../core/errors.ts';
 import { gatewayError, VendorError, vendorMembers } from '../../core/errors.ts';
@@ -18,7 +19,7 @@ interface VideoQueriesDeps {
   readonly videos: Videos;
   readonly vendor: VideoVendor;
   readonly poller: VideoPoller;
-  /** All configured video providers, the default one first. */
+  /** All configured video providers, with the default one first. */
   readonly providers: () => readonly MediaProvider[];
   readonly clock: Clock;
 }
@@ -28,10 +29,9 @@ interface ResolvedTarget<Value> {
   readonly value: Value;
 }
 
-/** The project of the caller. */
 export interface VideoRequester {
   readonly projectId: string;
-  /** Providers that the project may use; null for all. */
+  /** The providers that the project may use. Null for all. */
   readonly providers: readonly string[] | null;
 }
 
@@ -41,23 +41,25 @@ export interface OperationStatus {
   readonly uris: readonly string[] | null;
 }
 
-/** A file download. */
 export interface FileResponse {
   readonly contentType: string;
-  /** Null when the vendor did not report it. */
+  /** Null if the vendor didn't report it. */
   readonly lengthBytes: number | null;
-  /** Must be read to its end or returned, which ends the vendor's request. Throws `upstream_failed`. */
+  /** Read this to its end or call `return` on it, which ends the vendor's request. Throws `upstream_failed`. */
   readonly chunks: AsyncGenerator<Buffer, void>;
 }
 
 export type VideoQueries = ReturnType<typeof createVideoQueries>;
 
-/** The last polled state is reused for this long. */
+/** How long we reuse the last polled state. */
 const pollMaxAgeMs = 3_000;
 
 export function createVideoQueries({ videos, vendor, poller, providers, clock }: VideoQueriesDeps) {
   return {
-    /** Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route`, `budget_unavailable`. */
+    /**
+     * Throws `forbidden_target`, `upstream_error`, `upstream_failed`, `video_failed`, `no_route` or
+     * `budget_unavailable`.
+     */
     async getOperation(requester: VideoRequester, text: string): Promise<OperationStatus> {
       const targets = resolveTargets((provider) => parseOperationName(text, provider.baseUrl));
       const { value: operation } = targets[0];
@@ -71,16 +73,17 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
       return { operation, uris: state.kind === 'done' ? state.uris : null };
     },
 
-    /** Throws the same codes except `video_failed`. */
+    /** Throws the same errors except `video_failed`. */
     async openFile(requester: VideoRequester, address: string, signal: AbortSignal): Promise<FileResponse> {
       const targets = resolveTargets((provider) => parseFileAddress(address, provider.hosts));
       const key = getFileKey(address);
       const video = requireVisible(await videos.findByFile(requester.projectId, key), requester, key);
       const { provider, value: url } = selectTarget(video, requester, targets);
-      // The provider's key gives access to more than files, so a URL that no project owns must be a file on the provider's host.
+      // The provider's key gives access to more than files, so if no project owns the URL, it has to be a file on the
+      // provider's host.
       if (video === null && (getFileName(url) === null || url.origin !== provider.hosts.origin)) throw unknownToVendor(key);
       const file = await vendor.open(provider, url, signal).catch((error: unknown) => {
-        // The URL redirects to another host, or too often.
+        // The URL redirects to another host or too often.
         if (error instanceof VendorError && error.kind === 'unreadable') throw gatewayError('forbidden_target', { cause: error });
         throw asCallerError(error);
       });
@@ -88,7 +91,7 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     },
   };
 
-  /** Returns the providers that accept the caller's name or URL, with the parsed value of each; at least one. */
+  /** Returns the providers that accept the caller's name or URL, each with the parsed value. There is at least one. */
   function resolveTargets<Value>(
     read: (provider: MediaProvider) => Value | null,
   ): readonly [ResolvedTarget<Value>, ...ResolvedTarget<Value>[]] {
@@ -102,12 +105,15 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     return [first, ...others];
   }
 
-  /** Returns the providers that the project may use, the default one first. */
+  /** Returns the providers that the project may use, with the default one first. */
   function allowedProviders({ providers: names }: VideoRequester): readonly MediaProvider[] {
     return providers().filter(({ name }) => names?.includes(name) ?? true);
   }
 
-  /** Returns the project's video, even if it may no longer use the provider; null when `name` is not a video that was started here. */
+  /**
+   * Returns the project's video, even if the project may no longer use the provider. Null if `name` isn't a video that
+   * was started through this gateway.
+   */
   function requireVisible(video: Video | null, requester: VideoRequester, name: string): Video | null {
     if (video?.projectId === requester.projectId) return video;
     if (allowedProviders(requester).length === 0) throw noProvider(requester);
@@ -134,7 +140,10 @@ export function createVideoQueries({ videos, vendor, poller, providers, clock }:
     return isFresh && video.state === 'running' ? { kind: 'running' } : poller.poll(video, provider);
   }
 
-  /** Polls a failed video again for the vendor's message, which is not stored because it may quote the prompt; falls back to the stored reason. */
+  /**
+   * Polls a failed video again to get the vendor's message, which we don't store because it may quote the prompt. Falls
+   * back to the stored reason.
+   */
   async function getFailure({ operation, failure }: Video, provider: MediaProvider): Promise<VideoState> {
     const stored = { kind: 'failed', reason: failure ?? 'FAILED', message: '' } as const;
     const polled = await vendor.poll(provider, operation).catch(() => stored);
@@ -155,7 +164,7 @@ function noProvider(requester?: VideoRequester): GatewayError {
   return noRoute(message, 'no provider of the project serves videos');
 }
 
-/** Returns the error that the vendor would return. */
+/** Creates the error that the vendor would return. */
 function unknownToVendor(name: string): GatewayError {
   const body = JSON.stringify({ error: { code: 404, message: `${name} is not found.`, status: 'NOT_FOUND' } });
   return gatewayError('upstream_error', { message: `the vendor responded with 404: ${body}` });
@@ -165,7 +174,7 @@ function failedVideo({ reason, message }: Extract<VideoState, { kind: 'failed' }
   return gatewayError('video_failed', { message: `the video failed: ${reason}${message === '' ? '' : `: ${message}`}` });
 }
 
-/** Maps a vendor error; an unreadable response has no code on these routes and counts as failed. */
+/** Maps a vendor error. These routes have no code for an unreadable response, so we treat it as failed. */
 function asCallerError(error: unknown): unknown {
   if (!(error instanceof VendorError)) return error;
   const code = error.kind === 'status' ? 'upstream_error' : 'upstream_failed';
