@@ -21,7 +21,7 @@ export interface BodyUse {
   readonly hasRules: boolean;
 }
 
-/** Throws `bad_json` if the body isn't valid JSON, or if it has rules and repeats a key. */
+/** Throws `bad_json` if the body isn't valid JSON, or if it repeats a key and content rules have to check it. */
 export function inspectBody(
   body: Buffer,
   { route, isCached, hasRules }: BodyUse,

@@ -154,8 +154,8 @@ function deltaOf(kind: Content['kind'], unsent: string): JsonObject {
 }
 
 /**
- * Reports whether the block can't grow any more. Text and tool blocks also end when another block is waiting, as long
- * as the tool's input is complete.
+ * Reports whether we can close the block. Encrypted and signed blocks can't grow any more. Others end when another block
+ * is waiting, but the arguments of a tool call also have to be complete.
  */
 function hasEnded({ content, next }: Block): boolean {
   switch (content.kind) {

@@ -72,8 +72,8 @@ function toResponseFormat(format: unknown): JsonObject | null {
 }
 
 /**
- * Returns the members in which OpenAI repeats the request. We never store or truncate anything, no matter what the
- * request says, so these members have fixed values.
+ * Returns the members in which OpenAI repeats the request. `store` and `truncation` have fixed values, because we never
+ * store or truncate anything, no matter what the request says.
  */
 function echoOf(body: JsonObject, tools: readonly unknown[]): JsonObject {
   const { effort, summary } = asLosslessObject(body.reasoning);
